@@ -68,7 +68,9 @@ def _new_lines(before: str, after: str) -> frozenset[int]:
     old, new = before.splitlines(), after.splitlines()
     head = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(old, new, strict=False)))
     left = min(len(old), len(new)) - head
-    tail = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], islice(zip(old[::-1], new[::-1], strict=False), left)))
+    tail = sum(
+        1 for _ in takewhile(lambda pair: pair[0] == pair[1], islice(zip(old[::-1], new[::-1], strict=False), left))
+    )
     ours, theirs = old[head : len(old) - tail], new[head : len(new) - tail]
     if _pairs(ours, theirs) > MOST_PAIRS:
         return frozenset(range(head + 1, head + len(theirs) + 1))

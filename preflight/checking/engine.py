@@ -25,6 +25,8 @@ from preflight.run.request import Request
 from preflight.source.finding import Finding, Kind, Severity
 from preflight.source.record import NamedTuple, dataclass
 
+TOO_DEEP = "a value is nested too deeply to be read"
+
 
 class Policy(NamedTuple):
     """What is asked of rules. chosen: whether one runs on a path; options: per rule; kept: never folded into others.
@@ -115,6 +117,9 @@ def check_job(job: Job, plugins: Plugins, policy: Policy) -> tuple[list[Finding]
             if rule.silent(job):
                 continue
             said = some_of(rule.check(job, policy.options.get(rule.id, {})), job.documents[0].start)
+        except RecursionError:
+            unknown.append(Unchecked(rule.id, path, TOO_DEEP))
+            continue
         except Exception as error:
             import traceback
 

@@ -45,7 +45,11 @@ def states(repository: Repository, before: str, after: str | None, wanted: Itera
     """
     folders = [Path(os.path.realpath(name)) for name in wanted]
     old = _chosen(repository, repository.tree(before, folders), folders)
-    new = _chosen(repository, repository.tree(after, folders), folders) if after else _as_they_are(repository, old, folders)
+    new = (
+        _chosen(repository, repository.tree(after, folders), folders)
+        if after
+        else _as_they_are(repository, old, folders)
+    )
     differ = [name for name in sorted({*old, *new}) if old.get(name) != new.get(name)]
     if len(differ) > MOST:
         raise InputError(f"{len(differ)} files differ; more than {MOST} are not compared")

@@ -59,9 +59,7 @@ def run_bounded(
     """Call a program with something on its stdin. Raises TooLong, TooMuch, and OSError or ValueError where it cannot
     be started."""
     pipe = subprocess.PIPE
-    with subprocess.Popen(
-        command, cwd=folder, env=dict(environment), stdin=pipe, stdout=pipe, stderr=pipe
-    ) as process:
+    with subprocess.Popen(command, cwd=folder, env=dict(environment), stdin=pipe, stdout=pipe, stderr=pipe) as process:
         _limit_memory(process.pid)
         assert process.stdin and process.stdout and process.stderr
         readers = [_Reader(process.stdout, most, process), _Reader(process.stderr, MOST_COMPLAINTS, process)]

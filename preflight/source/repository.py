@@ -152,7 +152,11 @@ class Repository:
         return frozenset(names[name] for name in ran.stdout.split(b"\0") if name in names)
 
     def _run(
-        self, *words: str, given: bytes = b"", seconds: float = SECONDS, first: tuple[str, ...] = ("--literal-pathspecs",)
+        self,
+        *words: str,
+        given: bytes = b"",
+        seconds: float = SECONDS,
+        first: tuple[str, ...] = ("--literal-pathspecs",),
     ) -> Ran:
         """What git answers. Raises InputError where it takes too long or answers too much. first: options of git
         itself."""

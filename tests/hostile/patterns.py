@@ -99,7 +99,7 @@ def _calls(tree: ast.Module) -> Iterator[tuple[ast.Call, str, str]]:
 
 
 def _function(call: ast.Call) -> str:
-    """"compile", "search" and so on for a call of the library; "" for any other."""
+    """ "compile", "search" and so on for a call of the library; "" for any other."""
     match call.func:
         case ast.Attribute(value=ast.Name(id="re"), attr=name) if name in FUNCTIONS:
             return name
@@ -130,7 +130,7 @@ def _ways() -> dict[tuple[str, str], set[str]]:
             for alias in node.names
         }
         asked = {id(node.value): node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
-        taken = {id(node.args[0]) for node in ast.walk(tree) if isinstance(node, ast.Call) and node.args and _function(node)}
+        taken = {id(call.args[0]) for call, _, _ in _calls(tree)}
         for node in ast.walk(tree):
             if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and id(node) not in taken:
                 method = asked.get(id(node), "")

@@ -34,7 +34,7 @@ GUARDED: dict[str, Callable[[str], str]] = {
 }
 """What the callers of a pattern cut off first."""
 RUN_TIME = {
-    "preflight/dialects/checkout/door_packages.py": [door.version[1] for door in door_packages.LAYOUTS if door.version[0]],
+    "preflight/dialects/checkout/door_packages.py": [door.version[1] for door in door_packages.LAYOUTS],
     "preflight/dialects/checkout/own_checks.py": [*(layout.calls for layout in LAYOUTS), r"\bargs\.name\b"],
     "preflight/dialects/checkout/packages.py": [layout.version[1] for layout in LAYOUTS],
     "preflight/dialects/megatron/vocabulary.py": [pattern for pattern, _ in vocabulary._PUBLISHED],
@@ -54,7 +54,12 @@ RUN_TIME = {
 are only compiled, or are held by a test of their own below."""
 FULL = ("preflight/lint/scalar_kinds.py",)
 """Where the whole of a text has to match."""
-MADE = [Pattern(file, text, 0, frozenset(["fullmatch" if file in FULL else ""])) for file, texts in RUN_TIME.items() for text in texts if text]
+MADE = [
+    Pattern(file, text, 0, frozenset(["fullmatch" if file in FULL else ""]))
+    for file, texts in RUN_TIME.items()
+    for text in texts
+    if text
+]
 
 
 Part = tuple[str, str, str]
@@ -139,7 +144,9 @@ def test_every_pattern_is_looked_at() -> None:
     assert {place.partition(":")[0] for place, _ in UNREAD} == set(RUN_TIME)
 
 
-@pytest.mark.parametrize("text", [r"(a+)+b", r"(?:a|a)*b", r"a*a*a*b", r"\A(?:\s*#[^\n]*\n|\s*\n)*?\s*#x", r"(\w*\.?)*="])
+@pytest.mark.parametrize(
+    "text", [r"(a+)+b", r"(?:a|a)*b", r"a*a*a*b", r"\A(?:\s*#[^\n]*\n|\s*\n)*?\s*#x", r"(\w*\.?)*="]
+)
 def test_a_pattern_that_takes_without_end_is_found(text: str) -> None:
     seconds, *_ = slowest(Pattern("made up", text, 0, frozenset(["match"])))
     assert seconds > SECONDS
