@@ -20,6 +20,7 @@ from preflight.loaders.document import Document
 from preflight.plugins.manager import Plugins
 from preflight.run.request import Given, NamesRead, Request, Target
 from preflight.run.settings import SEVERITIES, Choice, Facts, Settings
+from preflight.source.budget import CHECK_SECONDS, SEARCH_SECONDS
 from preflight.source.finding import Finding
 from preflight.source.text import InputError, Source
 
@@ -128,13 +129,17 @@ class Checker:
         """Check a command line."""
         workspace = self.workspace([document.source])
         try:
-            return attempted(document.source.name, lambda: self._suggested(workspace, workspace.check()))
+            return attempted(document.source.name, lambda: self._suggested(workspace, workspace.check()), self._seconds)
         except InputError as error:
             return unreadable(error)
 
     def check_source(self, source: Source, *, asked: bool = True) -> Report:
         """Check one file that was read. asked: the caller holds it for ours, so it must be readable."""
-        return attempted(source.name, lambda: self._checked(source, asked))
+        return attempted(source.name, lambda: self._checked(source, asked), self._seconds)
+
+    @property
+    def _seconds(self) -> float:
+        return CHECK_SECONDS if self.suggest is None else SEARCH_SECONDS
 
     def _checked(self, source: Source, asked: bool) -> Report:
         try:

@@ -28,6 +28,8 @@ from preflight.source.record import NamedTuple, dataclass, replace
 STOPS = frozenset(["shell-syntax", "script-ends-early"])
 """What bash stops at: a run behind it does not begin."""
 
+TOO_DEEP = "a value is nested too deeply to be read"
+
 
 class Policy(NamedTuple):
     """What is asked of rules. chosen: whether one runs on a path; options: per rule; kept: never folded into others.
@@ -124,6 +126,9 @@ def check_job(job: Job, plugins: Plugins, policy: Policy) -> tuple[list[Finding]
             if rule.silent(job):
                 continue
             said = some_of(rule.check(job, policy.options.get(rule.id, {})), job.documents[0].start)
+        except RecursionError:
+            unknown.append(Unchecked(rule.id, path, TOO_DEEP))
+            continue
         except Exception as error:
             import traceback
 

@@ -9,7 +9,7 @@ from preflight.loaders.document import Word, word_of
 from preflight.loaders.options import PYTHON, read_options
 from preflight.source.pattern import lazy_pattern
 
-PYTHON_NAME = lazy_pattern(r"(?:python|pypy)[\d.]*|\$\{?\w*PYTHON\w*\}?", re.IGNORECASE)
+PYTHON_NAME = lazy_pattern(r"(?:python|pypy)[\d.]*|\$\{?(?=\w*PYTHON)\w+\}?", re.IGNORECASE)
 
 
 def command_name(word: Word) -> str:

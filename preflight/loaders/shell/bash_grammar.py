@@ -38,7 +38,7 @@ _BINARY = frozenset(
 _PROGRAM = lazy_pattern(r"[ \t]+[A-Za-z/.\"$]")
 
 
-class TooDeep(Exception):  # noqa: N818 - what nests so deeply is not judged
+class TooDeep(Exception):
     """The text nests deeper than anybody writes."""
 
 

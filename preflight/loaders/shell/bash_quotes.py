@@ -22,7 +22,7 @@ _BRACES = lazy_pattern(_NESTING + r"|\}", re.DOTALL)
 _CLOSING = {"(": ")", "[": "]", "{": "}"}
 
 
-class Refused(Exception):  # noqa: N818 - bash refuses; nothing fails here
+class Refused(Exception):
     """bash refuses the script at a place. fault: "quote" where something is opened and never closed, "token" where
     a word does not fit, "array" for one in an array, "loop" for the parts of for (( )). "condition" and "arithmetic": bash
     stops at a wrong [[ ]] or a (( that has no )), and ends like the command before it.

@@ -340,7 +340,7 @@ class Tokens:
                 self.esacs += 1
             self.awaits_in = max(self.awaits_in - 1, 0)
             return token
-        if token == "do" and (self.awaits_in and last in ("\n", ";") or (named and before != "case")):
+        if token == "do" and ((self.awaits_in and last in ("\n", ";")) or (named and before != "case")):
             self.awaits_in = max(self.awaits_in - 1, 0)
             return token
         if token == "esac" and self.esacs and last == "in":
