@@ -52,13 +52,15 @@ class FrontReader:
         return tuple(map(_handed_on, found)) if submitted else found
 
     def skip(self, words: tuple[Word, ...]) -> tuple[Word, ...]:
-        """What a wrapper runs: from the first assignment, command or script on."""
+        """What a wrapper runs: from the first assignment, command or script on. What an option sets (`docker exec -e
+        A=1`) is set; the option's value is no command."""
         for at, word in enumerate(words):
-            if (
-                (word.text and ASSIGNMENT.match(word.text))
-                or command_name(word) in COMMANDS
-                or PYTHON_NAME.fullmatch(command_name(word))
-                or is_entry(word)
+            assigns = word.text is not None and ASSIGNMENT.match(word.text) is not None
+            if assigns and at and (words[at - 1].text or "").startswith("-"):
+                if (word.text or "").partition("=")[0].isupper():
+                    self.assign(word)
+            elif (
+                assigns or command_name(word) in COMMANDS or PYTHON_NAME.fullmatch(command_name(word)) or is_entry(word)
             ):
                 return words[at:]
         return ()
@@ -77,6 +79,13 @@ class FrontReader:
             )
             self.asked = self.asked._replace(tasks=tasks, nodes=None, tasks_per_node=None)
         self.fronts.append(name)
+        self.before += (words[0], *options.words)
+        return options.rest
+
+    def allocated(self, words: tuple[Word, ...]) -> tuple[Word, ...]:
+        """What `salloc` runs, once, in the allocation that it asks for."""
+        options = read_options(words[1:], SLURM)
+        self.asked = over(allocation(options, "salloc"), self.asked)
         self.before += (words[0], *options.words)
         return options.rest
 
