@@ -43,8 +43,9 @@ _SUBCOMMANDS = {
 """Programs that start another one where they are told so, among other things that they do."""
 ELSEWHERE = frozenset("ssh pdsh ray tmux screen xargs".split())
 """Commands that start another one, once or often, here or elsewhere."""
-_TASKS = frozenset("srun mpirun mpiexec orterun mpiexec.hydra prterun".split())
-STARTERS = _WRAPPERS | _SUBCOMMANDS.keys() | ELSEWHERE | _TASKS | {"salloc"}
+TASKS = frozenset("srun mpirun mpiexec orterun mpiexec.hydra prterun".split())
+"""Launchers of tasks: one process for each."""
+STARTERS = _WRAPPERS | _SUBCOMMANDS.keys() | ELSEWHERE | TASKS | {"salloc"}
 """Commands that start another one."""
 SHELLS = frozenset("bash sh dash zsh ksh mksh ash rbash".split())
 _TORCH = ("torch.distributed.run", "torch.distributed.launch", "torch.distributed.elastic")
@@ -97,7 +98,7 @@ class _Taker(FrontReader):
             ):
                 self.hidden = self.hidden or ("" if name else words[0].because)
                 words = self.skip(words[1:])
-            elif name in _TASKS:
+            elif name in TASKS:
                 words = self.front(name, words)
             elif name == "salloc":
                 words = self.allocated(words)

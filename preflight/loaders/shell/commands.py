@@ -7,8 +7,10 @@ from collections.abc import Mapping
 
 from preflight.loaders.counts import Allocation, allocation, over
 from preflight.loaders.document import Piece, Word
-from preflight.loaders.launchers import Taken
+from preflight.loaders.entries import command_name
+from preflight.loaders.launchers import SHELLS, TASKS, Taken
 from preflight.loaders.options import SLURM, read_options
+from preflight.loaders.script_wrappers import started_by
 from preflight.loaders.shell.alternatives import in_each
 from preflight.loaders.shell.assignments import assign
 from preflight.loaders.shell.expand import Expander
@@ -22,11 +24,12 @@ from preflight.loaders.shell.positional import set_options, shift
 from preflight.loaders.shell.printed import Printer, Streams, path_of, streams_of
 from preflight.loaders.shell.printf_command import SETS, print_to_variable
 from preflight.loaders.shell.resolver_interface import Read
-from preflight.loaders.shell.state import FILE, State, Variable, bounded
+from preflight.loaders.shell.state import FILE, State, Variable
 from preflight.loaders.shell.substitutions import substitute, words_of
 from preflight.loaders.shell.syntax import Node, Tree, parse
 from preflight.loaders.shell.walker import Follower
 from preflight.loaders.shell.word_splitting import PILED, UNREAD, Field, Value, text_of, value_of, word
+from preflight.loaders.shell.written_scripts import WrittenScripts
 from preflight.loaders.slurm import sbatch, variables
 from preflight.source.pattern import lazy_pattern
 from preflight.source.text import InputError, Source, Span
@@ -57,9 +60,9 @@ class Commands:
         self.calls = 0
         self.nounset = False
         self.traps: dict[str, Nested] = {}
-        self.started: dict[str, list[Found]] = {}
-        """Launches of files that the script writes, from before somebody runs them; by path."""
-        self.grown: set[str] = set()
+        self.scripts = WrittenScripts(self.printer, self.launches, lambda text: self._script_text(text, meant=True))
+        self.stdin: Read | None = None
+        """What the shell that runs the present text reads."""
         self.inside: set[tuple[int, int]] = set()
         """Substitutions that the present command has run."""
 
@@ -72,8 +75,7 @@ class Commands:
         """Follow a script from its start."""
         try:
             self.follower.statement(tree, tree.root)
-            for path in sorted(self.grown & self.started.keys()):
-                self._write_script(path)
+            self.scripts.finish()
             self._trapped()
         except Exhausted:
             self.follower.exhausted = True
@@ -131,8 +133,8 @@ class Commands:
     def redirected(self, tree: Tree, node: Node, given: Read | None) -> None:
         """What a block prints, written to a file."""
         streams, body = streams_of(self.expander, tree, [node], given), node.child_by_field_name("body")
-        if streams.to and body is not None:
-            self._write(streams.to, streams.grows, self.printed(tree, body, streams.text)(), tree.span(node))
+        if streams.to and body is not None and not self.follower.dry:
+            self.scripts.write(streams.to, streams.grows, self.printed(tree, body, streams.text)(), tree.span(node))
         for child in (child for child in node.named_children if child.type == "file_redirect"):
             self._look_inside(tree, child)
 
@@ -146,7 +148,7 @@ class Commands:
                 assign(self.expander, tree, child)
             return
         plain = _QUOTING.sub("", tree.text(name))
-        streams = streams_of(self.expander, tree, [node] if around is None else [node, around], given)
+        streams = streams_of(self.expander, tree, [node] if around is None else [node, around], given or self.stdin)
         if plain == "printf" and SETS.search(tree.text(node)):
             print_to_variable(self.expander, tree, node)
             return
@@ -191,42 +193,10 @@ class Commands:
             named = [tuple(f.pieces) for f in words[1:] if not (text_of(f.pieces) or "").startswith("-")]
             files += [(path, appends) for path in named]
         value = self.printer.of_words(words, streams)
-        for path, grows in files:
-            self._write(path, grows, value, place)
+        for path, grows in files if not self.follower.dry else ():
+            self.scripts.write(path, grows, value, place)
         if not files and shows_script and value is not None:
             self._script_text(nested([Field(list(value))]), meant=True)
-
-    def _write(self, path: Value, grows: bool, value: Value | None, place: Span) -> None:
-        """Text into a file, in place of what is there or behind it."""
-        key = path_of(path)
-        if not key or value is None or self.follower.dry:
-            return
-        old = self.printer.content(key) if grows else None
-        self.state.put(key, Variable((bounded((*(old or ()), *value)),), False, place, exported=True))
-        if old is None:
-            self._write_script(key)
-        else:
-            self.grown.add(key)
-
-    def _write_script(self, key: str) -> None:
-        """A file that begins like a script is meant to run, whoever runs it: until the script itself does."""
-        self._forget(key)
-        value = self.printer.content(key)
-        text = nested([Field(list(value))]) if value is not None else None
-        if text is None or not text.source.text.startswith("#!"):
-            return
-        count = len(self.found)
-        self._script_text(text, meant=True)
-        self.started[key] = self.found[count:]
-
-    def _forget(self, key: str) -> None:
-        """The launches of a file from before it was run or written anew."""
-        self.grown.discard(key)
-        for found in self.started.pop(key, ()):
-            at = next((at for at, one in enumerate(self.found) if one is found), None)
-            if at is not None:
-                del self.found[at]
-                self.launches.last = None
 
     def _goes_on(self, tree: Tree, node: Node, words: list[Field]) -> bool:
         """Whether a command is only the rest of the one above it."""
@@ -270,7 +240,9 @@ class Commands:
         if inside is None or value is None:
             return False
         apart = text_of(words[0].pieces) not in (".", "source")
+        outer, self.stdin = self.stdin, streams.text if inside.string is not None else None
         self._nested(nested([Field(list(value))]), apart, words[: inside.front], inside.arguments)
+        self.stdin = outer
         return True
 
     def _text_for(self, tree: Tree, node: Node, inside: Inside, streams: Streams) -> Value | None:
@@ -293,7 +265,7 @@ class Commands:
         what the command asks for counts before what the script asks for."""
         options = read_options([word(field, field.pieces[0].span) for field in words[1:]], SLURM)
         wrap, rest = options.word("wrap"), words[len(words) - len(options.rest) :]
-        written = self._written(options.rest[0]) if options.rest else None
+        written = self.scripts.text(options.rest[0]) if options.rest else None
         inner = (
             written.source if written is not None else self.files.open(options.rest[0].text) if options.rest else None
         )
@@ -315,16 +287,17 @@ class Commands:
         """`bash other.sh args`: its launches, where the file lies beside this one.
         A word that is not known is taken for one parameter."""
         entry = taken.launch.entry
-        written = self._written(entry)
+        written = self.scripts.text(entry)
         inner = written.source if written is not None else self.files.open(entry.text)
         if inner is None or self.calls >= MAX_CALLS:
             return False
         if written is not None:
             self.texts.add(written)
-            self._forget(path_of(value_of(entry)))
+            self.scripts.run(entry)
         count = len(self.found)
         other = Commands(self.files.source, self.environment, self.asked, self.given)
-        other.files, other.texts, other.calls, other.prefix = self.files, self.texts, self.calls + 1, self.prefix
+        other.files, other.texts, other.calls = self.files, self.texts, self.calls + 1
+        other.prefix = _in_front(taken)
         for name, variable in self.state.variables.items():
             if variable.exported:
                 other.state.put(name, variable)
@@ -340,18 +313,13 @@ class Commands:
         self.state.written.update(other.state.written)
         self.expander.work = other.expander.work
         self.follower.exhausted = self.follower.exhausted or other.follower.exhausted
-        self.found.extend(other.found[: MAX_LAUNCHES - count])
+        self.found.extend(_started_elsewhere(found, taken) for found in other.found[: MAX_LAUNCHES - count])
         self.launches.broken += other.launches.broken
         return True
 
-    def _written(self, path: Word) -> Nested | None:
-        """A file that the script itself has written, by the name that it gives it."""
-        value = self.printer.content(path_of(value_of(path)))
-        return nested([Field(list(value))]) if value is not None else None
-
     def _source(self, words: list[Field]) -> None:
-        if words and (written := self._written(word(words[0], words[0].pieces[0].span))) is not None:
-            self._forget(path_of(tuple(words[0].pieces)))
+        if words and (written := self.scripts.text(name := word(words[0], words[0].pieces[0].span))) is not None:
+            self.scripts.run(name)
             self._nested(written, apart=False)
             return
         text, pieces = (text_of(words[0].pieces), words[0].pieces) if words else (None, [])
@@ -454,3 +422,18 @@ def _reads_job(words: list[Field]) -> bool:
     """Whether sbatch is given no script and no command line, so that it reads stdin."""
     options = read_options([word(field, field.pieces[0].span) for field in words[1:]], SLURM)
     return not options.rest and options.word("wrap") is None
+
+
+def _in_front(taken: Taken) -> tuple[Word, ...]:
+    """The launchers of tasks in front of a script, with their options."""
+    words, entry = taken.launch.launcher_words, taken.launch.entry
+    ends = (at for at, one in enumerate(words) if command_name(one) in SHELLS or one.span == entry.span)
+    return words[: next(ends, len(words))]
+
+
+def _started_elsewhere(found: Found, script: Taken) -> Found:
+    """A launch of a script that something else starts, once or often: how many processes that makes is not known."""
+    hidden = next((name for name in script.fronts if name not in TASKS), None)
+    if hidden is None:
+        return found
+    return found._replace(taken=started_by(found.taken, Word(hidden, script.launch.entry.span)))
