@@ -12,9 +12,10 @@ from preflight.checking.baseline import FILE, Baseline
 from preflight.checking.merging import merge
 from preflight.cli import output, session
 from preflight.cli.codes import OK, USAGE
-from preflight.cli.delivery import read_for, refuse
+from preflight.cli.delivery import read_for
 from preflight.cli.options import Inputs, JobFacts, Rules, Started, takes
 from preflight.report.escapes import counted
+from preflight.source.writing import refuse_report
 
 To = Annotated[str, typer.Option("--output-file", "-o", metavar="FILE", help="The baseline file.")]
 
@@ -32,7 +33,7 @@ def baseline(inputs: Inputs, facts: JobFacts, rules: Rules, command: Started = N
         output.complain(output.problems(report))
         typer.echo("preflight: no baseline was written", err=True)
         return output.exit_code(report, "never") or USAGE
-    refuse(output_file, read_for(report))
+    refuse_report(output_file, read_for(report))
     made = Baseline.of(report, Path(os.path.abspath(path)).parent)
     made.write(path)
     typer.echo(

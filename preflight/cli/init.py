@@ -21,10 +21,10 @@ from preflight.cli.options import Inputs, JobFacts, Rules, takes
 from preflight.cli.stream import say
 from preflight.report.escapes import counted, plain
 from preflight.run.settings import FILE
-from preflight.source import atomic
 from preflight.source.finding import Severity
 from preflight.source.language import joined, local
 from preflight.source.message import Message
+from preflight.source.writing import create_file
 
 HOOKS = ".pre-commit-config.yaml"
 HOOK = """\
@@ -100,7 +100,7 @@ def _propose(name: str, text: str, *, write: bool) -> None:
     if os.path.lexists(name):
         head = Message("{name} exists and stays as it is; it would be:", name=name)
     elif write:
-        atomic.write_text(Path(name), text)
+        create_file(Path(name), text.encode("utf-8"))
         head = Message("wrote {name}:", name=name)
     else:
         head = Message("{name} would be:", name=name)
