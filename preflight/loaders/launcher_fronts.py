@@ -51,12 +51,14 @@ class FrontReader:
         submitted = [word.text for word in words[:3]] == ["ray", "job", "submit"]
         return tuple(map(_handed_on, found)) if submitted else found
 
-    def skip(self, words: tuple[Word, ...]) -> tuple[Word, ...]:
-        """What a wrapper runs: from the first assignment, command or script on. What an option sets (`docker exec -e
-        A=1`) is set; the option's value is no command."""
+    def skip(self, words: tuple[Word, ...], named: bool = True) -> tuple[Word, ...]:
+        """What a wrapper runs: from the first assignment, command or script on.
+
+        named: its name is known; what an option of it sets (`docker exec -e A=1`) is set, and is no command.
+        """
         for at, word in enumerate(words):
             assigns = word.text is not None and ASSIGNMENT.match(word.text) is not None
-            if assigns and at and (words[at - 1].text or "").startswith("-"):
+            if named and assigns and at and (words[at - 1].text or "").startswith("-"):
                 if (word.text or "").partition("=")[0].isupper():
                     self.assign(word)
             elif (
@@ -64,6 +66,11 @@ class FrontReader:
             ):
                 return words[at:]
         return ()
+
+    def run_by(self, words: tuple[Word, ...]) -> tuple[Word, ...]:
+        """What a program runs that takes a script or, behind -m, a module."""
+        at = next((at for at, word in enumerate(words) if word.text == "-m"), None)
+        return words[at + 1 :] if at is not None else self.skip(words)
 
     def front(self, name: str, words: tuple[Word, ...]) -> tuple[Word, ...]:
         """What a launcher of tasks runs; what it asks for is kept."""

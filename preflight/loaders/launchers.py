@@ -91,13 +91,13 @@ class _Taker(FrontReader):
                 break
             elif name == "command" and words[1:] and (words[1].text or "")[:2] in ("-v", "-V"):
                 return None  # it only says where the command is
-            elif (
-                name in _WRAPPERS
-                or _starts(name, words)
-                or (not name and words[0].text is None and self.skip(words[1:]))
-            ):
-                self.hidden = self.hidden or ("" if name else words[0].because)
+            elif name == "coverage" and _starts(name, words):
+                words = self.run_by(words[1:])
+            elif name in _WRAPPERS or _starts(name, words):
                 words = self.skip(words[1:])
+            elif not name and words[0].text is None and self.skip(words[1:], named=False):
+                self.hidden = self.hidden or words[0].because
+                words = self.skip(words[1:], named=False)
             elif name in TASKS:
                 words = self.front(name, words)
             elif name == "salloc":
@@ -227,7 +227,7 @@ class _Taker(FrontReader):
                         (Word("run", inner[0].span), *inner[1:])
                     )
                 if module in _RUNNERS:
-                    script = self.skip(inner[1:])
+                    script = self.run_by(inner[1:])
                     return self.alone(words[: len(words) - len(script)], script) if script else None
                 return self.alone(words[: at + 1], inner)
             if text in ("-c", "-"):
