@@ -89,11 +89,11 @@ class Commands:
             return (Piece(given.text, given.span, (span,) if span else (), exact=False, because=given.because),)
         return (Piece(None, span or self.files.source.span(0), exact=False, because=f"${name}"),)
 
-    def _substituted(self, tree: Tree, node: Node) -> str | None:
-        text = substitute(self.expander, tree, node) if node.type == "command_substitution" else None
-        if text is None:
+    def _substituted(self, tree: Tree, node: Node) -> Value | None:
+        value = substitute(self.expander, tree, node) if node.type == "command_substitution" else None
+        if value is None:
             self._run_inside(tree, node)
-        return text
+        return value
 
     def _run_inside(self, tree: Tree, node: Node) -> None:
         """The commands of $(…), once for each time that the command around it runs."""
