@@ -29,9 +29,8 @@ if TYPE_CHECKING:
 
 Suggest = Callable[[Workspace, Report], Report]
 """Puts other layouts on the findings of a report that they cure."""
-
-
-SILENT = Policy(lambda rule, path: False)
+Prove = Callable[[Workspace, Report, "Workspace | None"], Report]
+"""Leaves of the ways out in a report those that are proven, under every rule where the last is given."""
 
 
 class Checker:
@@ -50,6 +49,7 @@ class Checker:
         self.names = NamesRead()
         self.folders: list[Checker] = []  # by the settings of other folders
         self.suggest: Suggest | None = None  # puts other layouts on the findings that they cure
+        self.prove: Prove | None = None  # leaves of what is offered what is proven; None where nobody is shown it
         self.nearest: Callable[[Path], Checker] | None = None  # the checker for a file, by the settings nearest to it
         self.named = choice.over(settings.choice)
         """The choice as it is written, with the names of groups."""
@@ -63,13 +63,14 @@ class Checker:
         self.checkouts = Checkouts(paths, isolated=self.isolated)
 
     @property
-    def silent(self) -> bool:
-        """Whether no rule runs."""
-        return self.policy is SILENT
+    def errors_only(self) -> bool:
+        """Whether only those rules run whose findings can be errors."""
+        return self.policy.errors_only
 
-    def silence(self) -> None:
-        """Run no rule: only what is read matters."""
-        self.policy = SILENT
+    def ask_for_errors_only(self) -> None:
+        """Run only the rules whose findings can be errors, and offer nothing: what is read matters, and whether it
+        can start."""
+        self.policy, self.prove = self.policy._replace(errors_only=True), None
 
     def of(self, path: Path | None) -> Checker:
         """The checker for a file: the one whose settings are nearest to it. Raises InputError for broken settings."""
@@ -123,7 +124,19 @@ class Checker:
         return Workspace(sources, near.plugins, near.request(path), near.policy, self.checkouts)
 
     def _suggested(self, workspace: Workspace, report: Report) -> Report:
-        return report if self.suggest is None else self.suggest(workspace, report)
+        """The report with other layouts where they are asked for, and of all ways out those that are proven."""
+        report = report if self.suggest is None else self.suggest(workspace, report)
+        if self.prove is None or all(finding.fix is None for finding in report.findings):
+            return report
+        return self.prove(workspace, report, self._under_every_rule(workspace))
+
+    def _under_every_rule(self, workspace: Workspace) -> Workspace | None:
+        """The same texts under every rule; None where the workspace has every rule."""
+        near = self.of(workspace.sources[0].path)
+        if near.choice == Choice() and not near.settings.per_file:
+            return None
+        every = Policy(options=workspace.policy.options)
+        return Workspace(workspace.sources, workspace.plugins, workspace.request, every, workspace.checkouts)
 
     def check_command(self, document: Document) -> Report:
         """Check a command line."""
