@@ -112,7 +112,7 @@ class Job:
                         problem.message,
                         problem.span,
                         tuple(Related(span) for span in problem.related),
-                        _fix(problem, safety),
+                        _fix(problem, Safety.SAFE if problem.safe else safety),
                     )
 
     @cached_property

@@ -18,8 +18,9 @@ from preflight.checking.workspace import Workspace
 from preflight.dialects.checkout.around import Checkouts
 from preflight.loaders.document import Document
 from preflight.plugins.manager import Plugins
-from preflight.run.request import Request, Target
+from preflight.run.request import Given, NamesRead, Request, Target
 from preflight.run.settings import SEVERITIES, Choice, Facts, Settings
+from preflight.source.budget import CHECK_SECONDS, SEARCH_SECONDS
 from preflight.source.finding import Finding
 from preflight.source.text import InputError, Source
 
@@ -35,14 +36,18 @@ Prove = Callable[[Workspace, Report, "Workspace | None"], Report]
 class Checker:
     """Settings, what the caller says beside them, and the plugins. Raises InputError for ids and names nobody knows.
 
-    broken: why the settings could not be read; the defaults hold then. isolated: nothing is opened outside of what the
-    call names.
+    broken: why the settings could not be read; the defaults hold then. ignored: settings that somebody else may have
+    written, with the reason. names: of what is set beside the files, what they read. isolated: nothing is opened
+    outside of what the call names.
     """
 
     def __init__(self, settings: Settings, plugins: Plugins, facts: Facts = Facts(), choice: Choice = Choice()) -> None:
         self.settings, self.plugins, self.facts = settings, plugins, facts
         self.checkouts, self.isolated = Checkouts(), False
         self.broken: InputError | None = None
+        self.ignored: Mapping[str, str] = {}
+        self.names = NamesRead()
+        self.folders: list[Checker] = []  # by the settings of other folders
         self.suggest: Suggest | None = None  # puts other layouts on the findings that they cure
         self.prove: Prove | None = None  # leaves of what is offered what is proven; None where nobody is shown it
         self.nearest: Callable[[Path], Checker] | None = None  # the checker for a file, by the settings nearest to it
@@ -78,6 +83,10 @@ class Checker:
         except InputError:
             return self.settings
 
+    def every_settings(self) -> tuple[Settings, ...]:
+        """The settings of the call, and those of folders that were looked into."""
+        return (self.settings, *(found.settings for found in self.folders))
+
     def request(self, path: Path | None) -> Request:
         """What is said about a file."""
         facts = self.settings.facts
@@ -85,7 +94,7 @@ class Checker:
             facts = part.facts.over(facts)
         facts = self.facts.over(facts)
         target = Target.parse(facts.target) if facts.target else None
-        said = Request(*facts[:4], target, given=facts.set or {})
+        said = Request(*facts[:4], target, given=Given(facts.set or {}, self.names))
         return said._replace(measured=self.measured, pace=self.pace)
 
     @cached_property
@@ -133,13 +142,17 @@ class Checker:
         """Check a command line."""
         workspace = self.workspace([document.source])
         try:
-            return attempted(document.source.name, lambda: self._suggested(workspace, workspace.check()))
+            return attempted(document.source.name, lambda: self._suggested(workspace, workspace.check()), self._seconds)
         except InputError as error:
             return unreadable(error)
 
     def check_source(self, source: Source, *, asked: bool = True) -> Report:
         """Check one file that was read. asked: the caller holds it for ours, so it must be readable."""
-        return attempted(source.name, lambda: self._checked(source, asked))
+        return attempted(source.name, lambda: self._checked(source, asked), self._seconds)
+
+    @property
+    def _seconds(self) -> float:
+        return CHECK_SECONDS if self.suggest is None else SEARCH_SECONDS
 
     def _checked(self, source: Source, asked: bool) -> Report:
         try:
@@ -148,10 +161,13 @@ class Checker:
             return unreadable(error)
         try:
             report = fold_alike(self._suggested(workspace, workspace.check()))
+            if report.skipped != (source.name,):
+                return report
+            from preflight.checking.wrong_shape import with_refused_script, with_refused_shape
+
+            report = with_refused_script(report, source, workspace, asked=asked)
             if not asked:
                 return report
-            from preflight.checking.wrong_shape import with_refused_shape
-
             return with_refused_shape(report, source, self.plugins, workspace.request)
         except InputError as error:
             return unreadable(error) if self.ours(source, error, asked=asked) else Report(skipped=(source.name,))

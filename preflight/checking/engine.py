@@ -23,7 +23,12 @@ from preflight.run.device_names import find_device, likely_device
 from preflight.run.plan import Plan
 from preflight.run.request import Request
 from preflight.source.finding import Finding, Kind, Severity
-from preflight.source.record import NamedTuple, dataclass
+from preflight.source.record import NamedTuple, dataclass, replace
+
+STOPS = frozenset(["shell-syntax", "script-ends-early"])
+"""What bash stops at: a run behind it does not begin."""
+
+TOO_DEEP = "a value is nested too deeply to be read"
 
 Said = tuple[str, str, int, str]
 """What names a finding: its rule, where it stands, what it says."""
@@ -68,6 +73,9 @@ class Report:
     rules: tuple[Checkable, ...] = ()
     """The rules that made the findings, sorted by id."""
 
+    reads: tuple[str, ...] = ()
+    """Of what the caller sets, the names that something reads."""
+
     @property
     def plan(self) -> Plan | None:
         """The plan of the first run, None when nothing was read."""
@@ -103,6 +111,9 @@ def read_job(document: Document, plugins: Plugins, request: Request, beside: Bes
         *beside[1:],
     )
     reading = dialect.read(document, surroundings)
+    if any(problem.kind in STOPS for problem in document.problems):
+        plan = replace(reading.plan, unmodelled=(*reading.plan.unmodelled, "a script that bash refuses"))
+        reading = reading._replace(plan=plan)
     return Job(
         *reading._replace(cluster=completed(reading.cluster, document, request)), missed(request.target, reading.target)
     )
@@ -122,6 +133,9 @@ def check_job(job: Job, plugins: Plugins, policy: Policy) -> tuple[list[Finding]
             if rule.silent(job):
                 continue
             said = some_of(rule.check(job, policy.options.get(rule.id, {})), job.documents[0].start)
+        except RecursionError:
+            unknown.append(Unchecked(rule.id, path, TOO_DEEP))
+            continue
         except Exception as error:
             import traceback
 

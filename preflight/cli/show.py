@@ -16,6 +16,7 @@ from preflight.cli import output, session
 from preflight.cli.codes import FAILED, OK, USAGE
 from preflight.cli.delivery import deliver, read_for
 from preflight.cli.options import Inputs, JobFacts, Printed, Rules, Started, takes
+from preflight.cli.unread import refuse_unread
 from preflight.job import Job
 from preflight.report.dump import dumped
 from preflight.source.record import replace
@@ -66,6 +67,7 @@ def show_jobs(
     checker = session.checker(facts, rules, lenient=True)
     checker.ask_for_errors_only()
     report = merge(session.reports(checker, inputs, command))
+    refuse_unread(checker, inputs, report.checked)
     describe: Callable[..., Any] = as_dict if as_json else partial(as_text, look=style)
     described, failures = _each(report, lambda job: describe(job, **proven(checker, job)))
     text = dumped({"schema": 1, "runs": described}) if as_json else "\n".join(described)

@@ -15,6 +15,7 @@ from preflight.fix.net_change import original, survives
 from preflight.fix.offers import proven_offers
 from preflight.fix.proof import proven
 from preflight.run.settings import SEVERITIES, Choice
+from preflight.source.budget import FIX_SECONDS, SEARCH_SECONDS
 from preflight.source.finding import Finding, Safety, Severity
 from preflight.source.record import NamedTuple, replace
 from preflight.source.text import Position, Source
@@ -135,7 +136,7 @@ def fix_source(
         result = fix(whole, unsafe=unsafe, wanted=wanted, suggest=suggest, inside=inside, notes=notes)
         return result.report
 
-    report = attempted(source.name, run)
+    report = attempted(source.name, run, FIX_SECONDS if suggest is None else SEARCH_SECONDS)
     return result if report is result.report else Fixed(report=report)
 
 

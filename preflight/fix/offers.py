@@ -12,7 +12,7 @@ from preflight.source.finding import Edit, Finding, Fix, Safety
 from preflight.source.record import replace
 from preflight.source.refusal import NotProven
 
-MOST_WORK = 1_000_000
+MOST_WORK = 2_000_000
 """Characters that are edited and checked for the offers of one file, with what each attempt costs beside them."""
 ATTEMPT = 10_000
 
