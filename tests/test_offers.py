@@ -113,7 +113,9 @@ def test_every_way_out_of_the_examples_holds_when_it_is_taken(path: Path, device
 
 
 def test_a_list_that_is_too_long_is_offered_with_the_right_length() -> None:
-    faulty = DENSE.replace("recompute: True,", "recompute: [8, 8, 8],").replace("data_parallel: 1", "data_parallel: 4")
+    faulty = DENSE.replace("recompute: True,", "recompute: [8, 8, 8, 8, 8],").replace(
+        "data_parallel: 1", "data_parallel: 4"
+    )
     found = preflight.check_text(faulty, world_size=64, target="mindformers@1.7.0")
     assert "bad-recompute-value" in {finding.rule for finding in found.findings}
     assert not found.crashes
