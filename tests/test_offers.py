@@ -227,3 +227,19 @@ def test_states_are_sharded_by_a_distributed_optimizer_only(
     (tmp_path / "run.sh").write_text(text.replace(" --use-distributed-optimizer", option))
     shown = real_cli("show", "run.sh", "--target", "megatron@0.20.0").out
     assert ("adam states fp32, sharded over 8" in shown) is sharded and "adam states fp32" in shown
+
+
+def test_an_editor_is_given_no_action_that_wakes_an_error(tmp_path: Path) -> None:
+    types = pytest.importorskip("lsprotocol.types")
+    from preflight.lsp.actions import actions
+    from preflight.lsp.buffers import Buffers
+
+    (tmp_path / "preflight.toml").write_text('world-size = 64\ntarget = "mindformers@1.7.0"\n')
+    file = tmp_path / "dense.yaml"
+    file.write_text(DENSE)
+    buffer = Buffers().update(file.as_uri(), DENSE)
+    assert buffer is not None
+    line = DENSE.splitlines().index("  data_parallel: 1")
+    here = types.Range(types.Position(line, 0), types.Position(line + 1, 0))
+    titles = [action.title for action in actions(buffer, file.as_uri(), here, None)]
+    assert titles == ["Set data parallel to 4, which changes the tokens per step"]
