@@ -22,29 +22,23 @@ from .choices import Choices
 from .pieces import SUMS, YAML, pieces
 
 NAMES = ("main", "a/b", "a/c", "c")
-COMPOSED = (
-    *YAML[:40],
-    *("defaults:\n", "  - _self_\n", "  - a: b\n", "  - a@x.y: c\n", "  - override /a: b\n", "  - optional c: a\n"),
+HEADS = ("# @package _global_\n", "# @package: x.y\n", "\n", " \n", "# c\n", "#\n", "\r\n", "  # @package\n")
+DEFAULTS = (
+    *("- _self_", "- a: b", "- a@x.y: c", "- override /a: b", "- optional c: a", "- c", "- /a/b@_here_", "- a: [b, c]"),
+    *("- a: ${b}", "- override a@x.y: null", "- main", "- a: ???", "- /a@_global_: c"),
+)
+LINES = (
     *(
-        "# @package _global_\n",
-        "# @package: x.y\n",
-        "\n",
-        " \n",
-        "# c\n",
-        "#\n",
-        "\r\n",
-        "  - c\n",
-        "  - /a/b@_here_\n",
+        "x: ${a.b}",
+        "x: ${oc.env:A,1}",
+        "x: ${.y}",
+        "x: ???",
+        "x: {y: ${x}}",
+        "_target_: a.b",
+        "a: [1, 2]",
+        "c: {d: 1e5}",
     ),
-    *(
-        "x: ${a.b}\n",
-        "x: ${oc.env:A,1}\n",
-        "x: ${.y}\n",
-        "x: ???\n",
-        "x:\n  y: ${x}\n",
-        "_target_: a.b\n",
-        "a: [1, 2]\n",
-    ),
+    *("y: &n {a: 1}", "z: *n", "x: ${${a}}", "b: null", "a.b: 1", "? [1]\n: 2", "e: '${a}'", "x: [", "d: {<<: {a: 2}}"),
 )
 OVERRIDES = (
     "a=b",
@@ -89,9 +83,19 @@ WORDS = (
 OPERATORS = ("%", "%%", "#", "##", "/", "//", "/#", "/%", "^", "^^", ",", ",,")
 
 
+def _config(choices: Choices) -> str:
+    """A config with comments in front, a list of defaults and some values."""
+    if choices.one_in(8):
+        return pieces(choices, YAML)
+    head = "".join(choices.of(HEADS) for _ in range(choices.below(5))) * (1 + choices.below(3) ** 4)
+    listed = "\n".join(choices.of(DEFAULTS) for _ in range(choices.below(5)))
+    lines = "\n".join(choices.of(LINES) for _ in range(choices.below(6)))
+    return f"{head}{'defaults:' if listed else ''}\n{listed}\n{lines}\n"
+
+
 def composition(choices: Choices) -> None:
     """Configs that compose each other, with overrides: composed, or refused."""
-    texts = {name: pieces(choices, COMPOSED) for name in NAMES[: 1 + choices.below(len(NAMES))]}
+    texts = {name: _config(choices) for name in NAMES[: 1 + choices.below(len(NAMES))]}
     words = " ".join(choices.of(OVERRIDES) for _ in range(choices.below(6)))
 
     def opened(name: str) -> Document | None:
