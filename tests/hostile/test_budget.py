@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
+import signal
 import subprocess
 import sys
 import threading
@@ -19,6 +21,7 @@ from preflight.api import check_text, installed
 from preflight.checking.checker import Checker
 from preflight.checking.discovery import Named
 from preflight.checking.engine import Report
+from preflight.loaders.document import Document
 from preflight.run.settings import Settings
 from preflight.source import budget
 from preflight.source.budget import Exceeded, keep_watch, watched
@@ -120,11 +123,41 @@ def test_suggestions_end_with_the_comparisons_of_a_file() -> None:
     assert nearest("wordd99", known) is not None, "another file has a budget of its own"
 
 
+@pytest.mark.parametrize("name", ["many times", "a tree of lists"])
+def test_configs_that_are_merged_again_and_again(tmp_path: Path, name: str, quick: None) -> None:
+    """Found in a composition that takes no config twice into memory, but its values a thousand times."""
+    from preflight.loaders.composition.hydra import composed
+    from preflight.loaders.yaml import load_yaml
+    from preflight.source.text import Source
+
+    values = "".join(f"k{i}: {i}\n" for i in range(10_000))
+    texts = {"main": "defaults:\n" + "  - big\n" * 1_000, "big": values}
+    if name == "a tree of lists":
+        texts = {f"t{i}": f"defaults:\n  - t{i + 1}\n  - t{i + 1}@x{i}\n  - _self_\n" for i in range(18)}
+        texts |= {"main": texts["t0"], "t18": values}
+
+    def opened(path: str) -> Document | None:
+        return load_yaml(Source(texts[path], f"{path}.yaml")) if path in texts else None
+
+    with budget.of_one_check(), pytest.raises(Exceeded):
+        composed("main", opened)
+
+
+def test_steps_of_all_scripts_together() -> None:
+    with budget.of_one_check():
+        assert budget.may_step(budget.STEPS) and not budget.may_step(1)
+    page = "".join(f"```bash\n{'A=$A$A ' * 4_000}\n{FAULTY}\n```\n" for _ in range(30))
+    assert not check_text(page, name="page.md", world_size=8).crashes
+
+
 def test_values_of_all_configs_together() -> None:
     with budget.of_one_check(), pytest.raises(Exceeded, match="values"):
         for _ in range(3):
             budget.draw_values(200_000, "run.yaml")
     budget.draw_values(10**9, "run.yaml")
+
+
+timer = pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs an alarm of processor time")
 
 
 @pytest.fixture
@@ -141,6 +174,7 @@ def endless() -> Iterator[int]:
             number += 1
 
 
+@timer
 def test_a_check_that_does_not_end_is_an_error_of_its_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, watch: None
 ) -> None:
@@ -160,9 +194,8 @@ def test_a_check_that_does_not_end_is_an_error_of_its_file(
     assert reports["run.yaml"].jobs and not reports["run.yaml"].errors
 
 
+@timer
 def test_a_pattern_and_a_rule_are_ended(watch: None) -> None:
-    import re
-
     with pytest.raises(Exceeded), watched("a", 0.2):
         re.match(r"(a+)+b", "a" * 60)
     with pytest.raises(Exceeded), watched("a", 0.2), watched("b", 60):
@@ -172,10 +205,9 @@ def test_a_pattern_and_a_rule_are_ended(watch: None) -> None:
     time.sleep(0)
 
 
+@timer
 def test_no_signal_in_somebody_elses_process(watch: None) -> None:
     """Another thread, a handler that is there already, and a library are left alone."""
-    import signal
-
     seen = []
     with watched("a", 60):
         thread = threading.Thread(target=lambda: seen.append(check_text(GRAPH).crashes))

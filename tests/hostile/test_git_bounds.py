@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import resource
 import shutil
 import subprocess
 import sys
@@ -19,6 +18,7 @@ from preflight.source.bounded_process import TooLong, TooMuch, run_bounded
 from preflight.source.repository import Repository
 from preflight.source.text import InputError
 
+resource = pytest.importorskip("resource", reason="needs limits of processes")
 pytestmark = pytest.mark.skipif(shutil.which("git") is None or os.name == "nt", reason="needs git and pipes")
 IDENTITY = ("-c", "user.name=t", "-c", "user.email=t@example.com")
 
