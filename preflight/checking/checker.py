@@ -93,7 +93,7 @@ class Checker:
         facts = self.facts.over(facts)
         target = Target.parse(facts.target) if facts.target else None
         said = Request(*facts[:4], target, given=Given(facts.set or {}, self.names))
-        return said._replace(measured=self.measured, pace=self.pace)
+        return said._replace(measured=self.measured, pace=self.pace, source_path=self.settings.source_path)
 
     @cached_property
     def measured(self) -> float:
