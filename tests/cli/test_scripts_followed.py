@@ -92,11 +92,10 @@ def test_a_config_is_found_from_there_too(real_cli: Cli, tmp_path: Path, monkeyp
     assert layout(real_cli, "a/jobs/job.sbatch") == 2
 
 
-def test_a_fix_reaches_it(real_cli: Cli, project: Path) -> None:
-    put(project, jobs__job_dot_sbatch=f"{BATCH}source jobs/options.sh\n{GOOD.rstrip()} $MORE\n")
-    put(project, jobs__options_dot_sh='MORE="--sequence-paralel"\n')
-    real_cli("fix", "jobs/job.sbatch", "--unsafe")
-    assert (project / "jobs" / "options.sh").read_text() == 'MORE="--sequence-parallel"\n'
+def test_a_fix_looks_at_it(real_cli: Cli, project: Path) -> None:
+    put(project, jobs__job_dot_sbatch=f"{BATCH}srun bash jobs/inner.sh\n", jobs__inner_dot_sh=BAD)
+    ran = real_cli("fix", "jobs/job.sbatch", "--unsafe")
+    assert ran.code == 1 and ran.out.startswith("Left: 1 error"), ran
 
 
 def test_the_gate_names_the_file_as_it_lies(real_cli: Cli, project: Path) -> None:
