@@ -79,6 +79,6 @@ class Nearest:
             return None
         made.names = self._own.names
         self._own.folders.append(made)
-        if self._own.silent:
-            made.silence()
+        if self._own.errors_only:
+            made.ask_for_errors_only()
         return made

@@ -8,7 +8,7 @@ from typing import Any
 from preflight.lint.rule import Checkable
 from preflight.plugins.manager import Plugins
 from preflight.run.device_names import find_device
-from preflight.run.request import Target
+from preflight.run.request import MOST_DEVICES, Target
 from preflight.run.settings import Choice, Facts
 from preflight.run.versions import numbers
 from preflight.source.spelling import did_you_mean
@@ -58,6 +58,10 @@ def verify_counts(facts: Facts) -> None:
             raise InputError(f"{' contradicts '.join(list(values)[:2])}")
         found[option] = next(iter(values.values()), None)
     world, nodes, each = facts.world_size, found["nodes"], found["devices-per-node"]
+    if nodes and each and nodes * each > MOST_DEVICES:
+        raise InputError(
+            f"{nodes} nodes with {each} devices each are {nodes * each} devices, more than {MOST_DEVICES:,}"
+        )
     if world and nodes and each and world != nodes * each:
         raise InputError(
             f"a world size of {world} contradicts {nodes} nodes with {each} devices each, which are {nodes * each}"
@@ -80,8 +84,11 @@ def verify_release(target: str, plugins: Plugins) -> None:
 def verify_facts(facts: Facts, plugins: Plugins) -> None:
     """Raises InputError for a count below 1, and for a device or a framework that nobody knows."""
     for name in ("world_size", "nodes", "devices_per_node"):
-        if (count := getattr(facts, name)) is not None and count < 1:
-            raise InputError(f"--{name.replace('_', '-')} must be at least 1, not {count}")
+        if (count := getattr(facts, name)) is not None:
+            if count < 1:
+                raise InputError(f"--{name.replace('_', '-')} must be at least 1, not {count}")
+            if count > MOST_DEVICES:
+                raise InputError(f"--{name.replace('_', '-')} must be at most {MOST_DEVICES:,}, not {count}")
     verify_counts(facts)
     if facts.device and find_device(plugins.devices, facts.device) is None:
         names = [name.lower() for device in plugins.devices for name in (device.name, *device.aliases)]

@@ -26,6 +26,7 @@ from preflight.report.dump import dumped
 from preflight.report.escapes import plain
 from preflight.report.layouts import Shown, layouts_dict, layouts_text
 from preflight.source import atomic
+from preflight.source.budget import SEARCH_SECONDS
 from preflight.source.finding import Finding, Fix
 from preflight.source.record import NamedTuple
 from preflight.source.spelling import did_you_mean
@@ -155,7 +156,7 @@ def _searched(checker: Checker, inputs: Inputs, limits: Limits) -> tuple[list[Se
         return Report()
 
     for source, asked in session.sources(checker, inputs, errors):
-        reports.append(attempted(source.name, partial(search, source, asked)))
+        reports.append(attempted(source.name, partial(search, source, asked), SEARCH_SECONDS))
     return results, merge([*reports, *map(unreadable, errors)])
 
 

@@ -12,7 +12,7 @@ from preflight.checking.discovery import Named, Wanted, discover
 from preflight.checking.engine import Report
 from preflight.checking.failure import unreadable
 from preflight.checking.nearest import Nearest, own_devices, usable
-from preflight.checking.workspace import display
+from preflight.checking.workspace import Workspace, display
 from preflight.cli.options import Inputs, JobFacts, Rules, listed
 from preflight.loaders import is_script
 from preflight.plugins import manager as plugins
@@ -69,6 +69,7 @@ def checker(facts: JobFacts, rules: Rules, *, lenient: bool = False) -> Checker:
         found, broken = Settings(root=Path.cwd()), error
     made = _checker(found, facts, rules)
     made.broken, made.isolated, made.ignored = broken, rules.isolated, search.ignored
+    made.prove = _proved
     made.look_around(())
     if not (rules.isolated or rules.config):
         made.nearest = Nearest(made, lambda nested: _checker(nested, facts, rules), search)
@@ -79,6 +80,13 @@ def _tell_ignored(path: str, why: str) -> None:
     """Say which settings do not count, and why."""
     text = local(Message("these settings are ignored: {why}; --config FILE uses them", why=why))
     print(f"preflight: {plain(display(Path(path)))}: {text}", file=sys.stderr)
+
+
+def _proved(workspace: Workspace, report: Report, whole: Workspace | None) -> Report:
+    """What of a report's offers is proven; loaded where something is offered."""
+    from preflight.fix.offers import with_proven_offers
+
+    return with_proven_offers(workspace, report, whole)
 
 
 def _checker(found: Settings, facts: JobFacts, rules: Rules) -> Checker:

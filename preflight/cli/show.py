@@ -62,7 +62,7 @@ def show_jobs(
     inputs, facts, rules, out = options
     style, as_json = output.printed(out), out.output_format == "json"
     checker = session.checker(facts, rules, lenient=True)
-    checker.silence()
+    checker.ask_for_errors_only()
     report = merge(session.reports(checker, inputs, command))
     refuse_unread(checker, inputs, report.checked)
     describe = as_dict if as_json else partial(as_text, look=style)

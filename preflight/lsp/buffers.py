@@ -15,6 +15,7 @@ from preflight.lsp.places import path_of
 from preflight.plugins import manager as plugins
 from preflight.run.settings import Settings
 from preflight.run.settings_search import Search, Tell
+from preflight.source.budget import watched
 from preflight.source.record import NamedTuple
 from preflight.source.text import InputError, Source
 
@@ -75,7 +76,8 @@ class Buffers:
         try:
             checker = self.checker(source)
             workspace = checker.workspace([source])
-            report = workspace.check(others)
+            with watched(source.name):
+                report = workspace.check(others)
         except InputError as error:
             workspace = Workspace([source], plugins.load(), Checker(Settings(), plugins.load()).request(source.path))
             named = error.path in ("", source.name)

@@ -24,6 +24,10 @@ class Target(NamedTuple):
         return f"{self.framework}@{self.version}" if self.version else self.framework
 
 
+MOST_DEVICES = 1_000_000
+"""Devices of a job: no machine has more, and a search over the divisors of a larger number has no end."""
+
+
 class NamesRead:
     """Of what a call sets, the names that something in its files reads; and what else there is to set in them."""
 

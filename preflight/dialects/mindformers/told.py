@@ -41,5 +41,5 @@ def _value(text: str) -> object:
     """A scalar or a list, as JSON and YAML write them alike; any other text is a text."""
     try:
         return json.loads(text.lower() if text in ("True", "False") else text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return text

@@ -10,6 +10,7 @@ from itertools import islice
 from pathlib import Path
 
 from preflight.loaders import COMMAND
+from preflight.source.budget import may_read
 from preflight.source.checkout_root import checkout_root, started_from
 from preflight.source.pattern import lazy_pattern
 from preflight.source.text import InputError, Source
@@ -83,7 +84,8 @@ class Files:
             if not (near or self.source.name == COMMAND) or not path.is_file() or path == script.resolve():
                 return None
             if path not in self.opened:
-                if len(self.opened) >= MAX_FILES or path.stat().st_size > MAX_BYTES:
+                size = path.stat().st_size
+                if len(self.opened) >= MAX_FILES or size > MAX_BYTES or not may_read(size):
                     return None
                 self.opened[path] = Source.read(path, self._shown(script, path) if near else str(path))
         except (InputError, OSError, ValueError):
