@@ -8,6 +8,7 @@ from pathlib import Path
 
 from preflight.checking.beside import Beside
 from preflight.checking.engine import Policy, Report, check_documents
+from preflight.checking.names_set import names_read
 from preflight.dialects import folders
 from preflight.dialects.checkout.around import Checkout, Checkouts
 from preflight.loaders import load
@@ -38,6 +39,8 @@ class Workspace:
         if checkouts is not None:
             for source in self.sources:
                 source.in_checkout = request.follow and not checkouts.isolated
+        for source in self.sources if request.source_path else ():
+            source.search = request.source_path
         self.plugins, self.request, self.policy = plugins, request, policy
         self._opened: dict[Path, tuple[Document, ...]] = {}
         self._looked: dict[str, None] = {}
@@ -65,6 +68,8 @@ class Workspace:
         looked = dict.fromkeys(path for document in documents for path in document.looked) | self._looked
         if self.request.follow:
             looked |= dict.fromkeys(path for source in self.sources for path in self.checkouts.looked(source.path))
+        if self.request.given:
+            report = replace(report, reads=names_read(self.request.given, report.jobs))
         return replace(report, looked=tuple(looked)) if looked else report
 
     def _checkout(self, document: Document) -> Checkout | None:

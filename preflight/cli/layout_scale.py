@@ -9,6 +9,7 @@ from preflight.cli.codes import FOUND, OK
 from preflight.cli.delivery import deliver
 from preflight.cli.layout_search import Wanted
 from preflight.cli.options import Inputs, JobFacts, Printed, Rules
+from preflight.cli.unread import refuse_unread
 from preflight.layouts.sweep import every_run
 from preflight.report.dump import dumped
 from preflight.report.scale import Point, scale_dict, scale_text
@@ -27,6 +28,9 @@ def scaled(inputs: Inputs, facts: JobFacts, rules: Rules, out: Printed, wanted: 
     if len(named) != 1:
         raise InputError("--scale takes one file")
     source = named[0][0]
+    if facts.set:
+        checker.workspace([source]).check()
+        refuse_unread(checker, inputs, [source.name])
     points = [_point(source, facts._replace(world_size=count, nodes=None), rules, wanted, count) for count in counts]
     text = dumped({"schema": 1, "scale": [scale_dict(point) for point in points]})
     text = text if out.output_format == "json" else scale_text(source.name, points)

@@ -65,7 +65,7 @@ def space(job: Job, limits: Limits) -> Space:
     per_node = devices_per_node(job.cluster, job.cluster.device or FALLBACK)
     return Space(
         numbers, world[0], per_node, batch[0] if batch is not None else 0, stated=layout.data_stated,
-        split=layout.split, chunked=layout.split == "any" or layout.chunked,
+        expert_tensor=layout.only_expert_tensor, split=layout.split, chunked=layout.split == "any" or layout.chunked,
         fixed=limits.fixed, most=limits.most, near=limits.near, measured=measured, even=known(layout.stages) is None,
         selected=everywhere(job.plan), traits=traits(job.plan, numbers), pace=job.cluster.pace,
         vocab=full.model.vocab.raw if assumed and isinstance(full.model.vocab.raw, int) else 0,
