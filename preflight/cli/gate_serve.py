@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import signal
 import sys
+import threading
 from pathlib import Path
 from typing import Annotated
 
@@ -45,6 +46,8 @@ Audit = Annotated[
 ]
 
 ADVICE = 0.25  # slurmctld waits
+POLL = 0.2
+"""Seconds between two looks at what is due, and until a request to end is noticed."""
 
 
 def gate_serve(
@@ -60,7 +63,8 @@ def gate_serve(
     """Keep a checker ready on a Unix socket, for job_submit.lua.
 
     Answers within the timeout whatever happens: a worker that hangs is killed and replaced, and while too many checks
-    end without a verdict submissions are answered at once. GET on the socket shows the counts.
+    end without a verdict submissions are answered at once. GET on the socket shows the counts. SIGTERM ends it once
+    the questions that were asked are answered.
     """
     from preflight.cli.gate import final_rules
     from preflight.gate.server import Server
@@ -76,14 +80,15 @@ def gate_serve(
         raise InputError(f"cannot be listened on: {error.strerror or error}", socket) from None
 
     def stop(number: int, frame: object) -> None:
-        raise KeyboardInterrupt
+        for each in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(each, signal.SIG_DFL)  # a second one ends it at once
+        threading.Thread(target=server.shutdown, daemon=True).start()
 
-    signal.signal(signal.SIGTERM, stop)
+    for each in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(each, stop)
     _log(f"listening on {socket}")
     try:
-        server.serve_forever(poll_interval=0.5)
-    except KeyboardInterrupt:
-        pass
+        server.serve_forever(poll_interval=POLL)
     finally:
         server.server_close()
     return 0

@@ -20,6 +20,7 @@ from preflight.source.text import InputError
 
 SLOW = 2
 """A busy machine takes longer for the processor seconds of a check: what is innocent should not suffer from it."""
+SPARE = 1.0
 BUSY = "the checker is busy: too many submissions wait"
 
 
@@ -45,6 +46,8 @@ class Desk:
         self._trail = audit.Trail(log, tell) if log is not None else None
         if self._trail is not None:
             self._trail.open()
+        self.longest = (SLOW + 1) * policies.seconds + SPARE
+        """Seconds within which a question that is asked is answered."""
         self._budget = Budget(policies.seconds, tell)
         self._turns = threading.Semaphore(number)
         self._waiting = threading.Semaphore(
@@ -115,12 +118,23 @@ class Desk:
         return self._recorded(question, Reply.of(verdict, recorded=self._trail is not None, busy=busy, pause=pause))
 
     def _recorded(self, question: Question, reply: Reply) -> Reply:
-        if self._trail is not None and (why := self._trail.write(audit.line(reply.verdict, question.user))):
-            reply = reply.unrecorded(why)
+        if self._trail is not None:
+            reply = self._written(self._trail, question, reply)
         with self._lock:
             self.counts["submissions"] += 1
             self.counts["without a verdict"] += reply.verdict["problem"] is not None
             self.counts["answered at once, unchecked"] += reply.busy
+        return reply
+
+    def _written(self, trail: audit.Trail, question: Question, reply: Reply) -> Reply:
+        """The reply with its line written; without its override where that could not be."""
+        needed = reply.verdict["override"] is not None
+        why = trail.write(audit.line(reply.verdict, question.user), needed=needed)
+        if not why or not needed:
+            return reply
+        reply = reply.unrecorded(why)
+        if why == audit.HANGS:  # the line of the override is dropped, or comes late: this one says what was answered
+            trail.write(audit.line(reply.verdict, question.user))
         return reply
 
     def _note_unasked(self, question: Question) -> None:
@@ -136,5 +150,7 @@ class Desk:
         self._budget.look()
 
     def stop(self) -> None:
-        """End the workers."""
+        """End the workers, and write what waits."""
         self._workers.stop()
+        if self._trail is not None:
+            self._trail.close()
