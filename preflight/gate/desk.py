@@ -20,7 +20,6 @@ from preflight.source.text import InputError
 
 SLOW = 2
 """A busy machine takes longer for the processor seconds of a check: what is innocent should not suffer from it."""
-SPARE = 1.0
 BUSY = "the checker is busy: too many submissions wait"
 
 
@@ -46,8 +45,6 @@ class Desk:
         self._trail = audit.Trail(log, tell) if log is not None else None
         if self._trail is not None:
             self._trail.open()
-        self.longest = (SLOW + 1) * policies.seconds + SPARE
-        """Seconds within which a question that is asked is answered."""
         self._budget = Budget(policies.seconds, tell)
         self._turns = threading.Semaphore(number)
         self._waiting = threading.Semaphore(
@@ -148,6 +145,10 @@ class Desk:
     def look(self) -> None:
         """What is due now and then."""
         self._budget.look()
+
+    def hurry(self) -> None:
+        """Answer what is asked without a verdict from now on."""
+        self._workers.hurry()
 
     def stop(self) -> None:
         """End the workers, and write what waits."""

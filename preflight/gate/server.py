@@ -42,6 +42,8 @@ the others are answered at once."""
 READING = 2.0
 """Seconds in which a question must be there; Slurm's side sends it in a few milliseconds."""
 LOOK, SPARE = 0.1, 0.3
+ENDING, HURRY = 2.5, 1.0
+"""Seconds for checks in flight when it is told to end, and then for answers without a verdict."""
 DRAINED = 64 * 1024 * 1024
 """Bytes of a refused body that are read all the same: a caller that still writes would not see the answer."""
 
@@ -128,12 +130,19 @@ class Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
             while True:  # who is connected already gets an answer
                 self.process_request(*self.get_request())
         super().server_close()
-        end = time.monotonic() + READING + self.desk.longest
+        if not self._all_answered(ENDING):
+            self.desk.hurry()
+            self._all_answered(HURRY)
+        self.desk.stop()
+
+    def _all_answered(self, seconds: float) -> bool:
+        """Wait so long until everybody who asked has an answer."""
+        end = time.monotonic() + seconds
         with self._answered:
             while self._unanswered and time.monotonic() < end:
                 self._answered.wait(LOOK)
                 self._close_late()
-        self.desk.stop()
+            return not self._unanswered
 
 
 def _close(request: socket.socket) -> None:
