@@ -46,7 +46,8 @@ def _of_system(error: OSError) -> int:
         return tell(_GONE, USAGE)
     if error.filename is None and error.errno in _FULL:
         silence()
-        return tell(f"stdout cannot be written: {error.strerror}", USAGE)
+        why = error.strerror
+        return tell(f"stdout cannot be written: {why}", USAGE)
     return _failed(error)
 
 

@@ -41,7 +41,8 @@ def say(text: str) -> None:
         silence()
     except OSError as error:
         silence()
-        raise InputError(f"stdout cannot be written: {error.strerror or error}") from None
+        why = error.strerror or str(error)
+        raise InputError(f"stdout cannot be written: {why}") from None
 
 
 def silence() -> None:
