@@ -78,7 +78,7 @@ def _leave(code: int) -> None:
 
 
 def _unwritten(error: OSError) -> int:
-    """Say that what was printed is lost, and give the exit code."""
+    """Print that the output is lost, and give the exit code."""
     import contextlib
 
     with contextlib.suppress(OSError):

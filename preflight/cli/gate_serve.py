@@ -7,7 +7,7 @@ import signal
 import sys
 import threading
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -16,6 +16,9 @@ from preflight.cli import completion
 from preflight.report.escapes import plain
 from preflight.run.settings import Facts
 from preflight.source.text import InputError
+
+if TYPE_CHECKING:
+    from preflight.gate.server import Server
 
 Socket = Annotated[str, typer.Option("--socket", metavar="PATH", help="The Unix socket to listen on.")]
 Workers = Annotated[int, typer.Option("--workers", metavar="N", min=1, help="Processes that check.")]
@@ -79,19 +82,26 @@ def gate_serve(
     except OSError as error:
         raise InputError(f"cannot be listened on: {error.strerror or error}", socket) from None
 
-    def stop(number: int, frame: object) -> None:
-        for each in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(each, signal.SIG_DFL)  # a second one ends it at once
-        threading.Thread(target=server.shutdown, daemon=True).start()
-
-    for each in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(each, stop)
+    _end_when_told(server)
     _log(f"listening on {socket}")
     try:
         server.serve_forever(poll_interval=POLL)
     finally:
         server.server_close()
     return 0
+
+
+def _end_when_told(server: Server) -> None:
+    """SIGTERM and SIGINT end the server between two questions; a second one ends it at once."""
+    signals = (signal.SIGTERM, signal.SIGINT)
+
+    def stop(number: int, frame: object) -> None:
+        for each in signals:
+            signal.signal(each, signal.SIG_DFL)
+        threading.Thread(target=server.shutdown, daemon=True).start()
+
+    for each in signals:
+        signal.signal(each, stop)
 
 
 def _log(line: str) -> None:
