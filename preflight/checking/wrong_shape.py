@@ -28,7 +28,11 @@ def with_refused_script(report: Report, source: Source, workspace: Workspace, *,
     if refused is None:
         return report
     dialects, request = workspace.plugins.dialects, workspace.request
-    if not asked and not any(claim(one, dialects, request) for one in load_script(source, whole=True)):
+    line = source.position(refused.start).line
+    lines = source.text.split("\n")
+    without = source.changed("\n".join((*lines[: line - 1], "", *lines[line:])))
+    documents = (one for text in (source, without) for one in load_script(text, whole=True))
+    if not asked and not any(claim(one, dialects, request) for one in documents):
         return report
     problem = refused.problem(source)
     related = tuple(Related(span) for span in problem.related)
