@@ -122,10 +122,9 @@ def test_carriage_returns_are_told_as_such_alone() -> None:
     }
 
 
-WORDS = (
-    "if then else elif fi for while do done case esac in function { } ( ) [[ ]] ` ' \" ; ;; & && | || < > << >& ! $( ${ "
-    "time = \\ # a=( [ ] =~ == -f $' <( EOF <<EOF 'EOF'"
-).split() + ["\n", "\\\n"]
+BLOCKS = "if then else elif fi for while do done case esac in function time { } ( ) [[ ]]"
+WORDS = [*BLOCKS.split(), *"` ' \" ; ;; & && | || < > << >& ! $( ${ = \\ # a=( [ ] =~ == -f $' <( EOF".split()]
+WORDS += ["<<EOF", "'EOF'", "\n", "\\\n"]
 PIECES = [
     "if a; then b; elif c; then d; else e; fi",
     "for i in 1 2; do echo $i; done",
