@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from preflight.source.pattern import lazy_pattern
 
-_DOUBLE = lazy_pattern(r"[^\"\\`$]*(?:(?:\\.|\$\$|\$(?!(?:\\\n)*[({\[]))[^\"\\`$]*)*", re.DOTALL)
+_DOUBLE = lazy_pattern(r"[^\"\\`$]*(?:(?:\\.|\$(?:\$|(?!\$|(?:\\\n)*[({\[])))[^\"\\`$]*)*", re.DOTALL)
 _ANSI = lazy_pattern(r"[^'\\]*(?:\\.[^'\\]*)*'", re.DOTALL)
 _BACKTICKS = lazy_pattern(r"[^`\\]*(?:\\.[^`\\]*)*`", re.DOTALL)
 _DOLLAR = lazy_pattern(r"\$(?:\\\n)*")

@@ -30,12 +30,13 @@ _BUILTINS = frozenset(["alias", "declare", "export", "local", "readonly", "types
 """Commands whose words may be assignments of arrays."""
 _LARGEST = 2**31 - 1
 
-_BLANKS = lazy_pattern(r"(?:[ \t]+|\\\n)*")
+_BLANKS = lazy_pattern(r"[ \t]*(?:\\\n[ \t]*)*")
 _CONTINUED = lazy_pattern(r"(?:\\\n)*")
 _PLAIN = lazy_pattern(r"[^ \t\n()<>;&|\\'\"`$=\[]+")
 _RUN = lazy_pattern(
-    r"(?:[^ \t\n()<>;&|\\'\"`$]+|\\(?s:.)|'[^']*'|\"[^\"\\`$]*(?:(?:\\(?s:.)|\$(?=[\w@*#?!])|\$\{\w+\})[^\"\\`$]*)*\""
-    r"|\$\{[^}'\"\\`$<>]*\}|\$\$|\$(?![({\['\"\\]))*"
+    r"[^ \t\n()<>;&|\\'\"`$]*(?:(?:\\.|'[^']*'|\"[^\"\\`$]*(?:(?:\\.|\$(?=[\w@*#?!])|\$\{\w+\})[^\"\\`$]*)*\""
+    r"|\$\{[^}'\"\\`$<>]*\}|\$(?:\$|(?![({\['\"\\$])))[^ \t\n()<>;&|\\'\"`$]*)*",
+    re.DOTALL,
 )
 """As much of a word as nests nothing."""
 _NAME = lazy_pattern(r"(?:[A-Za-z_]|\\\n)(?:[A-Za-z0-9_]|\\\n)*")

@@ -20,10 +20,11 @@ from preflight.source.text import Source, Span
 
 SYNTAX, EARLY = "shell-syntax", "script-ends-early"
 _SHELL = lazy_pattern(r"#![^\n]*?[/ ](?:ba|da|a|rba)?sh(?:\.exe)?(?=[\s\"']|\Z)")
-_TEMPLATE = lazy_pattern(r"\{%[^\n]*?%\}|\{#[^\n]*?#\}|<%[^\n]*?%>|(\{\{[^\n]*?\}\})")
+_TEMPLATE = lazy_pattern(r"\{%[^\n%{}]*%\}|\{#[^\n#{}]*#\}|<%[^\n%<>]*%>|(\{\{[^\n{}]*\}\})")
 _CLOSES = {"fi": "if", "done": "do", "esac": "case", "}": "{", ")": "(", "then": "if", "else": "if", "elif": "if"}
 _CLOSES |= {"do": "for", ";;": "case", ";&": "case", ";;&": "case", "in": "for"}
 _STRING = lazy_pattern(r"\\.|'[^']*'|\"(?:[^\"\\]|\\.)*\"|(?:(?<=\s)|^)#[^\n]*", re.DOTALL | re.MULTILINE)
+_SWALLOWED = lazy_pattern(r"\\\n[ \t]*(fi|done|esac)(?=[ \t;]*$)", re.MULTILINE)
 MOST_TRIED = 5
 """Places at which a cause is looked for."""
 _JOINS = frozenset(["|", "||", "&&", "|&", ";", "&"])
@@ -169,10 +170,8 @@ def _swallowed(refused: Refused, commands: Commands) -> Refusal | None:
     if refused.text.strip() or not commands.opened:
         return None
     block, text = commands.opened[-1], commands.text
-    if len(block.wants) < 2:
-        return None
-    swallowed = re.compile(rf"\\\n[ \t]*({block.wants})[ \t;]*$", re.MULTILINE)
-    for found in islice(swallowed.finditer(text, block.at), MOST_TRIED):
+    ends = (found for found in _SWALLOWED.finditer(text, block.at) if found[1] == block.wants)
+    for found in islice(ends, MOST_TRIED):
         if _judged(f"{text[: found.start()]} {text[found.start() + 1 :]}") is None:
             message = Message(
                 "bash refuses this script: the backslash on line {line} makes this `{wants}` a word of the command",
