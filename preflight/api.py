@@ -63,7 +63,16 @@ def check(
     sources = [Source.read(Path(name), str(name)) for name in names]
     around, asked = Checkouts([str(name) for name in names]), request(world_size, device, target, env)
     report = Workspace(sources, installed(), asked, checkouts=around).check()
-    return with_refused_shape(report, sources[0], installed(), asked) if len(sources) == 1 else report
+    if len(sources) != 1:
+        return report
+    return with_refused_shape(_told(report, sources[0]), sources[0], installed(), asked)
+
+
+def _told(report: Report, source: Source) -> Report:
+    """A report of one source; where that is a script that bash refuses, with the place."""
+    from preflight.checking.refused_script import with_refused_scripts
+
+    return with_refused_scripts(report, (source,), lambda finding: True)
 
 
 def check_text(
@@ -78,7 +87,8 @@ def check_text(
     source = Source.decode(text.encode("utf-8"), name, path=Path(name))
     try:
         asked = request(world_size, device, target)
-        return with_refused_shape(Workspace([source], installed(), asked).check(), source, installed(), asked)
+        report = Workspace([source], installed(), asked).check()
+        return with_refused_shape(_told(report, source), source, installed(), asked)
     except InputError as error:
         return unreadable(source, error, target)
 

@@ -17,16 +17,13 @@ from preflight.lint.certainty import missed
 from preflight.lint.rule import Checkable
 from preflight.lint.suppression import UNUSED as UNUSED
 from preflight.lint.suppression import suppressions, unsuppressed
-from preflight.loaders.document import Document
+from preflight.loaders.document import REFUSED, Document
 from preflight.plugins.manager import Plugins
 from preflight.run.device_names import find_device, likely_device
 from preflight.run.plan import Plan
 from preflight.run.request import Request
 from preflight.source.finding import Finding, Kind, Severity
 from preflight.source.record import NamedTuple, dataclass, replace
-
-STOPS = frozenset(["shell-syntax", "script-ends-early"])
-"""What bash stops at: a run behind it does not begin."""
 
 TOO_DEEP = "a value is nested too deeply to be read"
 
@@ -111,7 +108,7 @@ def read_job(document: Document, plugins: Plugins, request: Request, beside: Bes
         *beside[1:],
     )
     reading = dialect.read(document, surroundings)
-    if any(problem.kind in STOPS for problem in document.problems):
+    if any(problem.kind in REFUSED for problem in document.problems):
         plan = replace(reading.plan, unmodelled=(*reading.plan.unmodelled, "a script that bash refuses"))
         reading = reading._replace(plan=plan)
     return Job(
