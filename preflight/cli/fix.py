@@ -25,6 +25,7 @@ from preflight.fix.fixer import Fixed, fix_source
 from preflight.loaders import COMMAND
 from preflight.report.escapes import plain
 from preflight.report.style import Look
+from preflight.source.language import local
 from preflight.source.text import InputError, Source
 
 Diff = Annotated[bool, option("--diff", help="Print the changes and write nothing.")]
@@ -62,7 +63,7 @@ def fix(
     texts = _texts(checker, inputs, command, errors := list[InputError]())
     named = [*(inputs.paths or ()), inputs.stdin_filename or session.STDIN, *(command or ())]
     inside = Boundary([path for path in named if path != session.STDIN], follow=follow)
-    suggest = _suggest(interactive) if unsafe or interactive else None
+    suggest = _suggest() if unsafe or interactive else None
     choose = partial(fix_by_choice, ask=Dialogue(style), inside=inside, suggest=suggest) if interactive else None
     apply = partial(fix_source, checker, unsafe=unsafe, suggest=suggest, inside=inside, by_choice=choose)
     fixed = _each(checker, texts, apply, errors)
@@ -136,15 +137,20 @@ def _delivered(
     return results
 
 
-def _suggest(optional: bool) -> Suggest | None:
-    """What finds other layouts; None where it is optional and numpy, which it needs, is not installed."""
-    try:
-        from preflight.layouts.suggest import suggest
-    except ModuleNotFoundError:
-        if optional:
-            return None
-        raise
-    return suggest
+def _suggest() -> Suggest:
+    """What finds other layouts; where a search needs numpy and it is not installed, that is said, and the rest goes
+    on."""
+    from preflight.layouts.suggest import suggest
+
+    told = set[str]()
+
+    def absent(name: str, why: str) -> None:
+        if name not in told:
+            told.add(name)
+            text = local(f"no other layout is searched for: {why}")
+            print(f"preflight: {plain(name)}: {plain(text)}", file=sys.stderr)
+
+    return partial(suggest, absent=absent)
 
 
 def _deliver(source: Source, result: Fixed, printed: bool, diff: bool, style: Look) -> None:
