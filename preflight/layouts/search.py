@@ -33,7 +33,7 @@ SLACK = 1.05
 KEPT_FREE = 0.02
 """Of the memory of a device, what a layout leaves free where one can: what is idle on devices of a kind differs by
 0.5 GiB and more (npu-smi: 2.8 to 3.3 GiB of 64), and one run in twenty needs more than the estimate's high end."""
-RANK_TRIES = 100
+RANK_TRIES = 300
 """So many candidates that seem faster than the layout as it stands are tried for its rank."""
 BEYOND = 4
 """So many more are proven than shown: their exact times may bring them forward."""
@@ -136,7 +136,7 @@ def _compare(result: Result, call: Call, budget: float) -> None:
         return
     result.present, result.withheld = job.sizes, job.withheld
     result.current = as_found(job, job.sizes, where, budget) if not job.withheld else None
-    if result.current is not None and call.limits.show > 1:
+    if result.current is not None and call.limits.ranked:
         _rank(result, call, budget, result.current.seconds * (1 - 1e-6))
 
 
