@@ -44,7 +44,6 @@ RUN_TIME = {
     "preflight/lint/scalar_kinds.py": sorted({text.pattern for text in gc.get_objects() if isinstance(text, Text)}),
     "preflight/loaders/pyyaml.py": [],
     "preflight/loaders/shell/basic_pattern.py": [],
-    "preflight/loaders/shell/bash_tokens.py": [r"(?m)^\t*EOF(?:\n|\Z\))"],
     "preflight/loaders/shell/faults.py": [r"(.?)\$\{name\[[@*]\]\}"],
     "preflight/loaders/shell/padding.py": ["\n\t*word(?=\n|\\Z)"],
     "preflight/loaders/shell/parameters.py": [],
@@ -144,7 +143,7 @@ def test_a_pattern_ends_soon(pattern: Pattern) -> None:
 
 def test_every_pattern_is_looked_at() -> None:
     assert len(FOUND) > 200
-    assert {place.partition(":")[0] for place, _ in UNREAD} == set(RUN_TIME)
+    assert {place.partition(":")[0] for place, _ in UNREAD} <= set(RUN_TIME), "patterns that no row of RUN_TIME tries"
 
 
 @pytest.mark.parametrize(
