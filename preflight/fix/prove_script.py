@@ -11,7 +11,7 @@ from preflight.source.refusal import NotProven
 
 Flags = dict[str, tuple[object, ...]]
 NOT_WRITTEN = "bash refuses this script, so nothing is written to it"
-_SETTING = lazy_pattern(r"[+~]{0,2}([A-Za-z_]\w*(?:\.[\w.]+)+)=")
+_SETTING = lazy_pattern(r"[+~]{0,2}([A-Za-z_]\w*\.[\w.]+)=")
 """A setting without dashes, as section.key=value."""
 
 
