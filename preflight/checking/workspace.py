@@ -52,12 +52,12 @@ class Workspace:
         sources = [edited.get(source.name, source) for source in self.sources]
         with of_one_check():
             report = self.judge([document for source in sources for document in load(source)], edited)
-        if not report.skipped:
-            return report
-        from preflight.checking.refused_script import starts_a_run, with_refused_scripts
+            if not report.skipped:
+                return report
+            from preflight.checking.refused_script import starts_a_run, with_refused_scripts
 
-        ours = starts_a_run(self.plugins.dialects, self.request)
-        return with_refused_scripts(report, sources, self.policy.wants, ours)
+            ours = starts_a_run(self.plugins.dialects, self.request)
+            return with_refused_scripts(report, sources, self.policy.wants, ours)
 
     def judge(self, documents: Sequence[Document], edited: Mapping[str, Source] | None = None) -> Report:
         """Check documents of the sources, as they were loaded or as they would be.

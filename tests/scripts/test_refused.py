@@ -176,7 +176,9 @@ def bash_version() -> tuple[int, ...]:
 @given(st.lists(st.sampled_from(PIECES), min_size=1, max_size=3), st.integers(0, 2**32))
 def test_bash_and_this_reading_agree(pieces: list[str], seed: int) -> None:
     text = slipped("\n".join(pieces), random.Random(seed)) + "\n"
-    ran = subprocess.run(["bash", "-n"], input=text, capture_output=True, text=True, cwd="/", env={"LC_ALL": "C.UTF-8"})
+    ran = subprocess.run(
+        ["bash", "-n"], input=text, capture_output=True, text=True, errors="replace", cwd="/", env={"LC_ALL": "C.UTF-8"}
+    )
     found = refusal(script(text))
     if found is None or found.rule == SYNTAX:
         assert (ran.returncode != 0) == (found is not None), (text, ran.stderr, found)
@@ -246,6 +248,22 @@ def test_fix_leaves_a_script_alone_that_bash_refuses(tmp_path: Path) -> None:
     done = ran("fix", "--unsafe", "run.sh", folder=tmp_path)
     assert (tmp_path / "run.sh").read_text() == text
     assert "bash refuses this script, so nothing is written to it" in done.stdout + done.stderr
+
+
+def test_the_gate_refuses_the_job(tmp_path: Path) -> None:
+    text = f"#!/bin/bash\n#SBATCH --nodes=1\nmain() {{\n{RUN}"
+    command = [sys.executable, "-m", "preflight", "gate"]
+    done = subprocess.run(command, cwd=tmp_path, input=text, capture_output=True, text=True)
+    verdict = json.loads(done.stdout)
+    assert (done.returncode, verdict["verdict"]) == (1, "refuse")
+    assert [(f["rule"], f["line"]) for f in verdict["findings"]] == [("shell-syntax", 4)]
+
+
+def test_the_editor_underlines_the_place(tmp_path: Path) -> None:
+    from preflight.lsp.buffers import Buffers
+
+    buffer = Buffers().update((tmp_path / "run.sh").as_uri(), f"main() {{\n{RUN}")
+    assert buffer is not None and [(f.rule, f.line) for f in buffer.report.findings] == [("shell-syntax", 2)]
 
 
 def test_a_script_that_another_one_runs_is_told_as_well(tmp_path: Path) -> None:
