@@ -24,11 +24,12 @@ from preflight.loaders.shell.substitutions import substitute, words_of
 from preflight.loaders.shell.syntax import Node, Tree, parse
 from preflight.loaders.shell.walker import Follower
 from preflight.loaders.shell.word_splitting import PILED, UNREAD, Field, Value, text_of, value_of, word
+from preflight.loaders.shell.working_folder import CHANGES, change_folder, keep_folder
 from preflight.loaders.slurm import sbatch, variables
 from preflight.source.text import InputError, Source, Span
 
 MAX_CALLS = 12
-_QUIET = {"echo", "printf", "mkdir", "cd", "rm", "ls", "cat", "cp", "mv", "ln", "tee", "sleep", "date", "pwd", "which"}
+_QUIET = {"echo", "printf", "mkdir", "rm", "ls", "cat", "cp", "mv", "ln", "tee", "sleep", "date", "pwd", "which"}
 _QUIET |= {"chmod", "ulimit", "module", "pip", "grep", "sed", "awk", "touch", "tail", "head", "kill", "wait"}
 _SHELLS, _WRITERS = frozenset(["sbatch", "bash", "sh", "ssh"]), frozenset(["cat", "tee"])
 _READS = frozenset(["read", "mapfile", "readarray", "getopts"])
@@ -91,6 +92,9 @@ class Commands:
             return
         if plain in _READS:
             read(self.expander, tree, node, document)
+            return
+        if plain in CHANGES:
+            change_folder(self.expander, tree, node)
             return
         if plain in _QUIET:
             return
@@ -168,6 +172,7 @@ class Commands:
         for name, variable in self.state.variables.items():
             if variable.exported:
                 other.state.put(name, variable)
+        keep_folder(other.state, entry.span, taken.launch.directory)
         for name, given in taken.launch.environment.items():  # NAME=value in front of the command
             there = other.state.variables.get(name)
             if there is None or word(Field(list(there.scalar)), there.place) != given:
