@@ -84,7 +84,7 @@ class Checker:
             facts = part.facts.over(facts)
         facts = self.facts.over(facts)
         target = Target.parse(facts.target) if facts.target else None
-        said = Request(*facts[:4], target, given=facts.set or {})
+        said = Request(*facts[:4], target, given=facts.set or {}, program=facts.program or "")
         return said._replace(measured=self.measured, pace=self.pace)
 
     @cached_property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -42,7 +43,8 @@ def verify_options(rule: Checkable, options: Mapping[str, Any]) -> None:
 
 
 def verify_facts(facts: Facts, plugins: Plugins) -> None:
-    """Raises InputError for a count below 1, and for a device or a framework that nobody knows."""
+    """Raises InputError for a count below 1, for a device or a framework that nobody knows, and for a program that is
+    no folder."""
     for name in ("world_size", "nodes", "devices_per_node"):
         if (count := getattr(facts, name)) is not None and count < 1:
             raise InputError(f"--{name.replace('_', '-')} must be at least 1, not {count}")
@@ -58,6 +60,8 @@ def verify_facts(facts: Facts, plugins: Plugins) -> None:
             or f"; there are {', '.join(device.name for device in plugins.devices)}"
         )
         raise InputError(f"no device is called {facts.device!r}{hint}")
+    if facts.program and not os.path.isdir(os.path.expanduser(facts.program)):
+        raise InputError(f"--program {facts.program} is no folder")
     if facts.target:
         wanted = Target.parse(facts.target)
         known = sorted({target.framework for dialect in plugins.dialects for target in dialect.targets})

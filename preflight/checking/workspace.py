@@ -64,8 +64,10 @@ class Workspace:
         return replace(report, looked=tuple(looked)) if looked else report
 
     def _checkout(self, document: Document) -> Checkout | None:
-        """The checkout around a document; None where files beside it must not be opened."""
-        return self.checkouts.around(document.source.path) if self.request.follow else None
+        """The source that a document's run is made of; None where files beside it must not be opened."""
+        if not (self.request.follow or self.request.program):
+            return None
+        return self.checkouts.run_by(document, self.request.program)
 
     def _read(self, document: Document, name: str, edited: Mapping[str, Source]) -> Document | None:
         """Another file that a document names; None when it is missing or must not be opened."""

@@ -107,7 +107,8 @@ def facts_of(facts: JobFacts) -> Facts:
         if not equals or not name.lstrip("-"):
             raise InputError(f"--set {word} says no NAME=VALUE")
         said[name.lstrip("-")] = value
-    return Facts(facts.world_size, facts.nodes, facts.devices_per_node, facts.device, facts.target, said or None)
+    stated = (facts.world_size, facts.nodes, facts.devices_per_node, facts.device, facts.target)
+    return Facts(*stated, said or None, facts.program)
 
 
 def reports(check: Checker, inputs: Inputs, command: list[str] | None) -> Iterator[Report]:

@@ -64,6 +64,7 @@ class Certainty(NamedTuple):
     parsed: bool = False
     lying: str = ""
     since: Mapping[str, str] = MappingProxyType({})
+    sourced: bool = False
 
     @property
     def doubtful(self) -> bool:
@@ -123,6 +124,9 @@ class Arguments:
 
     places_of: str = ""
     """The release whose lines the rules of the framework name, where those of this one are found by the evidence."""
+
+    words: tuple[Word, ...] = ()
+    """The words that the parser of options gets, where there is one."""
 
     certainty: Certainty = Certainty()
     """How sure it is that these are the arguments of this release."""
