@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -18,6 +18,7 @@ from preflight.source.text import Span
 
 if TYPE_CHECKING:
     from preflight.memory import MemoryEstimate
+    from preflight.run.judged import Judged
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,14 @@ class Job:
     cluster: Cluster
     asked: Target | None = None
     """The target that the caller asked for, where it is read as another one."""
+
+    judge: Callable[[Job], Judged | None] | None = None
+    """Asks the source of the run's program, where that is at hand."""
+
+    @cached_property
+    def judged(self) -> Judged | None:
+        """What the source of the run's program says of it; None where that is not at hand."""
+        return self.judge(self) if self.judge is not None else None
 
     @property
     def start(self) -> Span:

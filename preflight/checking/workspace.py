@@ -56,12 +56,15 @@ class Workspace:
         def read(document: Document, name: str) -> Document | None:
             return self._read(document, name, edited)
 
-        beside = Beside(read, self._checkout, self.checkouts if self.request.follow else None, self._data)
+        beside = Beside(read, self._checkout, self._around(), self._data)
         report = check_documents(documents, self.plugins, self.request, self.policy, beside)
         looked = dict.fromkeys(path for document in documents for path in document.looked) | self._looked
         if self.request.follow:
             looked |= dict.fromkeys(path for source in self.sources for path in self.checkouts.looked(source.path))
         return replace(report, looked=tuple(looked)) if looked else report
+
+    def _around(self) -> Checkouts | None:
+        return self.checkouts if self.request.follow or self.request.program else None
 
     def _checkout(self, document: Document) -> Checkout | None:
         """The source that a document's run is made of; None where files beside it must not be opened."""

@@ -174,7 +174,9 @@ def _settings(path: Path, data: Mapping[str, Any]) -> Settings:
         fail_on=data.get("fail-on", "error"),
         exclude=tuple(data.get("exclude", ())),
         include=tuple(data.get("include", ())),
-        per_file=tuple(PerFile(name, _choice(part), _facts(part, path.parent)) for name, part in data.get("per-file", {}).items()),
+        per_file=tuple(
+            PerFile(name, _choice(part), _facts(part, path.parent)) for name, part in data.get("per-file", {}).items()
+        ),
         options=options,
         devices=tuple(_device(entry, path) for entry in data.get("devices", ())),
         required_version=data.get("required-version", ""),

@@ -22,7 +22,10 @@ def located(path: Path, script: str) -> Located:
 
 @pytest.fixture
 def repo(tmp_path: Path) -> Path:
-    write(tmp_path / "repo", {**TREE, ".git/HEAD": "", "tools/train.py": "", "third_party/Megatron-LM/pretrain_gpt.py": ""})
+    write(
+        tmp_path / "repo",
+        {**TREE, ".git/HEAD": "", "tools/train.py": "", "third_party/Megatron-LM/pretrain_gpt.py": ""},
+    )
     return tmp_path / "repo"
 
 
@@ -71,7 +74,9 @@ def test_a_name_alone_that_lies_nowhere_tells_nothing(repo: Path) -> None:
 
 def test_folders_of_modules_are_those_that_the_script_exports(repo: Path) -> None:
     write(repo.parent / "sibling", {"megatron/training/arguments.py": ""})
-    script = "export PYTHONPATH=$(cd $(dirname $0)/../../sibling; pwd):/not/here:$PYTHONPATH\npython tools/train.py --a 1\n"
+    script = (
+        "export PYTHONPATH=$(cd $(dirname $0)/../../sibling; pwd):/not/here:$PYTHONPATH\npython tools/train.py --a 1\n"
+    )
     assert located(repo / "examples/run.sh", script).paths == (str(repo.parent / "sibling"),)
 
 

@@ -20,7 +20,6 @@ from preflight.dialects.checkout.packages import (
     found_below,
     found_in,
 )
-
 from preflight.program.locate import Located, locate
 
 if TYPE_CHECKING:  # it loads when a framework lies there
@@ -64,6 +63,31 @@ class Checkout:
     def frameworks(self) -> frozenset[str]:
         """The frameworks whose packages lie in it."""
         return frozenset(layout.framework for layout in self._places)
+
+    def roots(self, frameworks: Iterable[str]) -> tuple[str, ...]:
+        """The folders in which the packages of some frameworks lie: those in it, and in folders beside it those that it
+        lacks."""
+        places = {layout.framework: at for layout, at in reversed(list(self._places.items()))}
+        lacking = [name for name in frameworks if name not in places]
+        if lacking and os.path.dirname(self.root) != self.root:
+            beside = [entry.path for entry in listed(os.path.dirname(self.root))[:MOST_FOLDERS]]
+            for one in (os.path.join(os.path.dirname(self.root), name) for name in map(os.path.basename, beside)):
+                for layout in found_in(one) if _named_so(one) else ():
+                    if layout.framework in lacking:
+                        places.setdefault(layout.framework, one)
+        return tuple(dict.fromkeys(at for name in frameworks if (at := places.get(name)) is not None))
+
+    def described(self, framework: str) -> str:
+        """How people know the source of a framework: where it lies, its release, how much of that it changes."""
+        package = self.package(framework)
+        if package is None:
+            return ""
+        shown = os.path.relpath(package.files.root)
+        where = package.files.root if shown.startswith(os.path.join("..", "..", "..")) else shown
+        more = package.release if package.release else "of an unknown release"
+        if package.release and not package.proven and (changed := package.changed):
+            more += f" with {changed} changed file{'s' if changed > 1 else ''}"
+        return f"{framework} in {where}, {more}"
 
     @cached_property
     def reader(self) -> str:
@@ -300,6 +324,12 @@ def _installed_in(folder: str) -> Iterator[str]:
     """A folder, its src, and those of the packages that are installed in it as an environment."""
     yield from (folder, os.path.join(folder, "src"))
     yield from map(str, sorted(Path(folder).glob("lib/python3*/site-packages")))
+
+
+def _named_so(folder: str) -> bool:
+    """Whether a folder is called like a checkout of a framework."""
+    name = os.path.basename(folder).lower()
+    return any(part in name for part in ("megatron", "mindspeed", "mindformers"))
 
 
 def _whole(folder: str) -> Checkout | None:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from functools import cache
 from importlib import import_module
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from preflight.dialects.checkout.files import Files
@@ -24,11 +25,13 @@ DIGITS = 12
 
 class Likeness(NamedTuple):
     """same: how many of the files that are known are those of each release, oldest first. whole: releases that it has
-    all files of. partial: releases that it lacks files of, and none of whose files differ."""
+    all files of. partial: releases that it lacks files of, and none of whose files differ. of: how many files of each
+    release are known."""
 
     same: Mapping[str, int]
     whole: tuple[str, ...]
     partial: tuple[str, ...]
+    of: Mapping[str, int] = MappingProxyType({})
 
 
 @cache
@@ -61,7 +64,7 @@ def likeness(framework: str, files: Files) -> Likeness:
             same[name] += there is not None and there == here
             other[name] += here is not None and there != here
     whole = tuple(name for name in names if 0 < of[name] == same[name])
-    return Likeness(same, whole, tuple(name for name in names if not other[name] and same[name] < of[name]))
+    return Likeness(same, whole, tuple(name for name in names if not other[name] and same[name] < of[name]), of)
 
 
 def object_of(text: str) -> str:

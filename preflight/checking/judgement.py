@@ -1,0 +1,194 @@
+"""Asks the program's own source about a run: which source it is, and what it says, as findings at the run's options."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING
+
+from preflight.checking.beside import Beside
+from preflight.checking.refusal_fixes import implied_fix
+from preflight.job import Job
+from preflight.loaders.document import Document
+from preflight.run.judged import Judged, Refused
+from preflight.run.request import Request
+from preflight.run.value import Value
+from preflight.source.finding import Finding, Related, Unverified
+from preflight.source.message import Message
+from preflight.source.pattern import lazy_pattern
+from preflight.source.record import NamedTuple, replace
+from preflight.source.text import Span
+
+if TYPE_CHECKING:
+    from preflight.dialects.checkout.around import Checkout
+    from preflight.dialects.checkout.sites import Site
+    from preflight.program.verdict import Place, Program, Refusal, Verdict
+
+USUAL = "pretrain_gpt.py"
+"""The entry script of a run that names none."""
+MOST_SHOWN = 4
+NO_CALLS = lazy_pattern(r"$^")
+MOST_TEXT = 400
+
+
+def with_source(job: Job, document: Document, request: Request, beside: Beside) -> Job:
+    """The run with the source of its program to ask, where that is at hand and the run is read with it."""
+    if not job.arguments.certainty.sourced or not job.arguments.words or beside.around is None:
+        return job
+    checkout = beside.checkout(document)
+    if checkout is None:
+        return job
+    entry = beside.around.located(document).entry
+    return replace(job, judge=partial(_judged, entry=entry, request=request, checkout=checkout))
+
+
+class _Asked(NamedTuple):
+    """What is asked of a program, so that it is asked once."""
+
+    program: Program
+    words: tuple[str | None, ...]
+    environment: tuple[tuple[str, str], ...]
+    world: int | None
+    versions: tuple[tuple[str, str], ...]
+    devices: int | None
+
+
+def _judged(job: Job, *, entry: str, request: Request, checkout: Checkout) -> Judged:
+    """What the source says of a run."""
+    from preflight.program.verdict import Program
+
+    roots = checkout.roots(tuple(job.versions))
+    usual = os.path.join(checkout.root, USUAL)
+    asked = _Asked(
+        Program(job.target.framework, roots, entry or (usual if os.path.isfile(usual) else None)),
+        tuple(word.text for word in job.arguments.words),
+        tuple(sorted(_environment(job))),
+        _whole(job.cluster.count),
+        tuple(sorted(request.machine.items())),
+        _whole(job.cluster.per_node),
+    )
+    return _told(_verdict(asked), job, checkout, roots)
+
+
+@lru_cache(maxsize=256)
+def _verdict(asked: _Asked) -> Verdict:
+    from preflight.program import judge
+    from preflight.program.verdict import Machine, Verdict
+
+    try:
+        return judge.judge(
+            asked.program,
+            asked.words,  # type: ignore[arg-type]
+            env=dict(asked.environment),
+            world_size=asked.world,
+            machine=Machine(dict(asked.versions), devices=asked.devices),
+        )
+    except Exception as error:  # a construct that the interpreter fails at leaves the program unread
+        return Verdict("unread", why=f"the interpreter failed with {type(error).__name__}: {error}")
+
+
+def _whole(value: Value) -> int | None:
+    return value.raw if value.known and isinstance(value.raw, int) else None
+
+
+def _environment(job: Job) -> Iterator[tuple[str, str]]:
+    for name, value in job.arguments.environment.items():
+        if value.known and isinstance(value.raw, str):
+            yield name, value.raw
+
+
+def _told(verdict: Verdict, job: Job, checkout: Checkout, roots: Sequence[str]) -> Judged:
+    certain = next((one for one in verdict.refusals if one.certain), None) if verdict.outcome == "refuses" else None
+    said: list[Finding | Unverified] = []
+    refused = None
+    if certain is not None:
+        place, site = certain.place, _site(certain.place, roots) if certain.error != "argparse" else None
+        statement = certain.statement or (site.hash if site is not None else "")
+        refused = Refused(place.file, place.line, place.end, statement, certain.reads)
+        said.append(_finding(certain, job, site))
+    elif verdict.outcome == "may refuse":
+        said += [_open(one, job) for one in verdict.refusals] or [Unverified("the source leaves it open")]
+    elif verdict.outcome == "unread":
+        said.append(Unverified(Message("the source could not be read: {why}", why=verdict.why)))
+    changes = {one.argument: str(one.place) for one in verdict.rewrites}
+    looked = tuple(os.path.join(root, file) for file in verdict.files for root in roots)
+    named = checkout.described(job.target.framework)
+    return Judged(named, verdict.outcome, tuple(said), refused, frozenset(verdict.files), looked, changes)
+
+
+def _open(refusal: Refusal, job: Job) -> Unverified:
+    """What would decide a refusal."""
+    because = (
+        Message("refused unless {facts:and}: {text} ({place})", facts=refusal.unless, **_parts(refusal))
+        if refusal.unless
+        else Message("may be refused: {text} ({place})", **_parts(refusal))
+    )
+    return Unverified(because, job.start)
+
+
+def _parts(refusal: Refusal) -> Mapping[str, object]:
+    return {"text": _text(refusal), "place": str(refusal.place)}
+
+
+def _text(refusal: Refusal) -> str:
+    """What upstream says, on one line."""
+    return " ".join(refusal.message.split())[:MOST_TEXT] or refusal.error
+
+
+def _site(place: Place, roots: Sequence[str]) -> Site | None:
+    """The refusal at a place with its condition; None where it cannot be read again."""
+    from preflight.dialects.checkout.statements import sites
+
+    for root in roots:
+        try:
+            with open(os.path.join(root, place.file), encoding="utf-8") as file:
+                text = file.read()
+            found = sites(place.file, text, NO_CALLS)
+        except (OSError, ValueError, SyntaxError, RecursionError):
+            continue
+        return next((one for one in found if one.line <= place.line <= one.end), None)
+    return None
+
+
+def _finding(refusal: Refusal, job: Job, site: Site | None) -> Finding:
+    """A refusal at the option that is to blame."""
+    parsed = refusal.error == "argparse"
+    spans = _spans(refusal, job)
+    text = _text(refusal)
+    if not refusal.message.strip() and site is not None and site.condition:
+        text = " and ".join(sorted(site.condition))
+    given = tuple(_shown(name, job) for name in refusal.reads if job.arguments.given(name) is not None)[:MOST_SHOWN]
+    place = str(refusal.place)
+    if parsed:
+        message = Message("the program's parser refuses it: {text}", text=text)
+    elif given:
+        message = Message("{place} refuses it: {text}; here {given:and}", place=place, text=text, given=given)
+    else:
+        message = Message("{place} refuses it: {text}", place=place, text=text)
+    first = next((value for name in refusal.reads if (value := job.arguments.given(name)) is not None), None)
+    fix = implied_fix(site.condition, job.arguments) if site is not None else None
+    return Finding(
+        message,
+        spans[0] if spans else job.start,
+        related=tuple(Related(span, "read there") for span in spans[1:MOST_SHOWN]),
+        fix=fix,
+        key=first.key if first is not None else (),
+        upstream="argparse" if parsed else place,
+    )
+
+
+def _shown(name: str, job: Job) -> str:
+    value = job.arguments.given(name)
+    raw = value.raw if value is not None and value.known else "?"
+    return job.arguments.spell(name) if raw is True else f"{job.arguments.spell(name)} {raw}"
+
+
+def _spans(refusal: Refusal, job: Job) -> list[Span]:
+    """Where the arguments stand that the condition read; of the parser's, the words that its message names."""
+    values = (job.arguments.given(name) for name in refusal.reads)
+    found = [value.setting.span for value in values if value is not None and value.setting is not None]
+    if not found and refusal.error == "argparse":
+        said = refusal.message.replace(",", " ").split()
+        found = [word.span for word in job.arguments.words if (word.text or "").partition("=")[0] in said]
+    return list(dict.fromkeys(found))

@@ -1,0 +1,65 @@
+"""What counts where the program's own source was read: it decides over what tables of releases say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from preflight.job import Job
+from preflight.lint.evidence import statements_of
+from preflight.run.judged import Judged, Refused
+from preflight.source.finding import Finding, Kind, Severity
+from preflight.source.record import replace
+
+PARSER = "argparse"
+"""In place of a file: the parser of the options refuses it."""
+
+
+def decided_by_source(found: list[Finding], job: Job, own: str) -> list[Finding]:
+    """What is found of a run whose program may be at hand. own: the rule that tells the program's refusals.
+
+    Where it accepts, errors and silent changes that tables claim for what was interpreted go. Where it refuses at a
+    statement that another rule knows, that rule says so in its own words, and once.
+    """
+    judged = job.judged
+    if judged is None or judged.outcome == "unread":
+        return found
+    if judged.outcome == "accepts":
+        return [finding for finding in found if finding.rule == own or not _is_contradicted(finding, judged)]
+    told = [finding for finding in found if finding.rule == own]
+    if judged.refused is None or not told:
+        return found
+    others = [finding for finding in found if finding.rule != own]
+    same = [finding for finding in others if _tells(finding, judged.refused, told[0], job)]
+    if not same:
+        return found
+    place = told[0].upstream
+    return [replace(one, upstream=place) if one in same and place else one for one in others]
+
+
+def _is_contradicted(finding: Finding, judged: Judged) -> bool:
+    """Whether a finding claims what the program does not do."""
+    if finding.kind is Kind.REWRITE:
+        return bool(finding.key) and not judged.changes.keys() & set(_names(finding.key[-1:]))
+    if finding.severity is not Severity.ERROR or finding.kind in (Kind.MEMORY, Kind.CUT):
+        return False
+    return finding.kind.parses or _is_interpreted(finding.upstream, judged)
+
+
+def _is_interpreted(place: str | None, judged: Judged) -> bool:
+    """Whether a place upstream is one whose checks were interpreted."""
+    return place == PARSER or (place is not None and place.rpartition(":")[0] in judged.files)
+
+
+def _tells(finding: Finding, refused: Refused, own: Finding, job: Job) -> bool:
+    """Whether a finding of another rule is about the statement that refuses."""
+    if finding.severity is not Severity.ERROR or finding.kind is Kind.MEMORY:
+        return False
+    if own.upstream == PARSER:
+        return finding.kind.parses or finding.upstream == PARSER or finding.kind is Kind.ABSENCE
+    if finding.upstream is not None and refused.is_at(finding.upstream):
+        return True
+    return refused.statement != "" and refused.statement in statements_of(finding.rule, job.versions)
+
+
+def _names(key: Iterable[str | int]) -> Iterable[str]:
+    return (str(part).lstrip("-").replace("-", "_") for part in key)
