@@ -40,7 +40,8 @@ def _way(part: str, arguments: Arguments) -> tuple[str, object] | None:
     known = set(arguments.names())
     if (lacks := _LACKS.fullmatch(part)) is not None:
         name, value = lacks[1], arguments.get(lacks[1])
-        return (name, True) if name in known and value.known and value.raw is False else None
+        off = value.known and value.raw in (False, None) and arguments.given(name) is None
+        return (name, True) if name in known and off and _is_switch(name, arguments) else None
     if (other := _NOT_EQUAL.fullmatch(part)) is not None:
         name, text = other["name"] or other["n"], other["value"] or other["v"]
         return (name, ast.literal_eval(text)) if name in known else None
@@ -51,3 +52,8 @@ def _way(part: str, arguments: Arguments) -> tuple[str, object] | None:
             return None
         return (outside[1], values[0]) if len(values) == 1 else None
     return None
+
+
+def _is_switch(name: str, arguments: Arguments) -> bool:
+    """Whether an argument is switched on by its option alone."""
+    return all(edit.action == "set" and edit.value in (None, True) for edit in arguments.put(name, True))

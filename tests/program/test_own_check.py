@@ -1,4 +1,4 @@
-"""What the program's own source says decides, whatever tables of releases say. The source is read by a stand-in here."""
+"""What the program's own source says decides, whatever tables say. A stand-in reads it here."""
 
 from __future__ import annotations
 
