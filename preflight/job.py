@@ -36,6 +36,9 @@ class Job:
     asked: Target | None = None
     """The target that the caller asked for, where it is read as another one."""
 
+    program: str = ""
+    """The name for people of the source that the run is checked against, where that is at hand."""
+
     judge: Callable[[Job], Judged | None] | None = None
     """Asks the source of the run's program, where that is at hand."""
 

@@ -11,6 +11,7 @@ from preflight.checking.beside import Beside
 from preflight.checking.refusal_fixes import implied_fix
 from preflight.job import Job
 from preflight.loaders.document import Document
+from preflight.run.arguments import Switch
 from preflight.run.judged import Judged, Refused
 from preflight.run.request import Request
 from preflight.run.value import Value
@@ -40,7 +41,8 @@ def with_source(job: Job, document: Document, request: Request, beside: Beside) 
     if checkout is None:
         return job
     entry = beside.around.located(document).entry
-    return replace(job, judge=partial(_judged, entry=entry, request=request, checkout=checkout))
+    judge = partial(_judged, entry=entry, request=request, checkout=checkout)
+    return replace(job, program=checkout.described(job.target.framework), judge=judge)
 
 
 class _Asked(NamedTuple):
@@ -68,7 +70,7 @@ def _judged(job: Job, *, entry: str, request: Request, checkout: Checkout) -> Ju
         tuple(sorted(request.machine.items())),
         _whole(job.cluster.per_node),
     )
-    return _told(_verdict(asked), job, checkout, roots)
+    return _told(_verdict(asked), job, roots)
 
 
 @lru_cache(maxsize=256)
@@ -98,7 +100,7 @@ def _environment(job: Job) -> Iterator[tuple[str, str]]:
             yield name, value.raw
 
 
-def _told(verdict: Verdict, job: Job, checkout: Checkout, roots: Sequence[str]) -> Judged:
+def _told(verdict: Verdict, job: Job, roots: Sequence[str]) -> Judged:
     certain = next((one for one in verdict.refusals if one.certain), None) if verdict.outcome == "refuses" else None
     said: list[Finding | Unverified] = []
     refused = None
@@ -111,10 +113,11 @@ def _told(verdict: Verdict, job: Job, checkout: Checkout, roots: Sequence[str]) 
         said += [_open(one, job) for one in verdict.refusals] or [Unverified("the source leaves it open")]
     elif verdict.outcome == "unread":
         said.append(Unverified(Message("the source could not be read: {why}", why=verdict.why)))
-    changes = {one.argument: str(one.place) for one in verdict.rewrites}
+    changes = {
+        one.argument: Switch(one.argument, one.before, one.after, "", str(one.place)) for one in verdict.rewrites
+    }
     looked = tuple(os.path.join(root, file) for file in verdict.files for root in roots)
-    named = checkout.described(job.target.framework)
-    return Judged(named, verdict.outcome, tuple(said), refused, frozenset(verdict.files), looked, changes)
+    return Judged(verdict.outcome, tuple(said), refused, frozenset(verdict.files), looked, changes)
 
 
 def _open(refusal: Refusal, job: Job) -> Unverified:

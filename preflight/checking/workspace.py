@@ -61,6 +61,8 @@ class Workspace:
         looked = dict.fromkeys(path for document in documents for path in document.looked) | self._looked
         if self.request.follow:
             looked |= dict.fromkeys(path for source in self.sources for path in self.checkouts.looked(source.path))
+        judged = [vars(job).get("judged") for job in report.jobs]  # of those that were asked
+        looked |= dict.fromkeys(path for one in judged if one is not None for path in one.looked)
         return replace(report, looked=tuple(looked)) if looked else report
 
     def _around(self) -> Checkouts | None:

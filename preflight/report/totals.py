@@ -48,6 +48,8 @@ class Told(NamedTuple):
 
     unreadable: bool = False
     crashed: bool = False
+    programs: tuple[str, ...] = ()
+    """The sources that runs are checked against."""
 
     @property
     def worst(self) -> Severity | None:
@@ -65,11 +67,12 @@ def added(parts: Iterable[Told]) -> Told:
     if not columns:
         return Told()
     entries, unverified, reasons, targets, details, checked, skipped = columns[:7]
-    suppressed, problems, bounded, unreadable, crashed = columns[7:]
+    suppressed, problems, bounded, unreadable, crashed, programs = columns[7:]
 
     def joined(column: tuple[tuple[str, ...], ...]) -> tuple[str, ...]:
         return tuple(text for texts in column for text in texts)
 
     ordered = tuple(sorted(entry for some in entries for entry in some))
     lists = joined(unverified), joined(reasons), joined(targets), joined(details), joined(checked), joined(skipped)
-    return Told(ordered, *lists, sum(suppressed), joined(problems), sum(bounded), any(unreadable), any(crashed))
+    ends = joined(problems), sum(bounded), any(unreadable), any(crashed), joined(programs)
+    return Told(ordered, *lists, sum(suppressed), *ends)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Literal
 
+from preflight.run.arguments import Switch
 from preflight.source.finding import Finding, Unverified
 from preflight.source.record import NamedTuple
 
@@ -27,21 +28,20 @@ class Refused(NamedTuple):
 
 
 class Judged(NamedTuple):
-    """What the program says. program: its name for people. outcome: "accepts" where all that is interpreted lets the
-    run pass, "unread" where the source could not be read.
+    """What the program says. outcome: "accepts" where all that is interpreted lets the run pass, "unread" where the
+    source could not be read.
 
     said: its refusals, and what would decide those that depend on the machine. refused: the statement that is sure to
-    refuse. files: those whose checks were interpreted. changes: argument → file and line, of each that the program
-    changes after parsing it.
+    refuse. files: those whose checks were interpreted, looked: the same as paths. changes: what the program changes
+    after parsing it, by argument.
     """
 
-    program: str
     outcome: Literal["accepts", "refuses", "may refuse", "unread"]
     said: tuple[Finding | Unverified, ...] = ()
     refused: Refused | None = None
     files: frozenset[str] = frozenset()
     looked: tuple[str, ...] = ()
-    changes: Mapping[str, str] = MappingProxyType({})
+    changes: Mapping[str, Switch] = MappingProxyType({})
 
     @property
     def undecided(self) -> bool:
