@@ -2,9 +2,86 @@
 
 from __future__ import annotations
 
+import sys
+import threading
+import time
 from collections.abc import Mapping, Sequence
+from typing import Any
 
+from preflight.program.conclude import conclude
+from preflight.program.facts import Facts
+from preflight.program.interpreter import Interpreter
+from preflight.program.megatron import Megatron
+from preflight.program.sources import Sources
+from preflight.program.values import Exhausted, Raised
 from preflight.program.verdict import Budget, Machine, Program, Verdict
+
+STACK = 256 << 20
+FRAMES = 40_000
+
+
+class Session:
+    """A program that was read for one machine, to be asked about many commands."""
+
+    def __init__(self, program: Program, machine: Machine, budget: Budget) -> None:
+        self.sources = Sources(program.roots, budget)
+        self.run = Interpreter(self.sources, Facts(machine, {}, None), budget)
+        self.program, self.machine = program, machine
+        self.driver = Megatron(self.run)
+
+    def judge(self, argv: Sequence[str], env: Mapping[str, str], world_size: int | None) -> Verdict:
+        """What the program says of one command."""
+        run, driver = self.run, self.driver
+        self._begin(argv, env, world_size)
+        raised = None
+        try:
+            driver()
+        except Raised as error:
+            raised = error
+        except Exhausted as error:
+            return Verdict("unread", why=str(error), stages=tuple(driver.stages), files=tuple(self.sources.read))
+        except (RecursionError, MemoryError) as error:
+            return Verdict("unread", why=type(error).__name__, files=tuple(self.sources.read))
+        else:
+            raised = None
+        finally:
+            verdict = conclude(run, driver.stages, raised, driver.initial, _destinations(argv)) if True else None
+            self._end()
+        return verdict
+
+    def _begin(self, argv: Sequence[str], env: Mapping[str, str], world_size: int | None) -> None:
+        run = self.run
+        run.facts = Facts(self.machine, env, world_size)
+        run.environ.clear()
+        run.environ.update(run.facts.environ)
+        run.argv[:] = [self.program.entry or "main.py", *argv]
+        run.notes.clear()
+        run.gaps.clear()
+        run.remarks.clear()
+        run.writes.clear()
+        run.origins.clear()
+        run.reads.clear()
+        run.guards.clear()
+        run.causes.clear()
+        run.blurred.clear()
+        run.arguments, run.known_arguments = None, frozenset()
+        run.steps = run.depth = run.trying = 0
+        run.started = time.thread_time()
+        run.scope = None
+        self.driver.stages.clear()
+        self.driver.initial.clear()
+        run.journals[:] = [{}]
+
+    def _end(self) -> None:
+        first = self.run.journals[0]
+        self.run.journals.clear()
+        self.run.undo(first)
+
+
+def _destinations(argv: Sequence[str]) -> list[str]:
+    """The options of a command in order, as their arguments are called."""
+    options = (one.partition("=")[0] for one in argv if one.startswith("--"))
+    return [one.lstrip("-").replace("-", "_") for one in options]
 
 
 def judge(
@@ -17,4 +94,31 @@ def judge(
     budget: Budget = Budget(),
 ) -> Verdict:
     """What a program's own parser and checks say of the arguments that follow its name."""
-    return Verdict("unread", why="the interpreter is not there yet")
+    return in_thread(lambda: Session(program, machine, budget).judge(argv, env, world_size))
+
+
+def in_thread(run: Any) -> Any:
+    """Run with room for deep calls."""
+    found: list[Any] = []
+    errors: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            found.append(run())
+        except BaseException as error:
+            errors.append(error)
+
+    limit, size = sys.getrecursionlimit(), threading.stack_size(STACK)
+    sys.setrecursionlimit(max(limit, FRAMES))
+    try:
+        thread = threading.Thread(target=work, name="preflight program")
+        thread.start()
+    finally:
+        threading.stack_size(size)
+    try:
+        thread.join()
+    finally:
+        sys.setrecursionlimit(limit)
+    if errors:
+        raise errors[0]
+    return found[0]
