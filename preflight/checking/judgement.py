@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
 from preflight.checking.beside import Beside
 from preflight.checking.refusal_fixes import implied_fix
 from preflight.job import Job
-from preflight.loaders.document import Document
+from preflight.loaders.document import Document, Word
 from preflight.run.arguments import Switch
 from preflight.run.judged import Judged, Refused
 from preflight.run.request import Request
@@ -49,7 +49,7 @@ class _Asked(NamedTuple):
     """What is asked of a program, so that it is asked once."""
 
     program: Program
-    words: tuple[str | None, ...]
+    words: tuple[str, ...]
     environment: tuple[tuple[str, str], ...]
     world: int | None
     versions: tuple[tuple[str, str], ...]
@@ -64,7 +64,7 @@ def _judged(job: Job, *, entry: str, request: Request, checkout: Checkout) -> Ju
     usual = os.path.join(checkout.root, USUAL)
     asked = _Asked(
         Program(job.target.framework, roots, entry or (usual if os.path.isfile(usual) else None)),
-        tuple(word.text for word in job.arguments.words),
+        tuple(_words(job.arguments.words)),
         tuple(sorted(_environment(job))),
         _whole(job.cluster.count),
         tuple(sorted(request.machine.items())),
@@ -81,13 +81,27 @@ def _verdict(asked: _Asked) -> Verdict:
     try:
         return judge.judge(
             asked.program,
-            asked.words,  # type: ignore[arg-type]
+            asked.words,
             env=dict(asked.environment),
             world_size=asked.world,
             machine=Machine(dict(asked.versions), devices=asked.devices),
         )
     except Exception as error:  # a construct that the interpreter fails at leaves the program unread
         return Verdict("unread", why=f"the interpreter failed with {type(error).__name__}: {error}")
+
+
+def _words(words: Iterable[Word]) -> Iterator[str]:
+    """The words of a command, with an option apart from a value that nobody knows."""
+    from preflight.program.verdict import Unstated
+
+    for word in words:
+        if word.text is not None:
+            yield word.text
+            continue
+        option, value = word.parts
+        if value is not None and option.text is not None:
+            yield option.text
+        yield Unstated(f"${(value or word).because.lstrip('$')}")
 
 
 def _whole(value: Value) -> int | None:
