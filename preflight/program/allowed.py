@@ -40,7 +40,7 @@ _EXPORTS: dict[Any, str] = {
     math: "ceil floor sqrt log log2 log10 exp prod gcd lcm isclose isnan isinf isfinite inf pi e fabs trunc copysign",
     json: "loads dumps",
     re: "compile match search fullmatch sub split findall escape IGNORECASE I VERBOSE X DOTALL S MULTILINE M Pattern Match",
-    itertools: "chain product accumulate repeat islice zip_longest groupby combinations permutations starmap",
+    itertools: "pairwise chain product accumulate repeat islice zip_longest groupby combinations permutations starmap",
     functools: "partial wraps lru_cache cache reduce total_ordering cached_property",
     operator: "mul add sub itemgetter attrgetter truediv floordiv mod eq ne lt le gt ge",
     collections: "OrderedDict defaultdict namedtuple Counter deque",

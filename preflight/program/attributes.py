@@ -8,7 +8,7 @@ import enum
 import types
 from typing import Any
 
-from preflight.program.allowed import MODULES, readable
+from preflight.program.allowed import BUILTINS, MODULES, readable
 from preflight.program.imports import Imports
 from preflight.program.values import (
     MISSING,
@@ -110,6 +110,10 @@ class Attributes(Imports):
             return MODULES[owner.name][name]
         if name in ("__name__", "__qualname__"):
             return owner.name.rpartition(".")[2]
+        if owner.name == "builtins" and name in BUILTINS:
+            return BUILTINS[name]
+        if owner.name == "builtins" and name == "__dict__":
+            return BUILTINS
         if owner.name == "os" and name == "environ":
             return self.environ
         if owner.name == "sys" and name in ("argv", "modules"):
@@ -158,13 +162,22 @@ class Attributes(Imports):
         rows = cls.lineage if isinstance(cls, Class) else []
         start = next((at + 1 for at, one in enumerate(rows) if one is owner.cls), 1)
         for one in rows[start:]:
+            if name == "__new__" and name in one.names:
+                found = one.names[name]
+                return found.function if isinstance(found, Static) else found
             if name in one.names and not (name == "__init__" and one.fields is not None):
                 return self.bind(one.names[name], receiver if isinstance(receiver, Object) else None, cls)
             if name == "__init__" and one.fields is not None:
                 return Builtin("__init__", lambda *given, **named: self.fill_fields(receiver, one, list(given), named))
         if isinstance(receiver, Object) and receiver.data is not None and readable(receiver.data, name):
             return getattr(receiver.data, name)
+        if name == "__new__":
+            return Builtin("__new__", lambda *given, **named: self.blank(given))
         return NOTHING if name in HOOKS else self.gap(f"super().{name}")
+
+    def blank(self, given: tuple[Value, ...]) -> Value:
+        """A new object that nothing has set up."""
+        return Object(given[0]) if given and isinstance(given[0], Class) else self.gap("__new__")
 
     def fill_fields(self, target: Object, cls: Class, arguments: list[Value], keywords: Names) -> None:
         """What the __init__ of a dataclass does."""
@@ -213,7 +226,7 @@ class Attributes(Imports):
         if isinstance(owner, BaseException) and name in ("__cause__", "__context__", "__traceback__"):
             return None
         if hasattr(owner, name):
-            return self.gap(f"attribute {name} of {type(owner).__name__}")
+            return Unknown(gaps=(f"{type(owner).__name__}.{name}()",))
         kind = type(owner).__name__
         raise self.failure(AttributeError(f"'{kind}' object has no attribute '{name}'"), sure=False)
 

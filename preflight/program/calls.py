@@ -104,8 +104,9 @@ class Calls(Specials):
         return self.call_native(function, arguments, keywords)
 
     def _call_unknown(self, function: Unknown) -> Value:
-        if function.gaps and not function.facts:
-            return self.lost(f"a call of something unknown ({min(function.gaps)})", function)
+        own = [gap for gap in function.gaps if not gap.endswith("()")]
+        if own and not function.facts:
+            return self.lost(f"a call of something unknown ({min(own)})", function)
         return function
 
     def call_outside(self, name: str, arguments: list[Value], keywords: Names) -> Value:
@@ -117,10 +118,8 @@ class Calls(Specials):
         if name in ("os.getenv", "os.environ.get"):
             return self._environment(arguments, keywords)
         if name == "sys.exit":
-            code = arguments[0] if arguments else None
-            if code not in (None, 0):
-                raise self.failure(SystemExit(code if not isinstance(code, Unknown) else 1))
-            raise self.failure(SystemExit(0), sure=False)
+            shown = self.text(arguments[0]) if arguments else ""
+            raise self.failure(SystemExit(shown if isinstance(shown, str) else ""))
         answer = self._native_fact(name, arguments, keywords)
         if answer is not MISSING:
             return answer
@@ -230,9 +229,8 @@ class Calls(Specials):
         made = Object(cls)
         factory = cls.find("__new__")
         if factory is not MISSING:
-            if not isinstance(factory, Static):
-                return self.lost(f"{cls.name}.__new__")
-            found = self.call(factory.function, [cls, *arguments], keywords)
+            function = factory.function if isinstance(factory, Static) else factory
+            found = self.call(function, [cls, *arguments], keywords)
             if not isinstance(found, Object) or not found.cls.inherits(cls):
                 return found
             made = found

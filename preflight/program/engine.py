@@ -55,6 +55,14 @@ class Note(NamedTuple):
     stage: str
 
 
+class Lasting(NamedTuple):
+    """What stays known between the commands that are judged: it was seen while a module was loaded."""
+
+    blurred: dict[int, tuple[Value, Unknown]]
+    notes: list[Note]
+    gaps: dict[str, Place]
+
+
 class Engine:
     """The state of one interpretation."""
 
@@ -80,6 +88,8 @@ class Engine:
         self.arguments: Names | None = None
         self.known_arguments: frozenset[str] = frozenset()
         self.writes: dict[str, Place] = {}
+        self.blurred: dict[int, tuple[Value, Unknown]] = {}
+        self.lasting = Lasting({}, [], {})
 
     # bounds
 
@@ -235,6 +245,8 @@ class Engine:
             second = other.writes[key][3] if key in other.writes else before
             if name is MISSING:
                 self._write(container, name, _blend(first, second, self, cause))
+                if len(first) != len(second):
+                    self.blur(container, cause)
             elif first is not MISSING or second is not MISSING:
                 self._write(container, name, self.join(first, second, cause))
 
@@ -243,6 +255,12 @@ class Engine:
         if one is other or same(one, other):
             return one
         return _mixed(one, other, cause)
+
+    def blur(self, container: Value, cause: Unknown) -> None:
+        """A container whose content is no longer known."""
+        self.blurred[id(container)] = (container, cause)
+        if not self.journals:
+            self.lasting.blurred[id(container)] = (container, cause)
 
     def note(self, raised: Raised, cause: Unknown) -> None:
         """Remember a refusal that lies on some paths only."""
@@ -258,9 +276,12 @@ class Engine:
         trying, self.trying = self.trying, 0
         guards, self.guards = self.guards, []
         held = self.scope, self.line, self.end
+        notes, gaps = len(self.notes), frozenset(self.gaps)
         try:
             yield
         finally:
+            self.lasting.notes.extend(self.notes[notes:])
+            self.lasting.gaps.update((what, place) for what, place in self.gaps.items() if what not in gaps)
             self.journals, self.causes, self.trying, self.guards = journals, causes, trying, guards
             self.scope, self.line, self.end = held
 

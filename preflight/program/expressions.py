@@ -106,6 +106,8 @@ class Expressions(Attributes):
             return self._generic(owner, key)
         if isinstance(key, Unknown):
             return both(key, Unknown())
+        if id(owner) in self.blurred:
+            return self.blurred[id(owner)][1]
         if isinstance(owner, dict):
             self.recall(owner, key) if self._hashable(key) else None
         if isinstance(owner, dict) and not self._hashable(key):
@@ -282,6 +284,8 @@ class Expressions(Attributes):
             return _threshold(sign, one, other)
         if isinstance(one, Symbol) or isinstance(other, Symbol):
             return self._compared_symbols(sign, one, other)
+        if id(one) in self.blurred or id(other) in self.blurred:
+            return self.blurred.get(id(one), self.blurred.get(id(other), (None, Unknown())))[1]
         if isinstance(one, Object) or isinstance(other, Object):
             return self._compared_objects(sign, one, other)
         if sign in ("Eq", "NotEq") and isinstance(one, (list, tuple)) and type(one) is type(other):
@@ -310,6 +314,8 @@ class Expressions(Attributes):
             items = self.items(other)
             return items if isinstance(items, Unknown) else self._contained(one, items)
         other = self.plain(other)
+        if id(other) in self.blurred:
+            return self.blurred[id(other)][1]
         if isinstance(other, (str, dict)) and not isinstance(one, (Unknown, Symbol, *OWN)):
             if isinstance(other, dict) and not self._hashable(one):
                 return self.gap("an unhashable key")
@@ -402,6 +408,8 @@ class Expressions(Attributes):
             )
         if isinstance(value, (*OWN, type)):
             return True
+        if id(value) in self.blurred:
+            return self.blurred[id(value)][1]
         try:
             return bool(value)
         except Exception:
@@ -595,9 +603,6 @@ class Expressions(Attributes):
             raise
         except TypeError as error:
             raise self.failure(error) from None
-
-    blurred: dict[int, tuple[Value, Unknown]]
-    """Containers whose content differs between paths."""
 
 
 def stand_in(value: Value) -> Any:

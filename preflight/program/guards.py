@@ -28,7 +28,7 @@ def safe_arithmetic(sign: str, one: Any, other: Any) -> bool:
 
 
 def _product_or_sum(sign: str, one: Any, other: Any) -> bool:
-    sizes = [len(value) if hasattr(value, "__len__") else None for value in (one, other)]
+    sizes = [len(value) if isinstance(value, (str, bytes, list, tuple)) else None for value in (one, other)]
     if sizes == [None, None]:
         numbers = [value for value in (one, other) if isinstance(value, int)]
         return sum(value.bit_length() for value in numbers) <= 2 * BITS

@@ -82,7 +82,7 @@ class Imports(Engine):
     def _doubt(self, module: str) -> None:
         """Note that an import may fail here."""
         top = module.partition(".")[0]
-        error = self.failure(ModuleNotFoundError(f"No module named '{top}'"), sure=False)
+        error = self.failure(ModuleNotFoundError(f"No module named '{top}'"))
         self.note(error, Unknown((f"package {top}",)))
 
     def member(self, module: Module, name: str) -> Value:
@@ -121,6 +121,8 @@ class Imports(Engine):
             return self._named(name, Scope(scope.module.names, None, scope.module, "module", ""))
         if name in BUILTINS:
             return BUILTINS[name]
+        if name in ("exit", "quit"):
+            return self.symbol("sys.exit")
         raise self.failure(NameError(f"name '{name}' is not defined"), sure=False)
 
     def _named(self, name: str, holder: Scope) -> Value:
@@ -183,6 +185,6 @@ class Imports(Engine):
         elif self.trying:
             present = self.facts.present(module)
             if present is False:
-                raise self.failure(ModuleNotFoundError(f"No module named '{module}'"), sure=False)
+                raise self.failure(ModuleNotFoundError(f"No module named '{module}'"))
             if present is None:
                 self._doubt(module)

@@ -10,7 +10,7 @@ from preflight.program.facts import Facts
 from preflight.program.ir import Node
 from preflight.program.options import Options
 from preflight.program.sources import Sources
-from preflight.program.values import Names, Scope, Unknown, Value
+from preflight.program.values import Names, Scope
 from preflight.program.verdict import Budget
 
 
@@ -22,7 +22,6 @@ class Interpreter(Options):
         self.enum_members: dict[type, Names] = {}
         self.field_types: dict[int, tuple[Node, Scope]] = {}
         self.kept: list[Any] = []
-        self.blurred: dict[int, tuple[Value, Unknown]] = {}
         self.overrides = {}
         self.unread_options: list[str] = []
         self.environ = dict(facts.environ)

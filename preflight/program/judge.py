@@ -21,7 +21,12 @@ FRAMES = 40_000
 
 
 class Session:
-    """A program that was read for one machine, to be asked about many commands."""
+    """A program that was read for one machine, to be asked about many commands.
+
+    strict: an error of the interpreter itself is raised, not taken for a program that cannot be read.
+    """
+
+    strict = False
 
     def __init__(self, program: Program, machine: Machine, budget: Budget) -> None:
         self.sources = Sources(program.roots, budget)
@@ -31,23 +36,30 @@ class Session:
 
     def judge(self, argv: Sequence[str], env: Mapping[str, str], world_size: int | None) -> Verdict:
         """What the program says of one command."""
-        run, driver = self.run, self.driver
         self._begin(argv, env, world_size)
-        raised = None
         try:
-            driver()
-        except Raised as error:
-            raised = error
+            raised = self._driven()
+            return conclude(self.run, self.driver.stages, raised, self.driver.initial, _destinations(argv))
         except Exhausted as error:
-            return Verdict("unread", why=str(error), stages=tuple(driver.stages), files=tuple(self.sources.read))
+            return self._unread(str(error))
         except (RecursionError, MemoryError) as error:
-            return Verdict("unread", why=type(error).__name__, files=tuple(self.sources.read))
-        else:
-            raised = None
+            return self._unread(type(error).__name__)
+        except Exception as error:
+            if self.strict:
+                raise
+            return self._unread(f"{type(error).__name__}: {error} ({self.run.place()})")
         finally:
-            verdict = conclude(run, driver.stages, raised, driver.initial, _destinations(argv)) if True else None
             self._end()
-        return verdict
+
+    def _driven(self) -> Raised | None:
+        try:
+            self.driver()
+        except Raised as raised:
+            return raised
+        return None
+
+    def _unread(self, why: str) -> Verdict:
+        return Verdict("unread", why=why, stages=tuple(self.driver.stages), files=tuple(self.sources.read))
 
     def _begin(self, argv: Sequence[str], env: Mapping[str, str], world_size: int | None) -> None:
         run = self.run
@@ -55,8 +67,9 @@ class Session:
         run.environ.clear()
         run.environ.update(run.facts.environ)
         run.argv[:] = [self.program.entry or "main.py", *argv]
-        run.notes.clear()
+        run.notes[:] = run.lasting.notes
         run.gaps.clear()
+        run.gaps.update(run.lasting.gaps)
         run.remarks.clear()
         run.writes.clear()
         run.origins.clear()
@@ -64,6 +77,7 @@ class Session:
         run.guards.clear()
         run.causes.clear()
         run.blurred.clear()
+        run.blurred.update(run.lasting.blurred)
         run.arguments, run.known_arguments = None, frozenset()
         run.steps = run.depth = run.trying = 0
         run.started = time.thread_time()

@@ -34,6 +34,7 @@ from preflight.program.values import (
 )
 
 OPAQUE = (Unknown, Symbol, Object, Class, Function, Bound, Partial, Module, Property, Super, Decorator, Builtin)
+SIZED = (str, list, tuple, dict, set, frozenset)
 WIDE = frozenset(("ljust", "rjust", "center", "zfill", "expandtabs"))
 CHANGING = {
     list: frozenset("append extend insert pop remove clear sort reverse".split()),
@@ -131,13 +132,16 @@ class Natives(Statements):
         blurred = next((self.blurred[id(one)][1] for one in values if id(one) in self.blurred), None)
         if blurred is not None:
             return blurred
+        if function is re.sub and len(arguments) > 2 and isinstance(arguments[1], (Function, Bound)):
+            arguments = [arguments[0], self.bridge(arguments[1]), *arguments[2:]]
+            values = [*arguments, *keywords.values()]
         if any(self.opaque(one) for one in values):
             return self.cause_of(values)
         if not all(bounded(one) for one in values):
             return self.gap("a value that is too large")
         if function in MATCHING and not self._matches_soon(arguments):
             return self.gap("a costly pattern")
-        self.steps += sum(len(one) for one in values if hasattr(one, "__len__")) // 64
+        self.steps += sum(len(one) for one in values if isinstance(one, SIZED)) // 64
         if _costly(function, arguments, keywords):
             return self.gap(f"a costly call of {getattr(function, '__name__', '')}")
         return self.native(function, arguments, keywords)
@@ -316,6 +320,10 @@ class Natives(Statements):
             return self.blurred[id(receiver)][1]
         raise self.failure(KeyError(key))
 
+    def bridge(self, function: Value) -> Any:
+        """A function of the program as one that Python itself can call."""
+        raise NotImplementedError
+
     def call_parser(self, function: Any, receiver: Any, arguments: list[Value], keywords: Names) -> Value:
         """A method of a command line parser."""
         raise NotImplementedError
@@ -332,7 +340,7 @@ def _costly(function: Any, arguments: list[Value], keywords: Names) -> bool:
     if name in ("product", "combinations", "permutations"):
         size = 1
         for one in arguments:
-            size *= max(len(one) if hasattr(one, "__len__") else 2 ** min(one, 20) if isinstance(one, int) else 1, 1)
+            size *= max(len(one) if isinstance(one, SIZED) else 2 ** min(one, 20) if isinstance(one, int) else 1, 1)
         return size > 10_000 or bool(keywords)
     if name == "format":
         return len(arguments) > 1 and not safe_format(str(arguments[1]))

@@ -8,6 +8,7 @@ import builtins
 import copy
 import functools
 import inspect
+import itertools
 import operator
 import types
 import typing
@@ -104,6 +105,7 @@ class Specials(Natives):
         }
         table = {id(function): special for function, special in named.items()}
         table.update((id(kind), self._spread_first(kind)) for kind in SPREAD)
+        table[id(itertools.pairwise)] = self._spread_first(itertools.pairwise)
         return table
 
     def _spread_first(self, kind: Any) -> Special:
@@ -403,12 +405,23 @@ class Specials(Natives):
         value = given[0]
         if isinstance(value, Object):
             made = Object(value.cls)
-            made.names = dict(value.names)
-            made.data = copy.copy(value.data)
+            made.names = {key: self._copy_inner(one) for key, one in value.names.items()}
+            made.data = self._copy_inner(value.data)
             return made
         if isinstance(value, (dict, list, set)):
-            return copy.copy(value)
+            return self._copy_inner(value)
         return argparse.Namespace(**vars(value)) if isinstance(value, argparse.Namespace) else value
+
+    def _copy_inner(self, value: Value, depth: int = 0) -> Value:
+        """Containers within containers are copied, to a depth that programs use."""
+        if id(value) in self.blurred:
+            return self.blurred[id(value)][1]
+        if depth > 6 or not isinstance(value, (dict, list, set)):
+            return value
+        self.steps += len(value)
+        if isinstance(value, dict):
+            return {key: self._copy_inner(one, depth + 1) for key, one in value.items()}
+        return [self._copy_inner(one, depth + 1) for one in value] if isinstance(value, list) else set(value)
 
     def _reduce(self, given: list[Value], named: Names) -> Value:
         rows = self.items(given[1])

@@ -319,10 +319,6 @@ class Statements(Expressions):
                 self.touch(owner)
                 self.native(operator.setitem, [owner, key, value])
 
-    def blur(self, container: Value, cause: Unknown) -> None:
-        """A container whose content is no longer known."""
-        self.blurred[id(container)] = (container, cause)
-
     def _spread(self, targets: tuple[Node, ...], value: Value, scope: Scope) -> None:
         items = self.items(value)
         if isinstance(items, Unknown):
