@@ -12,6 +12,7 @@ from preflight.checking.refusal_fixes import implied_fix
 from preflight.job import Job
 from preflight.loaders.document import Document, Word
 from preflight.run.arguments import Switch
+from preflight.run.cluster import Device
 from preflight.run.judged import Judged, Refused
 from preflight.run.request import Request
 from preflight.run.value import Value
@@ -28,7 +29,13 @@ if TYPE_CHECKING:
 
 USUAL = "pretrain_gpt.py"
 """The entry script of a run that names none."""
+PARSER = "argparse"
+NEVER_SURE = frozenset(["AttributeError", "NameError", "UnboundLocalError", "ImportError", "ModuleNotFoundError"])
+"""Errors that may come of something that was not read: a run is not refused for them."""
 MOST_SHOWN = 4
+UNRECOGNIZED = lazy_pattern(r"unrecognized arguments: (.*)")
+CHECKS = lazy_pattern(r"__post_init__$|validate|check|_args$|(?i:calculator)")
+"""Names of functions that look at the arguments: other functions of a file are run for one value only."""
 NO_CALLS = lazy_pattern(r"$^")
 MOST_TEXT = 400
 
@@ -54,6 +61,7 @@ class _Asked(NamedTuple):
     world: int | None
     versions: tuple[tuple[str, str], ...]
     devices: int | None
+    capability: tuple[int, int] | None
 
 
 def _judged(job: Job, *, entry: str, request: Request, checkout: Checkout) -> Judged:
@@ -69,8 +77,23 @@ def _judged(job: Job, *, entry: str, request: Request, checkout: Checkout) -> Ju
         _whole(job.cluster.count),
         tuple(sorted(request.machine.items())),
         _whole(job.cluster.per_node),
+        _capability(job.cluster.device),
     )
-    return _told(_verdict(asked), job, roots)
+    return _told(_without_guesses(_verdict(asked), checkout), job, roots)
+
+
+def _without_guesses(verdict: Verdict, checkout: Checkout) -> Verdict:
+    """The verdict, undecided where a refusal may come of something that was not read: a name that is nowhere, an option
+    that other code of the program adds."""
+    certain = next((one for one in verdict.refusals if one.certain), None)
+    if certain is None or verdict.outcome != "refuses":
+        return verdict
+    named = UNRECOGNIZED.match(certain.message) if certain.error == PARSER else None
+    options = {word.partition("=")[0] for word in named[1].split() if word.startswith("--")} if named else set()
+    if certain.error not in NEVER_SURE and not options & checkout.mentioned:
+        return verdict
+    why = f"{_text(certain)} ({certain.place})"
+    return verdict._replace(outcome="unread", refusals=(), why=why)
 
 
 @lru_cache(maxsize=256)
@@ -84,10 +107,17 @@ def _verdict(asked: _Asked) -> Verdict:
             asked.words,
             env=dict(asked.environment),
             world_size=asked.world,
-            machine=Machine(dict(asked.versions), devices=asked.devices),
+            machine=Machine(dict(asked.versions), asked.capability, asked.devices),
         )
     except Exception as error:  # a construct that the interpreter fails at leaves the program unread
         return Verdict("unread", why=f"the interpreter failed with {type(error).__name__}: {error}")
+
+
+def _capability(device: Device | None) -> tuple[int, int] | None:
+    """What the driver says of a device, where its architecture tells it: of 8 there are those with FP8, too."""
+    if device is None or not device.architecture or (device.architecture == 8 and device.fp8 is not None):
+        return None
+    return device.architecture, 0
 
 
 def _words(words: Iterable[Word]) -> Iterator[str]:
@@ -119,9 +149,8 @@ def _told(verdict: Verdict, job: Job, roots: Sequence[str]) -> Judged:
     said: list[Finding | Unverified] = []
     refused = None
     if certain is not None:
-        place, site = certain.place, _site(certain.place, roots) if certain.error != "argparse" else None
-        statement = certain.statement or (site.hash if site is not None else "")
-        refused = Refused(place.file, place.line, place.end, statement, certain.reads)
+        site = _site(certain.place, roots) if certain.error != PARSER else None
+        refused = _refused(certain, site)
         said.append(_finding(certain, job, site))
     elif verdict.outcome == "may refuse":
         said += [_open(one, job) for one in verdict.refusals] or [Unverified("the source leaves it open")]
@@ -131,7 +160,17 @@ def _told(verdict: Verdict, job: Job, roots: Sequence[str]) -> Judged:
         one.argument: Switch(one.argument, one.before, one.after, "", str(one.place)) for one in verdict.rewrites
     }
     looked = tuple(os.path.join(root, file) for file in verdict.files for root in roots)
-    return Judged(verdict.outcome, tuple(said), refused, frozenset(verdict.files), looked, changes)
+    possible = tuple(_refused(one, _site(one.place, roots)) for one in verdict.refusals if not one.certain)
+    complete = verdict.outcome in ("accepts", "refuses") or not verdict.why
+    checked = frozenset(name.partition(":")[0] for name in verdict.functions if CHECKS.search(name))
+    files = checked if verdict.functions else frozenset(verdict.files)
+    return Judged(verdict.outcome, tuple(said), refused, possible, files, looked, complete, changes)
+
+
+def _refused(refusal: Refusal, site: Site | None) -> Refused:
+    place = refusal.place
+    statement = refusal.statement or (site.hash if site is not None else "")
+    return Refused(place.file, place.line, place.end, statement, refusal.reads, refusal.error == PARSER)
 
 
 def _open(refusal: Refusal, job: Job) -> Unverified:
@@ -170,7 +209,7 @@ def _site(place: Place, roots: Sequence[str]) -> Site | None:
 
 def _finding(refusal: Refusal, job: Job, site: Site | None) -> Finding:
     """A refusal at the option that is to blame."""
-    parsed = refusal.error == "argparse"
+    parsed = refusal.error == PARSER
     spans = _spans(refusal, job)
     text = _text(refusal)
     if not refusal.message.strip() and site is not None and site.condition:
@@ -191,7 +230,7 @@ def _finding(refusal: Refusal, job: Job, site: Site | None) -> Finding:
         related=tuple(Related(span, "read there") for span in spans[1:MOST_SHOWN]),
         fix=fix,
         key=first.key if first is not None else (),
-        upstream="argparse" if parsed else place,
+        upstream=PARSER if parsed else place,
     )
 
 
@@ -205,7 +244,7 @@ def _spans(refusal: Refusal, job: Job) -> list[Span]:
     """Where the arguments stand that the condition read; of the parser's, the words that its message names."""
     values = (job.arguments.given(name) for name in refusal.reads)
     found = [value.setting.span for value in values if value is not None and value.setting is not None]
-    if not found and refusal.error == "argparse":
+    if not found and refusal.error == PARSER:
         said = refusal.message.replace(",", " ").split()
         found = [word.span for word in job.arguments.words if (word.text or "").partition("=")[0] in said]
     return list(dict.fromkeys(found))

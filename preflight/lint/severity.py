@@ -17,30 +17,34 @@ PARSER = "argparse"
 def decided_by_source(found: list[Finding], job: Job, own: str) -> list[Finding]:
     """What is found of a run whose program may be at hand. own: the rule that tells the program's refusals.
 
-    Where it accepts, errors and silent changes that tables claim for what was interpreted go. Where it refuses at a
-    statement that another rule knows, that rule says so in its own words, and once.
+    Where no statement of it refuses, errors and silent changes that tables claim for what was interpreted go. Where it
+    refuses at a statement that another rule knows, that rule says so in its own words, and once.
     """
     judged = job.judged
     if judged is None or judged.outcome == "unread":
         return found
-    if judged.outcome == "accepts":
-        return [finding for finding in found if finding.rule == own or not _is_contradicted(finding, judged)]
+    if judged.outcome != "refuses" and not judged.complete:
+        return found
+    if judged.outcome != "refuses":
+        return [finding for finding in found if finding.rule == own or not _is_contradicted(finding, judged, job)]
     told = [finding for finding in found if finding.rule == own]
     if judged.refused is None or not told:
         return found
     others = [finding for finding in found if finding.rule != own]
-    same = [finding for finding in others if _tells(finding, judged.refused, told[0], job)]
+    same = [finding for finding in others if _tells(finding, judged.refused, job)]
     if not same:
         return found
     place = told[0].upstream
     return [replace(one, upstream=place) if one in same and place else one for one in others]
 
 
-def _is_contradicted(finding: Finding, judged: Judged) -> bool:
+def _is_contradicted(finding: Finding, judged: Judged, job: Job) -> bool:
     """Whether a finding claims what the program does not do."""
     if finding.kind is Kind.REWRITE:
         return bool(finding.key) and not judged.changes.keys() & set(_names(finding.key[-1:]))
     if finding.severity is not Severity.ERROR or finding.kind in (Kind.MEMORY, Kind.CUT):
+        return False
+    if any(_tells(finding, refused, job) for refused in judged.possible):
         return False
     return finding.kind.parses or _is_interpreted(finding.upstream, judged)
 
@@ -50,11 +54,11 @@ def _is_interpreted(place: str | None, judged: Judged) -> bool:
     return place == PARSER or (place is not None and place.rpartition(":")[0] in judged.files)
 
 
-def _tells(finding: Finding, refused: Refused, own: Finding, job: Job) -> bool:
+def _tells(finding: Finding, refused: Refused, job: Job) -> bool:
     """Whether a finding of another rule is about the statement that refuses."""
     if finding.severity is not Severity.ERROR or finding.kind is Kind.MEMORY:
         return False
-    if own.upstream == PARSER:
+    if refused.parses:
         return finding.kind.parses or finding.upstream == PARSER or finding.kind is Kind.ABSENCE
     if finding.upstream is not None and refused.is_at(finding.upstream):
         return True

@@ -44,6 +44,9 @@ class Calls(Specials):
     overrides: dict[str, Override]
     """Functions of the program whose answer depends on the machine only, by dotted name."""
 
+    entered: set[str]
+    """Functions that were run, as "file:dotted name"."""
+
     def _e_Call(self, node: Any, scope: Scope) -> Value:
         function = self.evaluate(node[3], scope)
         arguments = self.elements(node[4], scope) if node[4] else []
@@ -154,6 +157,7 @@ class Calls(Specials):
         names = self._parameters(function, shape, arguments, dict(keywords))
         scope = Scope(names, function.scope, function.scope.module, "function", function.qualified)
         scope.owner, scope.receiver = function.owner, arguments[0] if arguments and function.owner else None
+        self.entered.add(f"{function.scope.module.shown}:{function.qualified}")
         held, self.scope = self.scope, scope
         line = self.line, self.end
         self.depth += 1

@@ -24,6 +24,7 @@ class Interpreter(Options):
         self.kept: list[Any] = []
         self.overrides = {}
         self.unread_options: list[str] = []
+        self.entered: set[str] = set()
         self.environ = dict(facts.environ)
         self.specials = {
             **self.special_table(),

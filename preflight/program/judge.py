@@ -76,6 +76,7 @@ class Session:
         run.reads.clear()
         run.guards.clear()
         run.causes.clear()
+        run.entered.clear()
         run.blurred.clear()
         run.blurred.update(run.lasting.blurred)
         run.arguments, run.known_arguments = None, frozenset()
@@ -108,7 +109,24 @@ def judge(
     budget: Budget = Budget(),
 ) -> Verdict:
     """What a program's own parser and checks say of the arguments that follow its name."""
-    return in_thread(lambda: Session(program, machine, budget).judge(argv, env, world_size))
+    found: Verdict = in_thread(lambda: session(program, machine, budget).judge(argv, env, world_size))
+    return found
+
+
+MOST_SESSIONS = 4
+_sessions: dict[str, Session] = {}
+
+
+def session(program: Program, machine: Machine, budget: Budget) -> Session:
+    """The session for a program on a machine: one that is kept where no file that it read has changed."""
+    key = repr((program, machine, budget))
+    known = _sessions.pop(key, None)
+    if known is None or not known.sources.unchanged():
+        known = Session(program, machine, budget)
+    while len(_sessions) >= MOST_SESSIONS:
+        del _sessions[next(iter(_sessions))]
+    _sessions[key] = known
+    return known
 
 
 def in_thread(run: Any) -> Any:

@@ -97,5 +97,3 @@ class Megatron:
         names = self.run.names_of(args) or {}
         shape: Any = function.node[4]
         return {name: 0 if name == "rank" else names.get(name) for name in shape[0]}
-
-

@@ -120,3 +120,5 @@ class Verdict(NamedTuple):
     files: tuple[str, ...] = ()
     why: str = ""
     stages: tuple[str, ...] = ()
+    functions: frozenset[str] = frozenset()
+    """Those that were run, as "file:dotted name"."""

@@ -20,6 +20,8 @@ class Refused(NamedTuple):
     end: int
     statement: str = ""
     reads: tuple[str, ...] = ()
+    parses: bool = False
+    """It is the parser of the options that refuses."""
 
     def is_at(self, place: str) -> bool:
         """Whether "path/in/repository.py:LINE" is one of its lines."""
@@ -32,15 +34,19 @@ class Judged(NamedTuple):
     source could not be read.
 
     said: its refusals, and what would decide those that depend on the machine. refused: the statement that is sure to
-    refuse. files: those whose checks were interpreted, looked: the same as paths. changes: what the program changes
+    refuse. possible: where it refuses for some values of what nobody states. files: those whose checks were interpreted, looked: the same as paths. changes: what the program changes
     after parsing it, by argument.
     """
 
     outcome: Literal["accepts", "refuses", "may refuse", "unread"]
     said: tuple[Finding | Unverified, ...] = ()
     refused: Refused | None = None
+    possible: tuple[Refused, ...] = ()
     files: frozenset[str] = frozenset()
     looked: tuple[str, ...] = ()
+    complete: bool = True
+    """Everything that it runs was understood, up to where it refuses."""
+
     changes: Mapping[str, Switch] = MappingProxyType({})
 
     @property

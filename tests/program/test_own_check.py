@@ -175,13 +175,13 @@ def test_the_interpreter_is_asked_with_the_words_the_environment_and_the_machine
     words = ["torchrun", "--nproc-per-node", "8", "pretrain_gpt.py", *SIZES.split(), "--own-size", "2"]
     versions = {"torch": "2.8.0", "transformer-engine": "2.17"}
     preflight.check_command(
-        words, env={"A": "1"}, program=tmp_path, machine=versions, select=["own-check"], world_size=16
+        words, env={"A": "1"}, program=tmp_path, machine=versions, select=["own-check"], world_size=16, device="h100"
     )
     ((program, argv, said),) = asked
     assert program == Program("megatron", (str(tmp_path),), str(tmp_path / "pretrain_gpt.py"))
     assert argv[-2:] == ("--own-size", "2")
     assert (said["world_size"], said["env"]) == (16, {"A": "1"})
-    assert said["machine"] == Machine(versions, devices=8)
+    assert said["machine"] == Machine(versions, (9, 0), 8)
 
 
 def test_only_the_selected_rule_runs(tmp_path: Path, says: Judge) -> None:
