@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from preflight.dialects.checkout.sites import Site
     from preflight.program.verdict import Place, Program, Refusal, Verdict
 
+WORLD = "world size"
+"""What the interpreter calls the number of devices."""
 USUAL = "pretrain_gpt.py"
 """The entry script of a run that names none."""
 PARSER = "argparse"
@@ -131,7 +133,8 @@ def _words(words: Iterable[Word]) -> Iterator[str]:
         option, value = word.parts
         if value is not None and option.text is not None:
             yield option.text
-        yield Unstated(f"${(value or word).because.lstrip('$')}")
+        because = (value or word).because
+        yield Unstated(because if because.startswith("$") and " " not in because else "$word")
 
 
 def _whole(value: Value) -> int | None:
@@ -153,7 +156,7 @@ def _told(verdict: Verdict, job: Job, roots: Sequence[str]) -> Judged:
         refused = _refused(certain, site)
         said.append(_finding(certain, job, site))
     elif verdict.outcome == "may refuse":
-        said += [_open(one, job) for one in verdict.refusals] or [Unverified("the source leaves it open")]
+        said += _left_open(verdict.refusals, job)
     elif verdict.outcome == "unread":
         said.append(Unverified(Message("the source could not be read: {why}", why=verdict.why)))
     changes = {
@@ -173,18 +176,33 @@ def _refused(refusal: Refusal, site: Site | None) -> Refused:
     return Refused(place.file, place.line, place.end, statement, refusal.reads, refusal.error == PARSER)
 
 
+def _left_open(refusals: Sequence[Refusal], job: Job) -> list[Unverified]:
+    """What would decide whether the program refuses; the number of devices is named once for all checks of it."""
+    world = [one for one in refusals if any(fact.startswith(WORLD) for fact in one.unless)]
+    said = [_open(one, job) for one in refusals if one not in world]
+    if world:
+        known = job.cluster.count.known
+        because = Message.plural(
+            len(world),
+            "{count} check of the program depends on the number of devices",
+            "{count} checks of the program depend on the number of devices",
+            count=len(world),
+        )
+        said.append(_open(world[0], job) if known else Unverified(because, job.start))
+    return said or [Unverified("the program leaves open whether it refuses", job.start)]
+
+
 def _open(refusal: Refusal, job: Job) -> Unverified:
     """What would decide a refusal."""
-    because = (
-        Message("refused unless {facts:and}: {text} ({place})", facts=refusal.unless, **_parts(refusal))
-        if refusal.unless
-        else Message("may be refused: {text} ({place})", **_parts(refusal))
-    )
+    parts: dict[str, object] = {"text": _text(refusal), "place": str(refusal.place)}
+    unstated = tuple(dict.fromkeys(fact.partition(" ")[0] for fact in refusal.unless if fact.startswith("$")))
+    if unstated:
+        because = Message("may be refused, depending on {facts:and}: {text} ({place})", facts=unstated, **parts)
+    elif refusal.unless:
+        because = Message("refused unless {facts:and}: {text} ({place})", facts=refusal.unless, **parts)
+    else:
+        because = Message("may be refused: {text} ({place})", **parts)
     return Unverified(because, job.start)
-
-
-def _parts(refusal: Refusal) -> Mapping[str, object]:
-    return {"text": _text(refusal), "place": str(refusal.place)}
 
 
 def _text(refusal: Refusal) -> str:
