@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 
 from preflight.loaders.document import Piece, Word
 from preflight.source.pattern import lazy_pattern
@@ -20,6 +21,8 @@ _FORMS = tuple(
     lazy_pattern(_REAL + end + r"\)")
     for end in ("", rf"{_QUIETLY}(?:&&|;)\s*pwd(?:\s+-[LP])?\s*", rf"{_QUIETLY}(?:&&|;)\s*pwd\s*2>\s*/dev/null\s*")
 )
+START = "."
+"""The folder that a script is started in."""
 MOST_NESTED = 8
 
 
@@ -29,6 +32,8 @@ class Known(NamedTuple):
 
     text: str
     whole: bool
+    from_start: bool = False
+    """It is said from the folder that the script is started in, which nobody knows."""
 
     @property
     def absolute(self) -> bool:
@@ -36,21 +41,23 @@ class Known(NamedTuple):
         return self.whole and self.text.startswith("/")
 
 
-def path_of(word: Word, script: str, working: str, top: str) -> Known:
-    """The path that a word is. script: the file that it stands in; working: the folder that it runs in; top: that of
-    the repository. Each "" where nobody knows it."""
+def path_of(word: Word, script: str, working: Callable[[Piece], str], top: str) -> Known:
+    """The path that a word is. script: the file that it stands in; working: the folder that a piece of it is expanded
+    in; top: that of the repository. Each "" where nobody knows it."""
     pieces = word.pieces or (Piece(word.text, word.span, because=word.because),)
-    text, whole = "", True
+    text, whole, from_start = "", True, False
     for piece in pieces:
         lost = piece.text is None or bool(piece.because)
         raw = (piece.span.text if piece.because[:1] in "$`" else "$") if lost else str(piece.text)
-        part = _folded(raw, script, working, top) if lost else raw
+        folder = working(piece)
+        part = _folded(raw, script, folder, top) if lost else raw
+        from_start = from_start or (lost and folder == START and _WORKING.search(raw) is not None)
         if "$" in part or "`" in part:
             text, whole = _after(part), False
         else:
             text += part
     text = os.path.expanduser(text) if text.startswith("~/") else text
-    return Known(os.path.normpath(text) if whole and text else text.strip("/"), whole)
+    return Known(os.path.normpath(text) if whole and text else text.strip("/"), whole, from_start)
 
 
 def _after(part: str) -> str:

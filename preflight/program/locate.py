@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from preflight.loaders.document import Document, Launch, Piece, Word, word_of
-from preflight.program.launch_paths import Known, path_of
+from preflight.program.launch_paths import START, Known, path_of
 from preflight.source.record import NamedTuple
 
 HIGHEST = 16
@@ -68,6 +68,8 @@ class _Search:
             if self._is_file(wanted.text):
                 return Located("found", wanted.text, paths)
             return self._alike(wanted, paths)
+        if wanted.from_start:
+            working = None
         if not wanted.whole or (working is not None and not working):
             return self._alike(wanted, paths)
         for folder in working if working is not None else (*self.above, os.getcwd()):
@@ -89,7 +91,15 @@ class _Search:
     def _path(self, word: Word, working: str = "") -> Known:
         source = word.span.source.path
         script = str(Path(os.path.abspath(source))) if source is not None and os.path.lexists(source) else self.script
-        return path_of(word, script if os.path.isfile(script) else "", working, self.top)
+        changed = self.launch.directory
+
+        def folder(piece: Piece) -> str:
+            """The folder before the script changes to another one is the one that it is started in."""
+            if changed is None or (piece.span.source is changed.span.source and piece.span.start < changed.span.start):
+                return START
+            return working
+
+        return path_of(word, script if os.path.isfile(script) else "", folder, self.top)
 
     def _working(self) -> tuple[str, ...] | None:
         """The folders that it may run in: () where it changes to one that is not here, None where it changes to

@@ -39,6 +39,8 @@ def repo(tmp_path: Path) -> Path:
         ("python ${0%/*}/../../pretrain_gpt.py --a 1\n", "pretrain_gpt.py"),
         ("cd $(git rev-parse --show-toplevel)/third_party/Megatron-LM; python pretrain_gpt.py --a 1\n",
          "third_party/Megatron-LM/pretrain_gpt.py"),
+        ("D=`pwd`\npython $D/tools/train.py --a 1\n", "tools/train.py"),
+        ("D=$(pwd)\ncd /data\npython $D/tools/train.py --a 1\n", "tools/train.py"),
         ("(cd third_party; make)\npython tools/train.py --a 1\n", "tools/train.py"),
         ('bash -c "cd ../../third_party/Megatron-LM && python pretrain_gpt.py --a 1"\n',
          "third_party/Megatron-LM/pretrain_gpt.py"),

@@ -72,7 +72,7 @@ def _is_another(
     """
     around = surroundings.around
     where = around.located(document) if around is not None and not surroundings.request.program else None
-    if where is None or where.sure != "likely":
+    if where is None or where.sure != "likely" or not where.called:
         return False
     own = [option for option in typed if not any(releases_with(name, option) for name in FAMILY)]
     if own:
