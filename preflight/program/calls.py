@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from preflight.program.ir import body_of
 from preflight.program.specials import Specials
@@ -38,11 +38,20 @@ Override = Callable[[list[Value], Names], Value]
 WARNINGS = ("warnings.warn", "logging.logger.warning", "logging.warning", "logging.logger.warn")
 
 
+class Hook(NamedTuple):
+    """What happens before a function of the program runs, and to what it returns."""
+
+    before: Callable[[], None]
+    after: Callable[[Value], Value]
+
+
 class Calls(Specials):
     """How anything is called."""
 
     overrides: dict[str, Override]
     """Functions of the program whose answer depends on the machine only, by dotted name."""
+    hooks: dict[str, Hook]
+    """What is to happen around functions of the program, by dotted name."""
 
     entered: set[str]
     """Functions that were run, as "file:dotted name"."""
@@ -146,9 +155,17 @@ class Calls(Specials):
 
     def run_function(self, function: Function, arguments: list[Value], keywords: Names) -> Value:
         """Run a function of the program."""
-        override = self.overrides.get(function.dotted)
+        dotted = function.dotted
+        override = self.overrides.get(dotted)
         if override is not None:
             return override(arguments, keywords)
+        hook = self.hooks.get(dotted)
+        if hook is not None:
+            hook.before()
+            return hook.after(self._enter(function, arguments, keywords))
+        return self._enter(function, arguments, keywords)
+
+    def _enter(self, function: Function, arguments: list[Value], keywords: Names) -> Value:
         if function.active > AGAIN and any(isinstance(one, Unknown) for one in arguments):
             return self.lost(f"{function.name}() calling itself with something unknown")
         if self.depth >= self.budget.depth:

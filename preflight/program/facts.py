@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from types import SimpleNamespace
 from typing import Any
 
-from preflight.program.values import MISSING, Symbol, Unknown, Value
+from preflight.program.values import MISSING, Builtin, Symbol, Unknown, Value
 from preflight.program.verdict import Machine
 
 ALWAYS = frozenset(("torch", "numpy", "packaging", "typing-extensions", "setuptools", "pkg-resources"))
@@ -139,10 +139,13 @@ class Facts:
             "torch.cuda.set_device": lambda *given: None,
             "torch.distributed.is_available": lambda: True,
             "torch.distributed.is_initialized": lambda: self.initialized,
-            "torch.distributed.get_rank": lambda *given, **named: 0 if not given and not named else Unknown(("rank",)),
-            "torch.distributed.get_world_size": lambda *given, **named: (
-                world if not given and not named else Unknown(("size of a process group",))
-            ),
+            "torch.distributed.get_rank": lambda group=None: 0 if group is None else _of_group(group, "rank"),
+            "torch.distributed.get_world_size": lambda group=None: world if group is None else _of_group(group, "size"),
+            "torch.distributed.init_process_group": self._initialize,
+            "torch.distributed.new_group": lambda ranks=None, *rest, **named: _group(ranks),
+            "torch.distributed.barrier": lambda *given, **named: None,
+            "torch.distributed.get_process_group_ranks": lambda group: _of_group(group, "ranks"),
+            "torch.cuda.synchronize": lambda *given: None,
             "importlib.metadata.version": self.version,
             "importlib.util.find_spec": self._spec,
             "os.cpu_count": lambda: Unknown(("processors",)),
@@ -150,6 +153,9 @@ class Facts:
             "numpy.prod": _product,
             "logging.getLogger": lambda *given: Symbol("logging.logger"),
         }
+
+    def _initialize(self, *given: Value, **named: Value) -> None:
+        self.initialized = True
 
     def _capability(self) -> Value:
         return self.machine.capability or Unknown(("device capability",))
@@ -173,6 +179,22 @@ def distribution(module: str) -> str:
     """The name that the package of a module is installed under."""
     top = module.partition(".")[0].replace("_", "-").lower()
     return DISTRIBUTIONS.get(module.partition(".")[0], top)
+
+
+def _group(ranks: Value) -> Value:
+    """A process group, as far as its ranks say what it is; this process has rank 0."""
+    if not isinstance(ranks, list) or not all(isinstance(one, int) for one in ranks):
+        return Unknown(("process groups",))
+    here = ranks.index(0) if 0 in ranks else -1
+    size, rank = Builtin("size", lambda: len(ranks)), Builtin("rank", lambda: here)
+    return SimpleNamespace(ranks=list(ranks), size=size, rank=rank)
+
+
+def _of_group(group: Value, name: str) -> Value:
+    found = getattr(group, name, None) if isinstance(group, SimpleNamespace) else None
+    if found is None:
+        return Unknown(("process groups",))
+    return found.run() if isinstance(found, Builtin) else found
 
 
 def _product(values: Value, *rest: Value, **named: Value) -> Value:

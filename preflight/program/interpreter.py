@@ -23,6 +23,7 @@ class Interpreter(Options):
         self.field_types: dict[int, tuple[Node, Scope]] = {}
         self.kept: list[Any] = []
         self.overrides = {}
+        self.hooks = {}
         self.unread_options: list[str] = []
         self.entered: set[str] = set()
         self.environ = dict(facts.environ)

@@ -32,7 +32,7 @@ class Session:
         self.sources = Sources(program.roots, budget)
         self.run = Interpreter(self.sources, Facts(machine, {}, None), budget)
         self.program, self.machine = program, machine
-        self.driver = Megatron(self.run)
+        self.driver = Megatron(self.run, program.entry)
 
     def judge(self, argv: Sequence[str], env: Mapping[str, str], world_size: int | None) -> Verdict:
         """What the program says of one command."""
