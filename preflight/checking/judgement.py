@@ -87,6 +87,8 @@ def _judged(job: Job, *, entry: str, request: Request, checkout: Checkout) -> Ju
 def _without_guesses(verdict: Verdict, checkout: Checkout) -> Verdict:
     """The verdict, undecided where a refusal may come of something that was not read: a name that is nowhere, an option
     that other code of the program adds."""
+    if not verdict.stages and verdict.outcome != "refuses":
+        return verdict._replace(outcome="unread", refusals=(), why=verdict.why or "its parser was not found")
     certain = next((one for one in verdict.refusals if one.certain), None)
     if certain is None or verdict.outcome != "refuses":
         return verdict

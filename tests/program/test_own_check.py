@@ -38,7 +38,7 @@ def says(monkeypatch: pytest.MonkeyPatch) -> Judge:
 
         def judge(program: Program, argv: Sequence[str], **said: Any) -> Verdict:
             asked.append((program, argv, said))
-            return verdict._replace(files=verdict.files or (ARGUMENTS,))
+            return verdict._replace(files=verdict.files or (ARGUMENTS,), stages=("parse", "validate"))
 
         monkeypatch.setattr("preflight.program.judge.judge", judge)
         judgement._verdict.cache_clear()
