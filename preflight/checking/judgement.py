@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 WORLD = "world size"
 """What the interpreter calls the number of devices."""
+FIRST = "parse"
+"""The stage without which nothing was looked at."""
 USUAL = "pretrain_gpt.py"
 """The entry script of a run that names none."""
 PARSER = "argparse"
@@ -87,7 +89,7 @@ def _judged(job: Job, *, entry: str, request: Request, checkout: Checkout) -> Ju
 def _without_guesses(verdict: Verdict, checkout: Checkout) -> Verdict:
     """The verdict, undecided where a refusal may come of something that was not read: a name that is nowhere, an option
     that other code of the program adds."""
-    if not verdict.stages and verdict.outcome != "refuses":
+    if FIRST not in verdict.stages and verdict.outcome != "refuses":
         return verdict._replace(outcome="unread", refusals=(), why=verdict.why or "its parser was not found")
     certain = next((one for one in verdict.refusals if one.certain), None)
     if certain is None or verdict.outcome != "refuses":
