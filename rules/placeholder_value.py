@@ -23,7 +23,7 @@ from collections.abc import Iterator
 from preflight import Finding, Job, Message, Related, Severity, rule
 
 
-@rule(severity=Severity.NOTE, noticed=True)
+@rule(severity=Severity.NOTE, beside=("shell-syntax",), noticed=True)
 def check(job: Job) -> Iterator[Finding]:
     found = list({(one.span.path, one.span.start): one for one in job.noticed("placeholder-value")}.values())
     if len(found) < 2:

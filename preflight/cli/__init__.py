@@ -76,7 +76,9 @@ def run(argv: list[str]) -> int:
     """Run a command line and give the exit code; whatever goes wrong is one line."""
     from preflight.cli.guard import guarded
     from preflight.source.language import asked, speaking
+    from preflight.source.text import remember_files
 
+    remember_files()
     with speaking(asked(argv)):
         return guarded(lambda: _run(argv))
 

@@ -10,6 +10,7 @@ from preflight.cli.codes import FAILED, INTERRUPTED, UNREAD, USAGE
 from preflight.cli.stream import Gone
 from preflight.plugins.manager import PluginError
 from preflight.report.escapes import plain
+from preflight.source.budget import keep_watch
 from preflight.source.extras import missing
 from preflight.source.language import local
 from preflight.source.text import InputError
@@ -17,6 +18,7 @@ from preflight.source.text import InputError
 
 def guarded(call: Callable[[], int]) -> int:
     """The exit code of a call."""
+    keep_watch()
     try:
         return call()
     except InputError as error:

@@ -20,6 +20,7 @@ from preflight.report.style import Look
 from preflight.source.extras import missing
 from preflight.source.finding import Severity
 from preflight.source.language import local
+from preflight.source.message import Message
 from preflight.source.spelling import did_you_mean
 from preflight.source.text import InputError
 
@@ -175,7 +176,13 @@ def problems(report: Report) -> tuple[str, ...]:
         lines.append(f"preflight: {plain(local(crash_line(crash)))}")
         if os.environ.get("PREFLIGHT_DEBUG"):
             lines.append(crash.trace)
-    return tuple(lines)
+    return tuple(dict.fromkeys(lines))  # settings that hold for many files are told once
+
+
+def tell_lock(name: str) -> None:
+    """Say what a call waits for."""
+    text = local(Message("waiting: another process locks {name}", name=name))
+    print(f"preflight: {plain(text)}", file=sys.stderr, flush=True)
 
 
 def complain(lines: Iterable[str]) -> None:

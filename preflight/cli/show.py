@@ -15,6 +15,7 @@ from preflight.cli import output, session
 from preflight.cli.codes import FAILED, OK, USAGE
 from preflight.cli.delivery import deliver, read_for
 from preflight.cli.options import Inputs, JobFacts, Printed, Rules, Started, takes
+from preflight.cli.unread import refuse_unread
 from preflight.job import Job
 from preflight.report.dump import dumped
 from preflight.source.record import replace
@@ -61,8 +62,9 @@ def show_jobs(
     inputs, facts, rules, out = options
     style, as_json = output.printed(out), out.output_format == "json"
     checker = session.checker(facts, rules, lenient=True)
-    checker.silence()
+    checker.ask_for_errors_only()
     report = merge(session.reports(checker, inputs, command))
+    refuse_unread(checker, inputs, report.checked)
     describe = as_dict if as_json else partial(as_text, look=style)
     described, failures = _each(report, describe)
     text = dumped({"schema": 1, "runs": described}) if as_json else "\n".join(described)

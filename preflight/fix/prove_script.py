@@ -10,7 +10,7 @@ from preflight.source.pattern import lazy_pattern
 from preflight.source.refusal import NotProven
 
 Flags = dict[str, tuple[object, ...]]
-_SETTING = lazy_pattern(r"[+~]{0,2}([A-Za-z_]\w*(?:\.[\w.]+)+)=")
+_SETTING = lazy_pattern(r"[+~]{0,2}([A-Za-z_]\w*\.[\w.]+)=")
 """A setting without dashes, as section.key=value."""
 
 

@@ -9,10 +9,9 @@ from itertools import takewhile
 from preflight.checking.engine import Report
 from preflight.checking.fix_policy import LAYOUT, Policy
 from preflight.checking.workspace import Workspace
+from preflight.fix.attempts import Attempts
 from preflight.job import Job
-from preflight.layouts.attempt import Attempts
 from preflight.layouts.distance import distance
-from preflight.layouts.present import current
 from preflight.layouts.result import Found
 from preflight.layouts.search import search
 from preflight.layouts.space import Limits
@@ -97,7 +96,7 @@ def _name(key: Key) -> str:
 
 def nearest(workspace: Workspace, report: Report, job: Job, others: frozenset[tuple[str, str]]) -> list[Found]:
     """Layouts that work, the smallest change first; where the optimizer states are whole, also with them sharded."""
-    relayout, now = job.arguments.relayout, current(job)
+    relayout, now = job.arguments.relayout, job.sizes
     assert relayout is not None
     limits = Limits(show=1 + ALTERNATIVES, near=now, others=others)
     attempt = Attempts(workspace, report, job)

@@ -185,7 +185,7 @@ class Problem(NamedTuple):
     before: the releases that take what is refused here, as "megatron before 0.9". in_use: people train with one of
     them.
     harmless: the run is the same without it.
-    unknown_option: the parser has no such option.
+    unknown_option: the parser has no such option. safe: the fix changes nothing that is trained.
     """
 
     kind: str
@@ -199,6 +199,7 @@ class Problem(NamedTuple):
     in_use: bool = False
     harmless: bool = False
     unknown_option: bool = False
+    safe: bool = False
 
 
 class Comment(NamedTuple):

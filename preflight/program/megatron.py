@@ -60,7 +60,9 @@ class Megatron:
         provider = start.get("extra_args_provider")
         self.call(self.module, "parse_args", [provider] if provider is not None else [])
         defaults = start.get("args_defaults")
-        self.call(self.module, "validate_args", [self._args, defaults if isinstance(defaults, dict) else dict(DEFAULTS)])
+        self.call(
+            self.module, "validate_args", [self._args, defaults if isinstance(defaults, dict) else dict(DEFAULTS)]
+        )
         self._at("config")
         self._config = self.call(self.module, "core_transformer_config_from_args", [self._args])
         self._reached("config", None)
@@ -72,7 +74,12 @@ class Megatron:
 
     def later(self) -> dict[str, Callable[[], Value]]:
         """The stages that are left out where they cannot be read."""
-        return {"containers": self._containers, "groups": self._groups, "layers": self._layers, "scheduler": self._scheduler}
+        return {
+            "containers": self._containers,
+            "groups": self._groups,
+            "layers": self._layers,
+            "scheduler": self._scheduler,
+        }
 
     # stages
 

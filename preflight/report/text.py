@@ -45,6 +45,7 @@ def tell(report: Report, look: Look) -> Told:
         bounded=sum(reading_of(job).bounded for job in report.jobs if job.asked is None),
         unreadable=bool(report.errors),
         crashed=bool(report.crashes),
+        reads=report.reads,
         programs=tuple(dict.fromkeys(plain(job.program) for job in report.jobs if job.program)),
     )
 

@@ -48,6 +48,9 @@ class Told(NamedTuple):
 
     unreadable: bool = False
     crashed: bool = False
+    reads: tuple[str, ...] = ()
+    """Of what the caller sets, the names that something reads."""
+
     programs: tuple[str, ...] = ()
     """The sources that runs are checked against."""
 
@@ -67,12 +70,14 @@ def added(parts: Iterable[Told]) -> Told:
     if not columns:
         return Told()
     entries, unverified, reasons, targets, details, checked, skipped = columns[:7]
-    suppressed, problems, bounded, unreadable, crashed, programs = columns[7:]
+    suppressed, problems, bounded, unreadable, crashed, reads, programs = columns[7:]
 
     def joined(column: tuple[tuple[str, ...], ...]) -> tuple[str, ...]:
         return tuple(text for texts in column for text in texts)
 
     ordered = tuple(sorted(entry for some in entries for entry in some))
     lists = joined(unverified), joined(reasons), joined(targets), joined(details), joined(checked), joined(skipped)
-    ends = joined(problems), sum(bounded), any(unreadable), any(crashed), joined(programs)
-    return Told(ordered, *lists, sum(suppressed), *ends)
+    names = tuple(dict.fromkeys(joined(reads)))
+    once = tuple(dict.fromkeys(joined(problems)))  # settings that hold for many files
+    ends = any(unreadable), any(crashed), names, joined(programs)
+    return Told(ordered, *lists, sum(suppressed), once, sum(bounded), *ends)

@@ -10,7 +10,7 @@ from typing import Any
 
 from preflight.run.cluster import GIB, Device
 from preflight.run.settings_schema import verify
-from preflight.run.toml import MAX_SETTINGS, parse, read_any
+from preflight.run.toml import MAX_SETTINGS, parse
 from preflight.source.record import NamedTuple
 from preflight.source.text import Source
 
@@ -134,23 +134,6 @@ def path_matches(path: str, pattern: str) -> bool:
     if "/" not in pattern:
         return any(fnmatchcase(part, pattern) for part in parts)
     return any(fnmatchcase("/".join(parts[:end]), pattern) for end in range(1, len(parts) + 1))
-
-
-def find(start: Path) -> Path | None:
-    """The nearest settings file in a folder or above it. Raises InputError or OSError for one that cannot be read."""
-    return next((path for folder in (start, *start.parents) if (path := in_folder(folder)) is not None), None)
-
-
-def in_folder(folder: Path) -> Path | None:
-    """The settings file in a folder itself. Raises InputError or OSError for one that cannot be read."""
-    if (own := folder / FILE).is_file():
-        return own
-    project = folder / "pyproject.toml"
-    text = read_any(project) if project.is_file() else ""
-    if "preflight" not in text:
-        return None
-    tool = parse(project, text).get("tool")
-    return project if isinstance(tool, dict) and "preflight" in tool else None
 
 
 def load(path: Path) -> Settings:

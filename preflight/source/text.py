@@ -29,6 +29,26 @@ class InputError(Exception):
         return f"{place}: {self.message}" if place else self.message
 
 
+_read: dict[str, None] | None = None
+
+
+def remember_files() -> None:
+    """From now on remember which files are read: a call of the command line writes over none of them."""
+    global _read
+    _read = {}
+
+
+def files_read() -> tuple[str, ...]:
+    """The files that were read since, as absolute paths."""
+    return tuple(_read or ())
+
+
+def note_file(path: str | Path) -> None:
+    """A file is read."""
+    if _read is not None:
+        _read[os.path.abspath(path)] = None
+
+
 def bounded(data: bytes, name: str) -> bytes:
     """The same bytes. Raises InputError where they are more than a file may have."""
     if len(data) > MAX_BYTES:
@@ -44,6 +64,7 @@ def read_all(read: Callable[[int], bytes | None], name: str) -> bytes:
 
 def bytes_of(path: Path) -> bytes:
     """The bytes of a file that is regular once it is open, too, or a little more than allowed."""
+    note_file(path)
     with open(path, "rb", buffering=0, opener=_open) as stream:
         if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
             raise OSError("is not a regular file")

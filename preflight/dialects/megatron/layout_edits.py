@@ -20,6 +20,8 @@ _DEGREES = {
 _PATTERN = "pipeline_model_parallel_layout"
 _BY_NUMBER, _BY_LAYERS = "num_virtual_stages_per_pipeline_rank", "num_layers_per_virtual_pipeline_stage"
 _VIRTUAL = (_BY_LAYERS, _BY_NUMBER, _PATTERN)
+_LISTS = ("num_layer_list", "pipeline_num_transformer_layers")
+"""Layers of every stage: they say nothing of other stages."""
 _UNEVEN = ("decoder_first_pipeline_num_layers", "decoder_last_pipeline_num_layers")
 _COUNTED_IN = ("account_for_embedding_in_pipeline_split", "account_for_loss_in_pipeline_split")
 
@@ -62,7 +64,7 @@ def _differs(arguments: Arguments, name: str, value: object) -> bool:
 def _virtual(arguments: Arguments, sizes: Sizes) -> dict[str, object]:
     """Virtual stages by their number a rank, or by layers where a release has no other option; uneven ones by a layout.
     Whatever else splits the layers is taken away when the split changes."""
-    gone: dict[str, object] = dict.fromkeys(_VIRTUAL, REMOVE)
+    gone: dict[str, object] = dict.fromkeys((*_VIRTUAL, *_LISTS), REMOVE)
     if sizes.chunks:
         depths = arguments.get("mtp_num_layers").raw
         pattern = written(sizes.chunks, depths if isinstance(depths, int) else 0)

@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 
 from preflight.loaders import COMMAND
+from preflight.source.budget import may_read
 from preflight.source.checkout_root import checkout_root
 from preflight.source.text import InputError, Source
 
@@ -53,7 +54,8 @@ class Files:
             if not (near or self.source.name == COMMAND) or not path.is_file() or path == script.resolve():
                 return None
             if path not in self.opened:
-                if len(self.opened) >= MAX_FILES or path.stat().st_size > MAX_BYTES:
+                size = path.stat().st_size
+                if len(self.opened) >= MAX_FILES or size > MAX_BYTES or not may_read(size):
                     return None
                 shown = os.path.normpath(Path(self.source.name).parent / os.path.relpath(path, here))
                 self.opened[path] = Source.read(path, shown if near else str(path))
