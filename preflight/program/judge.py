@@ -108,7 +108,8 @@ def judge(
     budget: Budget = Budget(),
 ) -> Verdict:
     """What a program's own parser and checks say of the arguments that follow its name."""
-    return in_thread(lambda: Session(program, machine, budget).judge(argv, env, world_size))
+    verdict: Verdict = in_thread(lambda: Session(program, machine, budget).judge(argv, env, world_size))
+    return verdict
 
 
 def in_thread(run: Any) -> Any:

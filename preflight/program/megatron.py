@@ -60,19 +60,27 @@ class Megatron:
         provider = start.get("extra_args_provider")
         self.call(self.module, "parse_args", [provider] if provider is not None else [])
         defaults = start.get("args_defaults")
-        self.call(self.module, "validate_args", [self._args, defaults if isinstance(defaults, dict) else dict(DEFAULTS)])
+        self.call(
+            self.module, "validate_args", [self._args, defaults if isinstance(defaults, dict) else dict(DEFAULTS)]
+        )
         self._at("config")
         self._config = self.call(self.module, "core_transformer_config_from_args", [self._args])
         self._reached("config", None)
         self._at("microbatches")
-        self._reached("microbatches", self._batches())
+        self._batches()
+        self._reached("microbatches", None)
         self._publish()
         for name, stage in self.later().items():
             self._later(name, stage)
 
     def later(self) -> dict[str, Callable[[], Value]]:
         """The stages that are left out where they cannot be read."""
-        return {"containers": self._containers, "groups": self._groups, "layers": self._layers, "scheduler": self._scheduler}
+        return {
+            "containers": self._containers,
+            "groups": self._groups,
+            "layers": self._layers,
+            "scheduler": self._scheduler,
+        }
 
     # stages
 
@@ -186,7 +194,7 @@ class Megatron:
         def started(given: list[Value], named: Names) -> Value:
             function = self.function(module, name)
             shape = function.node[4] if isinstance(function, Function) else ((),)
-            raise Started({**dict(zip(shape[0], given)), **named})
+            raise Started({**dict(zip(shape[0], given, strict=False)), **named})
 
         return started
 
