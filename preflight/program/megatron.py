@@ -21,7 +21,7 @@ BUILDERS = ("_build_num_microbatches_calculator", "build_num_microbatches_calcul
 DEFAULTS = {"tokenizer_type": "GPT2BPETokenizer"}
 VOCABULARY = 50304
 """A padded size that every tensor parallel size divides, where the tokenizer would say it."""
-LATER = 1_500_000
+LATER = 25_000
 """Steps of a stage after the model's configuration, which is left out where it takes more."""
 
 

@@ -47,7 +47,13 @@ class Specials(Sequences):
 
     def special_table(self) -> dict[int, Special]:
         """The functions that are answered here."""
-        named: dict[Any, Special] = {
+        named = {**self._of_builtins(), **self._of_modules()}
+        table = {id(function): special for function, special in named.items()}
+        table.update((id(kind), self._spread_first(kind)) for kind in (*SPREAD, itertools.pairwise))
+        return table
+
+    def _of_builtins(self) -> dict[Any, Special]:
+        return {
             isinstance: self._isinstance,
             issubclass: self._issubclass,
             hasattr: self._hasattr,
@@ -78,6 +84,10 @@ class Specials(Sequences):
             property: lambda given, named: Property(given[0], given[1] if len(given) > 1 else None),
             staticmethod: lambda given, named: Static(given[0]),
             classmethod: lambda given, named: ClassMethod(given[0]),
+        }
+
+    def _of_modules(self) -> dict[Any, Special]:
+        return {
             builtins.eval: self._eval,
             builtins.open: self._open,
             builtins.globals: lambda given, named: self.scope.module.names if self.scope else {},
@@ -104,10 +114,6 @@ class Specials(Sequences):
             typing.cast: lambda given, named: given[1],
             typing.TypeVar: lambda given, named: self.symbol("typing.TypeVar"),
         }
-        table = {id(function): special for function, special in named.items()}
-        table.update((id(kind), self._spread_first(kind)) for kind in SPREAD)
-        table[id(itertools.pairwise)] = self._spread_first(itertools.pairwise)
-        return table
 
     def _isinstance(self, given: list[Value], named: Names) -> Value:
         value, kinds = given[0], given[1]
