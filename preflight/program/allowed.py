@@ -1,4 +1,4 @@
-"""Which functions, types and attributes of Python's own library the interpreter uses: a list by identity, never by name.
+"""Which functions, types and attributes of Python's own library the interpreter uses: listed by identity, not by name.
 
 Everything else of the standard library is a name without a value. None of these opens a file, imports, runs code or
 reaches what lies behind an object.
@@ -32,15 +32,19 @@ from typing import Any
 
 import packaging.version
 
-_BUILTINS = """abs all any bin bool bytes callable chr classmethod delattr dict divmod enumerate eval filter float format
-frozenset getattr globals hasattr hash hex id int isinstance issubclass iter len list locals map max min next object oct
-open ord pow print property range repr reversed round set setattr slice sorted staticmethod str sum super tuple type vars
-zip __import__ compile exec input NotImplemented Ellipsis"""
+_BUILTINS = """abs all any bin bool bytes callable chr classmethod delattr dict divmod enumerate eval filter float
+format frozenset getattr globals hasattr hash hex id int isinstance issubclass iter len list locals map max min next
+object oct open ord pow print property range repr reversed round set setattr slice sorted staticmethod str sum super
+tuple type vars zip __import__ compile exec input NotImplemented Ellipsis"""
 _EXPORTS: dict[Any, str] = {
-    math: "ceil floor sqrt log log2 log10 exp prod gcd lcm isclose isnan isinf isfinite inf pi e fabs trunc copysign",
+    math: """cos sin tan acos asin atan atan2 cosh sinh tanh hypot degrees radians log1p expm1 fmod modf copysign dist
+        fsum pow tau nan ceil floor sqrt log log2 log10 exp prod gcd lcm isclose isnan isinf isfinite inf pi e
+        fabs trunc copysign""",
     json: "loads dumps",
-    re: "compile match search fullmatch sub split findall escape IGNORECASE I VERBOSE X DOTALL S MULTILINE M Pattern Match",
-    itertools: "pairwise chain product accumulate repeat islice zip_longest groupby combinations permutations starmap",
+    re: """compile match search fullmatch sub split findall escape IGNORECASE I VERBOSE X DOTALL S MULTILINE M
+        Pattern Match""",
+    itertools: """cycle pairwise chain product accumulate repeat islice zip_longest groupby combinations permutations
+        starmap""",
     functools: "partial wraps lru_cache cache reduce total_ordering cached_property",
     operator: "mul add sub itemgetter attrgetter truediv floordiv mod eq ne lt le gt ge",
     collections: "OrderedDict defaultdict namedtuple Counter deque",
@@ -52,23 +56,17 @@ _EXPORTS: dict[Any, str] = {
     numbers: "Number Real Integral",
     shlex: "split",
     enum: "Enum IntEnum Flag IntFlag auto unique EnumMeta StrEnum",
-    dataclasses: "dataclass field fields MISSING asdict replace is_dataclass Field make_dataclass InitVar KW_ONLY astuple",
+    dataclasses: """dataclass field fields MISSING asdict replace is_dataclass Field make_dataclass InitVar KW_ONLY
+        astuple""",
     abc: "ABC ABCMeta abstractmethod",
     argparse: """ArgumentParser Namespace Action ArgumentTypeError ArgumentError HelpFormatter REMAINDER SUPPRESS
-        ArgumentDefaultsHelpFormatter RawTextHelpFormatter RawDescriptionHelpFormatter BooleanOptionalAction ZERO_OR_MORE
-        OPTIONAL ONE_OR_MORE _ArgumentGroup _StoreAction _StoreTrueAction _StoreFalseAction _StoreConstAction""",
+        ArgumentDefaultsHelpFormatter RawTextHelpFormatter RawDescriptionHelpFormatter BooleanOptionalAction
+        ZERO_OR_MORE OPTIONAL ONE_OR_MORE _ArgumentGroup _StoreAction _StoreTrueAction _StoreFalseAction
+        _StoreConstAction""",
     inspect: """getsource cleandoc isclass isfunction signature Parameter getdoc ismethod getmembers iscoroutinefunction
         isabstract""",
     ast: "parse literal_eval Module ClassDef AnnAssign Name Expr Constant Assign",
     packaging.version: "Version parse InvalidVersion",
-}
-_NAMES = {
-    "inspect": inspect,
-    "types": types,
-    "packaging.version": packaging.version,
-    "collections.abc": collections.abc,
-    "enum": enum,
-    "dataclasses": dataclasses,
 }
 
 
@@ -78,8 +76,6 @@ def _exports() -> dict[str, dict[str, Any]]:
         found[module.__name__] = {name: getattr(module, name) for name in names.split() if hasattr(module, name)}
     found["typing"] = {name: getattr(typing, name) for name in typing.__all__ if name != "TYPE_CHECKING"}
     found["typing_extensions"] = found["typing"]
-    found["argparse"]["_argparse"] = None
-    del found["argparse"]["_argparse"]
     return found
 
 

@@ -168,12 +168,15 @@ class Attributes(Imports):
             if name in one.names and not (name == "__init__" and one.fields is not None):
                 return self.bind(one.names[name], receiver if isinstance(receiver, Object) else None, cls)
             if name == "__init__" and one.fields is not None:
-                return Builtin("__init__", lambda *given, **named: self.fill_fields(receiver, one, list(given), named))
+                return self._filler(receiver, one)
         if isinstance(receiver, Object) and receiver.data is not None and readable(receiver.data, name):
             return getattr(receiver.data, name)
         if name == "__new__":
             return Builtin("__new__", lambda *given, **named: self.blank(given))
         return NOTHING if name in HOOKS else self.gap(f"super().{name}")
+
+    def _filler(self, receiver: Object, cls: Class) -> Builtin:
+        return Builtin("__init__", lambda *given, **named: self.fill_fields(receiver, cls, list(given), named))
 
     def blank(self, given: tuple[Value, ...]) -> Value:
         """A new object that nothing has set up."""

@@ -58,14 +58,23 @@ class Calls(Specials):
 
     def _e_Call(self, node: Any, scope: Scope) -> Value:
         function = self.evaluate(node[3], scope)
-        arguments = self.elements(node[4], scope) if node[4] else []
-        if isinstance(arguments, Unknown):
-            return self.lost("a call with unknown arguments", arguments) if _own(function) else arguments
+        arguments: list[Value] = []
+        reads: list[tuple[str, ...]] = []
+        for one in node[4]:
+            mark = len(self.reads)
+            found = self.elements((one,), scope)
+            if isinstance(found, Unknown):
+                return self.lost("a call with unknown arguments", found) if _own(function) else found
+            arguments.extend(found)
+            reads.extend([self.read_since(mark)] * len(found))
         keywords: Names = {}
+        named: dict[str, tuple[str, ...]] = {}
         for name, value in node[5]:
+            mark = len(self.reads)
             given = self.evaluate(value, scope)
             if name is not None:
                 keywords[name] = given
+                named[name] = self.read_since(mark)
                 continue
             spread = self.plain(given)
             if isinstance(spread, dict):
@@ -74,9 +83,13 @@ class Calls(Specials):
                 keywords[REST] = spread
         self.line, self.end = self._line(node), self.end
         held = self.scope, self.line, self.end
-        found = self.call(function, arguments, keywords)
+        self._passed = (reads, named)
+        result = self.call(function, arguments, keywords)
         self.scope, self.line, self.end = held
-        return found
+        return result
+
+    _passed: tuple[list[tuple[str, ...]], dict[str, tuple[str, ...]]] = ([], {})
+    """Which arguments of the command line the arguments of the call that is made were made from."""
 
     def _line(self, node: Any) -> int:
         """The line of a call within a statement over several lines."""
@@ -129,6 +142,8 @@ class Calls(Specials):
             return None
         if name in ("os.getenv", "os.environ.get"):
             return self._environment(arguments, keywords)
+        if name == "importlib.import_module" and len(arguments) == 1 and isinstance(arguments[0], str):
+            return self.load(arguments[0])
         if name == "sys.exit":
             shown = self.text(arguments[0]) if arguments else ""
             raise self.failure(SystemExit(shown if isinstance(shown, str) else ""))
@@ -173,6 +188,7 @@ class Calls(Specials):
         shape = function.node[4] if function.node[0] == "FunctionDef" else function.node[3]
         names = self._parameters(function, shape, arguments, dict(keywords))
         scope = Scope(names, function.scope, function.scope.module, "function", function.qualified)
+        self._trace(shape[0], len(arguments), names)
         scope.owner, scope.receiver = function.owner, arguments[0] if arguments and function.owner else None
         self.entered.add(f"{function.scope.module.shown}:{function.qualified}")
         held, self.scope = self.scope, scope
@@ -186,6 +202,16 @@ class Calls(Specials):
             function.active -= 1
             self.scope = held
             self.line, self.end = line
+
+    def _trace(self, positional: tuple[str, ...], count: int, names: Names) -> None:
+        """Remember which arguments of the command line the parameters were made from."""
+        (reads, named), self._passed = self._passed, ([], {})
+        for name, read in zip(positional[max(count - len(reads), 0) :], reads, strict=False):
+            if read:
+                self.originate(names, name, read)
+        for name, read in named.items():
+            if read:
+                self.originate(names, name, read)
 
     def _body(self, function: Function, scope: Scope) -> Value:
         if function.node[0] == "Lambda":
@@ -207,7 +233,7 @@ class Calls(Specials):
 
     def _parameters(self, function: Function, shape: Any, arguments: list[Value], keywords: Names) -> Names:
         positional, hidden, rest, named, _, others, _ = shape
-        found: Names = dict(zip(positional, arguments))
+        found: Names = dict(zip(positional, arguments, strict=False))
         if len(arguments) > len(positional) and rest is None:
             raise self._mismatch(f"{function.name}() takes {len(positional)} positional arguments")
         if rest is not None:
@@ -227,7 +253,7 @@ class Calls(Specials):
                 found[name] = function.defaults[at - offset]
             else:
                 raise self._mismatch(f"{function.name}() missing a required argument: '{name}'")
-        for name, default in zip(named, function.keyword_defaults):
+        for name, default in zip(named, function.keyword_defaults, strict=False):
             if name in keywords:
                 found[name] = keywords.pop(name)
             elif default is MISSING and spread is None:
@@ -276,7 +302,10 @@ class Calls(Specials):
         """What the __init__ of a dataclass does."""
         fields = cls.fields or {}
         accepted = [name for name, field in fields.items() if field.init]
-        given: Names = {**dict(zip([name for name in accepted if not fields[name].kw_only], arguments)), **keywords}
+        given: Names = {
+            **dict(zip([name for name in accepted if not fields[name].kw_only], arguments, strict=False)),
+            **keywords,
+        }
         spread = given.pop(REST, None)
         for name, field in fields.items():
             if field.init and name in given:

@@ -12,8 +12,8 @@ import typing
 from typing import Any
 
 from preflight.program.calls import Calls
-from preflight.program.expressions import stand_in
 from preflight.program.ir import Node, Unreadable, compile_expression
+from preflight.program.operators import stand_in
 from preflight.program.values import (
     MISSING,
     Bound,
@@ -207,50 +207,55 @@ class Classes(Calls):
 
 
 def dataclass_specials(classes: Classes) -> dict[int, Any]:
-    """The functions of dataclasses."""
-
-    def of(value: Value) -> Any:
-        cls = value.cls if isinstance(value, Object) else value
-        return cls.fields if isinstance(cls, Class) else None
-
-    def dataclass(given: list[Value], named: Names) -> Value:
-        if given:
-            return classes.decorate(dataclasses.dataclass, given[0])
-        return Decorator("dataclass", ("kw_only",) if named.get("kw_only") is True else ())
-
-    def fields(given: list[Value], named: Names) -> Value:
-        found = of(given[0])
-        return tuple(found.values()) if found is not None else classes.gap("the fields of something unknown")
-
-    def field(given: list[Value], named: Names) -> Value:
-        known = {key: value for key, value in named.items() if key != "metadata" or isinstance(value, dict)}
-        return classes.native(dataclasses.field, [], known)
-
-    def asdict(given: list[Value], named: Names) -> Value:
-        found = of(given[0])
-        if found is None or not isinstance(given[0], Object):
-            return classes.gap("asdict")
-        return {name: given[0].names[name] for name in found if name in given[0].names}
-
-    def replace(given: list[Value], named: Names) -> Value:
-        found = of(given[0])
-        if found is None or not isinstance(given[0], Object):
-            return classes.gap("replace")
-        kept = {name: given[0].names[name] for name, one in found.items() if one.init and name in given[0].names}
-        return classes.instance(given[0].cls, [], {**kept, **named})
-
+    """The functions of dataclasses, and decorators that change nothing."""
     table: dict[Any, Any] = {
-        dataclasses.dataclass: dataclass,
-        dataclasses.fields: fields,
-        dataclasses.field: field,
-        dataclasses.asdict: asdict,
-        dataclasses.replace: replace,
-        dataclasses.is_dataclass: lambda given, named: of(given[0]) is not None,
+        dataclasses.dataclass: lambda given, named: _dataclass(classes, given, named),
+        dataclasses.fields: lambda given, named: _fields(classes, given[0]),
+        dataclasses.field: lambda given, named: _field(classes, named),
+        dataclasses.asdict: lambda given, named: _as_dict(classes, given[0]),
+        dataclasses.replace: lambda given, named: _replaced(classes, given[0], named),
+        dataclasses.is_dataclass: lambda given, named: _fields_of(given[0]) is not None,
         dataclasses.make_dataclass: lambda given, named: classes.lost("make_dataclass"),
         abc.abstractmethod: lambda given, named: given[0],
         enum.unique: lambda given, named: given[0],
     }
     return {id(function): special for function, special in table.items()}
+
+
+def _fields_of(value: Value) -> Any:
+    cls = value.cls if isinstance(value, Object) else value
+    return cls.fields if isinstance(cls, Class) else None
+
+
+def _dataclass(classes: Classes, given: list[Value], named: Names) -> Value:
+    if given:
+        return classes.decorate(dataclasses.dataclass, given[0])
+    return Decorator("dataclass", ("kw_only",) if named.get("kw_only") is True else ())
+
+
+def _fields(classes: Classes, value: Value) -> Value:
+    found = _fields_of(value)
+    return tuple(found.values()) if found is not None else classes.gap("the fields of something unknown")
+
+
+def _field(classes: Classes, named: Names) -> Value:
+    known = {key: value for key, value in named.items() if key != "metadata" or isinstance(value, dict)}
+    return classes.native(dataclasses.field, [], known)
+
+
+def _as_dict(classes: Classes, value: Value) -> Value:
+    found = _fields_of(value)
+    if found is None or not isinstance(value, Object):
+        return classes.gap("asdict")
+    return {name: value.names[name] for name in found if name in value.names}
+
+
+def _replaced(classes: Classes, value: Value, named: Names) -> Value:
+    found = _fields_of(value)
+    if found is None or not isinstance(value, Object):
+        return classes.gap("replace")
+    kept = {name: value.names[name] for name, one in found.items() if one.init and name in value.names}
+    return classes.instance(value.cls, [], {**kept, **named})
 
 
 def _own_methods(names: Names, cls: Class) -> None:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from collections.abc import Iterator
 from typing import NamedTuple
 
 from preflight.program.facts import Facts
@@ -349,7 +348,10 @@ def same(one: Value, other: Value) -> bool:
     if isinstance(one, (tuple, list)):
         if len(one) != len(other) or len(one) > 1000:
             return False
-        return all(a is b or (isinstance(a, SCALARS) and type(a) is type(b) and a == b) for a, b in zip(one, other))
+        return all(
+            a is b or (isinstance(a, SCALARS) and type(a) is type(b) and a == b)
+            for a, b in zip(one, other, strict=False)
+        )
     if isinstance(one, Unknown):
         return bool(one.facts == other.facts and one.gaps == other.gaps)
     return False
@@ -380,7 +382,7 @@ def _blend(one: Value, other: Value, engine: Engine, cause: Unknown) -> Value:
     """The content of a container that two paths changed."""
     if isinstance(one, list) and isinstance(other, list):
         longer, shorter = (one, other) if len(one) >= len(other) else (other, one)
-        head = [engine.join(a, b, cause) for a, b in zip(longer, shorter)]
+        head = [engine.join(a, b, cause) for a, b in zip(longer, shorter, strict=False)]
         return [*head, *(_mixed(value, None, cause) for value in longer[len(shorter) :])]
     if isinstance(one, dict) and isinstance(other, dict):
         return {key: engine.join(one.get(key, MISSING), other.get(key, MISSING), cause) for key in {**one, **other}}

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import posixpath
+import re
 import sys
 from collections.abc import Callable, Mapping
 from types import SimpleNamespace
@@ -14,6 +16,8 @@ from preflight.program.verdict import Machine
 
 ALWAYS = frozenset(("torch", "numpy", "packaging", "typing-extensions", "setuptools", "pkg-resources"))
 """Packages without which no trainer of these frameworks starts."""
+WITH_ENGINE = frozenset(("einops", "onnx", "onnxscript"))
+"""Packages that Transformer Engine installs with it since 2.5 (build_tools/pytorch.py, install_requirements)."""
 DISTRIBUTIONS = {"yaml": "pyyaml", "nvidia-resiliency-ext": "nvidia-resiliency-ext", "te": "transformer-engine"}
 """Packages whose import name is not the one that they are installed under; others differ in - and _ only."""
 ALIASES = {
@@ -43,6 +47,8 @@ class Facts:
         self._versions = {distribution(name): version for name, version in machine.versions.items()}
         self._present = frozenset(distribution(name) for name in machine.present)
         self._absent = frozenset(distribution(name) for name in machine.absent)
+        if self._versions.get("transformer-engine") and _newer(self._versions["transformer-engine"], (2, 5)):
+            self._present |= WITH_ENGINE
         self.initialized = False
         world: Value = Unknown(("world size",)) if world_size is None else str(world_size)
         local: Value = Unknown(("devices per node",)) if machine.devices is None else str(machine.devices)
@@ -151,6 +157,8 @@ class Facts:
             "os.cpu_count": lambda: Unknown(("processors",)),
             "time.time": lambda: Unknown(("time",)),
             "numpy.prod": _product,
+            "numpy.array": lambda values, *rest, **named: values,
+            "einops.rearrange": _rearranged,
             "logging.getLogger": lambda *given: Symbol("logging.logger"),
         }
 
@@ -195,6 +203,30 @@ def _of_group(group: Value, name: str) -> Value:
     if found is None:
         return Unknown(("process groups",))
     return found.run() if isinstance(found, Builtin) else found
+
+
+def _newer(version: str, least: tuple[int, int]) -> bool:
+    """Whether a version is at least another one."""
+    found = re.match(r"(\d+)\.(\d+)", version)
+    return found is not None and (int(found[1]), int(found[2])) >= least
+
+
+def _rearranged(values: Value, pattern: Value, **sizes: Value) -> Value:
+    """A flat list of numbers as rows: "(l s u) -> (l u) s"."""
+    found = re.fullmatch(r"\((\w) (\w) (\w)\) -> \((\w) (\w)\) (\w)", pattern) if isinstance(pattern, str) else None
+    known = isinstance(values, list) and all(isinstance(one, int) for one in [*values, *sizes.values()])
+    if found is None or not known or set(found.groups()) != set(sizes):
+        return Unknown(("process groups",))
+    axes, rows = found.groups()[:3], found.groups()[3:]
+    if math.prod(sizes.values()) != len(values):
+        raise ValueError(f"cannot divide {len(values)} ranks into {sizes}")
+    strides = {axes[0]: sizes[axes[1]] * sizes[axes[2]], axes[1]: sizes[axes[2]], axes[2]: 1}
+    table = [
+        [values[a * strides[rows[0]] + b * strides[rows[1]] + c * strides[rows[2]]] for c in range(sizes[rows[2]])]
+        for a in range(sizes[rows[0]])
+        for b in range(sizes[rows[1]])
+    ]
+    return SimpleNamespace(tolist=Builtin("tolist", lambda: table))
 
 
 def _product(values: Value, *rest: Value, **named: Value) -> Value:

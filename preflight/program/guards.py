@@ -105,7 +105,7 @@ def _repeats(parsed: Any, inside: bool) -> int | None:
     for code, argument in parsed:
         name = str(code).lower()
         if name in _REPEATS:
-            low, high, body = argument
+            _, high, body = argument
             if int(high) > 1 and (inside and int(high) > 8):
                 return None
             inner = _repeats(body, inside or int(high) > 8)

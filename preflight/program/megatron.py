@@ -21,7 +21,7 @@ BUILDERS = ("_build_num_microbatches_calculator", "build_num_microbatches_calcul
 DEFAULTS = {"tokenizer_type": "GPT2BPETokenizer"}
 VOCABULARY = 50304
 """A padded size that every tensor parallel size divides, where the tokenizer would say it."""
-LATER = 1_500_000
+LATER = 25_000
 """Steps of a stage after the model's configuration, which is left out where it takes more."""
 
 
@@ -67,7 +67,8 @@ class Megatron:
         self._config = self.call(self.module, "core_transformer_config_from_args", [self._args])
         self._reached("config", None)
         self._at("microbatches")
-        self._reached("microbatches", self._batches())
+        self._batches()
+        self._reached("microbatches", None)
         self._publish()
         for name, stage in self.later().items():
             self._later(name, stage)
@@ -193,7 +194,7 @@ class Megatron:
         def started(given: list[Value], named: Names) -> Value:
             function = self.function(module, name)
             shape = function.node[4] if isinstance(function, Function) else ((),)
-            raise Started({**dict(zip(shape[0], given)), **named})
+            raise Started({**dict(zip(shape[0], given, strict=False)), **named})
 
         return started
 

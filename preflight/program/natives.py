@@ -169,9 +169,9 @@ class Natives(Statements):
             return unsafe
         if isinstance(receiver, (list, tuple)) and name in ("index", "count", "copy"):
             return self._of_row(receiver, name, arguments)
-        if isinstance(receiver, re.Pattern) and name in ON_PATTERN:
-            if not self._matches_soon([receiver.pattern, *arguments]):
-                return self.gap("a costly pattern")
+        matching = isinstance(receiver, re.Pattern) and name in ON_PATTERN
+        if matching and not self._matches_soon([receiver.pattern, *arguments]):
+            return self.gap("a costly pattern")
         if isinstance(receiver, type) and isinstance(receiver, enum.EnumMeta):
             return self.gap(f"{receiver.__name__}.{name}")
         if any(self.opaque(one) for one in [*arguments, *keywords.values()]):
@@ -223,9 +223,9 @@ class Natives(Statements):
         numbers = [one for one in values if isinstance(one, int)]
         if name in WIDE and any(one > 10_000 for one in numbers):
             return self.gap("a text that is too long")
-        if name == "replace" and all(isinstance(one, str) for one in arguments) and len(arguments) > 1:
-            if (len(receiver) + 1) * max(len(arguments[1]), 1) > LENGTH:
-                return self.gap("a text that is too long")
+        replaces = name == "replace" and all(isinstance(one, str) for one in arguments) and len(arguments) > 1
+        if replaces and (len(receiver) + 1) * max(len(arguments[1]), 1) > LENGTH:
+            return self.gap("a text that is too long")
         return None
 
     def _format(self, template: str, arguments: list[Value], keywords: Names) -> Value:

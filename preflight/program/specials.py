@@ -16,7 +16,8 @@ from typing import Any
 
 from preflight.program.attributes import NAMESPACES
 from preflight.program.ir import Unreadable, compile_expression
-from preflight.program.natives import OPAQUE, Natives, Special
+from preflight.program.natives import OPAQUE, Special
+from preflight.program.sequences import SPREAD, Sequences
 from preflight.program.values import (
     MISSING,
     Bound,
@@ -39,15 +40,20 @@ from preflight.program.values import (
 )
 
 ABSENT = (AttributeError, ImportError)
-SPREAD = (list, tuple, set, frozenset, enumerate, reversed, zip, sum)
 
 
-class Specials(Natives):
+class Specials(Sequences):
     """One method a function, found by the function's identity."""
 
     def special_table(self) -> dict[int, Special]:
         """The functions that are answered here."""
-        named: dict[Any, Special] = {
+        named = {**self._of_builtins(), **self._of_modules()}
+        table = {id(function): special for function, special in named.items()}
+        table.update((id(kind), self._spread_first(kind)) for kind in (*SPREAD, itertools.pairwise))
+        return table
+
+    def _of_builtins(self) -> dict[Any, Special]:
+        return {
             isinstance: self._isinstance,
             issubclass: self._issubclass,
             hasattr: self._hasattr,
@@ -78,6 +84,10 @@ class Specials(Natives):
             property: lambda given, named: Property(given[0], given[1] if len(given) > 1 else None),
             staticmethod: lambda given, named: Static(given[0]),
             classmethod: lambda given, named: ClassMethod(given[0]),
+        }
+
+    def _of_modules(self) -> dict[Any, Special]:
+        return {
             builtins.eval: self._eval,
             builtins.open: self._open,
             builtins.globals: lambda given, named: self.scope.module.names if self.scope else {},
@@ -92,6 +102,7 @@ class Specials(Natives):
             functools.cached_property: lambda given, named: Property(given[0]),
             functools.total_ordering: lambda given, named: given[0],
             functools.reduce: self._reduce,
+            itertools.cycle: self._cycle,
             operator.attrgetter: lambda given, named: self.gap("attrgetter"),
             inspect.getsource: self._source,
             inspect.isclass: lambda given, named: isinstance(given[0], (Class, type)),
@@ -103,43 +114,6 @@ class Specials(Natives):
             typing.cast: lambda given, named: given[1],
             typing.TypeVar: lambda given, named: self.symbol("typing.TypeVar"),
         }
-        table = {id(function): special for function, special in named.items()}
-        table.update((id(kind), self._spread_first(kind)) for kind in SPREAD)
-        table[id(itertools.pairwise)] = self._spread_first(itertools.pairwise)
-        return table
-
-    def _spread_first(self, kind: Any) -> Special:
-        """A function that takes iterables: those of the program are read first."""
-
-        def run(given: list[Value], named: Names) -> Value:
-            if not given:
-                return self.native(kind, [], named)
-            rows: list[Any] = []
-            count = len(given) if kind is zip else 1
-            for one in given[:count]:
-                items = self.items(one)
-                if isinstance(items, Unknown):
-                    return items
-                rows.append(items)
-            if kind in (set, frozenset, sum) and any(isinstance(one, OPAQUE) for one in rows[0]):
-                return self._added(rows[0]) if kind is sum else self._set_of(rows[0])
-            if any(isinstance(one, Unknown) for one in [*given[count:], *named.values()]):
-                return both(*given[count:], *named.values())
-            found = self.native(kind, [*rows, *given[count:]], named)
-            return found if kind in (list, tuple, set, frozenset, sum) else list(found)
-
-        return run
-
-    def _set_of(self, items: list[Value]) -> Value:
-        if any(isinstance(one, Unknown) for one in items):
-            return both(*items)
-        return self.native(set, [items])
-
-    def _added(self, items: list[Value]) -> Value:
-        total: Value = 0
-        for one in items:
-            total = self.arithmetic("Add", total, one)
-        return total
 
     def _isinstance(self, given: list[Value], named: Names) -> Value:
         value, kinds = given[0], given[1]
@@ -312,68 +286,6 @@ class Specials(Natives):
         found.update(named)
         return found
 
-    def _map(self, given: list[Value], named: Names) -> Value:
-        rows = [self.items(one) for one in given[1:]]
-        unknown = next((row for row in rows if isinstance(row, Unknown)), None)
-        if unknown is not None:
-            return unknown
-        return [self.call(given[0], list(row), {}) for row in zip(*rows)]
-
-    def _filter(self, given: list[Value], named: Names) -> Value:
-        rows = self.items(given[1])
-        if isinstance(rows, Unknown):
-            return rows
-        found = []
-        for one in rows:
-            truth = self.truth(self.call(given[0], [one], {}) if given[0] is not None else one)
-            if isinstance(truth, Unknown):
-                return truth
-            if truth:
-                found.append(one)
-        return found
-
-    def _sorted(self, given: list[Value], named: Names) -> Value:
-        rows = self.items(given[0])
-        return rows if isinstance(rows, Unknown) else self.sort(rows, named)
-
-    def _extreme(self, function: Any, given: list[Value], named: Names) -> Value:
-        rows = self.items(given[0]) if len(given) == 1 else list(given)
-        if isinstance(rows, Unknown):
-            return rows
-        if not rows and "default" in named:
-            return named["default"]
-        keys = [self.call(named["key"], [one], {}) for one in rows] if named.get("key") is not None else rows
-        if any(self.opaque(one) for one in keys):
-            return self.cause_of(keys)
-        at = self.native(function, [range(len(rows))], {"key": keys.__getitem__})
-        return rows[at]
-
-    def _every(self, given: list[Value], wanted: bool) -> Value:
-        rows = self.items(given[0])
-        if isinstance(rows, Unknown):
-            return rows
-        unsure: Unknown | None = None
-        for one in rows:
-            truth = self.truth(one)
-            if isinstance(truth, Unknown):
-                unsure = truth
-            elif truth is not wanted:
-                return not wanted
-        return wanted if unsure is None else unsure
-
-    def _iter(self, given: list[Value], named: Names) -> Value:
-        return self.items(given[0])
-
-    def _next(self, given: list[Value], named: Names) -> Value:
-        rows = self.items(given[0])
-        if isinstance(rows, Unknown):
-            return rows
-        if isinstance(given[0], list) and rows:
-            return rows[0]
-        if len(given) > 1 and not rows:
-            return given[1]
-        return self.gap("next()")
-
     def _super(self, given: list[Value], named: Names) -> Value:
         if len(given) == 2 and isinstance(given[0], Class):
             return Super(given[0], given[1])
@@ -422,16 +334,6 @@ class Specials(Natives):
         if isinstance(value, dict):
             return {key: self._copy_inner(one, depth + 1) for key, one in value.items()}
         return [self._copy_inner(one, depth + 1) for one in value] if isinstance(value, list) else set(value)
-
-    def _reduce(self, given: list[Value], named: Names) -> Value:
-        rows = self.items(given[1])
-        if isinstance(rows, Unknown):
-            return rows
-        rows = [*given[2:3], *rows]
-        total = rows[0] if rows else None
-        for one in rows[1:]:
-            total = self.call(given[0], [total, one], {})
-        return total
 
     def _source(self, given: list[Value], named: Names) -> Value:
         """The source of a class is asked for its texts only: a class without any answers that."""

@@ -34,8 +34,9 @@ class Judged(NamedTuple):
     source could not be read.
 
     said: its refusals, and what would decide those that depend on the machine. refused: the statement that is sure to
-    refuse. possible: where it refuses for some values of what nobody states. files: those whose checks were interpreted, looked: the same as paths. changes: what the program changes
-    after parsing it, by argument.
+    refuse. possible: where it refuses for some values of what nobody states. files: those whose checks were
+    interpreted. looked: the files that were read, as paths. changes: what the program changes after parsing it, by
+    argument.
     """
 
     outcome: Literal["accepts", "refuses", "may refuse", "unread"]
