@@ -40,6 +40,10 @@ MOST_SHOWN = 4
 UNRECOGNIZED = lazy_pattern(r"unrecognized arguments: (.*)")
 CHECKS = lazy_pattern(r"__post_init__$|validate|check|_args$|(?i:calculator)")
 """Names of functions that look at the arguments: other functions of a file are run for one value only."""
+OF_TRAINING = frozenset(["containers", "groups", "layers", "scheduler"])
+"""Stages behind the checks of the arguments."""
+TRAINS = lazy_pattern(r"\bpretrain\s*\(")
+MOST_ENTRY = 1_000_000
 NO_CALLS = lazy_pattern(r"$^")
 MOST_TEXT = 400
 
@@ -83,12 +87,32 @@ def _judged(job: Job, *, entry: str, request: Request, checkout: Checkout) -> Ju
         _whole(job.cluster.per_node),
         _capability(job.cluster.device),
     )
-    return _told(_without_guesses(_verdict(asked), checkout), job, roots)
+    verdict = _of_training(_verdict(asked), asked.program.entry)
+    return _told(_without_guesses(verdict, checkout, job), job, roots)
 
 
-def _without_guesses(verdict: Verdict, checkout: Checkout) -> Verdict:
+def _of_training(verdict: Verdict, entry: str | None) -> Verdict:
+    """The verdict without what only a training loop runs, where the script that is started has none."""
+    if not any(one.stage in OF_TRAINING for one in verdict.refusals) or _trains(entry):
+        return verdict
+    left = tuple(one for one in verdict.refusals if one.stage not in OF_TRAINING)
+    outcome = verdict.outcome if any(one.certain for one in left) else "may refuse" if left else "accepts"
+    return verdict._replace(refusals=left, outcome=outcome)
+
+
+@lru_cache(maxsize=64)
+def _trains(entry: str | None) -> bool:
+    """Whether a script calls the training loop."""
+    try:
+        with open(entry or "", encoding="utf-8", errors="replace") as file:
+            return TRAINS.search(file.read(MOST_ENTRY)) is not None
+    except OSError:
+        return False
+
+
+def _without_guesses(verdict: Verdict, checkout: Checkout, job: Job) -> Verdict:
     """The verdict, undecided where a refusal may come of something that was not read: a name that is nowhere, an option
-    that other code of the program adds."""
+    that other code of the program adds, values that a checkpoint brings."""
     if FIRST not in verdict.stages and verdict.outcome != "refuses":
         return verdict._replace(outcome="unread", refusals=(), why=verdict.why or "its parser was not found")
     certain = next((one for one in verdict.refusals if one.certain), None)
@@ -96,9 +120,10 @@ def _without_guesses(verdict: Verdict, checkout: Checkout) -> Verdict:
         return verdict
     named = UNRECOGNIZED.match(certain.message) if certain.error == PARSER else None
     options = {word.partition("=")[0] for word in named[1].split() if word.startswith("--")} if named else set()
-    if certain.error not in NEVER_SURE and not options & checkout.mentioned:
+    brought = bool(job.arguments.settled) and certain.error != PARSER
+    if certain.error not in NEVER_SURE and not brought and not options & checkout.mentioned:
         return verdict
-    why = f"{_text(certain)} ({certain.place})"
+    why = "a checkpoint brings values that nobody states" if brought else f"{_text(certain)} ({certain.place})"
     return verdict._replace(outcome="unread", refusals=(), why=why)
 
 

@@ -27,6 +27,7 @@ def decided_by_source(found: list[Finding], job: Job, own: str) -> list[Finding]
         return found
     if judged.outcome != "refuses":
         return [finding for finding in found if finding.rule == own or not _is_contradicted(finding, judged, job)]
+    found = [finding for finding in found if finding.rule == own or not _is_passed(finding, judged)]
     told = [finding for finding in found if finding.rule == own]
     if judged.refused is None or not told:
         return found
@@ -47,6 +48,17 @@ def _is_contradicted(finding: Finding, judged: Judged, job: Job) -> bool:
     if any(_tells(finding, refused, job) for refused in judged.possible):
         return False
     return finding.kind.parses or _is_interpreted(finding.upstream, judged)
+
+
+def _is_passed(finding: Finding, judged: Judged) -> bool:
+    """Whether a run that is refused has passed what a finding claims: its options are parsed, or what it misses is
+    set by the program."""
+    if finding.severity is not Severity.ERROR or judged.refused is None or judged.refused.parses:
+        return False
+    if finding.kind is Kind.ABSENCE:
+        names = {*_names(finding.key), *_names(map(str, finding.values.values()))}
+        return any(name in judged.changes and judged.changes[name].after is not None for name in names)
+    return finding.kind.parses and finding.upstream == PARSER
 
 
 def _is_interpreted(place: str | None, judged: Judged) -> bool:

@@ -172,7 +172,7 @@ class Options(Classes):
             raise self.failure(error) from None
         if name == "parse_known_args":
             return found, rest
-        if rest:
+        if rest := [word for word in rest if not isinstance(word, Unstated)]:
             refused = self.failure(ParserError(f"unrecognized arguments: {' '.join(rest)}", ""))
             if not self.unread_options:
                 raise refused
