@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from preflight.program.attributes import Attributes
-from preflight.program.guards import safe_arithmetic
+from preflight.program.guards import bounded, safe_arithmetic
 from preflight.program.values import (
     MISSING,
     Bound,
@@ -114,7 +114,8 @@ class Operators(Attributes):
         if sign == "BitOr" and (_is_type(one) or _is_type(other) or isinstance(one, Class) or isinstance(other, Class)):
             return self._union(one, other)
         if isinstance(one, Unknown) or isinstance(other, Unknown):
-            return both(one, other)
+            found = both(one, other)
+            return Unknown(found.facts, found.gaps, computed=True)
         if isinstance(one, Object) or isinstance(other, Object):
             return self._operated(sign, one, other)
         if isinstance(one, (Symbol, *OWN)) or isinstance(other, (Symbol, *OWN)):
@@ -294,6 +295,8 @@ class Operators(Attributes):
         if isinstance(value, enum.Enum) and (method := self._of_enum(type(value), "__str__")) is not MISSING:
             found = self.call(method, [value], {})
             return found if isinstance(found, (str, Unknown)) else Unknown()
+        if not bounded(value):
+            return self.gap("a text that is too long")
         found = self.native(str, [value])
         return found if isinstance(found, (str, Unknown)) else Unknown()
 
@@ -346,7 +349,13 @@ def _threshold(sign: str, one: Value, other: Value) -> Unknown:
     found = both(one, other)
     known = other if isinstance(one, Unknown) else one
     fact = next(iter(found.facts), "")
-    if len(found.facts) == 1 and not isinstance(known, Unknown) and _short(known) and " >" not in fact:
+    if (
+        len(found.facts) == 1
+        and not found.computed
+        and not isinstance(known, Unknown)
+        and _short(known)
+        and " >" not in fact
+    ):
         shown = (
             sign if isinstance(one, Unknown) else {"Lt": "Gt", "LtE": "GtE", "Gt": "Lt", "GtE": "LtE"}.get(sign, sign)
         )

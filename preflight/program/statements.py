@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from preflight.program.engine import Done, Note, Side
+from preflight.program.guards import safe_arithmetic
 from preflight.program.ir import Node
 from preflight.program.targets import Targets
 from preflight.program.values import (
@@ -241,6 +242,8 @@ class Statements(Targets):
             items = self.items(value)
             if isinstance(items, Unknown):
                 return self.assign(target, items, scope)
+            if not safe_arithmetic("Add", before, items):
+                raise Exhausted("a list that is too long")
             self.touch(before)
             before.extend(items)
             return None

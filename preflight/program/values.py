@@ -16,13 +16,14 @@ Names = dict[str, Value]
 class Unknown:
     """A value that nothing at hand decides.
 
-    facts: what of the machine would decide it, in words. gaps: constructs that were not understood.
+    facts: what of the machine would decide it, in words. gaps: constructs that were not understood. computed: from
+    facts, so that it is none of them.
     """
 
-    __slots__ = ("facts", "gaps")
+    __slots__ = ("computed", "facts", "gaps")
 
-    def __init__(self, facts: Iterable[str] = (), gaps: Iterable[str] = ()) -> None:
-        self.facts, self.gaps = frozenset(facts), frozenset(gaps)
+    def __init__(self, facts: Iterable[str] = (), gaps: Iterable[str] = (), computed: bool = False) -> None:
+        self.facts, self.gaps, self.computed = frozenset(facts), frozenset(gaps), computed
 
     def __repr__(self) -> str:
         return "?"
@@ -268,6 +269,7 @@ def both(*values: Value) -> Unknown:
     return Unknown(
         frozenset().union(*(one.facts for one in found)) if found else (),
         frozenset().union(*(one.gaps for one in found)) if found else (),
+        any(one.computed for one in found),
     )
 
 
