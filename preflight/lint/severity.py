@@ -23,6 +23,7 @@ def decided_by_source(found: list[Finding], job: Job, own: str) -> list[Finding]
     judged = job.judged
     if judged is None or judged.outcome == "unread":
         return found
+    found = [finding for finding in found if not _is_of_another_release(finding, job)]
     if judged.outcome != "refuses" and not judged.complete:
         return found
     if judged.outcome != "refuses":
@@ -48,6 +49,12 @@ def _is_contradicted(finding: Finding, judged: Judged, job: Job) -> bool:
     if any(_tells(finding, refused, job) for refused in judged.possible):
         return False
     return finding.kind.parses or _is_interpreted(finding.upstream, judged)
+
+
+def _is_of_another_release(finding: Finding, job: Job) -> bool:
+    """Whether a finding rests on a statement of a release that is not in the program."""
+    has = job.arguments.certainty.has
+    return has is not None and finding.kind.of_release and has(finding.rule) is False
 
 
 def _is_passed(finding: Finding, judged: Judged) -> bool:

@@ -139,7 +139,8 @@ class _Search:
             for folder in (*self.above, *([beside] if "/" in end and self.is_open(beside) else [])):
                 if self._is_file(found := os.path.join(folder, end)):
                     return Located("likely", found, paths, parts[at - 1] if at else "")
-        return Located("elsewhere", paths=paths)
+        named = wanted.whole or len(parts) > 1  # of a script in a folder that nobody knows
+        return Located("elsewhere" if named else "unsaid", paths=paths)
 
     def _is_file(self, path: str) -> bool:
         return self.is_open(os.path.dirname(path)) and os.path.isfile(path)

@@ -65,13 +65,14 @@ def test_a_path_of_another_machine_may_lead_to_a_copy_of_what_lies_here(repo: Pa
     assert (found.sure, found.entry, found.called) == ("likely", str(repo / "pretrain_gpt.py"), called)
 
 
-@pytest.mark.parametrize("entry", ["/opt/other/start.py", "$TOOLS/start.py", "3rdparty/Megatron-LM/start.py"])
+@pytest.mark.parametrize("entry", ["/opt/other/start.py", "$TOOLS/own/start.py", "3rdparty/Megatron-LM/start.py"])
 def test_a_path_under_which_nothing_lies_here_leads_elsewhere(repo: Path, entry: str) -> None:
     assert located(repo / "examples/run.sh", f"python {entry} --a 1\n").sure == "elsewhere"
 
 
-def test_a_name_alone_that_lies_nowhere_tells_nothing(repo: Path) -> None:
-    assert located(repo / "examples/run.sh", "python start.py --a 1\n").sure == "unsaid"
+@pytest.mark.parametrize("entry", ["start.py", "$TOOLS/start.py"])
+def test_a_name_alone_that_lies_nowhere_tells_nothing(repo: Path, entry: str) -> None:
+    assert located(repo / "examples/run.sh", f"python {entry} --a 1\n").sure == "unsaid"
 
 
 def test_folders_of_modules_are_those_that_the_script_exports(repo: Path) -> None:
