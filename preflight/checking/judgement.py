@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 WORLD = "world size"
 """What the interpreter calls the number of devices."""
+USUAL_NODE = 8
+"""Devices on a node where nobody says it: programs ask no more of it than that there are some."""
 FIRST = "parse"
 """The stage without which nothing was looked at."""
 USUAL = "pretrain_gpt.py"
@@ -84,7 +86,7 @@ def _judged(job: Job, *, entry: str, request: Request, checkout: Checkout) -> Ju
         tuple(sorted(_environment(job))),
         _whole(job.cluster.count),
         tuple(sorted(request.machine.items())),
-        _whole(job.cluster.per_node),
+        _whole(job.cluster.per_node) or min(_whole(job.cluster.count) or USUAL_NODE, USUAL_NODE),
         _capability(job.cluster.device),
     )
     verdict = _of_training(_verdict(asked), asked.program.entry)

@@ -5,11 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from preflight.job import Job
+from preflight.lint.certainty import strange
 from preflight.lint.evidence import statements_of
+from preflight.loaders.document import Problem
 from preflight.run.judged import Judged, Refused
-from preflight.source.finding import Finding, Kind, Severity
+from preflight.source.finding import Finding, Kind, Related, Severity
+from preflight.source.message import Message
 from preflight.source.record import replace
 
+SHOWN = 3
+"""Options that one finding names."""
 PARSER = "argparse"
 """In place of a file: the parser of the options refuses it."""
 
@@ -38,6 +43,33 @@ def decided_by_source(found: list[Finding], job: Job, own: str) -> list[Finding]
         return found
     place = told[0].upstream
     return [replace(one, upstream=place) if one in same and place else one for one in others]
+
+
+def one_finding_of_a_fork(found: list[Finding], job: Job) -> list[Finding]:
+    """The findings, with one in place of those of several options that no release has: without its source, nothing is
+    known of the program but that it is another one."""
+    certainty = job.arguments.certainty
+    if certainty.stated or certainty.sourced or certainty.has is not None or not strange(job):
+        return found
+    unknown = {(p.span.path, p.span.start) for p in job.arguments.problems if _is_own_option(p)}
+    own = [f for f in found if f.kind is Kind.OPTIONS and (f.path, f.span.start) in unknown]
+    if len(own) < 2:
+        return found
+    options = tuple(dict.fromkeys(finding.span.text.partition("=")[0] for finding in own))
+    message = Message(
+        "no release of {framework} has the options {options:and}: this is a fork or another program; --program PATH "
+        "names its source",
+        framework=job.target.framework,
+        options=(*options[:SHOWN], *((f"{len(options) - SHOWN} more",) if len(options) > SHOWN else ())),
+    )
+    related = tuple(Related(finding.span) for finding in own[:SHOWN])
+    told = Finding(message, job.start, related, upstream=PARSER, severity=Severity.WARNING, rule=own[0].rule)
+    return [*(finding for finding in found if finding not in own), replace(told, kind=Kind.OPTIONS)]
+
+
+def _is_own_option(problem: Problem) -> bool:
+    """Whether an option is neither one of an earlier release nor a slip of one."""
+    return problem.unknown_option and not problem.before and problem.fix is None
 
 
 def _is_contradicted(finding: Finding, judged: Judged, job: Job) -> bool:

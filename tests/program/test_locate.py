@@ -116,3 +116,13 @@ def test_the_caller_names_the_source(tmp_path: Path, place: str) -> None:
     found = preflight.check(tmp_path / "jobs/run.sh", program=tmp_path / "fork")
     assert "bad-value" in rules(found)
     assert "unknown-flag" not in rules(found)
+
+
+def test_options_that_no_release_has_are_one_finding_that_asks_for_the_source(tmp_path: Path) -> None:
+    script = LAUNCH.format("$M/pretrain_gpt.py").strip() + " --xielu --qknorm-impl apex --ademamix-alpha 8\n"
+    write(tmp_path, {"run.sh": script})
+    found = [f for f in preflight.check(tmp_path / "run.sh").findings if f.rule == "unknown-flag"]
+    assert [str(f.severity) for f in found] == ["warning"]
+    assert "--program PATH" in found[0].message
+    stated = preflight.check(tmp_path / "run.sh", target="megatron@0.19.0")
+    assert len([f for f in stated.findings if f.rule == "unknown-flag"]) == 4
