@@ -114,7 +114,7 @@ def _trains(entry: str | None) -> bool:
 
 def _without_guesses(verdict: Verdict, checkout: Checkout, job: Job) -> Verdict:
     """The verdict, undecided where a refusal may come of something that was not read: a name that is nowhere, an option
-    that other code of the program adds, values that a checkpoint brings."""
+    that other code of the program adds, the values of a checkpoint."""
     if FIRST not in verdict.stages and verdict.outcome != "refuses":
         return verdict._replace(outcome="unread", refusals=(), why=verdict.why or "its parser was not found")
     certain = next((one for one in verdict.refusals if one.certain), None)
@@ -125,7 +125,7 @@ def _without_guesses(verdict: Verdict, checkout: Checkout, job: Job) -> Verdict:
     brought = bool(job.arguments.settled) and certain.error != PARSER
     if certain.error not in NEVER_SURE and not brought and not options & checkout.mentioned:
         return verdict
-    why = "a checkpoint brings values that nobody states" if brought else f"{_text(certain)} ({certain.place})"
+    why = "values of a checkpoint are not known" if brought else f"{_text(certain)} ({certain.place})"
     return verdict._replace(outcome="unread", refusals=(), why=why)
 
 
