@@ -96,7 +96,7 @@ class Checker:
         target = Target.parse(facts.target) if facts.target else None
         given = Given(facts.set or {}, self.names)
         said = Request(*facts[:4], target, given=given, program=facts.program or "")
-        return said._replace(measured=self.measured, pace=self.pace)
+        return said._replace(measured=self.measured, pace=self.pace, source_path=self.settings.source_path)
 
     @cached_property
     def measured(self) -> float:

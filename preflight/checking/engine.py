@@ -146,7 +146,7 @@ def check_job(job: Job, plugins: Plugins, policy: Policy) -> tuple[list[Finding]
                 continue
             said = some_of(rule.check(job, policy.options.get(rule.id, {})), job.documents[0].start)
         except RecursionError:
-            unknown.append(Unchecked(rule.id, path, TOO_DEEP))
+            unknown.append(Unchecked(rule.id, path, because=TOO_DEEP))
             continue
         except Exception as error:
             import traceback

@@ -56,7 +56,8 @@ def verify_counts(facts: Facts) -> None:
         values = {f"--{option} {count}": count} if count else {}
         values |= {f"--set {n}={said[n]}": int(said[n]) for n in names if said.get(n, "").isdecimal()}
         if len(set(values.values())) > 1:
-            raise InputError(f"{' contradicts '.join(list(values)[:2])}")
+            one, other = list(values)[:2]
+            raise InputError(f"{one} contradicts {other}")
         found[option] = next(iter(values.values()), None)
     world, nodes, each = facts.world_size, found["nodes"], found["devices-per-node"]
     if nodes and each and nodes * each > MOST_DEVICES:

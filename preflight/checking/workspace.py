@@ -39,6 +39,8 @@ class Workspace:
         if checkouts is not None:
             for source in self.sources:
                 source.in_checkout = request.follow and not checkouts.isolated
+        for source in self.sources if request.source_path else ():
+            source.search = request.source_path
         self.plugins, self.request, self.policy = plugins, request, policy
         self._opened: dict[Path, tuple[Document, ...]] = {}
         self._looked: dict[str, None] = {}

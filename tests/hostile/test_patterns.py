@@ -19,6 +19,7 @@ from preflight.lint.scalar_kinds import Text
 from preflight.loaders.shell.basic_pattern import match as expr_match
 from preflight.loaders.shell.parameters import transform
 
+pytestmark = pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs an alarm of processor time")
 LENGTH = 4_000
 SECONDS = 0.05
 """Of processor time, for so many characters."""
