@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from preflight.checking.engine import Policy, Report
-from preflight.checking.verification import verify_facts
+from preflight.checking.verification import verify_facts, verify_program
 from preflight.checking.workspace import Workspace
 from preflight.checking.wrong_shape import with_refused_shape
 from preflight.dialects.checkout.around import Checkouts
@@ -50,6 +50,7 @@ def request(
     source = str(program) if program is not None else None
     facts = Facts(world_size, device=device, target=str(target) if target else None, program=source)
     verify_facts(facts, installed())
+    verify_program(facts)
     wanted = Target.parse(target) if isinstance(target, str) else target
     return Request(
         world_size=world_size,

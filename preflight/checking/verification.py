@@ -83,9 +83,14 @@ def verify_release(target: str, plugins: Plugins) -> None:
         raise InputError(f"{target} is not a release that preflight knows; there are {', '.join(known)}")
 
 
+def verify_program(facts: Facts) -> None:
+    """Raises InputError for a program that is no folder; settings may name one that is not on every machine."""
+    if facts.program and not os.path.isdir(os.path.expanduser(facts.program)):
+        raise InputError(f"--program {facts.program} is no folder")
+
+
 def verify_facts(facts: Facts, plugins: Plugins) -> None:
-    """Raises InputError for a count below 1, for a device or a framework that nobody knows, and for a program that is
-    no folder."""
+    """Raises InputError for a count below 1, and for a device or a framework that nobody knows."""
     for name in ("world_size", "nodes", "devices_per_node"):
         if (count := getattr(facts, name)) is not None:
             if count < 1:
@@ -100,8 +105,6 @@ def verify_facts(facts: Facts, plugins: Plugins) -> None:
             or f"; there are {', '.join(device.name for device in plugins.devices)}"
         )
         raise InputError(f"no device is called {facts.device!r}{hint}")
-    if facts.program and not os.path.isdir(os.path.expanduser(facts.program)):
-        raise InputError(f"--program {facts.program} is no folder")
     if facts.target:
         wanted = Target.parse(facts.target)
         known = sorted({target.framework for dialect in plugins.dialects for target in dialect.targets})

@@ -98,12 +98,13 @@ class Classes(Calls):
         except Exception:
             return self.gap(f"the members of {name}")
         methods = {key: value for key, value in names.items() if key not in plain and key != "__module__"}
+        made.__module__ = cls.module.name
         self.enum_members[made] = methods
         return made
 
     def _native_class(self, name: str, bases: list[type], names: Names) -> Value:
         """A class that Python itself calls: exceptions, actions and parsers."""
-        methods: dict[str, Any] = {}
+        methods: dict[str, Any] = {"__module__": names["__module__"]}
         if not issubclass(bases[0], BaseException):
             for key, value in names.items():
                 if isinstance(value, Function):

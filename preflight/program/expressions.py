@@ -40,10 +40,13 @@ class Expressions(Operators):
 
     def evaluate(self, node: Node, scope: Scope) -> Value:
         """The value of an expression."""
-        handler = getattr(self, "_e_" + node[0], None)
+        handler = self.expressions.get(node[0])
         if handler is None:
             return self.lost(f"{node[0]} expression")
         return handler(node, scope)
+
+    expressions: dict[str, Callable[[Node, Scope], Value]]
+    """The method of each kind of expression."""
 
     def _e_Constant(self, node: Node, scope: Scope) -> Value:
         return node[3]

@@ -22,8 +22,12 @@ class Interpreter(Options):
         self.enum_members: dict[type, Names] = {}
         self.field_types: dict[int, tuple[Node, Scope]] = {}
         self.kept: list[Any] = []
+        self.expressions = {name[3:]: getattr(self, name) for name in dir(self) if name.startswith("_e_")}
+        self.statements = {name[3:]: getattr(self, name) for name in dir(self) if name.startswith("_s_")}
         self.overrides = {}
         self.hooks = {}
+        self.recorded = None
+        self.containers = []
         self.unread_options: list[str] = []
         self.entered: set[str] = set()
         self.environ = dict(facts.environ)

@@ -11,6 +11,7 @@ from typing import Any
 from preflight.program.conclude import conclude
 from preflight.program.facts import Facts
 from preflight.program.interpreter import Interpreter
+from preflight.program.kept_parser import NeedsBuilding
 from preflight.program.megatron import Megatron
 from preflight.program.sources import Sources
 from preflight.program.values import Exhausted, Raised
@@ -40,6 +41,8 @@ class Session:
         try:
             raised = self._driven()
             return conclude(self.run, self.driver.stages, raised, self.driver.initial, _destinations(argv))
+        except NeedsBuilding:
+            pass
         except Exhausted as error:
             return self._unread(str(error))
         except (RecursionError, MemoryError) as error:
@@ -50,6 +53,8 @@ class Session:
             return self._unread(f"{type(error).__name__}: {error} ({self.run.place()})")
         finally:
             self._end()
+        self.driver.forget()
+        return self.judge(argv, env, world_size)
 
     def _driven(self) -> Raised | None:
         try:
@@ -109,24 +114,31 @@ def judge(
     budget: Budget = Budget(),
 ) -> Verdict:
     """What a program's own parser and checks say of the arguments that follow its name."""
-    found: Verdict = in_thread(lambda: session(program, machine, budget).judge(argv, env, world_size))
-    return found
+    with _ONE_AT_A_TIME:
+        verdict: Verdict = in_thread(
+            lambda: _session(program, env, world_size, machine, budget).judge(argv, env, world_size)
+        )
+    return verdict
 
 
-MOST_SESSIONS = 4
-_sessions: dict[str, Session] = {}
+_ONE_AT_A_TIME = threading.Lock()
+_SESSIONS: dict[object, Session] = {}
+KEPT = 2
+"""Programs that stay read within one process."""
 
 
-def session(program: Program, machine: Machine, budget: Budget) -> Session:
-    """The session for a program on a machine: one that is kept where no file that it read has changed."""
-    key = repr((program, machine, budget))
-    known = _sessions.pop(key, None)
-    if known is None or not known.sources.unchanged():
-        known = Session(program, machine, budget)
-    while len(_sessions) >= MOST_SESSIONS:
-        del _sessions[next(iter(_sessions))]
-    _sessions[key] = known
-    return known
+def _session(
+    program: Program, env: Mapping[str, str], world_size: int | None, machine: Machine, budget: Budget
+) -> Session:
+    """The program as it was read before, if none of its files has changed and it sees the same environment."""
+    key = repr((program, sorted(env.items()), world_size, machine, budget))
+    kept = _SESSIONS.pop(key, None)
+    if kept is None or not kept.sources.unchanged():
+        kept = Session(program, machine, budget)
+    _SESSIONS[key] = kept
+    while len(_SESSIONS) > KEPT:
+        del _SESSIONS[next(iter(_SESSIONS))]
+    return kept
 
 
 def in_thread(run: Any) -> Any:

@@ -6,8 +6,10 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
+from preflight.program import kept_parser
 from preflight.program.calls import Hook
 from preflight.program.interpreter import Interpreter
+from preflight.program.options import Parser
 from preflight.program.values import MISSING, Builtin, Exhausted, Function, Module, Names, Raised, Unknown, Value
 
 ARGUMENTS = ("megatron.training.arguments", "megatron.arguments")
@@ -21,7 +23,7 @@ BUILDERS = ("_build_num_microbatches_calculator", "build_num_microbatches_calcul
 DEFAULTS = {"tokenizer_type": "GPT2BPETokenizer"}
 VOCABULARY = 50304
 """A padded size that every tensor parallel size divides, where the tokenizer would say it."""
-LATER = 25_000
+LATER = 15_000
 """Steps of a stage after the model's configuration, which is left out where it takes more."""
 
 
@@ -113,13 +115,32 @@ class Megatron:
     def _build(self, given: list[Value], named: Names) -> Value:
         """The parser, which is built for the first command and kept."""
         if self._parser is MISSING:
-            override = self.run.overrides.pop(f"{self.module}.add_megatron_arguments")
-            try:
-                with self.run.permanent():
-                    self._parser = self.call(self.module, "add_megatron_arguments", given, named)
-            finally:
-                self.run.overrides[f"{self.module}.add_megatron_arguments"] = override
+            name = kept_parser.name_of(self.run, repr(self.run.sources.roots), repr(sorted(self.run.environ.items())))
+            kept = self.keeps and isinstance(given[0], Parser) and kept_parser.rebuild(self.run, name, given[0])
+            self._parser = given[0] if kept else self._built(name, given, named)
         return self._parser
+
+    def forget(self) -> None:
+        """Build the parser anew, and not from what is kept."""
+        self._parser, self._started, self.keeps = MISSING, None, False
+
+    keeps = True
+
+    def _built(self, name: str, given: list[Value], named: Names) -> Value:
+        run = self.run
+        override = run.overrides.pop(f"{self.module}.add_megatron_arguments")
+        lasting = len(run.lasting.notes), len(run.lasting.gaps), len(run.lasting.blurred)
+        run.recorded, run.containers = [], list(given[:1])
+        try:
+            with run.permanent():
+                parser = self.call(self.module, "add_megatron_arguments", given, named)
+        finally:
+            run.overrides[f"{self.module}.add_megatron_arguments"] = override
+            calls, run.recorded = run.recorded, None
+        same = lasting == (len(run.lasting.notes), len(run.lasting.gaps), len(run.lasting.blurred))
+        if calls is not None and same and not run.unread_options and parser is given[0]:
+            kept_parser.keep(run, name, calls)
+        return parser
 
     def _parsed(self, args: Value) -> Value:
         names = self.run.names_of(args)

@@ -78,11 +78,14 @@ class Options(Classes):
             return self._parse_command(receiver, name, arguments, keywords)
         if name in ("add_argument_group", "add_mutually_exclusive_group"):
             texts = {key: value for key, value in keywords.items() if key in ("required", "conflict_handler")}
-            return self.native(function, arguments if name == "add_argument_group" else [], texts)
+            made = self.native(function, [], texts)
+            self._record(receiver, name, (), texts, made)
+            return made
         if name == "error" and arguments:
             shown = self.text(arguments[0])
             raise self.failure(ParserError(shown if isinstance(shown, str) else "", ""))
         if name in ("set_defaults", "get_default"):
+            self.recorded = None if name == "set_defaults" else self.recorded
             return self.native(function, arguments, keywords)
         if name == "__init__" or isinstance(receiver, argparse.Action):
             return self.native(function, arguments, keywords)
@@ -90,6 +93,22 @@ class Options(Classes):
             return ""
         self.unread_options.append(f"{name} of a parser")
         return self.gap(f"{name} of a parser")
+
+    recorded: list[tuple[int, str, tuple[Value, ...], Names]] | None
+    """The calls that build a parser, while they are recorded; None where one of them cannot be."""
+    containers: list[Any]
+    """The parser that is recorded, and its groups."""
+
+    def _record(self, receiver: Any, name: str, given: tuple[Value, ...], named: Names, made: Any) -> None:
+        if self.recorded is None:
+            return
+        at = next((at for at, one in enumerate(self.containers) if one is receiver), None)
+        if at is None:
+            self.recorded = None
+            return
+        self.recorded.append((at, name, given, named))
+        if made is not None:
+            self.containers.append(made)
 
     def new_parser(self, given: list[Value], named: Names) -> Value:
         """argparse.ArgumentParser(...)"""
@@ -107,6 +126,7 @@ class Options(Classes):
             self.unread_options.append("an option with an unknown name")
             return self.gap("an option with an unknown name")
         known = {key: value for key, value in keywords.items() if key not in ("help", "metavar", "version")}
+        self._record(receiver, "add_argument", tuple(names), dict(known), None)
         if isinstance(known.get("action"), (Unknown, Symbol)):
             self.unread_options.append(f"{names[:1]}: an unknown action")
             return self.gap("an unknown action")
@@ -123,11 +143,11 @@ class Options(Classes):
         """Replace what argparse could not work with."""
         kind = known.get("type")
         if isinstance(kind, OWN):
-            known["type"] = self._converter(kind)
+            known["type"] = self.converter(kind)
         elif isinstance(kind, (Unknown, Symbol)):
             known["type"] = lambda text: Unknown(gaps=("the type of an option",))
         elif kind is not None and kind not in (str, int, float, bool) and not isinstance(kind, type):
-            known["type"] = self._converter(kind)
+            known["type"] = self.converter(kind)
         choices = known.get("choices")
         if choices is not None:
             items = self.items(choices)
@@ -142,12 +162,12 @@ class Options(Classes):
             if isinstance(known.get(key), Unknown):
                 del known[key]
 
-    def _converter(self, function: Value) -> Any:
+    def converter(self, function: Value) -> Any:
         """A type function of the program, called by argparse."""
 
         def run(text: str) -> Any:
             try:
-                return self.call(function, [text], {})
+                return self.call(self.force(function), [text], {})
             except Raised as raised:
                 if isinstance(raised.error, (TypeError, ValueError, argparse.ArgumentTypeError)):
                     raise raised.error from None

@@ -36,17 +36,18 @@ class Sources:
     """The trees of a program in the order in which modules are looked for."""
 
     def __init__(self, roots: tuple[str, ...], budget: Budget) -> None:
-        self._roots = tuple(os.path.realpath(root) for root in roots)
+        self.roots = tuple(os.path.realpath(root) for root in roots)
         self._budget = budget
         self._found: dict[str, Found | None] = {}
         self._forms: dict[str, tuple[Node, ...] | None] = {}
         self._stamps: dict[str, tuple[int, int]] = {}
+        self._digests: dict[str, tuple[str, str]] = {}
         self.read: list[str] = []
 
     def find(self, name: str) -> Found | None:
         """The file or folder of a module, None where no tree has it."""
         if name not in self._found:
-            self._found[name] = next(filter(None, (self._find(root, name) for root in self._roots)), None)
+            self._found[name] = next(filter(None, (self._find(root, name) for root in self.roots)), None)
         return self._found[name]
 
     def has(self, name: str) -> bool:
@@ -77,7 +78,7 @@ class Sources:
     def locate(self, path: str) -> Found | None:
         """A file by its path, if it lies in one of the trees."""
         real = os.path.realpath(path)
-        root = next((root for root in self._roots if _inside(real, root)), None)
+        root = next((root for root in self.roots if _inside(real, root)), None)
         return Found(real, root, False) if root is not None and os.path.isfile(real) else None
 
     def form(self, found: Found) -> tuple[Node, ...]:
@@ -96,7 +97,9 @@ class Sources:
         if data is None:
             return None
         self.read.append(found.shown)
-        name = f"{FOLDER}/{cache.digest(f'{VERSION} {sys.version_info[:2]} {data}')}.json"
+        digest = cache.digest(f"{VERSION} {sys.version_info[:2]} {data}")
+        self._digests[found.path] = (found.root, digest)
+        name = f"{FOLDER}/{digest}.json"
         if (kept := cache.read(name)) is not None:
             form: tuple[Node, ...] = marshal.loads(zlib.decompress(base64.b64decode(kept)))
             return form
@@ -121,6 +124,26 @@ class Sources:
                 return None
             self._stamps[found.path] = (status.st_size, status.st_mtime_ns)
             return stream.read(self._budget.size).decode("utf-8", "replace")
+
+    def digests(self) -> list[tuple[str, str, str]]:
+        """What was read: path, root and a hash of the content; and which modules were looked for in vain."""
+        looked = sorted(name for name, found in self._found.items() if found is None)
+        return [
+            *((path, root, digest) for path, (root, digest) in self._digests.items()),
+            *(("", n, "") for n in looked),
+        ]
+
+    def same_files(self, digests: list[tuple[str, str, str]]) -> bool:
+        """Whether these files still have that content, and these modules are still not there."""
+        for path, root, digest in digests:
+            if not path:
+                if self.find(root) is not None:
+                    return False
+                continue
+            data = self._content(Found(path, root, False)) if root in self.roots else None
+            if data is None or cache.digest(f"{VERSION} {sys.version_info[:2]} {data}") != digest:
+                return False
+        return True
 
     def unchanged(self) -> bool:
         """Whether every file that was read is still the same, by size and time."""

@@ -43,11 +43,14 @@ class Statements(Targets):
                 else:
                     done = self._guarded(node[4] if truth else node[5], reads, scope)
             else:
-                handler = getattr(self, "_s_" + node[0], None)
+                handler = self.statements.get(node[0])
                 done = handler(node, scope) if handler is not None else self._unread(node)
             if done is not None:
                 return self._after_maybe(done, rest[at + 1 :], scope) if done.maybe else done
         return None
+
+    statements: dict[str, Callable[[Node, Scope], Done | None]]
+    """The method of each kind of statement."""
 
     def _unread(self, node: Node) -> Done | None:
         self.lost(f"{node[0]} statement")

@@ -44,8 +44,10 @@ HOSTILE = {
     "compile": "eval(compile(\"open('RAN', 'w')\", 'x', 'eval'))",
     "import by name": "__import__('os').system('touch RAN')",
     "text that is evaluated": "eval(\"__import__('os').system('touch RAN')\")",
-    "argument files": "p = argparse.ArgumentParser(fromfile_prefix_chars='@')\np.add_argument('x')\np.parse_args(['@/etc/passwd'])",
-    "file type": "p = argparse.ArgumentParser()\np.add_argument('x', type=argparse.FileType('w'))\np.parse_args(['RAN'])",
+    "argument files": "p = argparse.ArgumentParser(fromfile_prefix_chars='@')\n"
+    "p.add_argument('x')\np.parse_args(['@/etc/passwd'])",
+    "file type": "p = argparse.ArgumentParser()\np.add_argument('x', type=argparse.FileType('w'))\n"
+    "p.parse_args(['RAN'])",
     "class in itself": "args.me = args\nassert str(args)\nl = []\nl.append(l)\nassert str(l)",
 }
 
