@@ -174,8 +174,8 @@ def _whole(value: Value) -> int | None:
 
 def _environment(job: Job) -> Iterator[tuple[str, str]]:
     for name, value in job.arguments.environment.items():
-        if value.known and isinstance(value.raw, str):
-            yield name, value.raw
+        if value.known and isinstance(value.raw, (str, int)):
+            yield name, str(value.raw)
 
 
 def _told(verdict: Verdict, job: Job, roots: Sequence[str]) -> Judged:
