@@ -191,7 +191,9 @@ def _told(verdict: Verdict, job: Job, roots: Sequence[str]) -> Judged:
     elif verdict.outcome == "unread":
         said.append(Unverified(Message("the source could not be read: {why}", why=verdict.why)))
     changes = {
-        one.argument: Switch(one.argument, one.before, one.after, "", str(one.place)) for one in verdict.rewrites
+        one.argument: Switch(one.argument, one.before, one.after, "", str(one.place))
+        for one in verdict.rewrites
+        if one.place.file
     }
     looked = tuple(os.path.join(root, file) for file in verdict.files for root in roots)
     possible = tuple(_refused(one, _site(one.place, roots)) for one in verdict.refusals if not one.certain)
