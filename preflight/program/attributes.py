@@ -302,5 +302,9 @@ class Attributes(Imports):
             self.put(names, name, value)
         elif isinstance(owner, argparse.Action) and not name.startswith("__"):
             self.put(owner.__dict__, name, value)
+        elif isinstance(owner, argparse.ArgumentParser) and name == "conflict_handler" and value == "resolve":
+            owner.conflict_handler = value
+            for group in owner._action_groups:
+                group.conflict_handler = value
         elif not isinstance(owner, (Unknown, Symbol)):
             self.lost(f"attribute {name} set on {type(owner).__name__}")

@@ -17,6 +17,7 @@ from preflight.program.values import (
     Decorator,
     Exhausted,
     Function,
+    Lazy,
     Module,
     Names,
     Object,
@@ -58,11 +59,12 @@ class Calls(Specials):
 
     def _e_Call(self, node: Any, scope: Scope) -> Value:
         function = self.evaluate(node[3], scope)
+        lazy = self.lazy_calls and isinstance(function, Function) and function.dotted in self.lazy_calls
         arguments: list[Value] = []
         reads: list[tuple[str, ...]] = []
         for one in node[4]:
             mark = len(self.reads)
-            found = self.elements((one,), scope)
+            found = self.elements((one,), scope) if not lazy else [self._as_written(one, scope)]
             if isinstance(found, Unknown):
                 return self.lost("a call with unknown arguments", found) if _own(function) else found
             arguments.extend(found)
@@ -71,7 +73,7 @@ class Calls(Specials):
         named: dict[str, tuple[str, ...]] = {}
         for name, value in node[5]:
             mark = len(self.reads)
-            given = self.evaluate(value, scope)
+            given = self.evaluate(value, scope) if not lazy else self._as_written(value, scope)
             if name is not None:
                 keywords[name] = given
                 named[name] = self.read_since(mark)
@@ -90,6 +92,17 @@ class Calls(Specials):
 
     _passed: tuple[list[tuple[str, ...]], dict[str, tuple[str, ...]]] = ([], {})
     """Which arguments of the command line the arguments of the call that is made were made from."""
+
+    lazy_calls: frozenset[str] = frozenset()
+    """Functions whose arguments are handed over without loading the modules that they come from, by dotted name."""
+
+    def _as_written(self, node: Any, scope: Scope) -> Value:
+        """A name that is imported stays an import."""
+        if node[0] == "Name" and isinstance(scope.names.get(node[3]), Lazy):
+            return scope.names[node[3]]
+        if node[0] == "Name" and isinstance(scope.module.names.get(node[3]), Lazy) and node[3] not in scope.names:
+            return scope.module.names[node[3]]
+        return self.evaluate(node, scope)
 
     def _line(self, node: Any) -> int:
         """The line of a call within a statement over several lines."""

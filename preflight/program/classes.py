@@ -216,7 +216,7 @@ def dataclass_specials(classes: Classes) -> dict[int, Any]:
         dataclasses.asdict: lambda given, named: _as_dict(classes, given[0]),
         dataclasses.replace: lambda given, named: _replaced(classes, given[0], named),
         dataclasses.is_dataclass: lambda given, named: _fields_of(given[0]) is not None,
-        dataclasses.make_dataclass: lambda given, named: classes.lost("make_dataclass"),
+        dataclasses.make_dataclass: lambda given, named: _made(classes, given, named),
         abc.abstractmethod: lambda given, named: given[0],
         enum.unique: lambda given, named: given[0],
     }
@@ -257,6 +257,32 @@ def _replaced(classes: Classes, value: Value, named: Names) -> Value:
         return classes.gap("replace")
     kept = {name: value.names[name] for name, one in found.items() if one.init and name in value.names}
     return classes.instance(value.cls, [], {**kept, **named})
+
+
+def _made(classes: Classes, given: list[Value], named: Names) -> Value:
+    """A dataclass from a list of fields."""
+    title, fields = given[0], classes.items(given[1] if len(given) > 1 else named.get("fields", ()))
+    bases = named.get("bases", ())
+    if (
+        isinstance(fields, Unknown)
+        or not isinstance(title, str)
+        or not isinstance(bases, tuple)
+        or classes.scope is None
+    ):
+        return classes.lost("make_dataclass")
+    names: Names = dict(named.get("namespace") or {})
+    cls = Class(
+        title, [base for base in bases if isinstance(base, (Class, Symbol, Unknown))], names, classes.scope.module
+    )
+    for field in fields:
+        row = (field,) if isinstance(field, str) else field
+        if not isinstance(row, tuple) or not row or not isinstance(row[0], str):
+            return classes.lost("make_dataclass")
+        cls.annotations[row[0]] = (("Constant", 0, 0, None), classes.scope)
+        if len(row) > 2:
+            names[row[0]] = row[2]
+    classes.make_fields(cls)
+    return cls
 
 
 def _own_methods(names: Names, cls: Class) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from preflight.program.allowed import BUILTINS, MODULES
 from preflight.program.engine import Engine
 from preflight.program.facts import ALIASES
@@ -33,7 +35,15 @@ class Imports(Engine):
         found = self.sources.find(name)
         if found is None:
             raise self.failure(ModuleNotFoundError(f"No module named '{name}'"), sure=False)
+        parent = name.rpartition(".")[0]
+        if parent and parent not in self.modules and self.runs_packages:
+            self.load(parent)
+            if name in self.modules:
+                return self.modules[name]
         return self.run_module(name, found)
+
+    runs_packages = False
+    """Whether the packages around a module run first, as Python has it: they may register what is asked for later."""
 
     def run_module(self, name: str, found: Found) -> Module:
         """Run the body of a file."""
@@ -49,15 +59,21 @@ class Imports(Engine):
         try:
             with self.permanent():
                 self.scope = scope
-                self.block(body, scope)
-                self.after_load(module)
+                self.loading.append(name)
+                try:
+                    self.block(body, scope)
+                finally:
+                    self.loading.remove(name)
+                self.loaded(module)
         except BaseException:
             self.modules.pop(name, None)
             raise
         return module
 
-    def after_load(self, module: Module) -> None:
-        """A place for what replaces names of a module once it is there."""
+    loading: list[str]
+    """Modules whose bodies run now."""
+    loaded: Callable[[Module], None]
+    """What is to happen when a module is there."""
 
     def imported(self, module: str, name: str) -> Value:
         """What `from module import name` gives."""

@@ -26,6 +26,8 @@ class Interpreter(Options):
         self.statements = {name[3:]: getattr(self, name) for name in dir(self) if name.startswith("_s_")}
         self.overrides = {}
         self.hooks = {}
+        self.loading = []
+        self.loaded = lambda module: None
         self.recorded = None
         self.containers = []
         self.unread_options: list[str] = []

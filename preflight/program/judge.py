@@ -13,6 +13,7 @@ from preflight.program.facts import Facts
 from preflight.program.interpreter import Interpreter
 from preflight.program.kept_parser import NeedsBuilding
 from preflight.program.megatron import Megatron
+from preflight.program.mindspeed import ADAPTORS, CAPABILITY, PRESENT, VERSION, MindSpeed
 from preflight.program.sources import Sources
 from preflight.program.values import Exhausted, Raised
 from preflight.program.verdict import Budget, Machine, Program, Verdict
@@ -31,12 +32,22 @@ class Session:
 
     def __init__(self, program: Program, machine: Machine, budget: Budget) -> None:
         self.sources = Sources(program.roots, budget)
-        self.run = Interpreter(self.sources, Facts(machine, {}, None), budget)
-        self.program, self.machine = program, machine
-        self.driver = Megatron(self.run, program.entry)
+        self.program, self.machine, self.budget = program, _machine(program, machine), budget
+        self._read()
+
+    def _read(self) -> None:
+        """Read the program from the start."""
+        program = self.program
+        self.run = Interpreter(self.sources, Facts(self.machine, {}, None), self.budget)
+        if program.framework in ADAPTORS:
+            self.driver: Megatron = MindSpeed(self.run, program.framework, program.entry)
+        else:
+            self.driver = Megatron(self.run, program.entry)
 
     def judge(self, argv: Sequence[str], env: Mapping[str, str], world_size: int | None) -> Verdict:
         """What the program says of one command."""
+        if self.driver.stages and isinstance(self.driver, MindSpeed):
+            self._read()  # what patches replace depends on the command
         self._begin(argv, env, world_size)
         try:
             raised = self._driven()
@@ -96,6 +107,15 @@ class Session:
         first = self.run.journals[0]
         self.run.journals.clear()
         self.run.undo(first)
+
+
+def _machine(program: Program, machine: Machine) -> Machine:
+    """What is known of the machine because of the framework that runs there."""
+    if program.framework not in ADAPTORS:
+        return machine
+    versions = {**machine.versions, "transformer-engine": VERSION}
+    capability = machine.capability or CAPABILITY
+    return machine._replace(versions=versions, capability=capability, present=machine.present | PRESENT)
 
 
 def _destinations(argv: Sequence[str]) -> list[str]:

@@ -65,13 +65,13 @@ class Megatron:
         self.call(
             self.module, "validate_args", [self._args, defaults if isinstance(defaults, dict) else dict(DEFAULTS)]
         )
+        self._publish()
         self._at("config")
         self._config = self.call(self.module, "core_transformer_config_from_args", [self._args])
         self._reached("config", None)
         self._at("microbatches")
         self._batches()
         self._reached("microbatches", None)
-        self._publish()
         for name, stage in self.later().items():
             self._later(name, stage)
 
