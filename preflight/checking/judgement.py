@@ -44,6 +44,7 @@ CHECKS = lazy_pattern(r"__post_init__$|validate|check|_args$|(?i:calculator)")
 """Names of functions that look at the arguments: other functions of a file are run for one value only."""
 OF_TRAINING = frozenset(["containers", "groups", "layers", "scheduler"])
 """Stages behind the checks of the arguments."""
+GROUPS, NEEDS_GROUPS = "groups", frozenset(["layers"])
 TRAINS = lazy_pattern(r"\bpretrain\s*\(")
 MOST_ENTRY = 1_000_000
 NO_CALLS = lazy_pattern(r"$^")
@@ -94,10 +95,14 @@ def _judged(job: Job, *, entry: str, request: Request, checkout: Checkout) -> Ju
 
 
 def _of_training(verdict: Verdict, entry: str | None) -> Verdict:
-    """The verdict without what only a training loop runs, where the script that is started has none."""
-    if not any(one.stage in OF_TRAINING for one in verdict.refusals) or _trains(entry):
+    """The verdict without what only a training loop runs, where the script that is started has none, and without what
+    needs process groups, where the interpretation did not reach these."""
+    left_out = frozenset[str]() if _trains(entry) else OF_TRAINING
+    if GROUPS not in verdict.stages:
+        left_out |= NEEDS_GROUPS
+    left = tuple(one for one in verdict.refusals if one.stage not in left_out)
+    if len(left) == len(verdict.refusals):
         return verdict
-    left = tuple(one for one in verdict.refusals if one.stage not in OF_TRAINING)
     outcome = verdict.outcome if any(one.certain for one in left) else "may refuse" if left else "accepts"
     return verdict._replace(refusals=left, outcome=outcome)
 
@@ -157,15 +162,17 @@ def _words(words: Iterable[Word]) -> Iterator[str]:
     """The words of a command, with an option apart from a value that nobody knows."""
     from preflight.program.verdict import Unstated
 
+    last = ""
     for word in words:
         if word.text is not None:
+            last = word.text.partition("=")[0] if word.text.startswith("--") else last
             yield word.text
             continue
         option, value = word.parts
         if value is not None and option.text is not None:
-            yield option.text
+            yield (last := option.text)
         because = (value or word).because
-        yield Unstated(because if because.startswith("$") and " " not in because else "$word")
+        yield Unstated(because if because.startswith("$") and " " not in because else f"${last}")
 
 
 def _whole(value: Value) -> int | None:
@@ -228,7 +235,8 @@ def _left_open(refusals: Sequence[Refusal], job: Job) -> list[Unverified]:
 def _open(refusal: Refusal, job: Job) -> Unverified:
     """What would decide a refusal."""
     parts: dict[str, object] = {"text": _text(refusal), "place": str(refusal.place)}
-    unstated = tuple(dict.fromkeys(fact.partition(" ")[0] for fact in refusal.unless if fact.startswith("$")))
+    lost = (fact.partition(" ")[0] for fact in refusal.unless if fact.startswith("$"))
+    unstated = tuple(dict.fromkeys(fact.removeprefix("$") if fact.startswith("$--") else fact for fact in lost))
     if unstated:
         because = Message("may be refused, depending on {facts:and}: {text} ({place})", facts=unstated, **parts)
     elif refusal.unless:

@@ -190,6 +190,16 @@ def test_only_the_selected_rule_runs(tmp_path: Path, says: Judge) -> None:
     assert {f.rule for f in report.findings} == {"own-check"}
 
 
+@pytest.mark.parametrize(("stage", "entry"), [("scheduler", "generate()"), ("layers", "pretrain(x)")])
+def test_what_the_run_does_not_reach_refuses_nothing(tmp_path: Path, says: Judge, stage: str, entry: str) -> None:
+    """A script without a training loop has no schedule; layers are laid out once there are process groups."""
+    says(Verdict("refuses", (refusal("few layers", "few layers", certain=True, stage=stage),)))
+    write(tmp_path, {**TREE, "pretrain_gpt.py": entry, "run.sh": f"torchrun pretrain_gpt.py {SIZES}\n"})
+    report = preflight.check(tmp_path / "run.sh")
+    assert not own(report)
+    assert not report.undecided
+
+
 def test_without_source_nothing_is_asked(tmp_path: Path, says: Judge) -> None:
     asked = says(Verdict("refuses"))
     write(tmp_path, {"run.sh": f"torchrun pretrain_gpt.py {SIZES}\n"})
