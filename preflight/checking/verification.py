@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -82,6 +83,12 @@ def verify_release(target: str, plugins: Plugins) -> None:
     alike = wanted.version in listed or (digits and any(numbers(one)[: len(digits)] == digits for one in known))
     if wanted.version and not alike:
         raise InputError(f"{target} is not a release that preflight knows; there are {', '.join(known)}")
+
+
+def verify_program(facts: Facts) -> None:
+    """Raises InputError for a program that is no folder; settings may name one that is not on every machine."""
+    if facts.program and not os.path.isdir(os.path.expanduser(facts.program)):
+        raise InputError(f"--program {facts.program} is no folder")
 
 
 def verify_facts(facts: Facts, plugins: Plugins) -> None:

@@ -259,8 +259,17 @@ def test_a_copy_of_the_checkout_at_another_place_is_the_checkout(tmp_path: Path)
     (tmp_path / "Megatron-LM").mkdir()
     elsewhere = launch("--images many", "/home/somebody/Megatron-LM/train_images.py")
     assert "bad-value" in severities(fork(tmp_path / "Megatron-LM", elsewhere, **{"train_images.py": entry}))
-    elsewhere = launch("--images many", "/home/somebody/other/train_images.py")
-    assert "bad-value" not in severities(fork(tmp_path / "Megatron-LM", elsewhere, **{"train_images.py": entry}))
+    elsewhere = launch(entry="/home/somebody/other/train_images.py")
+    assert not fork(tmp_path / "Megatron-LM", elsewhere).jobs[0].arguments.certainty.sourced
+
+
+def test_options_that_only_a_checkout_has_show_that_a_path_of_another_machine_leads_to_a_copy_of_it(
+    tmp_path: Path,
+) -> None:
+    there = launch("--own-size many", "/scratch/$USER/latency/my__Megatron-LM/pretrain_gpt.py")
+    assert "bad-value" in severities(fork(tmp_path, there, **{"pretrain_gpt.py": ""}))
+    other = launch("--xielu", "/scratch/$USER/latency/Megatron-LM/pretrain_gpt.py")
+    assert not fork(tmp_path, other, **{"pretrain_gpt.py": ""}).jobs[0].arguments.certainty.sourced
 
 
 RAMP = "MODEL_ARGS:\n" + "".join(

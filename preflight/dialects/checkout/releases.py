@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from functools import cache
 from importlib import import_module
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from preflight.dialects.checkout.files import Files
@@ -25,12 +26,13 @@ DIGITS = 12
 class Likeness(NamedTuple):
     """same: how many of the files that are known are those of each release, oldest first. whole: releases that it has
     all files of. partial: releases that it lacks files of, and none of whose files differ. tag: a further published
-    state of a release that it has all files of, "" for none."""
+    state of a release that it has all files of, "" for none. of: how many files of each release are known."""
 
     same: Mapping[str, int]
     whole: tuple[str, ...]
     partial: tuple[str, ...]
     tag: str = ""
+    of: Mapping[str, int] = MappingProxyType({})
 
 
 @cache
@@ -76,7 +78,7 @@ def likeness(framework: str, files: Files) -> Likeness:
             other[name] += here is not None and there != here
     whole = tuple(name for name in names if 0 < of[name] == same[name])
     partial = tuple(name for name in names if not other[name] and same[name] < of[name])
-    return Likeness(same, whole, partial, "" if whole else _tag(framework, found))
+    return Likeness(same, whole, partial, "" if whole else _tag(framework, found), of)
 
 
 def _tag(framework: str, found: Mapping[str, str | None]) -> str:
