@@ -94,8 +94,9 @@ class Checker:
             facts = part.facts.over(facts)
         facts = self.facts.over(facts)
         target = Target.parse(facts.target) if facts.target else None
-        said = Request(*facts[:4], target, given=Given(facts.set or {}, self.names))
-        return said._replace(measured=self.measured, pace=self.pace)
+        given = Given(facts.set or {}, self.names)
+        said = Request(*facts[:4], target, given=given, program=facts.program or "")
+        return said._replace(measured=self.measured, pace=self.pace, source_path=self.settings.source_path)
 
     @cached_property
     def measured(self) -> float:
@@ -161,13 +162,12 @@ class Checker:
             return unreadable(error)
         try:
             report = fold_alike(self._suggested(workspace, workspace.check()))
-            if report.skipped != (source.name,):
+            if not asked or report.skipped != (source.name,):
                 return report
-            from preflight.checking.wrong_shape import with_refused_script, with_refused_shape
+            from preflight.checking.refused_script import with_refused_scripts
+            from preflight.checking.wrong_shape import with_refused_shape
 
-            report = with_refused_script(report, source, workspace, asked=asked)
-            if not asked:
-                return report
+            report = with_refused_scripts(report, (source,), workspace.policy.wants)
             return with_refused_shape(report, source, self.plugins, workspace.request)
         except InputError as error:
             return unreadable(error) if self.ours(source, error, asked=asked) else Report(skipped=(source.name,))

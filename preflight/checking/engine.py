@@ -17,7 +17,7 @@ from preflight.lint.certainty import missed
 from preflight.lint.rule import Checkable
 from preflight.lint.suppression import UNUSED as UNUSED
 from preflight.lint.suppression import suppressions, unsuppressed
-from preflight.loaders.document import Document
+from preflight.loaders.document import REFUSED, Document
 from preflight.plugins.manager import Plugins
 from preflight.run.device_names import find_device, likely_device
 from preflight.run.plan import Plan
@@ -25,13 +25,13 @@ from preflight.run.request import Request
 from preflight.source.finding import Finding, Kind, Severity
 from preflight.source.record import NamedTuple, dataclass, replace
 
-STOPS = frozenset(["shell-syntax", "script-ends-early"])
-"""What bash stops at: a run behind it does not begin."""
-
 TOO_DEEP = "a value is nested too deeply to be read"
 
 Said = tuple[str, str, int, str]
 """What names a finding: its rule, where it stands, what it says."""
+
+OWN = "own-check"
+"""The rule that tells what the program's own source refuses."""
 
 
 class Policy(NamedTuple):
@@ -87,6 +87,11 @@ class Report:
         return not self.errors and not any(map(_refuses, self.findings))
 
     @property
+    def undecided(self) -> bool:
+        """Whether the source of a run's program could not decide about it; `unknown` says what would."""
+        return any(job.judged is not None and job.judged.undecided for job in self.jobs)
+
+    @property
     def fits(self) -> bool:
         """All is read and accepted, and no run is predicted not to fit in memory."""
         out = any(f.severity is Severity.ERROR and f.kind is Kind.MEMORY for f in self.findings)
@@ -111,12 +116,16 @@ def read_job(document: Document, plugins: Plugins, request: Request, beside: Bes
         *beside[1:],
     )
     reading = dialect.read(document, surroundings)
-    if any(problem.kind in STOPS for problem in document.problems):
+    if any(problem.kind in REFUSED for problem in document.problems):
         plan = replace(reading.plan, unmodelled=(*reading.plan.unmodelled, "a script that bash refuses"))
         reading = reading._replace(plan=plan)
-    return Job(
-        *reading._replace(cluster=completed(reading.cluster, document, request)), missed(request.target, reading.target)
-    )
+    made = reading._replace(cluster=completed(reading.cluster, document, request))
+    job = Job(*made, missed(request.target, reading.target))
+    if not job.arguments.certainty.sourced:
+        return job
+    from preflight.checking.judgement import with_source
+
+    return with_source(job, document, request, beside)
 
 
 def check_job(job: Job, plugins: Plugins, policy: Policy) -> tuple[list[Finding], list[Unchecked], list[Crash]]:
@@ -134,7 +143,7 @@ def check_job(job: Job, plugins: Plugins, policy: Policy) -> tuple[list[Finding]
                 continue
             said = some_of(rule.check(job, policy.options.get(rule.id, {})), job.documents[0].start)
         except RecursionError:
-            unknown.append(Unchecked(rule.id, path, TOO_DEEP))
+            unknown.append(Unchecked(rule.id, path, because=TOO_DEEP))
             continue
         except Exception as error:
             import traceback
@@ -151,6 +160,10 @@ def check_job(job: Job, plugins: Plugins, policy: Policy) -> tuple[list[Finding]
                 unknown.append(Unchecked(rule.id, path, item.because))
     if not findings:
         return findings, unknown, crashes
+    if job.judge is not None:
+        from preflight.lint.severity import decided_by_source
+
+        findings = decided_by_source(findings, job, OWN)
     from preflight.checking.consequences import fold
     from preflight.checking.fix_policy import ranked
 

@@ -74,8 +74,7 @@ def fix(
     report = merge([*(result.report for result in results), *map(unreadable, errors)])
     if not (report.checked or report.errors or report.crashes or inputs.allow_unclaimed):
         return output.nothing("checked", report.skipped, checker)
-    outcomes = distinct_outcomes(outcome for result in results for outcome in result.outcomes)
-    told = "".join(f"{line}\n" for line in outcome_lines(outcomes, style, would=diff)) if report.checked else ""
+    told = _summary(results, style, would=diff) if report.checked else ""
     if diff or "-" in (inputs.paths or []) or any(source.path is None for source, _, _ in texts):
         sys.stderr.write(told)
     else:
@@ -83,6 +82,12 @@ def fix(
     output.write(report, [], style)
     code = output.exit_code(report, checker.settings.fail_on)
     return FOUND if diff and code == OK and any(result.edited for result in results) else code
+
+
+def _summary(results: Iterable[Fixed], style: Look, *, would: bool) -> str:
+    """What was changed and what is left, in lines."""
+    outcomes = distinct_outcomes(outcome for result in results for outcome in result.outcomes)
+    return "".join(f"{line}\n" for line in outcome_lines(outcomes, style, would=would))
 
 
 Text = tuple[Source, bool, bool]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -11,8 +12,9 @@ from typing import Any
 from preflight.run.cluster import GIB, Device
 from preflight.run.settings_schema import verify
 from preflight.run.toml import MAX_SETTINGS, parse
+from preflight.source.checkout_root import checkout_root
 from preflight.source.record import NamedTuple
-from preflight.source.text import Source
+from preflight.source.text import InputError, Source
 
 FILE = "preflight.toml"
 FILES = (FILE, "pyproject.toml")
@@ -21,7 +23,7 @@ _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 class Facts(NamedTuple):
     """What may be said about a job beside its files; None means not said. target: "mindformers@1.5.0". set: arguments
-    and variables, as texts."""
+    and variables, as texts. program: the folder with the source that it runs."""
 
     world_size: int | None = None
     nodes: int | None = None
@@ -29,6 +31,7 @@ class Facts(NamedTuple):
     device: str | None = None
     target: str | None = None
     set: Mapping[str, str] | None = None
+    program: str | None = None
 
     def over(self, weaker: Facts) -> Facts:
         """These facts, and what they leave open from weaker ones; a world size said here outweighs nodes said there."""
@@ -113,6 +116,7 @@ class Settings(NamedTuple):
     required_version: str = ""
     measured: Measured | None = None
     raw: Mapping[str, Any] = _NOTHING
+    source_path: tuple[Path, ...] = ()
 
     def matching(self, path: Path) -> tuple[PerFile, ...]:
         """The per-file settings of a path, in the order of the file."""
@@ -152,30 +156,46 @@ def _settings(path: Path, data: Mapping[str, Any]) -> Settings:
         path=path,
         root=path.parent,
         choice=_choice(data),
-        facts=_facts(data),
+        facts=_facts(data, path.parent),
         fail_on=data.get("fail-on", "error"),
         exclude=tuple(data.get("exclude", ())),
         include=tuple(data.get("include", ())),
-        per_file=tuple(PerFile(name, _choice(part), _facts(part)) for name, part in data.get("per-file", {}).items()),
+        per_file=tuple(
+            PerFile(name, _choice(part), _facts(part, path.parent)) for name, part in data.get("per-file", {}).items()
+        ),
         options=options,
         devices=tuple(_device(entry, path) for entry in data.get("devices", ())),
         required_version=data.get("required-version", ""),
-        measured=_measured(data["measured"]) if "measured" in data else None,
+        measured=_measured(data["measured"], path.parent) if "measured" in data else None,
         raw=data,
+        source_path=tuple(_folder(name, path) for name in data.get("source-path", ())),
     )
 
 
-def _measured(data: Mapping[str, Any]) -> Measured:
+def _folder(name: str, path: Path) -> Path:
+    """A folder of `source-path`. Raises InputError for one that is not there, or lies outside of the project: settings
+    that come with a checkout open nothing outside of it."""
+    folder = path.parent / name
+    if not folder.is_dir():
+        raise InputError(f"source-path: {name} is no folder", str(path))
+    if not Path(os.path.realpath(folder)).is_relative_to(checkout_root(path)):
+        raise InputError(f"source-path: {name} lies outside of the project", str(path))
+    return folder
+
+
+def _measured(data: Mapping[str, Any], root: Path) -> Measured:
     peak = data["peak-gib"] * GIB if "peak-gib" in data else None
-    return Measured(data["config"], peak, _facts(data), data.get("step-seconds"))
+    return Measured(data["config"], peak, _facts(data, root), data.get("step-seconds"))
 
 
 def _choice(data: Mapping[str, Any]) -> Choice:
     return Choice(tuple(data.get("select", ())), tuple(data.get("ignore", ())), data.get("min-severity", ""))
 
 
-def _facts(data: Mapping[str, Any]) -> Facts:
+def _facts(data: Mapping[str, Any], root: Path) -> Facts:
     found = Facts(*(data.get(name.replace("_", "-")) for name in Facts._fields))
+    if found.program is not None:
+        found = found._replace(program=str(root / found.program))
     return found._replace(set={name: written(value) for name, value in found.set.items()}) if found.set else found
 
 

@@ -104,7 +104,8 @@ class Source:
 
     arguments: the words that a script is started with, where somebody says them. variables: what it has set, whatever
     it assigns to them, likewise. beside: texts that stand for the files on disk, by their real path, where the source
-    is of another state than these. in_checkout: whether a script may source files of the checkout around it.
+    is of another state than these. in_checkout: whether a script may source files of the checkout around it. search:
+    folders where the settings say that further scripts lie.
     """
 
     __slots__ = (
@@ -116,6 +117,7 @@ class Source:
         "in_checkout",
         "name",
         "path",
+        "search",
         "text",
         "variables",
     )
@@ -133,6 +135,7 @@ class Source:
     ) -> None:
         self.beside: dict[Path, Source] = {}
         self.in_checkout = False
+        self.search: tuple[Path, ...] = ()
         self.text, self.name, self.path, self.bom = text, name, path, bom
         self.encoding, self.arguments, self.variables = encoding, arguments, variables
         self._starts: list[int] | None = None
@@ -178,7 +181,7 @@ class Source:
         """The same file with another text."""
         made = Source(text, self.name, path=self.path, bom=self.bom, encoding=self.encoding)
         made.arguments, made.variables, made.beside = self.arguments, self.variables, self.beside
-        made.in_checkout = self.in_checkout
+        made.in_checkout, made.search = self.in_checkout, self.search
         return made
 
     def encode(self, text: str) -> bytes:

@@ -1,0 +1,238 @@
+"""What the machine answers when the program asks: stated facts, and unknown ones by name."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import posixpath
+import re
+import sys
+from collections.abc import Callable, Mapping
+from types import SimpleNamespace
+from typing import Any
+
+from preflight.program.values import MISSING, Builtin, Symbol, Unknown, Value
+from preflight.program.verdict import Machine
+
+ALWAYS = frozenset(("torch", "numpy", "packaging", "typing-extensions", "setuptools", "pkg-resources"))
+"""Packages without which no trainer of these frameworks starts."""
+WITH_ENGINE = frozenset(("einops", "onnx", "onnxscript"))
+"""Packages that Transformer Engine installs with it since 2.5 (build_tools/pytorch.py, install_requirements)."""
+DISTRIBUTIONS = {"yaml": "pyyaml", "nvidia-resiliency-ext": "nvidia-resiliency-ext", "te": "transformer-engine"}
+"""Packages whose import name is not the one that they are installed under; others differ in - and _ only."""
+ALIASES = {
+    "torch.half": "torch.float16",
+    "torch.float": "torch.float32",
+    "torch.double": "torch.float64",
+    "torch.long": "torch.int64",
+    "torch.int": "torch.int32",
+    "torch.short": "torch.int16",
+    "torch.Tensor.type": "torch.dtype",
+}
+PATHS: dict[str, Callable[..., Any]] = {
+    f"os.path.{name}": getattr(posixpath, name)
+    for name in ("join", "basename", "dirname", "splitext", "normpath", "isabs", "split", "commonprefix")
+}
+FOLDERS = frozenset(f"os.path.{name}" for name in ("exists", "isfile", "isdir", "getsize", "islink", "lexists"))
+SILENT = ("logging.", "warnings.", "atexit.", "gc.", "signal.", "faulthandler.")
+"""Modules whose functions change nothing that a check reads."""
+CUDA_CONNECTIONS = "CUDA_DEVICE_MAX_CONNECTIONS"
+
+
+class Facts:
+    """The answers for one machine, one environment and one number of processes."""
+
+    def __init__(self, machine: Machine, env: Mapping[str, str], world_size: int | None) -> None:
+        self.machine, self.world_size = machine, world_size
+        self._versions = {distribution(name): version for name, version in machine.versions.items()}
+        self._present = frozenset(distribution(name) for name in machine.present)
+        self._absent = frozenset(distribution(name) for name in machine.absent)
+        if self._versions.get("transformer-engine") and _newer(self._versions["transformer-engine"], (2, 5)):
+            self._present |= WITH_ENGINE
+        self.initialized = False
+        world: Value = Unknown(("world size",)) if world_size is None else str(world_size)
+        local: Value = Unknown(("devices per node",)) if machine.devices is None else str(machine.devices)
+        self.environ: dict[str, Value] = {
+            "RANK": "0",
+            "LOCAL_RANK": "0",
+            "MASTER_ADDR": "localhost",
+            "MASTER_PORT": "6000",
+            **env,
+            "WORLD_SIZE": world,
+        }
+        self.environ.setdefault("LOCAL_WORLD_SIZE", local)
+        self.environ.setdefault(CUDA_CONNECTIONS, Unknown((f"environment variable {CUDA_CONNECTIONS}",)))
+        self._values = self._constants()
+        self._calls = self._functions()
+
+    def present(self, module: str) -> bool | None:
+        """Whether a package is installed; None where nobody says."""
+        name = distribution(module)
+        if module.partition(".")[0] in sys.stdlib_module_names or name in ALWAYS:
+            return True
+        if name in self._absent:
+            return False
+        return True if name in self._versions or name in self._present else None
+
+    def described(self, module: str) -> bool:
+        """Whether enough is known of a package to say that it has a name that the program imports from it."""
+        name = distribution(module)
+        return module.partition(".")[0] in sys.stdlib_module_names or name in self._versions or name in self._present
+
+    def version(self, name: str) -> Value:
+        """The version of an installed package."""
+        found = self._versions.get(distribution(name))
+        return found if found is not None else Unknown((distribution(name),))
+
+    def value(self, name: str) -> Value:
+        """What a dotted name outside the program is, MISSING where it stays a name."""
+        if name in self._values:
+            return self._values[name]
+        package, _, rest = name.partition(".")
+        if rest in ("__version__", "version.__version__"):
+            return self.version(package)
+        return MISSING
+
+    def call(self, name: str, arguments: list[Value], keywords: Mapping[str, Value]) -> Value:
+        """What a function outside the program returns, MISSING where nothing is known of it."""
+        if (answer := self._calls.get(name)) is not None:
+            return answer(*arguments, **keywords)
+        if name in PATHS:
+            return PATHS[name](*arguments) if all(isinstance(one, str) for one in arguments) else Unknown()
+        if name in FOLDERS:
+            return self._folder(name, arguments)
+        return None if name.startswith(SILENT) else MISSING
+
+    def _folder(self, name: str, arguments: list[Value]) -> Value:
+        path = arguments[0] if arguments else None
+        if isinstance(path, str) and name != "os.path.getsize":
+            parent, _, last = path.rstrip("/").rpartition("/")
+            if path in self.machine.folders:
+                return name not in ("os.path.isfile", "os.path.islink")
+            if parent in self.machine.folders:
+                return last in self.machine.folders[parent]
+        return Unknown(("folder contents",))
+
+    def _constants(self) -> dict[str, Value]:
+        torch = self._versions.get("torch")
+        hip: Value = Unknown(("ROCm",)) if torch is None else ("6.0" if "rocm" in torch else None)
+        return {
+            "torch.version.cuda": Unknown(("CUDA",)) if torch is None else "12.8",
+            "torch.version.hip": hip,
+            "torch.inf": float("inf"),
+            "numpy.inf": float("inf"),
+            "typing.TYPE_CHECKING": False,
+            "dataclasses.MISSING": dataclasses.MISSING,
+            "sys.version_info": (3, 12, 0, "final", 0),
+            "sys.platform": "linux",
+            "sys.maxsize": sys.maxsize,
+            "os.sep": "/",
+            "os.name": "posix",
+            "os.linesep": "\n",
+        }
+
+    def _functions(self) -> dict[str, Callable[..., Value]]:
+        capability = self._capability
+        devices: Value = Unknown(("devices per node",)) if self.machine.devices is None else self.machine.devices
+        world: Value = Unknown(("world size",)) if self.world_size is None else self.world_size
+        return {
+            "torch.is_grad_enabled": lambda: True,
+            "torch.cuda.is_available": lambda: True,
+            "torch.cuda.device_count": lambda: devices,
+            "torch.cuda.current_device": lambda: 0,
+            "torch.cuda.get_device_capability": lambda *given: capability(),
+            "torch.cuda.get_device_properties": lambda *given: self._properties(),
+            "torch.cuda.set_device": lambda *given: None,
+            "torch.distributed.is_available": lambda: True,
+            "torch.distributed.is_initialized": lambda: self.initialized,
+            "torch.distributed.get_rank": lambda group=None: 0 if group is None else _of_group(group, "rank"),
+            "torch.distributed.get_world_size": lambda group=None: world if group is None else _of_group(group, "size"),
+            "torch.distributed.init_process_group": self._initialize,
+            "torch.distributed.new_group": lambda ranks=None, *rest, **named: _group(ranks),
+            "torch.distributed.barrier": lambda *given, **named: None,
+            "torch.distributed.get_process_group_ranks": lambda group: _of_group(group, "ranks"),
+            "torch.cuda.synchronize": lambda *given: None,
+            "importlib.metadata.version": self.version,
+            "importlib.util.find_spec": self._spec,
+            "os.cpu_count": lambda: Unknown(("processors",)),
+            "time.time": lambda: Unknown(("time",)),
+            "numpy.prod": _product,
+            "numpy.array": lambda values, *rest, **named: values,
+            "einops.rearrange": _rearranged,
+            "logging.getLogger": lambda *given: Symbol("logging.logger"),
+        }
+
+    def _initialize(self, *given: Value, **named: Value) -> None:
+        self.initialized = True
+
+    def _capability(self) -> Value:
+        return self.machine.capability or Unknown(("device capability",))
+
+    def _properties(self) -> Value:
+        given = self._capability()
+        major, minor = given if isinstance(given, tuple) else (given, given)
+        unknown = Unknown(("device",))
+        return SimpleNamespace(
+            major=major, minor=minor, name=unknown, total_memory=unknown, multi_processor_count=unknown
+        )
+
+    def _spec(self, name: Value, *rest: Value) -> Value:
+        here = self.present(name) if isinstance(name, str) else None
+        if here is None:
+            return Unknown((f"package {name}",))
+        return Symbol(f"importlib.machinery.ModuleSpec.{name}") if here else None
+
+
+def distribution(module: str) -> str:
+    """The name that the package of a module is installed under."""
+    top = module.partition(".")[0].replace("_", "-").lower()
+    return DISTRIBUTIONS.get(module.partition(".")[0], top)
+
+
+def _group(ranks: Value) -> Value:
+    """A process group, as far as its ranks say what it is; this process has rank 0."""
+    if not isinstance(ranks, list) or not all(isinstance(one, int) for one in ranks):
+        return Unknown(("process groups",))
+    here = ranks.index(0) if 0 in ranks else -1
+    size, rank = Builtin("size", lambda: len(ranks)), Builtin("rank", lambda: here)
+    return SimpleNamespace(ranks=list(ranks), size=size, rank=rank)
+
+
+def _of_group(group: Value, name: str) -> Value:
+    found = getattr(group, name, None) if isinstance(group, SimpleNamespace) else None
+    if found is None:
+        return Unknown(("process groups",))
+    return found.run() if isinstance(found, Builtin) else found
+
+
+def _newer(version: str, least: tuple[int, int]) -> bool:
+    """Whether a version is at least another one."""
+    found = re.match(r"(\d+)\.(\d+)", version)
+    return found is not None and (int(found[1]), int(found[2])) >= least
+
+
+def _rearranged(values: Value, pattern: Value, **sizes: Value) -> Value:
+    """A flat list of numbers as rows: "(l s u) -> (l u) s"."""
+    found = re.fullmatch(r"\((\w) (\w) (\w)\) -> \((\w) (\w)\) (\w)", pattern) if isinstance(pattern, str) else None
+    known = isinstance(values, list) and all(isinstance(one, int) for one in [*values, *sizes.values()])
+    if found is None or not known or set(found.groups()) != set(sizes):
+        return Unknown(("process groups",))
+    axes, rows = found.groups()[:3], found.groups()[3:]
+    if math.prod(sizes.values()) != len(values):
+        raise ValueError(f"cannot divide {len(values)} ranks into {sizes}")
+    strides = {axes[0]: sizes[axes[1]] * sizes[axes[2]], axes[1]: sizes[axes[2]], axes[2]: 1}
+    table = [
+        [values[a * strides[rows[0]] + b * strides[rows[1]] + c * strides[rows[2]]] for c in range(sizes[rows[2]])]
+        for a in range(sizes[rows[0]])
+        for b in range(sizes[rows[1]])
+    ]
+    return SimpleNamespace(tolist=Builtin("tolist", lambda: table))
+
+
+def _product(values: Value, *rest: Value, **named: Value) -> Value:
+    if not isinstance(values, (list, tuple)) or not all(isinstance(one, (int, float)) for one in values):
+        return Unknown(gaps=("numpy.prod",))
+    found: Value = 1
+    for one in values[:100]:
+        found *= one
+    return found if len(values) <= 100 else Unknown(gaps=("numpy.prod",))

@@ -1,0 +1,40 @@
+"""The interpreter as a whole: all its parts over one state."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from preflight.program.classes import dataclass_specials
+from preflight.program.facts import Facts
+from preflight.program.ir import Node
+from preflight.program.options import Options
+from preflight.program.sources import Sources
+from preflight.program.values import Names, Scope
+from preflight.program.verdict import Budget
+
+
+class Interpreter(Options):
+    """Reads a program's functions and says what they would do."""
+
+    def __init__(self, sources: Sources, facts: Facts, budget: Budget) -> None:
+        super().__init__(sources, facts, budget)
+        self.enum_members: dict[type, Names] = {}
+        self.field_types: dict[int, tuple[Node, Scope]] = {}
+        self.kept: list[Any] = []
+        self.expressions = {name[3:]: getattr(self, name) for name in dir(self) if name.startswith("_e_")}
+        self.statements = {name[3:]: getattr(self, name) for name in dir(self) if name.startswith("_s_")}
+        self.overrides = {}
+        self.hooks = {}
+        self.loading = []
+        self.loaded = lambda module: None
+        self.recorded = None
+        self.containers = []
+        self.unread_options: list[str] = []
+        self.entered: set[str] = set()
+        self.environ = dict(facts.environ)
+        self.specials = {
+            **self.special_table(),
+            **dataclass_specials(self),
+            id(argparse.ArgumentParser): self.new_parser,
+        }

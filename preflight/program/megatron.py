@@ -1,0 +1,312 @@
+"""Megatron-LM: in which order its own functions look at a command line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+from preflight.program import kept_parser
+from preflight.program.calls import Hook
+from preflight.program.interpreter import Interpreter
+from preflight.program.options import Parser
+from preflight.program.values import MISSING, Builtin, Exhausted, Function, Module, Names, Raised, Unknown, Value
+
+ARGUMENTS = ("megatron.training.arguments", "megatron.arguments")
+TRAINING = "megatron.training.training"
+CONTAINERS = "megatron.training.argument_utils"
+STARTS = ("megatron.training.training.pretrain", "megatron.training.pretrain")
+INITIALIZE = ("megatron.training.initialize.initialize_megatron", "megatron.initialize.initialize_megatron")
+GLOBALS = ("megatron.training.global_vars", "megatron.global_vars")
+BATCHES = ("megatron.core.num_microbatches_calculator", "megatron.training.microbatches", "megatron.microbatches")
+BUILDERS = ("_build_num_microbatches_calculator", "build_num_microbatches_calculator")
+DEFAULTS = {"tokenizer_type": "GPT2BPETokenizer"}
+VOCABULARY = 50304
+"""A padded size that every tensor parallel size divides, where the tokenizer would say it."""
+LATER = 15_000
+"""Steps of a stage after the model's configuration, which is left out where it takes more."""
+
+
+class Started(Exception):
+    """The program reaches the function that starts training. keywords: by the names of its parameters."""
+
+    def __init__(self, keywords: Names) -> None:
+        super().__init__("training starts")
+        self.keywords = keywords
+
+
+class Megatron:
+    """One tree of Megatron, whose parser is built once."""
+
+    def __init__(self, run: Interpreter, entry: str | None) -> None:
+        self.run, self.entry = run, entry
+        self.stages: list[str] = []
+        self.initial: Names = {}
+        self._parser: Value = MISSING
+        self._started: Names | None = None
+        self.module = next((name for name in ARGUMENTS if run.sources.find(name) is not None), "")
+        self._args: Value = None
+        self._config: Value = None
+        run.overrides[f"{self.module}.add_megatron_arguments"] = self._build
+        run.overrides[f"{self.module}._print_args"] = lambda given, named: None
+        run.hooks[f"{self.module}.parse_args"] = Hook(lambda: self._at("parse"), self._parsed)
+        run.hooks[f"{self.module}.validate_args"] = Hook(lambda: self._at("validate"), self._validated)
+
+    def __call__(self) -> None:
+        """Every stage in order; a refusal ends them."""
+        self.run.stage = "parse"
+        if not self.module:
+            self.run.lost("a tree without Megatron's arguments")
+            return
+        start = self._start()
+        provider = start.get("extra_args_provider")
+        self.call(self.module, "parse_args", [provider] if provider is not None else [])
+        defaults = start.get("args_defaults")
+        self.call(
+            self.module, "validate_args", [self._args, defaults if isinstance(defaults, dict) else dict(DEFAULTS)]
+        )
+        self._publish()
+        self._at("config")
+        self._config = self.call(self.module, "core_transformer_config_from_args", [self._args])
+        self._reached("config", None)
+        self._at("microbatches")
+        self._batches()
+        self._reached("microbatches", None)
+        for name, stage in self.later().items():
+            self._later(name, stage)
+
+    def later(self) -> dict[str, Callable[[], Value]]:
+        """The stages that are left out where they cannot be read."""
+        return {
+            "containers": self._containers,
+            "groups": self._groups,
+            "layers": self._layers,
+            "scheduler": self._scheduler,
+        }
+
+    # stages
+
+    def _at(self, stage: str) -> None:
+        self.run.stage = stage
+
+    def _reached(self, stage: str, found: Value) -> Value:
+        if stage not in self.stages:
+            self.stages.append(stage)
+        return found
+
+    def call(self, module: str, name: str, arguments: list[Value], keywords: Names | None = None) -> Value:
+        """Call a function of the tree."""
+        function = self.function(module, name)
+        if function is MISSING:
+            return self.run.lost(f"no {name} in {module}")
+        return self.run.call(function, arguments, keywords or {})
+
+    def function(self, module: str, name: str) -> Value:
+        """A function of the tree, MISSING where it has none of that name."""
+        if self.run.sources.find(module) is None:
+            return MISSING
+        try:
+            return self.run.imported(module, name)
+        except Raised as raised:
+            if isinstance(raised.error, (ImportError, AttributeError)):
+                return MISSING
+            raise
+
+    def _build(self, given: list[Value], named: Names) -> Value:
+        """The parser, which is built for the first command and kept."""
+        if self._parser is MISSING:
+            name = kept_parser.name_of(self.run, repr(self.run.sources.roots), repr(sorted(self.run.environ.items())))
+            kept = self.keeps and isinstance(given[0], Parser) and kept_parser.rebuild(self.run, name, given[0])
+            self._parser = given[0] if kept else self._built(name, given, named)
+        return self._parser
+
+    def forget(self) -> None:
+        """Build the parser anew, and not from what is kept."""
+        self._parser, self._started, self.keeps = MISSING, None, False
+
+    keeps = True
+
+    def _built(self, name: str, given: list[Value], named: Names) -> Value:
+        run = self.run
+        override = run.overrides.pop(f"{self.module}.add_megatron_arguments")
+        lasting = len(run.lasting.notes), len(run.lasting.gaps), len(run.lasting.blurred)
+        run.recorded, run.containers = [], list(given[:1])
+        try:
+            with run.permanent():
+                parser = self.call(self.module, "add_megatron_arguments", given, named)
+        finally:
+            run.overrides[f"{self.module}.add_megatron_arguments"] = override
+            calls, run.recorded = run.recorded, None
+        same = lasting == (len(run.lasting.notes), len(run.lasting.gaps), len(run.lasting.blurred))
+        if calls is not None and same and not run.unread_options and parser is given[0]:
+            kept_parser.keep(run, name, calls)
+        return parser
+
+    def _parsed(self, args: Value) -> Value:
+        names = self.run.names_of(args)
+        if names is None:
+            self.run.lost("the arguments")
+            return args
+        self._args = args
+        self.run.arguments, self.run.known_arguments = names, frozenset(names)
+        self.initial.update(names)
+        self.run.writes.clear()
+        return self._reached("parse", args)
+
+    def _validated(self, found: Value) -> Value:
+        if found is not None and self.run.names_of(found) is not None:
+            self._args = found
+        names = self.run.names_of(self._args) or {}
+        if not names.get("padded_vocab_size"):
+            self.run.put(names, "padded_vocab_size", VOCABULARY)
+        return self._reached("validate", found)
+
+    def _batches(self) -> None:
+        for module in BATCHES:
+            for name in BUILDERS:
+                function = self.function(module, name)
+                if isinstance(function, Function):
+                    self.run.call(function, [], self._by_name(function))
+                    return
+
+    def _by_name(self, function: Function) -> Names:
+        """Arguments of a function that are named as those of the command line are."""
+        names = self.run.names_of(self._args) or {}
+        shape: Any = function.node[4]
+        return {name: 0 if name == "rank" else names.get(name) for name in shape[0]}
+
+    # the script
+
+    def _start(self) -> Names:
+        """With which options and defaults the script starts training."""
+        if self._started is None:
+            with self.run.permanent():
+                self._started = self._read_entry() if self.entry else {}
+        return self._started
+
+    def _read_entry(self) -> Names:
+        run = self.run
+        found = run.sources.locate(self.entry or "")
+        if found is None:
+            run.unread_options.append("the script that is started")
+            return {}
+        kept = dict(run.overrides), dict(run.hooks), len(run.notes), dict(run.gaps)
+        run.hooks.clear()
+        for dotted in (*STARTS, *INITIALIZE, f"{self.module}.parse_and_validate_args"):
+            run.overrides[dotted] = self._starter(dotted)
+        started: Names = {}
+        try:
+            run.run_module("__main__", found)
+            run.unread_options.append("the script that is started")
+        except Started as reached:
+            started = reached.keywords
+        except Raised:
+            run.unread_options.append("the script that is started")
+        finally:
+            run.modules.pop("__main__", None)
+            run.overrides, run.hooks = kept[0], kept[1]
+            del run.notes[kept[2] :]
+            run.gaps = kept[3]
+        return self._once(started)
+
+    def _starter(self, dotted: str) -> Callable[[list[Value], Names], Value]:
+        module, _, name = dotted.rpartition(".")
+
+        def started(given: list[Value], named: Names) -> Value:
+            function = self.function(module, name)
+            shape = function.node[4] if isinstance(function, Function) else ((),)
+            raise Started({**dict(zip(shape[0], given, strict=False)), **named})
+
+        return started
+
+    def _once(self, started: Names) -> Names:
+        """The options that the script adds are added to the parser once, for it is kept."""
+        provider = started.get("extra_args_provider")
+        if provider is None:
+            return started
+        if isinstance(provider, Unknown):
+            causes = ", ".join(sorted(provider.facts or provider.gaps))
+            self.run.unread_options.append(f"those that the script adds ({causes})")
+            return {**started, "extra_args_provider": None}
+        added: list[Value] = []
+
+        def add(parser: Value) -> Value:
+            if not added:
+                with self.run.permanent():
+                    added.append(self.run.call(provider, [parser], {}))
+            return added[0] if not isinstance(added[0], Unknown) and added[0] is not None else parser
+
+        return {**started, "extra_args_provider": Builtin("extra_args_provider", add)}
+
+    # stages after the configuration
+
+    def _publish(self) -> None:
+        """Put the arguments where get_args() looks for them."""
+        for name in GLOBALS:
+            if self.run.sources.find(name) is not None:
+                module = self.run.load(name)
+                if isinstance(module, Module):
+                    self.run.put(module.names, "_GLOBAL_ARGS", self._args)
+
+    def _later(self, name: str, stage: Callable[[], Value]) -> None:
+        """A stage that is left out, with all that it noted, where it cannot be read to its end."""
+        run = self.run
+        notes, gaps, limit = len(run.notes), dict(run.gaps), run.budget
+        self._at(name)
+        run.budget = limit._replace(steps=min(run.steps + LATER, limit.steps))
+        try:
+            found = stage()
+            whole = found is not MISSING and run.gaps.keys() == gaps.keys()
+        except Raised as raised:
+            if raised.sure and run.gaps.keys() == gaps.keys():
+                raise
+            whole = False
+        except (Exhausted, RecursionError):
+            whole = False
+        finally:
+            run.budget = limit
+        if whole:
+            self._reached(name, None)
+        else:
+            del run.notes[notes:]
+            run.gaps = gaps
+
+    def _groups(self) -> Value:
+        function = self.function("megatron.training.initialize", "_initialize_distributed")
+        if not isinstance(function, Function):
+            return MISSING
+        needed = len(function.node[4][0]) - len(function.defaults)
+        return self.run.call(function, [None] * needed, {})
+
+    def _layers(self) -> Value:
+        function = self.function("megatron.core.transformer.transformer_block", "get_num_layers_to_build")
+        if not isinstance(function, Function):
+            return MISSING
+        parameters = function.node[4][0]
+        names = self.run.names_of(self._args) or {}
+        chunks = names.get("virtual_pipeline_model_parallel_size")
+        ranks = names.get("pipeline_model_parallel_size")
+        for stage in range(chunks) if isinstance(chunks, int) and "vp_stage" in parameters else (None,):
+            for rank in range(ranks) if isinstance(ranks, int) and "pp_rank" in parameters else (None,):
+                given = {"vp_stage": stage, "pp_rank": rank}
+                self.run.call(function, [self._config], {key: one for key, one in given.items() if one is not None})
+        return None
+
+    def _scheduler(self) -> Value:
+        optimizer = SimpleNamespace(param_groups=[{"params": []}])
+        return self.call(TRAINING, "get_optimizer_param_scheduler", [optimizer])
+
+    def _containers(self) -> Value:
+        """The configurations of optimizer, data parallelism, checkpoints and the like."""
+        if self.function(CONTAINERS, "pretrain_cfg_container_from_args") is MISSING:
+            return self._optimizer()
+        hybrid = (self.run.names_of(self._args) or {}).get("hybrid_layer_pattern") is not None
+        model = self.call(CONTAINERS, f"{'hybrid' if hybrid else 'gpt'}_config_from_args", [self._args])
+        return self.call(CONTAINERS, "pretrain_cfg_container_from_args", [self._args, model])
+
+    def _optimizer(self) -> Value:
+        for name in ("get_megatron_optimizer_config", "get_megatron_ddp_config"):
+            function = self.function(TRAINING, name)
+            if isinstance(function, Function):
+                self.run.call(function, [self._args], {})
+        return None

@@ -1,0 +1,169 @@
+"""MindSpeed and MindSpeed-LLM: Megatron with functions that are replaced and wrapped before its parser runs.
+
+Patches are kept as data, by the dotted name of what they replace; one is applied when, and only if, the module that it
+changes is loaded, so that the files of operators are not read.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from preflight.program.interpreter import Interpreter
+from preflight.program.megatron import Megatron
+from preflight.program.values import MISSING, Builtin, Class, Lazy, Module, Names, Object, Raised, Unknown, Value
+
+ADAPTORS = {
+    "mindspeed": ("mindspeed.megatron_adaptor",),
+    "mindspeed-llm": ("mindspeed_llm.tasks.megatron_adaptor_v2", "mindspeed_llm.tasks.megatron_adaptor"),
+}
+REGISTERING = ("mindspeed.features_manager", "mindspeed_llm.features_manager")
+"""Modules that set the list of features when they are imported: the last one counts."""
+MANAGER = "mindspeed.patch_utils.MindSpeedPatchesManager"
+CHECKING = ("arguments", "_config", "initialize", "global_vars", "parallel_state", "_calculator")
+"""How the modules end whose functions check something; others hold layers and operators."""
+WRAPS = ("wrapper", "decorator")
+PRESENT = frozenset(("torch-npu", "transformer-engine"))
+"""What is installed where MindSpeed runs; it brings its own stand-in of Transformer Engine."""
+VERSION = "99.0"
+"""Of that stand-in."""
+CAPABILITY = (8, 0)
+"""What MindSpeed makes of an NPU where a program asks for the capability of a device."""
+
+
+class Patch(NamedTuple):
+    """What happens to one function: what replaces it, and what wraps it in order."""
+
+    replacement: list[Value]
+    wrappers: list[Value]
+
+
+class MindSpeed(Megatron):
+    """A tree of MindSpeed over one of Megatron."""
+
+    def __init__(self, run: Interpreter, framework: str, entry: str | None) -> None:
+        super().__init__(run, entry)
+        self.framework = framework
+        self.patches: dict[str, Patch] = {}
+        self._originals: dict[str, Value] = {}
+        self._waiting: dict[str, list[str]] = {}
+        run.overrides[f"{MANAGER}.register_patch"] = self._register
+        run.overrides[f"{MANAGER}.remove_wrappers"] = self._remove
+        run.overrides[f"{MANAGER}.apply_patches"] = lambda given, named: self._apply()
+        run.overrides[f"{MANAGER}.remove_patches"] = lambda given, named: self.patches.clear()
+        run.lazy_calls = frozenset((f"{MANAGER}.register_patch",))
+        run.loaded = self._loaded
+        run.runs_packages = True
+
+    def __call__(self) -> None:
+        """The patches, then Megatron's stages."""
+        self._at("patches")
+        adaptor = next((name for name in ADAPTORS[self.framework] if self.run.sources.find(name) is not None), None)
+        if adaptor is None:
+            self.run.lost(f"a tree without the patches of {self.framework}")
+            return
+        for name in REGISTERING:
+            if self.run.sources.has(name) and self.run.sources.find(name) is not None:
+                self.run.load(name)
+        self.run.load(adaptor)
+        self._reached("patches", None)
+        super().__call__()
+
+    keeps = False
+
+    def _register(self, given: list[Value], named: Names) -> None:
+        name = given[0] if given else named.get("orig_func_name")
+        value = given[1] if len(given) > 1 else named.get("new_func")
+        force = given[2] if len(given) > 2 else named.get("force_patch", False)
+        if not isinstance(name, str):
+            self.run.lost("a patch of something unknown")
+            return
+        patch = self.patches.setdefault(name, Patch([], []))
+        title = getattr(value, "name", None) or ""
+        if title.endswith(WRAPS):
+            if not any(_same(value, one) for one in patch.wrappers):
+                patch.wrappers.append(value)
+        elif value is not None:
+            if patch.replacement and force is not True:
+                raise self.run.failure(RuntimeError(f"the patch of {name.rpartition('.')[2]} exist !"))
+            patch.replacement[:] = [value]
+
+    def _remove(self, given: list[Value], named: Names) -> None:
+        name = given[0] if given else named.get("orig_func_name")
+        wrappers = given[1] if len(given) > 1 else named.get("wrappers_name")
+        if not isinstance(name, str) or name not in self.patches:
+            raise self.run.failure(ValueError(f"The function <{name}> not exist."))
+        kept = self.patches[name].wrappers
+        names = {wrappers} if isinstance(wrappers, str) else set(wrappers or ())
+        kept[:] = [one for one in kept if names and getattr(one, "name", "") not in names]
+
+    def _apply(self) -> None:
+        """Apply what can be applied now; the rest waits for its module."""
+        self._waiting = {}
+        for name in self.patches:
+            module = self._module_of(name)
+            if module is None:
+                continue
+            self._waiting.setdefault(module, []).append(name)
+        for module in list(self._waiting):
+            loaded = self.run.modules.get(module)
+            if isinstance(loaded, Module) and module not in self.run.loading:
+                self._loaded(loaded)
+
+    def _module_of(self, name: str) -> str | None:
+        """The module of the program that a dotted name lies in."""
+        module = name.rpartition(".")[0]
+        while module:
+            if self.run.sources.has(module) and self.run.sources.find(module) is not None:
+                return module
+            module = module.rpartition(".")[0]
+        return None
+
+    def _loaded(self, module: Module) -> None:
+        for name in self._waiting.pop(module.name, ()):
+            try:
+                self._patch(module, name)
+            except Raised as raised:
+                if module.name.endswith(CHECKING):
+                    self.run.lost(f"the patch of {name} ({raised})")
+
+    def _patch(self, module: Module, name: str) -> None:
+        *path, last = name[len(module.name) + 1 :].split(".")
+        owner: Value = module
+        for part in path:
+            owner = self.run.attribute(owner, part)
+        if not isinstance(owner, (Module, Class)):
+            return
+        current, patch = self._original(owner, last), self.patches[name]
+        before = self._originals.setdefault(name, current)
+        after = self.run.force(patch.replacement[0]) if patch.replacement else before
+        for wrapper in patch.wrappers:
+            after = self.run.call(self.run.force(wrapper), [after], {})
+        if isinstance(after, Unknown) and not isinstance(before, Unknown) and module.name.endswith(CHECKING):
+            self.run.lost(f"the patch of {name}")
+            return
+        self.run.put(owner.names, last, after)
+        for other in list(self.run.modules.values()):
+            if before is not None and any(other.names.get(last) is one for one in (before, current)):
+                self.run.put(other.names, last, after)
+
+    def _original(self, owner: Module | Class, name: str) -> Value:
+        """What is replaced: what is there, or what Python makes for a class."""
+        if isinstance(owner, Module):
+            return self.run.force(owner.names[name]) if name in owner.names else None
+        found = owner.find(name)
+        if found is not MISSING:
+            return found
+        if name == "__init__" and owner.fields is not None:
+
+            def fill(made: Value, *given: Value, **named: Value) -> None:
+                if isinstance(made, Object):
+                    self.run.fill_fields(made, owner, list(given), named)
+
+            return Builtin("__init__", fill)
+        return None
+
+
+def _same(one: Value, other: Value) -> bool:
+    if isinstance(one, Lazy) and isinstance(other, Lazy):
+        return (one.module, one.name) == (other.module, other.name)
+    return one is other

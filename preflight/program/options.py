@@ -1,0 +1,207 @@
+"""Command line parsers of the program: Python's own argparse, with the program's types and actions in it."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from typing import Any, NoReturn
+
+from preflight.program.classes import Classes
+from preflight.program.values import (
+    Bound,
+    Class,
+    Function,
+    Names,
+    Partial,
+    Raised,
+    Symbol,
+    Unknown,
+    Value,
+    both,
+)
+from preflight.program.verdict import Unstated
+
+OWN = (Function, Bound, Partial, Class)
+UNREAD = "options that could not be read"
+
+
+class ParserError(Exception):
+    """A command line that argparse refuses. option: the one that it names."""
+
+    def __init__(self, message: str, option: str) -> None:
+        super().__init__(message)
+        self.option = option
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser that opens no file, prints nothing and ends no process."""
+
+    def __init__(self, *given: Any, **named: Any) -> None:
+        named["fromfile_prefix_chars"] = None
+        named.setdefault("prog", "program")
+        super().__init__(*given, **named)
+
+    def error(self, message: str) -> NoReturn:
+        """Refuse the command line."""
+        found = re.match(r"argument ([^:]+):", message)
+        raise ParserError(message, found[1].split("/")[0] if found else "")
+
+    def exit(self, status: int = 0, message: str | None = None) -> NoReturn:
+        """End without a run."""
+        raise ParserError(message or "prints and exits", "")
+
+    def _get_value(self, action: argparse.Action, arg_string: str) -> Any:
+        if isinstance(arg_string, Unstated):
+            return Unknown(facts=(str(arg_string),))
+        return super()._get_value(action, arg_string)
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if not isinstance(value, Unknown):
+            super()._check_value(action, value)
+
+    def _print_message(self, message: str, file: Any = None) -> None:
+        return None
+
+
+class Options(Classes):
+    """How parsers are built and used."""
+
+    unread_options: list[str]
+    """Why options may exist that were not read."""
+
+    def call_parser(self, function: Any, receiver: Any, arguments: list[Value], keywords: Names) -> Value:
+        """A method of a parser or of one of its groups."""
+        name = function.__name__
+        if name == "add_argument":
+            return self._add_argument(receiver, arguments, keywords)
+        if name in ("parse_args", "parse_known_args"):
+            return self._parse_command(receiver, name, arguments, keywords)
+        if name in ("add_argument_group", "add_mutually_exclusive_group"):
+            texts = {key: value for key, value in keywords.items() if key in ("required", "conflict_handler")}
+            made = self.native(function, [], texts)
+            self._record(receiver, name, (), texts, made)
+            return made
+        if name == "error" and arguments:
+            shown = self.text(arguments[0])
+            raise self.failure(ParserError(shown if isinstance(shown, str) else "", ""))
+        if name in ("set_defaults", "get_default"):
+            self.recorded = None if name == "set_defaults" else self.recorded
+            return self.native(function, arguments, keywords)
+        if name == "__init__" or isinstance(receiver, argparse.Action):
+            return self.native(function, arguments, keywords)
+        if name.startswith(("format_", "print_")):
+            return ""
+        self.unread_options.append(f"{name} of a parser")
+        return self.gap(f"{name} of a parser")
+
+    recorded: list[tuple[int, str, tuple[Value, ...], Names]] | None
+    """The calls that build a parser, while they are recorded; None where one of them cannot be."""
+    containers: list[Any]
+    """The parser that is recorded, and its groups."""
+
+    def _record(self, receiver: Any, name: str, given: tuple[Value, ...], named: Names, made: Any) -> None:
+        if self.recorded is None:
+            return
+        at = next((at for at, one in enumerate(self.containers) if one is receiver), None)
+        if at is None:
+            self.recorded = None
+            return
+        self.recorded.append((at, name, given, named))
+        if made is not None:
+            self.containers.append(made)
+
+    def new_parser(self, given: list[Value], named: Names) -> Value:
+        """argparse.ArgumentParser(...)"""
+        known = {
+            key: value
+            for key, value in named.items()
+            if key in ("allow_abbrev", "conflict_handler", "add_help", "argument_default", "prefix_chars", "parents")
+            and not isinstance(value, (Unknown, Symbol))
+        }
+        return self.native(Parser, [], known)
+
+    def _add_argument(self, receiver: Any, arguments: list[Value], keywords: Names) -> Value:
+        names = [one for one in arguments if isinstance(one, str)]
+        if len(names) != len(arguments) or isinstance(keywords.get("dest"), Unknown) or "**" in keywords:
+            self.unread_options.append("an option with an unknown name")
+            return self.gap("an option with an unknown name")
+        known = {key: value for key, value in keywords.items() if key not in ("help", "metavar", "version")}
+        self._record(receiver, "add_argument", tuple(names), dict(known), None)
+        if isinstance(known.get("action"), (Unknown, Symbol)):
+            self.unread_options.append(f"{names[:1]}: an unknown action")
+            return self.gap("an unknown action")
+        self._plain_keywords(known)
+        try:
+            return receiver.add_argument(*names, **known)
+        except (argparse.ArgumentError, ValueError, TypeError) as error:
+            if self.causes:
+                self.unread_options.append(f"{names[:1]}: added on several paths")
+                return None
+            raise self.failure(error) from None
+
+    def _plain_keywords(self, known: Names) -> None:
+        """Replace what argparse could not work with."""
+        kind = known.get("type")
+        if isinstance(kind, OWN):
+            known["type"] = self.converter(kind)
+        elif isinstance(kind, (Unknown, Symbol)):
+            known["type"] = lambda text: Unknown(gaps=("the type of an option",))
+        elif kind is not None and kind not in (str, int, float, bool) and not isinstance(kind, type):
+            known["type"] = self.converter(kind)
+        choices = known.get("choices")
+        if choices is not None:
+            items = self.items(choices)
+            if isinstance(items, Unknown) or any(isinstance(one, Unknown) for one in items):
+                del known["choices"]
+            else:
+                known["choices"] = items
+        if isinstance(known.get("nargs"), (Unknown, Symbol)):
+            known["nargs"] = "*"
+            self.unread_options.append("an option with an unknown number of values")
+        for key in ("required", "const"):
+            if isinstance(known.get(key), Unknown):
+                del known[key]
+
+    def converter(self, function: Value) -> Any:
+        """A type function of the program, called by argparse."""
+
+        def run(text: str) -> Any:
+            try:
+                return self.call(self.force(function), [text], {})
+            except Raised as raised:
+                if isinstance(raised.error, (TypeError, ValueError, argparse.ArgumentTypeError)):
+                    raise raised.error from None
+                raise
+
+        run.__name__ = str(getattr(function, "name", "function"))
+        return run
+
+    def _parse_command(self, parser: Any, name: str, arguments: list[Value], keywords: Names) -> Value:
+        given = arguments[0] if arguments else keywords.get("args")
+        given = list(self.argv[1:]) if given is None else self.items(given)
+        if isinstance(given, Unknown) or any(isinstance(one, Unknown) for one in given):
+            return self.lost("a command line that is unknown", given if isinstance(given, Unknown) else both(*given))
+        space = arguments[1] if len(arguments) > 1 else keywords.get("namespace")
+        try:
+            found, rest = parser.parse_known_args(given, space if isinstance(space, argparse.Namespace) else None)
+        except ParserError as error:
+            raise self._refused(parser, error) from None
+        except Raised:
+            raise
+        except (argparse.ArgumentError, ValueError, TypeError, KeyError) as error:
+            raise self.failure(error) from None
+        if name == "parse_known_args":
+            return found, rest
+        if rest := [word for word in rest if not isinstance(word, Unstated)]:
+            refused = self.failure(ParserError(f"unrecognized arguments: {' '.join(rest)}", ""))
+            if not self.unread_options:
+                raise refused
+            self.note(refused, Unknown(gaps=(f"{UNREAD} ({self.unread_options[0]})",)))
+        return found
+
+    def _refused(self, parser: Any, error: ParserError) -> Raised:
+        failure = self.failure(error)
+        action = parser._option_string_actions.get(error.option)
+        if action is not None:
+            failure.reads = (action.dest,)
+        return failure

@@ -1,0 +1,162 @@
+"""The files of a program: found by the name of a module, read within bounds, and kept in the form that is walked."""
+
+from __future__ import annotations
+
+import base64
+import marshal
+import os
+import stat
+import sys
+import zlib
+from typing import NamedTuple
+
+from preflight.program.ir import VERSION, Node, Unreadable, compile_source
+from preflight.program.values import Exhausted
+from preflight.program.verdict import Budget
+from preflight.source import cache
+
+FOLDER = "program"
+_FLAGS = sum(getattr(os, name, 0) for name in ("O_RDONLY", "O_NONBLOCK", "O_CLOEXEC", "O_BINARY"))
+
+
+class Found(NamedTuple):
+    """Where a module lies. path: "" of a folder without a file of its own; package: whether others lie below it."""
+
+    path: str
+    root: str
+    package: bool
+
+    @property
+    def shown(self) -> str:
+        """The path below its root."""
+        return os.path.relpath(self.path, self.root).replace(os.sep, "/") if self.path else ""
+
+
+class Sources:
+    """The trees of a program in the order in which modules are looked for."""
+
+    def __init__(self, roots: tuple[str, ...], budget: Budget) -> None:
+        self.roots = tuple(os.path.realpath(root) for root in roots)
+        self._budget = budget
+        self._found: dict[str, Found | None] = {}
+        self._forms: dict[str, tuple[Node, ...] | None] = {}
+        self._stamps: dict[str, tuple[int, int]] = {}
+        self._digests: dict[str, tuple[str, str]] = {}
+        self.read: list[str] = []
+
+    def find(self, name: str) -> Found | None:
+        """The file or folder of a module, None where no tree has it."""
+        if name not in self._found:
+            self._found[name] = next(filter(None, (self._find(root, name) for root in self.roots)), None)
+        return self._found[name]
+
+    def has(self, name: str) -> bool:
+        """Whether a module belongs to the program: the package at its top lies in one of the trees."""
+        return self.find(name.partition(".")[0]) is not None
+
+    def _find(self, root: str, name: str) -> Found | None:
+        parts = name.split(".")
+        if not all(part.isidentifier() for part in parts):
+            return None
+        where = os.path.join(root, *parts)
+        if os.path.isfile(package := os.path.join(where, "__init__.py")):
+            return Found(package, root, True)
+        if os.path.isfile(where + ".py"):
+            return Found(where + ".py", root, False)
+        return Found("", root, True) if os.path.isdir(where) and self._modules(where) else None
+
+    def _modules(self, where: str) -> bool:
+        """Whether a folder without a file of its own holds modules, itself or one level below."""
+        try:
+            entries = list(os.scandir(where))
+        except OSError:
+            return False
+        if any(one.name.endswith(".py") for one in entries):
+            return True
+        return any(os.path.isfile(os.path.join(one.path, "__init__.py")) for one in entries[:200])
+
+    def locate(self, path: str) -> Found | None:
+        """A file by its path, if it lies in one of the trees."""
+        real = os.path.realpath(path)
+        root = next((root for root in self.roots if _inside(real, root)), None)
+        return Found(real, root, False) if root is not None and os.path.isfile(real) else None
+
+    def form(self, found: Found) -> tuple[Node, ...]:
+        """The statements of a file; raises Unreadable."""
+        if found.path not in self._forms:
+            self._forms[found.path] = self._form(found)
+        form = self._forms[found.path]
+        if form is None:
+            raise Unreadable(found.shown)
+        return form
+
+    def _form(self, found: Found) -> tuple[Node, ...] | None:
+        if len(self.read) >= self._budget.files:
+            raise Exhausted(f"more than {self._budget.files} files")
+        data = self._content(found)
+        if data is None:
+            return None
+        self.read.append(found.shown)
+        digest = cache.digest(f"{VERSION} {sys.version_info[:2]} {data}")
+        self._digests[found.path] = (found.root, digest)
+        name = f"{FOLDER}/{digest}.json"
+        if (kept := cache.read(name)) is not None:
+            form: tuple[Node, ...] = marshal.loads(zlib.decompress(base64.b64decode(kept)))
+            return form
+        try:
+            form = compile_source(data)
+        except Unreadable:
+            return None
+        cache.write(name, base64.b64encode(zlib.compress(marshal.dumps(form), 3)).decode("ascii"))
+        return form
+
+    def _content(self, found: Found) -> str | None:
+        """The text of a regular file that lies in its tree and is not too large."""
+        if not _inside(os.path.realpath(found.path), found.root):
+            return None
+        try:
+            handle = os.open(found.path, _FLAGS)
+        except (OSError, ValueError):
+            return None
+        with open(handle, "rb") as stream:
+            status = os.fstat(handle)
+            if not stat.S_ISREG(status.st_mode) or status.st_size > self._budget.size:
+                return None
+            self._stamps[found.path] = (status.st_size, status.st_mtime_ns)
+            return stream.read(self._budget.size).decode("utf-8", "replace")
+
+    def digests(self) -> list[tuple[str, str, str]]:
+        """What was read: path, root and a hash of the content; and which modules were looked for in vain."""
+        looked = sorted(name for name, found in self._found.items() if found is None)
+        return [
+            *((path, root, digest) for path, (root, digest) in self._digests.items()),
+            *(("", n, "") for n in looked),
+        ]
+
+    def same_files(self, digests: list[tuple[str, str, str]]) -> bool:
+        """Whether these files still have that content, and these modules are still not there."""
+        for path, root, digest in digests:
+            if not path:
+                if self.find(root) is not None:
+                    return False
+                continue
+            data = self._content(Found(path, root, False)) if root in self.roots else None
+            if data is None or cache.digest(f"{VERSION} {sys.version_info[:2]} {data}") != digest:
+                return False
+        return True
+
+    def unchanged(self) -> bool:
+        """Whether every file that was read is still the same, by size and time."""
+        return all(_stamp(path) == stamp for path, stamp in self._stamps.items())
+
+
+def _stamp(path: str) -> tuple[int, int] | None:
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return status.st_size, status.st_mtime_ns
+
+
+def _inside(path: str, root: str) -> bool:
+    return path == root or path.startswith(root.rstrip(os.sep) + os.sep)

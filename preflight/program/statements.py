@@ -1,0 +1,455 @@
+"""Statements: each path that a known condition selects, both where it is unknown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from preflight.program.engine import Done, Note, Side
+from preflight.program.guards import safe_arithmetic
+from preflight.program.ir import Node
+from preflight.program.targets import Targets
+from preflight.program.values import (
+    MISSING,
+    Exhausted,
+    Object,
+    Raised,
+    Scope,
+    Symbol,
+    Unknown,
+    Value,
+    both,
+)
+
+BREAK, CONTINUE = Done("break"), Done("continue")
+LOOPS = 100_000
+Thunk = Callable[[], "Done | None"]
+
+
+class Statements(Targets):
+    """One method a kind of statement, found by its name."""
+
+    def block(self, body: Iterable[Node], scope: Scope) -> Done | None:
+        """Run statements until one ends the block."""
+        rest = tuple(body)
+        for at, node in enumerate(rest):
+            self.step()
+            self.line, self.end = node[1], _end(node)
+            if node[0] == "If":
+                truth, reads = self._tested(node[3], scope)
+                if isinstance(truth, Unknown):
+                    finished, done = self._branch(node, truth, reads, rest[at + 1 :], scope)
+                    if finished:
+                        return done
+                else:
+                    done = self._guarded(node[4] if truth else node[5], reads, scope)
+            else:
+                handler = self.statements.get(node[0])
+                done = handler(node, scope) if handler is not None else self._unread(node)
+            if done is not None:
+                return self._after_maybe(done, rest[at + 1 :], scope) if done.maybe else done
+        return None
+
+    statements: dict[str, Callable[[Node, Scope], Done | None]]
+    """The method of each kind of statement."""
+
+    def _unread(self, node: Node) -> Done | None:
+        self.lost(f"{node[0]} statement")
+        return None
+
+    def _tested(self, test: Node, scope: Scope) -> tuple[bool | Unknown, tuple[str, ...]]:
+        """Whether a condition holds, and the arguments that it read."""
+        mark = len(self.reads)
+        truth = self.truth(self.evaluate(test, scope))
+        return truth, self.read_since(mark)
+
+    def _guarded(self, body: tuple[Node, ...], reads: tuple[str, ...], scope: Scope) -> Done | None:
+        if not body:
+            return None
+        self.guards.append(reads)
+        try:
+            return self.block(body, scope)
+        finally:
+            self.guards.pop()
+
+    def _branch(
+        self, node: Node, cause: Unknown, reads: tuple[str, ...], rest: tuple[Node, ...], scope: Scope
+    ) -> tuple[bool, Done | None]:
+        """Both sides of a condition that is unknown, and what follows where only one of them goes on.
+
+        Gives whether the rest of the block has run, and how it ended.
+        """
+        one = self.explore(lambda: self._guarded(node[4], reads, scope), cause)
+        other = self.explore(lambda: self._guarded(node[5], reads, scope), cause)
+        ends = [side.done is not None for side in (one, other)]
+        if one.raised is not None or other.raised is not None or ends[0] == ends[1]:
+            return False, self._settle(one, other, cause)
+        ended, falling = (one, other) if ends[0] else (other, one)
+
+        def go_on() -> Done | None:
+            self.replay(falling)
+            return self.block(rest, scope)
+
+        return True, self._settle(ended, self.explore(go_on, cause), cause)
+
+    def _settle(self, one: Side, other: Side, cause: Unknown) -> Done | None:
+        """The state after two paths, and how they ended."""
+        if one.raised is not None and other.raised is not None:
+            self._both_raise(one.raised, other.raised, cause)
+        for side, good in ((one, other), (other, one)):
+            if side.raised is not None:
+                self.note(side.raised, cause)
+                self.replay(good)
+                return good.done
+        self.merge(one, other, cause)
+        return self._joined(one.done, other.done, cause)
+
+    def _both_raise(self, one: Raised, other: Raised, cause: Unknown) -> None:
+        raise one if one.sure or not other.sure else other
+
+    def _joined(self, one: Done | None, other: Done | None, cause: Unknown) -> Done | None:
+        if one is None and other is None:
+            return None
+        if one is None or other is None:
+            done = one or other
+            return done._replace(maybe=True) if done is not None else None
+        maybe = one.maybe or other.maybe
+        if one.kind == other.kind:
+            return Done(one.kind, self.join(one.value, other.value, cause), maybe)
+        returned = one if one.kind == "return" else other
+        return Done(returned.kind, returned.value, True)
+
+    def _after_maybe(self, done: Done, rest: tuple[Node, ...], scope: Scope) -> Done | None:
+        """What follows a statement that may have ended the block."""
+        cause = self.gap("what ends a block on some paths") if not isinstance(done.value, Unknown) else done.value
+        side = self.explore(lambda: self.block(rest, scope), cause)
+        if side.raised is not None:
+            self.note(side.raised, cause)
+            return done._replace(maybe=False)
+        self.merge(side, Side(None, None, {}), cause)
+        if side.done is None:
+            return done
+        return self._joined(done._replace(maybe=False), side.done, cause)
+
+    # simple statements
+
+    def _s_Expr(self, node: Node, scope: Scope) -> None:
+        if node[3][0] != "Constant":
+            self.evaluate(node[3], scope)
+
+    def _s_Pass(self, node: Node, scope: Scope) -> None:
+        return None
+
+    def _s_Global(self, node: Node, scope: Scope) -> None:
+        scope.globals |= frozenset(node[3])
+
+    def _s_Nonlocal(self, node: Node, scope: Scope) -> None:
+        scope.nonlocals |= frozenset(node[3])
+
+    def _s_Return(self, node: Node, scope: Scope) -> Done:
+        return Done("return", self.evaluate(node[3], scope) if node[3] is not None else None)
+
+    def _s_Break(self, node: Node, scope: Scope) -> Done:
+        return BREAK
+
+    def _s_Continue(self, node: Node, scope: Scope) -> Done:
+        return CONTINUE
+
+    def _s_Import(self, node: Node, scope: Scope) -> None:
+        self.import_statement(node, scope)
+
+    def _s_ImportFrom(self, node: Node, scope: Scope) -> None:
+        self.import_from(node, scope)
+
+    def _s_Assert(self, node: Node, scope: Scope) -> None:
+        mark = len(self.reads)
+        truth = self.truth(self.evaluate(node[3], scope))
+        if truth is True:
+            return
+        place, reads = self.place(), self.condition(mark)
+        message = self._message(node[4], scope) if node[4] is not None else ""
+        raised = Raised(AssertionError(message), place, reads=reads)
+        if truth is False:
+            raise raised
+        self.note(raised, truth)
+
+    def _message(self, node: Node, scope: Scope) -> str:
+        """A text with its values; what is unknown in it is a question mark."""
+        self.rendering += 1
+        height = len(self.reads)
+        try:
+            found = self.text(self.evaluate(node, scope))
+            return found if isinstance(found, str) else ""
+        except Raised:
+            return ""
+        finally:
+            self.rendering -= 1
+            del self.reads[height:]
+
+    def _s_Raise(self, node: Node, scope: Scope) -> None:
+        place, reads = self.place(), self.condition()
+        holder: Scope | None = scope
+        while holder is not None and not holder.caught:
+            holder = holder.outer
+        caught = holder.caught[-1] if holder is not None else None
+        if node[3] is None:
+            raise caught if caught is not None else Raised(RuntimeError("no exception to raise again"), place)
+        self.rendering += 1
+        try:
+            value = self.evaluate(node[3], scope)
+        finally:
+            self.rendering -= 1
+        if isinstance(value, type) and issubclass(value, BaseException):
+            value = value()
+        sure = caught is None or caught.sure
+        if not isinstance(value, BaseException):
+            shown = self.text(value)
+            value = RuntimeError(shown if isinstance(shown, str) else "")
+        if caught is not None and caught.sure and type(value) is type(caught.error):
+            place, reads = caught.place, caught.reads
+        raise Raised(value, place, sure=sure, reads=reads)
+
+    def _s_Assign(self, node: Node, scope: Scope) -> None:
+        mark = len(self.reads)
+        value = self.evaluate(node[4], scope)
+        reads = self.read_since(mark)
+        for target in node[3]:
+            self._bind(target, value, reads, scope)
+
+    def _bind(self, target: Node, value: Value, reads: tuple[str, ...], scope: Scope) -> None:
+        """Assign, and remember which arguments the value was made from."""
+        self.assign(target, value, scope)
+        if target[0] == "Name":
+            self.originate(scope.names, target[3], reads)
+        elif target[0] == "Attribute" and (reads or self.origins):
+            owner = self.evaluate(target[3], scope)
+            names = self.names_of(owner)
+            if names is not None:
+                self.originate(names, target[4], tuple(one for one in reads if one != target[4]))
+        elif target[0] in ("Tuple", "List"):
+            for one in target[3]:
+                if one[0] == "Name":
+                    self.originate(scope.names, one[3], reads)
+
+    def _s_AnnAssign(self, node: Node, scope: Scope) -> None:
+        if scope.kind == "class" and node[3][0] == "Name" and scope.owner is not None:
+            scope.owner.annotations[node[3][3]] = (node[4], scope)
+        if node[5] is not None:
+            mark = len(self.reads)
+            value = self.evaluate(node[5], scope)
+            self._bind(node[3], value, self.read_since(mark), scope)
+
+    def _s_AugAssign(self, node: Node, scope: Scope) -> None:
+        target, mark = node[3], len(self.reads)
+        before, value = self.evaluate(target, scope), self.evaluate(node[5], scope)
+        if isinstance(before, list) and node[4] == "Add":
+            items = self.items(value)
+            if isinstance(items, Unknown):
+                return self.assign(target, items, scope)
+            if not safe_arithmetic("Add", before, items):
+                raise Exhausted("a list that is too long")
+            self.touch(before)
+            before.extend(items)
+            return None
+        return self._bind(target, self.arithmetic(node[4], before, value), self.read_since(mark), scope)
+
+    # targets
+
+    # loops
+
+    def _s_For(self, node: Node, scope: Scope) -> Done | None:
+        mark = len(self.reads)
+        items = self.items(self.evaluate(node[4], scope))
+        reads = self.read_since(mark)
+        if isinstance(items, Unknown):
+            cause = items
+
+            def once() -> Done | None:
+                self.assign(node[3], cause, scope)
+                return self.block(node[5], scope)
+
+            return self._maybe_once(once, cause)
+        self.guards.append(reads)
+        try:
+            return self._each(node, items, 0, scope)
+        finally:
+            self.guards.pop()
+
+    def _each(self, node: Node, items: list[Value], start: int, scope: Scope) -> Done | None:
+        for at in range(start, len(items)):
+            self.step()
+            self.assign(node[3], items[at], scope)
+            done = self.block(node[5], scope)
+            if done is None or (done.kind == "continue"):
+                continue
+            if done.maybe:
+                return self._loop_rest(done, lambda at=at: self._each(node, items, at + 1, scope))  # type: ignore[misc]
+            return None if done.kind == "break" else done
+        return self.block(node[6], scope) if node[6] else None
+
+    def _loop_rest(self, done: Done, run: Thunk) -> Done | None:
+        """The rest of a loop that may have ended."""
+        cause = done.value if isinstance(done.value, Unknown) else self.gap("what ends a loop on some paths")
+        side = self.explore(run, cause)
+        ended = None if done.kind == "break" else done._replace(maybe=False)
+        return self._settle(Side(ended, None, {}), side, cause)
+
+    def _maybe_once(self, run: Thunk, cause: Unknown) -> Done | None:
+        """A body that runs an unknown number of times: what it writes is unknown afterwards."""
+        side = self.explore(run, cause)
+        if side.raised is not None:
+            self.note(side.raised, cause)
+            return None
+        for container, name, before, after in side.writes.values():
+            if name is MISSING:
+                self.blur(container, cause)
+            elif after is not MISSING and before is not after:
+                self.put(container, name, self.join(before, after, cause))
+        done = side.done
+        return done._replace(maybe=True) if done is not None and done.kind == "return" else None
+
+    def _s_While(self, node: Node, scope: Scope) -> Done | None:
+        for _ in range(LOOPS):
+            self.step()
+            truth, reads = self._tested(node[3], scope)
+            if truth is False:
+                return self.block(node[5], scope) if node[5] else None
+            if isinstance(truth, Unknown):
+                return self._maybe_once(lambda: self._guarded(node[4], reads, scope), truth)  # noqa: B023
+            done = self._guarded(node[4], reads, scope)
+            if done is None or done.kind == "continue":
+                continue
+            if done.maybe:
+                return self._loop_rest(done, lambda: self._s_While(node, scope))
+            return None if done.kind == "break" else done
+        raise Exhausted("a loop that does not end")
+
+    # try and with
+
+    def _s_Try(self, node: Node, scope: Scope) -> Done | None:
+        _, _, _, body, handlers, orelse, final = node
+        mark = len(self.notes)
+        try:
+            done = self._tried(body, handlers, orelse, mark, scope)
+        except Raised:
+            if final:
+                self.block(final, scope)
+            raise
+        if final:
+            last = self.block(final, scope)
+            done = last if last is not None else done
+        return done
+
+    def _tried(
+        self, body: tuple[Node, ...], handlers: tuple[Node, ...], orelse: tuple[Node, ...], mark: int, scope: Scope
+    ) -> Done | None:
+        self.trying += 1
+        guards, depth, current, line = len(self.guards), self.depth, self.scope, (self.line, self.end)
+        try:
+            done = self.block(body, scope)
+        except Raised as raised:
+            del self.guards[guards:]
+            self.depth, self.scope = depth, current
+            self.line, self.end = line
+            handler = self._handler(handlers, raised, scope)
+            if handler is None:
+                raise
+            return self._handle(handler, raised, scope)
+        finally:
+            self.trying -= 1
+        caught = self._caught_notes(handlers, mark, scope)
+        if done is None and orelse:
+            done = self.block(orelse, scope)
+        for note, handler in caught:
+            done = self._may_handle(note, handler, done, scope)
+        return done
+
+    def _may_handle(self, note: Note, handler: Node, done: Done | None, scope: Scope) -> Done | None:
+        side = self.explore(lambda: self._handle(handler, note.raised, scope), note.cause)
+        return self._settle(Side(done, None, {}), side, note.cause)
+
+    def _caught_notes(self, handlers: tuple[Node, ...], mark: int, scope: Scope) -> list[tuple[Note, Node]]:
+        """What the body may have raised and a handler catches; one for each handler."""
+        found: dict[int, tuple[Note, Node]] = {}
+        for note in self.notes[mark:]:
+            handler = self._handler(handlers, note.raised, scope)
+            if handler is None:
+                continue
+            self.notes.remove(note)
+            known = found.get(handler[1])
+            cause = note.cause if known is None else both(known[0].cause, note.cause)
+            found[handler[1]] = (note._replace(cause=cause), handler)
+        return list(found.values())
+
+    def _handler(self, handlers: tuple[Node, ...], raised: Raised, scope: Scope) -> Node | None:
+        for handler in handlers:
+            if handler[3] is None:
+                return handler
+            kinds = self.evaluate(handler[3], scope)
+            for kind in kinds if isinstance(kinds, tuple) else (kinds,):
+                if isinstance(kind, type) and isinstance(raised.error, kind):
+                    return handler
+                if isinstance(kind, (Symbol, Unknown)) and not raised.sure:
+                    return handler
+        return None
+
+    def _handle(self, handler: Node, raised: Raised, scope: Scope) -> Done | None:
+        if handler[4]:
+            self.put(scope.names, handler[4], raised.error)
+        scope.caught.append(raised)
+        trying, self.trying = self.trying, max(self.trying - 1, 0)
+        try:
+            return self.block(handler[5], scope)
+        finally:
+            self.trying = trying
+            scope.caught.pop()
+
+    def _s_With(self, node: Node, scope: Scope) -> Done | None:
+        entered: list[Value] = []
+        for expression, target in node[3]:
+            manager = self.evaluate(expression, scope)
+            value: Value = manager if isinstance(manager, Unknown) else self.gap("what a context gives")
+            if isinstance(manager, Object):
+                method = manager.cls.find("__enter__")
+                value = self.call(method, [manager], {}) if method is not MISSING else value
+                entered.append(manager)
+            elif isinstance(manager, list) and manager:
+                value = manager[0]
+            if target is not None:
+                self.assign(target, value, scope)
+        done = self.block(node[4], scope)
+        for manager in reversed(entered):
+            method = manager.cls.find("__exit__")
+            if method is not MISSING:
+                self.call(method, [manager, None, None, None], {})
+        return done
+
+    # definitions
+
+    def _s_FunctionDef(self, node: Node, scope: Scope) -> None:
+        made: Value = self.function(node, scope, node[3], node[4])
+        for decorator in reversed(node[6]):
+            made = self.decorate(self.evaluate(decorator, scope), made)
+        self.put(scope.names, node[3], made)
+
+    def _s_ClassDef(self, node: Node, scope: Scope) -> None:
+        made = self.define_class(node, scope)
+        for decorator in reversed(node[7]):
+            made = self.decorate(self.evaluate(decorator, scope), made)
+        self.put(scope.names, node[3], made)
+
+    def define_class(self, node: Node, scope: Scope) -> Value:
+        """A class from its statement."""
+        raise NotImplementedError
+
+    def decorate(self, decorator: Value, value: Value) -> Value:
+        """What a decorator makes of a function or class."""
+        raise NotImplementedError
+
+
+def _end(node: Node) -> int:
+    """The last line of a statement, of one with blocks in it that of its head."""
+    if node[0] in ("If", "While"):
+        return int(node[3][2]) or node[1]
+    if node[0] == "For":
+        return int(node[4][2]) or node[1]
+    return node[1] if node[0] in ("Try", "With") else int(node[2])

@@ -1,0 +1,105 @@
+"""What stands on the left of an assignment, and what is deleted."""
+
+from __future__ import annotations
+
+import operator
+
+from preflight.program.expressions import Expressions
+from preflight.program.ir import Node
+from preflight.program.values import (
+    MISSING,
+    Object,
+    Scope,
+    Unknown,
+    Value,
+    both,
+)
+
+
+class Targets(Expressions):
+    """How values are bound to names, attributes and items."""
+
+    def _s_Delete(self, node: Node, scope: Scope) -> None:
+        for target in node[3]:
+            if target[0] == "Name":
+                if target[3] in scope.names:
+                    self.drop(scope.names, target[3])
+            elif target[0] == "Attribute":
+                owner = self.evaluate(target[3], scope)
+                names = self.names_of(owner)
+                if names is not None and target[4] in names:
+                    self.drop(names, target[4])
+            elif target[0] == "Subscript":
+                self._delete_item(self.evaluate(target[3], scope), self.evaluate(target[4], scope))
+
+    def _delete_item(self, owner: Value, key: Value) -> None:
+        owner = self.plain(owner)
+        if isinstance(key, Unknown) or not isinstance(owner, (dict, list)):
+            return
+        if isinstance(owner, dict) and key in owner:
+            self.drop(owner, key)
+            return
+        self.touch(owner)
+        self.native(operator.delitem, [owner, key])
+
+    def assign(self, target: Node, value: Value, scope: Scope) -> None:
+        """Bind a value to what stands on the left."""
+        kind = target[0]
+        if kind == "Name":
+            self.put(self._holder(target[3], scope), target[3], value)
+        elif kind == "Attribute":
+            self.assign_attribute(self.evaluate(target[3], scope), target[4], value)
+        elif kind == "Subscript":
+            self.assign_item(self.evaluate(target[3], scope), self.evaluate(target[4], scope), value)
+        elif kind in ("Tuple", "List"):
+            self._spread(target[3], value, scope)
+        elif kind == "Starred":
+            self.assign(target[3], value, scope)
+
+    def _holder(self, name: str, scope: Scope) -> dict[str, Value]:
+        if name in scope.globals:
+            return scope.module.names
+        if name in scope.nonlocals:
+            outer = scope.outer
+            while outer is not None:
+                if name in outer.names and outer.kind == "function":
+                    return outer.names
+                outer = outer.outer
+        return scope.names
+
+    def assign_item(self, owner: Value, key: Value, value: Value) -> None:
+        """owner[key] = value"""
+        if isinstance(owner, Object):
+            method = owner.cls.find("__setitem__")
+            if method is not MISSING:
+                self.call(method, [owner, key, value], {})
+                return
+        owner = self.plain(owner)
+        if isinstance(owner, dict):
+            if isinstance(key, Unknown) or not self._hashable(key):
+                self.blur(owner, both(key, Unknown()))
+            else:
+                self.put(owner, key, value)
+        elif isinstance(owner, list):
+            if isinstance(key, Unknown):
+                self.blur(owner, key)
+            else:
+                self.touch(owner)
+                self.native(operator.setitem, [owner, key, value])
+
+    def _spread(self, targets: tuple[Node, ...], value: Value, scope: Scope) -> None:
+        items = self.items(value)
+        if isinstance(items, Unknown):
+            for target in targets:
+                self.assign(target, items, scope)
+            return
+        starred = next((at for at, one in enumerate(targets) if one[0] == "Starred"), None)
+        if starred is not None and len(items) >= len(targets) - 1:
+            after = len(targets) - starred - 1
+            stop = len(items) - after
+            items = [*items[:starred], items[starred:stop], *items[stop:]]
+        if len(items) != len(targets):
+            word = "not enough" if len(items) < len(targets) else "too many"
+            raise self.failure(ValueError(f"{word} values to unpack (expected {len(targets)}, got {len(items)})"))
+        for target, item in zip(targets, items, strict=False):
+            self.assign(target, item, scope)

@@ -1,0 +1,238 @@
+"""Each construct that validators are written with: the program refuses and accepts what Python would."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from trainer import judged, write_tree
+
+
+class Case(NamedTuple):
+    """A body of validate_args that refuses --width 7 and accepts the default, 8."""
+
+    name: str
+    validate: str
+    head: str = ""
+
+
+CASES = [
+    Case("assert", "assert args.width % 2 == 0, f'odd {args.width}'"),
+    Case("raise", "if args.width % 2:\n    raise ValueError('odd %d' % args.width)"),
+    Case("exit", "if args.width % 2:\n    print('odd')\n    exit()"),
+    Case("nested function", "def odd(n):\n    return n % 2\nassert not odd(args.width)"),
+    Case("closure", "limit = 8\ndef fits():\n    return args.width == limit\nassert fits()"),
+    Case("lambda", "even = lambda n: n % 2 == 0\nassert even(args.width)"),
+    Case("comprehension", "assert [n for n in range(10) if n == args.width and n % 2 == 0]"),
+    Case("dictionary comprehension", "assert {n: n * 2 for n in (6, 8)}[args.width] == 16"),
+    Case("generator expression", "assert all(args.width % n == 0 for n in (1, 2, 4))"),
+    Case("generator", "def sizes():\n    for n in (2, 4, 8):\n        yield n\nassert args.width in sizes()"),
+    Case("while", "n = args.width\nwhile n > 1 and n % 2 == 0:\n    n //= 2\nassert n == 1"),
+    Case("for and else", "for n in (4, 8):\n    if n == args.width:\n        break\nelse:\n    raise ValueError('no')"),
+    Case("try", "try:\n    {8: 1}[args.width]\nexcept KeyError as error:\n    raise ValueError('no') from error"),
+    Case("finally", "try:\n    pass\nfinally:\n    assert args.width == 8"),
+    Case("match", "match args.width:\n    case 8 | 16:\n        pass\n    case _:\n        raise ValueError('no')"),
+    Case("walrus", "if (rest := args.width % 2) != 0:\n    raise ValueError(rest)"),
+    Case("conditional expression", "assert (True if args.width == 8 else False)"),
+    Case("starred", "first, *others = [args.width, 1, 2]\nassert first == 8 and others == [1, 2]"),
+    Case(
+        "keyword arguments",
+        "def check(n, *rest, even=True, **named):\n    assert (n % 2 == 0) is even\ncheck(args.width, 1, other=2)",
+    ),
+    Case("getattr", "assert getattr(args, 'width') == 8 and not hasattr(args, 'nothing')"),
+    Case("setattr", "setattr(args, 'doubled', args.width * 2)\nassert args.doubled == 16"),
+    Case("vars", "assert vars(args)['width'] == 8"),
+    Case("global", "global LIMIT\nLIMIT = args.width\nassert LIMIT == 8", "LIMIT = 0"),
+    Case("evaluated text", "assert eval('args.width * 2') == 16"),
+    Case("native module", "import math\nassert math.log2(args.width).is_integer()"),
+    Case("regular expression", "import re\nassert re.match(r'^[2468]$', str(args.width))"),
+    Case("partial", "from functools import partial\nassert partial(divmod, args.width)(2) == (4, 0)"),
+    Case(
+        "class",
+        "assert Size(args.width).even()",
+        "class Size:\n    def __init__(self, n):\n        self.n = n\n"
+        "    def even(self):\n        return self.n % 2 == 0",
+    ),
+    Case(
+        "property",
+        "assert Size(args.width).even",
+        "class Size:\n    def __init__(self, n):\n        self.n = n\n"
+        "    @property\n    def even(self):\n        return self.n % 2 == 0",
+    ),
+    Case(
+        "inherited method",
+        "Wide(args.width).check()",
+        "class Size:\n    def __init__(self, n):\n        self.n = n\n"
+        "    def check(self):\n        assert self.n % 2 == 0\nclass Wide(Size):\n    def check(self):\n"
+        "        super().check()",
+    ),
+    Case(
+        "class method",
+        "assert Size.of(args.width).n == 8",
+        "class Size:\n    @classmethod\n    def of(cls, n):\n"
+        "        made = cls()\n        made.n = n\n        return made",
+    ),
+    Case(
+        "single instance",
+        "assert Only().n == 1 and args.width == 8",
+        "class Only:\n    made = None\n"
+        "    def __new__(cls):\n        if cls.made is None:\n            cls.made = super().__new__(cls)\n"
+        "            cls.made.n = 1\n        return cls.made",
+    ),
+    Case(
+        "dataclass",
+        "Size(n=args.width)",
+        "from dataclasses import dataclass, field\n@dataclass\nclass Size:\n"
+        "    n: int = 1\n    rest: list = field(default_factory=list)\n    def __post_init__(self):\n"
+        "        assert self.n % 2 == 0 and self.rest == []",
+    ),
+    Case(
+        "inherited dataclass",
+        "Wide(args.width, wide=True)",
+        "from dataclasses import dataclass\n@dataclass\n"
+        "class Size:\n    n: int = 1\n    def __post_init__(self):\n        assert self.n % 2 == 0\n@dataclass\n"
+        "class Wide(Size):\n    wide: bool = False\n    def __post_init__(self):\n        super().__post_init__()",
+    ),
+    Case(
+        "fields of a dataclass",
+        "import dataclasses\nassert args.width in [f.default for f in dataclasses.fields(S)]",
+        "from dataclasses import dataclass\n@dataclass\nclass S:\n    n: int = 8",
+    ),
+    Case("enumeration", "Width(args.width)", "import enum\nclass Width(enum.Enum):\n    usual = 8\n    wide = 16"),
+    Case(
+        "enumeration of texts",
+        "assert 'w8' == Width.usual and f'w{args.width}' in [w.value for w in Width]",
+        "import enum\nclass Width(str, enum.Enum):\n    usual = 'w8'",
+    ),
+    Case("own exception", "if args.width % 2:\n    raise Odd('odd')", "class Odd(ValueError):\n    pass"),
+    Case(
+        "decorator",
+        "check(args)",
+        "import functools\ndef loud(f):\n    @functools.wraps(f)\n"
+        "    def run(*a, **k):\n        return f(*a, **k)\n    return run\n@loud\ndef check(args):\n"
+        "    assert args.width % 2 == 0",
+    ),
+    Case("module of the program", "from megatron.sizes import check\ncheck(args.width)"),
+    Case(
+        "context",
+        "with Held() as n:\n    assert args.width == n",
+        "class Held:\n    def __enter__(self):\n        return 8\n    def __exit__(self, *rest):\n        pass",
+    ),
+    Case("text method", "assert 'width is {:>3}'.format(args.width) == 'width is   8'"),
+    Case("sorted by key", "assert sorted([4, args.width, 2], key=lambda n: -n) == [8, 4, 2]"),
+    Case(
+        "several paths",
+        "if LEVEL:\n    half = args.width // 2\nelse:\n    half = 4\nassert half * 2 == args.width",
+        "LEVEL = 1",
+    ),
+]
+SIZES = "def check(n):\n    if n % 2:\n        raise RuntimeError('odd')\n"
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
+def test_refuses_what_the_program_refuses(case: Case, tmp_path: Path) -> None:
+    root = write_tree(tmp_path, case.validate, head=case.head, files={"megatron/sizes.py": SIZES})
+    verdict = judged(root, ["--width", "7"])
+    assert verdict.outcome == "refuses", verdict
+    assert verdict.refusals[-1].certain and verdict.refusals[-1].stage == "validate"
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
+def test_accepts_what_the_program_accepts(case: Case, tmp_path: Path) -> None:
+    root = write_tree(tmp_path, case.validate, head=case.head, files={"megatron/sizes.py": SIZES})
+    verdict = judged(root, [])
+    assert verdict.outcome == "accepts", verdict
+    assert verdict.values["width"] == 8
+
+
+def test_the_place_message_and_arguments_of_a_refusal(tmp_path: Path) -> None:
+    root = write_tree(
+        tmp_path,
+        """
+        total = args.heads * 2
+        if args.fast:
+            assert args.width % total == 0, f"{args.width} is no multiple of {total}"
+        """,
+    )
+    refusal = judged(root, ["--heads", "3", "--fast"]).refusals[-1]
+    assert refusal.place.file == "megatron/training/arguments.py" and refusal.place.function == "validate_args"
+    line = (root / refusal.place.file).read_text().splitlines()[refusal.place.line - 1]
+    assert line.strip().startswith("assert")
+    assert refusal.error == "AssertionError" and refusal.message == "8 is no multiple of 6"
+    assert refusal.reads == ("fast", "heads", "width")
+
+
+def test_arguments_are_known_within_what_is_called(tmp_path: Path) -> None:
+    root = write_tree(
+        tmp_path, "check(args.width, limit=args.heads)", head="def check(n, limit):\n    assert n < limit"
+    )
+    assert judged(root, ["--heads", "4"]).refusals[-1].reads == ("heads", "width")
+
+
+def test_rewrites_and_warnings(tmp_path: Path) -> None:
+    root = write_tree(
+        tmp_path,
+        """
+        import warnings
+        if args.fast:
+            warnings.warn("fast is slow")
+            print("WARNING: width is halved")
+            args.width = args.width // 2
+        """,
+    )
+    verdict = judged(root, ["--fast"])
+    assert [(one.argument, one.before, one.after) for one in verdict.rewrites] == [("width", 8, 4)]
+    assert [one.text for one in verdict.remarks] == ["warning: fast is slow", "WARNING: width is halved"]
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        (["--widht", "4"], "unrecognized arguments: --widht 4"),
+        (["--width", "four"], "argument --width: invalid int value: 'four'"),
+        (["--kind", "odd"], "argument --kind: invalid choice"),
+        (["--stages"], "argument --stages: expected at least one argument"),
+    ],
+)
+def test_the_parser_refuses(argv: list[str], message: str, tmp_path: Path) -> None:
+    verdict = judged(write_tree(tmp_path), argv)
+    assert verdict.outcome == "refuses"
+    assert verdict.refusals[-1].error == "argparse" and verdict.refusals[-1].message.startswith(message)
+
+
+def test_types_and_actions_of_the_program(tmp_path: Path) -> None:
+    head = """
+    def even(text):
+        if int(text) % 2:
+            raise argparse.ArgumentTypeError(f"{text} is odd")
+        return int(text)
+
+    class Doubled(argparse.Action):
+        def __call__(self, parser, namespace, values, option_string=None):
+            setattr(namespace, self.dest, values * 2)
+    """
+    parser = "group.add_argument('--even', type=even)\ngroup.add_argument('--twice', type=int, action=Doubled)"
+    root = write_tree(tmp_path, head=head, parser=parser)
+    assert judged(root, ["--even", "3"]).refusals[-1].message == "argument --even: 3 is odd"
+    assert judged(root, ["--twice", "4"]).values["twice"] == 8
+
+
+def test_options_of_the_script(tmp_path: Path) -> None:
+    script = """
+    from megatron.training import pretrain
+    def add(parser):
+        parser.add_argument("--extra", type=int, default=3)
+        return parser
+    if __name__ == "__main__":
+        pretrain(None, extra_args_provider=add, args_defaults={"name": "given"})
+    """
+    files = {
+        "megatron/training/__init__.py": "from megatron.training.training import pretrain",
+        "megatron/training/training.py": "def pretrain(model, extra_args_provider=None, args_defaults={}):\n    pass",
+        "pretrain_small.py": script,
+    }
+    root = write_tree(tmp_path, "assert defaults == {'name': 'given'}\nassert args.extra < 5", files=files)
+    assert judged(root, ["--extra", "4"], entry="pretrain_small.py").outcome == "accepts"
+    assert judged(root, ["--extra", "5"], entry="pretrain_small.py").refusals[-1].certain
+    assert judged(root, ["--extra", "4"]).outcome == "refuses"

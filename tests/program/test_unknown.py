@@ -1,0 +1,170 @@
+"""What nothing at hand decides stays unknown, with what would decide it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from trainer import judged, write_tree
+
+from preflight.program.verdict import Machine
+
+VERSION = """
+from importlib.metadata import version
+from packaging.version import Version
+def has(least):
+    return Version(version("transformer-engine")) >= Version(least)
+"""
+KERNELS = """
+try:
+    import kernels
+    HAVE_KERNELS = True
+except ImportError:
+    HAVE_KERNELS = False
+"""
+
+
+def test_a_version_decides(tmp_path: Path) -> None:
+    root = write_tree(tmp_path, "if args.fast:\n    assert has('2.1'), 'too old'", head=VERSION)
+    verdict = judged(root, ["--fast"])
+    assert verdict.outcome == "may refuse" and verdict.refusals[0].unless == ("transformer-engine >= 2.1",)
+    assert judged(root, []).outcome == "accepts"
+    assert judged(root, ["--fast"], machine=Machine({"transformer-engine": "2.0"})).outcome == "refuses"
+    assert judged(root, ["--fast"], machine=Machine({"transformer-engine": "2.17"})).outcome == "accepts"
+
+
+def test_a_package_is_never_absent_because_nobody_names_it(tmp_path: Path) -> None:
+    root = write_tree(tmp_path, "if args.fast:\n    assert HAVE_KERNELS, 'install kernels'", head=KERNELS)
+    verdict = judged(root, ["--fast"])
+    assert verdict.outcome == "may refuse" and verdict.refusals[0].unless == ("package kernels",)
+    assert judged(root, ["--fast"], machine=Machine(absent=frozenset({"kernels"}))).outcome == "refuses"
+    assert judged(root, ["--fast"], machine=Machine(present=frozenset({"kernels"}))).outcome == "accepts"
+
+
+def test_an_import_within_a_function_is_asked_when_it_runs(tmp_path: Path) -> None:
+    body = "try:\n    import kernels\nexcept ImportError:\n    raise RuntimeError('install kernels')"
+    root = write_tree(tmp_path, f"if args.fast:\n    {body.replace(chr(10), chr(10) + '    ')}")
+    verdict = judged(root, ["--fast"])
+    assert verdict.outcome == "may refuse" and verdict.refusals[0].unless == ("package kernels",)
+    assert judged(root, ["--fast"], machine=Machine(absent=frozenset({"kernels"}))).outcome == "refuses"
+
+
+def test_what_both_paths_leave_equal_is_known(tmp_path: Path) -> None:
+    root = write_tree(
+        tmp_path,
+        """
+        if HAVE_KERNELS:
+            args.width, args.heads = 4, 1
+        else:
+            args.width, args.heads = 4, 2
+        assert args.width == 8, "width"
+        """,
+        head=KERNELS,
+    )
+    verdict = judged(root)
+    assert verdict.outcome == "refuses" and verdict.refusals[-1].message == "width"
+    assert verdict.values["width"] == 4 and "heads" not in verdict.values
+
+
+def test_what_follows_an_uncertain_return_is_uncertain(tmp_path: Path) -> None:
+    root = write_tree(
+        tmp_path, "if HAVE_KERNELS:\n    return args\nargs.width = 3\nassert args.width == 8", head=KERNELS
+    )
+    verdict = judged(root)
+    assert verdict.outcome == "may refuse" and verdict.refusals[0].unless == ("package kernels",)
+
+
+def test_a_loop_over_something_unknown_leaves_its_lists_unknown(tmp_path: Path) -> None:
+    validate = """
+    found = []
+    for one in os.sched_getaffinity(0):
+        found.append(one)
+    assert found[0] == 1
+    """
+    assert judged(write_tree(tmp_path, validate)).outcome == "may refuse"
+
+
+def test_a_list_that_differs_between_paths_has_no_known_length(tmp_path: Path) -> None:
+    validate = """
+    found = []
+    if HAVE_KERNELS:
+        found.append(1)
+    assert len(found) == 1
+    """
+    assert judged(write_tree(tmp_path, validate, head=KERNELS)).outcome == "may refuse"
+
+
+def test_a_missing_file_of_the_program_never_refuses(tmp_path: Path) -> None:
+    root = write_tree(tmp_path, "from megatron.lost import check\ncheck(args)")
+    verdict = judged(root)
+    assert verdict.outcome == "unread" and "megatron.lost" in verdict.why
+
+
+def test_a_name_that_is_not_there_never_refuses(tmp_path: Path) -> None:
+    assert judged(write_tree(tmp_path, "check_it(args)")).outcome == "unread"
+
+
+def test_a_validator_that_cannot_be_run_is_no_accept(tmp_path: Path) -> None:
+    head = "async def check(args):\n    assert args.width == 8"
+    assert judged(write_tree(tmp_path, "check(args)", head=head), ["--width", "7"]).outcome == "unread"
+
+
+def test_options_that_were_not_read_are_not_refused(tmp_path: Path) -> None:
+    parser = "for name in os.listdir('/options'):\n    group.add_argument('--' + name)"
+    root = write_tree(tmp_path, parser=parser)
+    assert judged(root, ["--widht", "4"]).outcome == "may refuse"
+
+
+def test_a_decorator_of_something_unknown_keeps_the_class(tmp_path: Path) -> None:
+    head = """
+    import vendor
+    from dataclasses import dataclass
+    @vendor.choose("size")
+    @dataclass
+    class Size:
+        n: int = 1
+        def __post_init__(self):
+            assert self.n % 2 == 0
+    """
+    root = write_tree(tmp_path, "Size(n=args.width)", head=head)
+    assert judged(root, ["--width", "7"]).outcome == "refuses"
+    assert judged(root).outcome == "accepts"
+
+
+def test_the_device_and_the_environment(tmp_path: Path) -> None:
+    validate = """
+    import torch
+    if args.fast:
+        assert torch.cuda.get_device_capability()[0] >= 9
+    assert os.getenv("MODE", "usual") != "odd"
+    assert int(os.environ["WORLD_SIZE"]) % 2 == 0
+    """
+    root = write_tree(tmp_path, validate)
+    assert judged(root, ["--fast"]).refusals[0].unless == ("device capability >= 9",)
+    assert judged(root, ["--fast"], machine=Machine(capability=(8, 0))).outcome == "refuses"
+    assert judged(root, ["--fast"], machine=Machine(capability=(9, 0))).outcome == "accepts"
+    assert judged(root, env={"MODE": "odd"}).outcome == "refuses"
+    assert judged(root, world_size=3).outcome == "refuses"
+    assert judged(root, world_size=None).refusals[0].unless == ("world size",)
+
+
+def test_outside_names_are_equal_only_to_themselves(tmp_path: Path) -> None:
+    validate = """
+    import torch
+    kind = torch.bfloat16 if args.fast else torch.half
+    assert kind == torch.float16 and kind is not None and kind != "float16"
+    """
+    root = write_tree(tmp_path, validate)
+    assert judged(root).outcome == "accepts" and judged(root, ["--fast"]).outcome == "refuses"
+
+
+def test_what_one_command_changes_is_gone_for_the_next(tmp_path: Path) -> None:
+    from preflight.program.judge import Session, in_thread
+    from preflight.program.verdict import Budget, Program
+
+    root = write_tree(tmp_path, "SEEN.append(args.width)\nassert len(SEEN) == 1", head="SEEN = []")
+
+    def run() -> list[str]:
+        session = Session(Program("megatron", (str(root),)), Machine(), Budget())
+        return [session.judge([], {}, 8).outcome for _ in range(3)]
+
+    assert in_thread(run) == ["accepts"] * 3
