@@ -177,8 +177,7 @@ def check_documents(
     policy: Policy = Policy(),
     beside: Beside = NOTHING,
 ) -> Report:
-    """Check documents that were loaded. Raises InputError where a claimed file cannot be read as its framework reads
-    it."""
+    """Check documents that were loaded. Raises InputError where a claimed file cannot be read as its framework does."""
     findings: list[Finding] = []
     unknown: list[Unchecked] = []
     crashes: list[Crash] = []
