@@ -12,6 +12,9 @@ from house import MODULES, ROOT, shown
 FRAMEWORKS = re.compile(r"megatron|mindformers|mindspeed|pynative|MODEL_ARGS", re.IGNORECASE)
 KNOW_FRAMEWORKS = {
     "preflight/plugins/builtin.py": "registers the dialects and the rules",
+    "preflight/program/judge.py": "picks the order in which a trainer's own functions run",
+    "preflight/program/megatron.py": "is that order, for one trainer",
+    "preflight/program/mindspeed.py": "is that order, for a trainer around another",
     "preflight/loaders/options.py": "accelerate has an option of that name",
     "preflight/report/coverage.py": "names the data file that it shows",
     "preflight/cli/rule_templates.py": "writes the first check of a framework's topic file",

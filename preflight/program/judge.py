@@ -29,6 +29,7 @@ class Session:
     """
 
     strict = False
+    _used = False
 
     def __init__(self, program: Program, machine: Machine, budget: Budget) -> None:
         self.sources = Sources(program.roots, budget)
@@ -46,8 +47,9 @@ class Session:
 
     def judge(self, argv: Sequence[str], env: Mapping[str, str], world_size: int | None) -> Verdict:
         """What the program says of one command."""
-        if self.driver.stages and isinstance(self.driver, MindSpeed):
+        if self._used and isinstance(self.driver, MindSpeed):
             self._read()  # what patches replace depends on the command
+        self._used = True
         self._begin(argv, env, world_size)
         try:
             raised = self._driven()
