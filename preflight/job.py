@@ -11,9 +11,10 @@ from preflight.run.arguments import Answers, Arguments
 from preflight.run.cluster import Cluster
 from preflight.run.plan import Plan
 from preflight.run.request import Target
-from preflight.run.value import Value
+from preflight.run.sizes import Sizes
+from preflight.run.value import Value, known
 from preflight.source.finding import Edit, Finding, Fix, Related, Safety
-from preflight.source.record import dataclass
+from preflight.source.record import dataclass, replace
 from preflight.source.text import Span
 
 if TYPE_CHECKING:
@@ -34,6 +35,9 @@ class Job:
     cluster: Cluster
     asked: Target | None = None
     """The target that the caller asked for, where it is read as another one."""
+
+    refused: tuple[str, ...] = ()
+    """The rules by whose errors the run cannot start, a predicted out-of-memory aside."""
 
     @property
     def start(self) -> Span:
@@ -108,7 +112,7 @@ class Job:
                         problem.message,
                         problem.span,
                         tuple(Related(span) for span in problem.related),
-                        _fix(problem, safety),
+                        _fix(problem, Safety.SAFE if problem.safe else safety),
                     )
 
     @cached_property
@@ -117,6 +121,44 @@ class Job:
         from preflight.memory import estimate
 
         return estimate(self.plan, self.cluster)
+
+    @property
+    def withheld(self) -> str:
+        """Why no verdict on memory, and no step time, is told of the run: it cannot start, or its estimate is that of
+        other sizes than those that are typed; "" where they are told."""
+        if self.refused:
+            return f"the run is refused ({', '.join(self.refused)}; `preflight check` shows why)"
+        return "; ".join(self.memory.replaced)
+
+    @property
+    def sizes(self) -> Sizes:
+        """The layout as it stands; what is unknown counts as 1."""
+        layout, batch, recompute = self.plan.layout, self.plan.batch, self.plan.recompute
+        return Sizes(
+            tensor=_number(layout.tensor),
+            pipeline=_number(layout.pipeline),
+            context=_number(layout.context),
+            expert=_number(layout.expert),
+            expert_tensor=_number(layout.expert_tensor),
+            data=_number(layout.data),
+            virtual=_number(layout.virtual),
+            sequence_parallel=bool(known(layout.sequence_parallel) and layout.sequence_parallel.raw),
+            micro=_number(batch.micro),
+            micro_batches=_number(batch.count),
+            recompute=str(recompute.mode.raw if recompute.mode.known else "none"),
+        )
+
+    def refused_by(self, rules: tuple[str, ...]) -> Job:
+        """The same run, which errors of these rules refuse."""
+        made = replace(self, refused=rules)
+        if "memory" in self.__dict__:  # estimated once
+            made.__dict__["memory"] = self.memory
+        return made
+
+
+def _number(value: Value) -> int:
+    found = known(value)
+    return int(found[0]) if found else 1
 
 
 def _fix(problem: Problem, safety: Safety) -> Fix | None:

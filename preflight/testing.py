@@ -27,6 +27,7 @@ from preflight.report.concise import line
 from preflight.run.request import Request, Target
 from preflight.source.finding import Severity
 from preflight.source.text import Source
+from preflight.source.writing import write_file
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,9 +72,7 @@ class Case:
     def workspace(self, folder: Path, plugins: Plugins, policy: Policy) -> Workspace:
         """The files of the case, written below a folder."""
         for name, text in {**self.files, self.file: self.text}.items():
-            path = folder / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(text.encode("utf-8"))
+            write_file(folder / name, text.encode("utf-8"), parents=True)
         return Workspace([Source.read(folder / self.file, self.file)], plugins, self.request, policy)
 
     def check(self, folder: Path, plugins: Plugins, policy: Policy) -> Report:

@@ -40,7 +40,7 @@ def test_evidence_names_rules_that_there_are(framework: str) -> None:
     known = {rule.id for rule in load().rules(None)}
     evidence, decisions = read(framework, "evidence"), read(framework, "decisions")
     held = read(framework, "holds")["holds"]
-    parts = (decisions.get(part, {}) for part in ("stands", "rules", "within", "reported"))
+    parts = (decisions.get(part, {}) for part in ("stands", "rules", "within", "reported", "older"))
     for named in (evidence["rules"], held, *parts):
         assert set(named) <= known
 
@@ -58,6 +58,7 @@ def test_each_decision_has_a_reason(framework: str) -> None:
     decisions = read(framework, "decisions")
     reasons = [reason for part in ("sites", "rules") for reason in decisions[part].values()]
     reasons += [reason for _, _, reason in decisions["within"].values()]
+    reasons += [reason for _, reason in decisions.get("older", {}).values()]
     assert all(len(reason) > 10 for reason in reasons)
 
 
@@ -69,3 +70,30 @@ def test_an_entry_that_is_read_alone_is_the_one_of_the_file(framework: str) -> N
         for key in (*list(whole[part])[::20], *list(whole[part])[-1:]):
             assert known._entry(part, key) == whole[part][key]
         assert known._entry(part, "no-such-entry") is None
+
+
+@pytest.mark.parametrize("framework", IDS)
+def test_where_a_rule_holds_somebody_read_its_words_there(framework: str) -> None:
+    """In each release in which a rule holds, one of its checks stands as it was read, means the same, or lies between
+    two releases at which it was read: of a check that asks for less there, words and fix may be wrong."""
+    evidence, decisions = read(framework, "evidence"), read(framework, "decisions")
+    holds = read(framework, "holds")
+    names, same = list(holds["commits"]), decisions["same"]
+
+    def hash_at(id: str, number: int) -> str | None:
+        runs = evidence["sites"][id][1]
+        return next((hash for _, _, hash, first, lines in runs if first <= number < first + len(lines)), None)
+
+    def was_read(id: str, releases: list[str], number: int) -> bool:
+        read_at = [names.index(name) for name in releases]
+        known = {*(hash_at(id, one) for one in read_at), *same.get(id, ())}
+        return read_at[0] <= number <= read_at[-1] or hash_at(id, number) in known
+
+    unread = {
+        (rule, names[number])
+        for rule, spans in holds["holds"].items()
+        for first, last in spans
+        for number in range(first, last + 1)
+        if not any(was_read(id, at, number) for id, at in evidence["rules"][rule][0].items())
+    }
+    assert unread == set()

@@ -18,10 +18,6 @@ from harness import Cli
             "2:13: warning: nothing here is found by 'toy-devices'; the suppression is not needed",
         ),
         (
-            "name: LOUD  # preflight: ignore[toy-name]",
-            "2:13: warning: a suppression gives its reason after the bracket",
-        ),
-        (
             "name: soft  # preflight: ignore[toy-name] a title",
             "2:13: warning: nothing here is found by 'toy-name'; the suppression is not needed",
         ),
@@ -40,6 +36,13 @@ def test_suppression(cli: Cli, tmp_path: Path, text: str, found: str) -> None:
     (tmp_path / "r.yaml").write_text(f"toy: true\n{text}\n")
     out = cli("check", "r.yaml", "-f", "concise", "--world-size", "1").out
     assert out == (f"r.yaml:{found} [unused-suppression]\n" if found else "")
+
+
+def test_without_a_reason_nothing_is_hidden(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "r.yaml").write_text("toy: true\nname: LOUD  # preflight: ignore[toy-name]\n")
+    ran = cli("check", "r.yaml", "-f", "concise", "--world-size", "1", "--fail-on", "warning")
+    assert [line.rpartition(" ")[2] for line in ran.out.splitlines()] == ["[toy-name]", "[unused-suppression]"]
+    assert "a suppression without a reason hides nothing: add one after the bracket" in ran.out and ran.code == 1
 
 
 @pytest.mark.parametrize(

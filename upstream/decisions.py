@@ -9,7 +9,7 @@ from typing import Any
 
 from upstream.described import Checks
 from upstream.documents import spans
-from upstream.evidence import held
+from upstream.evidence import held, only_wider, read_exactly
 from upstream.extraction import scoped
 from upstream.follow import Line
 from upstream.grouped import grouped
@@ -18,9 +18,10 @@ HUMAN = ("sites", "rules", "same", "stands", "within", "covers")
 """What people write: site → why no rule stands for it; rule → why it has no site; site → hashes that mean the same as
 what a rule was read at; rule → site that it stands for → releases at which it was read; rule → first and last release
 that it is kept to, and why; rule → rules of other releases that refuse all that it refuses."""
-TOGETHER = ("groups", "reported")
-"""What people write where one reason is that of many sites: name → why, how it is seen, and where; rule → the sites
-whose faults it reports, though it holds by no evidence."""
+TOGETHER = ("groups", "reported", "older")
+"""What people write where there is something to write. Where one reason is that of many sites: name → why, how it is
+seen, and where; rule → the sites whose faults it reports, though it holds by no evidence. Of releases of which else only
+the options are described: rule → those that refuse the same in other words, and where."""
 
 
 def read(path: Path) -> dict[str, Any]:
@@ -57,6 +58,7 @@ def decisions_document(checks: Checks, decided: Mapping[str, Any], rules: Sequen
         "places": sorted(missing),
         "reworded": _reworded(checks, decided),
         "versions": contradicted(checks, rules, decided),
+        "wider": _wider(checks, decided),
     }
     machine = {"sites by group": by_group} if by_group else {}
     return {**decided, **machine, **{f"open {name}": value for name, value in found.items()}}
@@ -108,13 +110,27 @@ def _reworded(checks: Checks, decided: Mapping[str, Any]) -> dict[str, Any]:
     """Site → hash → releases, where a rule's site is not as it was read."""
     lines, read = checks.by_id, _hashes(checks)
     found: dict[str, dict[str, set[int]]] = {}
+    others = read_exactly(checks.mapped.rules, lines, decided["same"])
     for rule, evidence in checks.mapped.rules.items():
-        for number in sorted(kept(checks, decided["within"].get(rule), held(evidence, lines, decided["same"])[1])):
+        doubted = held(evidence, lines, decided["same"], others)[1]
+        for number in sorted(kept(checks, decided["within"].get(rule), doubted)):
             for id in evidence.sites:
                 site = lines[id].places.get(number)
                 if site is not None and site.hash not in read[id] and site.hash not in decided["same"].get(id, ()):
                     found.setdefault(id, {}).setdefault(site.hash, set()).add(checks.number(number))
     return {id: {hash: spans(numbers) for hash, numbers in hashes.items()} for id, hashes in sorted(found.items())}
+
+
+def _wider(checks: Checks, decided: Mapping[str, Any]) -> dict[str, Any]:
+    """Rule → the releases in which its check asks for less than where it was read, and that no other rule was read at:
+    the verdict carries over, its words and its fix may not."""
+    lines, rules = checks.by_id, checks.mapped.rules
+    others = read_exactly(rules, lines, decided["same"])
+    found = {
+        rule: kept(checks, decided["within"].get(rule), only_wider(evidence, lines, decided["same"], others))
+        for rule, evidence in rules.items()
+    }
+    return {rule: spans(map(checks.number, numbers)) for rule, numbers in found.items() if numbers}
 
 
 def kept(checks: Checks, within: Sequence[str] | None, numbers: Iterable[int]) -> set[int]:

@@ -9,7 +9,7 @@ from typing import Any
 from preflight.dialects.checkout.sites import Site
 from upstream.compact import Inline
 from upstream.described import Checks
-from upstream.evidence import Evidence, held
+from upstream.evidence import Evidence, carried, held, read_exactly
 from upstream.follow import Line
 from upstream.frameworks import Framework
 from upstream.options import FIELDS, Row, intervals
@@ -123,11 +123,15 @@ def holds_document(checks: Checks, repositories: Repositories, decided: Mapping[
     decided: what people decided.
     """
     lines, same, within = checks.by_id, decided["same"], decided["within"]
+    others = read_exactly(checks.mapped.rules, lines, same)
     sure: Document = {}
     alike: Document = {}
+    covers: dict[str, list[str]] = dict(decided["covers"])
     for rule, evidence in checks.mapped.rules.items():
         if any(lines[id].last.kind != TEXT for id in evidence.sites):
-            certain, reworded = held(evidence, lines, same)
+            certain, reworded = held(evidence, lines, same, others)
+            if rule not in within and (by := carried(evidence, lines, others, certain)):
+                covers[rule] = sorted({*covers.get(rule, ()), *by})
             ends = [
                 checks.framework.releases.index(checks.framework.release(name)) for name in within.get(rule, ())[:2]
             ]
@@ -138,7 +142,7 @@ def holds_document(checks: Checks, repositories: Repositories, decided: Mapping[
         **head(checks.framework, repositories),
         "decides": checks.framework.decides,
         "holds": sure,
-        **({"covers": dict(decided["covers"])} if decided["covers"] else {}),
+        **({"covers": covers} if covers else {}),
         "reworded": alike,
     }
 

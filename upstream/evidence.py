@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 from preflight.dialects.checkout.sites import REFUSALS, Site
 from upstream.follow import Line
@@ -117,25 +118,87 @@ def _score(site: Site, line: int) -> int:
     return 1 if refuses and abs(site.line - line) <= NEAR else 0
 
 
-def held(evidence: Evidence, lines: Mapping[str, Line], same: Mapping[str, Sequence[str]]) -> tuple[set[int], set[int]]:
+Others = Mapping[tuple[str, int], Iterable[str]]
+"""Line id and release → the rules that were read there as it stands."""
+
+
+def held(
+    evidence: Evidence,
+    lines: Mapping[str, Line],
+    same: Mapping[str, Sequence[str]],
+    others: Others = MappingProxyType({}),
+) -> tuple[set[int], set[int]]:
     """The releases in which a rule's checks refuse what they refused where they were read, and those that may differ.
 
     same: line id → hashes that somebody found to mean the same. Between two releases at which a rule was read, a line
-    counts as it is; so does one that asks for less than what was read: it refuses all of that, and more. A line of
-    documentation tells of no release.
+    counts as it is; so does one that asks for less than what was read: it refuses all of that, and more. Where another
+    rule was read at such a line, that one has the words and the fix of the release, and this one is neither held nor
+    in doubt. A line of documentation tells of no release.
     """
     sure: set[int] = set()
     alike: set[int] = set()
+    left: set[int] = set()
     for id, hashes in evidence.sites.items():
         if lines[id].last.kind == "text":
             continue
         known = hashes | set(same.get(id, ()))
-        read = [lines[id].places[number] for number in evidence.anchors[id]]
-        first, last = min(evidence.anchors[id]), max(evidence.anchors[id])
         for number, site in lines[id].places.items():
-            is_sure = site.hash in known or first <= number <= last or any(wider(site, one) for one in read)
-            (sure if is_sure else alike).add(number)
-    return sure, alike - sure
+            if as_read(evidence, id, number, site.hash, known):
+                sure.add(number)
+            elif not _asks_for_less(evidence, lines[id], site):
+                alike.add(number)
+            else:
+                (left if others.get((id, number)) else sure).add(number)
+    return sure, alike - sure - left
+
+
+def as_read(evidence: Evidence, id: str, number: int, hash: str, known: Collection[str]) -> bool:
+    """Whether a line is in a release as it was where a rule was read, or that lies between two such releases."""
+    return hash in known or min(evidence.anchors[id]) <= number <= max(evidence.anchors[id])
+
+
+def read_exactly(rules: Mapping[str, Evidence], lines: Mapping[str, Line], same: Mapping[str, Sequence[str]]) -> Others:
+    """Line id and release → the rules that were read there as it stands."""
+    found: dict[tuple[str, int], set[str]] = {}
+    for rule, evidence in rules.items():
+        for id, hashes in evidence.sites.items():
+            known = hashes | set(same.get(id, ()))
+            for number, site in lines[id].places.items():
+                if as_read(evidence, id, number, site.hash, known):
+                    found.setdefault((id, number), set()).add(rule)
+    return found
+
+
+def carried(evidence: Evidence, lines: Mapping[str, Line], others: Others, sure: Collection[int]) -> set[str]:
+    """The rules that refuse all that a rule refuses in releases where its own checks ask for less."""
+    return {
+        rule
+        for id in evidence.sites
+        for number, site in lines[id].places.items()
+        if number not in sure and _asks_for_less(evidence, lines[id], site)
+        for rule in others.get((id, number), ())
+    }
+
+
+def only_wider(
+    evidence: Evidence, lines: Mapping[str, Line], same: Mapping[str, Sequence[str]], others: Others
+) -> dict[int, set[str]]:
+    """The releases in which a rule holds only because its checks ask for less than where it was read: its words and
+    its fix may be wrong there. Each with the lines."""
+    found: dict[int, set[str]] = {}
+    exact: set[int] = set()
+    for id, hashes in evidence.sites.items():
+        known = hashes | set(same.get(id, ()))
+        for number, site in lines[id].places.items():
+            if as_read(evidence, id, number, site.hash, known):
+                exact.add(number)
+            elif _asks_for_less(evidence, lines[id], site) and not others.get((id, number)):
+                found.setdefault(number, set()).add(id)
+    return {number: ids for number, ids in found.items() if number not in exact}
+
+
+def _asks_for_less(evidence: Evidence, line: Line, site: Site) -> bool:
+    return any(wider(site, line.places[number]) for number in evidence.anchors[line.id])
 
 
 def wider(site: Site, read: Site) -> bool:

@@ -3,7 +3,8 @@
     python -m upstream.older megatron [--repository PATH]
 
 writes schemas/<framework>/older.json: release → the rules that hold in the first release whose checks are described,
-and whose checks are not found there as they were read. What such a release checks and no later one does is left out.
+and whose checks are not found there as they were read, nor in other words (`older` in decisions.json). What such a
+release checks and no later one does is left out.
 """
 
 from __future__ import annotations
@@ -21,9 +22,8 @@ from upstream.known import known
 from upstream.repositories import Repositories, followed_releases
 from upstream.write import SCHEMAS
 
-OLDER = {"megatron": ("0.6.0", "0.8.0"), "mindspeed": (), "mindspeed-llm": ()}
-"""Releases that are read for this: those under MindSpeed and MindSpeed-LLM. Of all others nothing is known,
-and no rule holds."""
+OLDER = {"megatron": ("0.6.0", "0.7.0", "0.8.0", "0.9.0"), "mindspeed": (), "mindspeed-llm": ()}
+"""Releases that are read for this: those before the first whose checks are followed."""
 NOTHING_KNOWN = {"mindspeed": ("1.0.0",), "mindspeed-llm": ("1.0.RC2", "1.0.0")}
 
 
@@ -41,7 +41,11 @@ def older_document(framework: Framework, repositories: Repositories) -> Document
     whole = replace(framework, releases=releases)
     found = checks(whole, repositories, known=known(SCHEMAS / framework.name, human["stands"], human["rules"]))
     holds = holds_document(found, repositories, human)["holds"]
-    lacking = {name: _lacking(found, holds, first.name, name) for name in (*unknown, *wanted)}
+    read_there = {rule: names for rule, (names, _) in human.get("older", {}).items()}
+    lacking = {
+        name: [rule for rule in _lacking(found, holds, first.name, name) if name not in read_there.get(rule, ())]
+        for name in (*unknown, *wanted)
+    }
     return {
         **head(framework, repositories),
         "command": f"python -m upstream.older {framework.name}",

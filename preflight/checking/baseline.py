@@ -10,10 +10,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from preflight.checking.engine import Report
-from preflight.source import atomic
 from preflight.source.finding import Finding
 from preflight.source.record import NamedTuple
 from preflight.source.text import InputError, Source
+from preflight.source.writing import write_report
 
 FILE = "preflight-baseline.json"
 
@@ -64,7 +64,7 @@ class Baseline:
             more = {"times": times} if times > 1 else {}
             files.setdefault(known.path, []).append({"rule": known.rule, "about": known.about, **more})
         text = json.dumps({"preflight-baseline": 1, "files": files}, indent=1, ensure_ascii=False)
-        atomic.write_text(path, f"{text}\n")
+        write_report(str(path), f"{text}\n")
 
     def identify(self, finding: Finding) -> Known:
         """What a finding is about, as this file would name it."""

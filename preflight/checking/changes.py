@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from difflib import SequenceMatcher
 from functools import cache, lru_cache
+from itertools import takewhile
 from pathlib import Path
 
 from preflight.checking.checker import Checker
@@ -13,6 +15,9 @@ from preflight.checking.engine import Report
 from preflight.source.finding import Finding
 from preflight.source.repository import Repository
 from preflight.source.text import InputError, Source
+
+MOST_PAIRS = 1_000_000
+"""Where comparing the lines of two states takes more, all lines between the first and the last change are new."""
 
 
 class Changes:
@@ -60,10 +65,26 @@ def _identity(finding: Finding) -> tuple[object, ...]:
 
 @lru_cache(maxsize=64)
 def _new_lines(before: str, after: str) -> frozenset[int]:
-    matcher = SequenceMatcher(None, before.splitlines(), after.splitlines(), autojunk=False)
-    blocks = matcher.get_opcodes()
+    old, new = before.splitlines(), after.splitlines()
+    head = _alike(old, new)
+    tail = _alike(old[head:][::-1], new[head:][::-1])
+    ours, theirs = old[head : len(old) - tail], new[head : len(new) - tail]
+    if _pairs(ours, theirs) > MOST_PAIRS:
+        return frozenset(range(head + 1, head + len(theirs) + 1))
+    blocks = SequenceMatcher(None, ours, theirs, autojunk=False).get_opcodes()
     changed: Iterable[range] = (range(start + 1, end + 1) for tag, _, _, start, end in blocks if tag != "equal")
-    return frozenset(line for lines in changed for line in lines)
+    return frozenset(head + line for lines in changed for line in lines)
+
+
+def _alike(before: Sequence[str], after: Sequence[str]) -> int:
+    """How many lines are the same at the beginning."""
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(before, after, strict=False)))
+
+
+def _pairs(before: Sequence[str], after: Sequence[str]) -> int:
+    """Pairs of equal lines, which is what comparing takes."""
+    counts = Counter(before)
+    return sum(counts[line] for line in after)
 
 
 def _touched(before: str, after: str, line: int) -> bool:

@@ -18,8 +18,9 @@ from preflight.checking.workspace import Workspace
 from preflight.dialects.checkout.around import Checkouts
 from preflight.loaders.document import Document
 from preflight.plugins.manager import Plugins
-from preflight.run.request import Request, Target
+from preflight.run.request import Given, NamesRead, Request, Target
 from preflight.run.settings import SEVERITIES, Choice, Facts, Settings
+from preflight.source.budget import CHECK_SECONDS, SEARCH_SECONDS
 from preflight.source.finding import Finding
 from preflight.source.text import InputError, Source
 
@@ -28,23 +29,27 @@ if TYPE_CHECKING:
 
 Suggest = Callable[[Workspace, Report], Report]
 """Puts other layouts on the findings of a report that they cure."""
-
-
-SILENT = Policy(lambda rule, path: False)
+Prove = Callable[[Workspace, Report, "Workspace | None"], Report]
+"""Leaves of the ways out in a report those that are proven, under every rule where the last is given."""
 
 
 class Checker:
     """Settings, what the caller says beside them, and the plugins. Raises InputError for ids and names nobody knows.
 
-    broken: why the settings could not be read; the defaults hold then. isolated: nothing is opened outside of what the
-    call names.
+    broken: why the settings could not be read; the defaults hold then. ignored: settings that somebody else may have
+    written, with the reason. names: of what is set beside the files, what they read. isolated: nothing is opened
+    outside of what the call names.
     """
 
     def __init__(self, settings: Settings, plugins: Plugins, facts: Facts = Facts(), choice: Choice = Choice()) -> None:
         self.settings, self.plugins, self.facts = settings, plugins, facts
         self.checkouts, self.isolated = Checkouts(), False
         self.broken: InputError | None = None
+        self.ignored: Mapping[str, str] = {}
+        self.names = NamesRead()
+        self.folders: list[Checker] = []  # by the settings of other folders
         self.suggest: Suggest | None = None  # puts other layouts on the findings that they cure
+        self.prove: Prove | None = None  # leaves of what is offered what is proven; None where nobody is shown it
         self.nearest: Callable[[Path], Checker] | None = None  # the checker for a file, by the settings nearest to it
         self.named = choice.over(settings.choice)
         """The choice as it is written, with the names of groups."""
@@ -58,13 +63,14 @@ class Checker:
         self.checkouts = Checkouts(paths, isolated=self.isolated)
 
     @property
-    def silent(self) -> bool:
-        """Whether no rule runs."""
-        return self.policy is SILENT
+    def errors_only(self) -> bool:
+        """Whether only those rules run whose findings can be errors."""
+        return self.policy.errors_only
 
-    def silence(self) -> None:
-        """Run no rule: only what is read matters."""
-        self.policy = SILENT
+    def ask_for_errors_only(self) -> None:
+        """Run only the rules whose findings can be errors, and offer nothing: what is read matters, and whether it
+        can start."""
+        self.policy, self.prove = self.policy._replace(errors_only=True), None
 
     def of(self, path: Path | None) -> Checker:
         """The checker for a file: the one whose settings are nearest to it. Raises InputError for broken settings."""
@@ -77,6 +83,10 @@ class Checker:
         except InputError:
             return self.settings
 
+    def every_settings(self) -> tuple[Settings, ...]:
+        """The settings of the call, and those of folders that were looked into."""
+        return (self.settings, *(found.settings for found in self.folders))
+
     def request(self, path: Path | None) -> Request:
         """What is said about a file."""
         facts = self.settings.facts
@@ -84,8 +94,8 @@ class Checker:
             facts = part.facts.over(facts)
         facts = self.facts.over(facts)
         target = Target.parse(facts.target) if facts.target else None
-        said = Request(*facts[:4], target, given=facts.set or {})
-        return said._replace(measured=self.measured, pace=self.pace)
+        said = Request(*facts[:4], target, given=Given(facts.set or {}, self.names))
+        return said._replace(measured=self.measured, pace=self.pace, source_path=self.settings.source_path)
 
     @cached_property
     def measured(self) -> float:
@@ -114,19 +124,35 @@ class Checker:
         return Workspace(sources, near.plugins, near.request(path), near.policy, self.checkouts)
 
     def _suggested(self, workspace: Workspace, report: Report) -> Report:
-        return report if self.suggest is None else self.suggest(workspace, report)
+        """The report with other layouts where they are asked for, and of all ways out those that are proven."""
+        report = report if self.suggest is None else self.suggest(workspace, report)
+        if self.prove is None or all(finding.fix is None for finding in report.findings):
+            return report
+        return self.prove(workspace, report, self._under_every_rule(workspace))
+
+    def _under_every_rule(self, workspace: Workspace) -> Workspace | None:
+        """The same texts under every rule; None where the workspace has every rule."""
+        near = self.of(workspace.sources[0].path)
+        if near.choice == Choice() and not near.settings.per_file:
+            return None
+        every = Policy(options=workspace.policy.options)
+        return Workspace(workspace.sources, workspace.plugins, workspace.request, every, workspace.checkouts)
 
     def check_command(self, document: Document) -> Report:
         """Check a command line."""
         workspace = self.workspace([document.source])
         try:
-            return attempted(document.source.name, lambda: self._suggested(workspace, workspace.check()))
+            return attempted(document.source.name, lambda: self._suggested(workspace, workspace.check()), self._seconds)
         except InputError as error:
             return unreadable(error)
 
     def check_source(self, source: Source, *, asked: bool = True) -> Report:
         """Check one file that was read. asked: the caller holds it for ours, so it must be readable."""
-        return attempted(source.name, lambda: self._checked(source, asked))
+        return attempted(source.name, lambda: self._checked(source, asked), self._seconds)
+
+    @property
+    def _seconds(self) -> float:
+        return CHECK_SECONDS if self.suggest is None else SEARCH_SECONDS
 
     def _checked(self, source: Source, asked: bool) -> Report:
         try:
@@ -135,10 +161,12 @@ class Checker:
             return unreadable(error)
         try:
             report = fold_alike(self._suggested(workspace, workspace.check()))
-            if not asked:
+            if not asked or report.skipped != (source.name,):
                 return report
+            from preflight.checking.refused_script import with_refused_scripts
             from preflight.checking.wrong_shape import with_refused_shape
 
+            report = with_refused_scripts(report, (source,), workspace.policy.wants)
             return with_refused_shape(report, source, self.plugins, workspace.request)
         except InputError as error:
             return unreadable(error) if self.ours(source, error, asked=asked) else Report(skipped=(source.name,))

@@ -17,25 +17,32 @@ from preflight.lint.certainty import missed
 from preflight.lint.rule import Checkable
 from preflight.lint.suppression import UNUSED as UNUSED
 from preflight.lint.suppression import suppressions, unsuppressed
-from preflight.loaders.document import Document
+from preflight.loaders.document import REFUSED, Document
 from preflight.plugins.manager import Plugins
 from preflight.run.device_names import find_device, likely_device
 from preflight.run.plan import Plan
 from preflight.run.request import Request
 from preflight.source.finding import Finding, Kind, Severity
-from preflight.source.record import NamedTuple, dataclass
+from preflight.source.record import NamedTuple, dataclass, replace
+
+TOO_DEEP = "a value is nested too deeply to be read"
+
+Said = tuple[str, str, int, str]
+"""What names a finding: its rule, where it stands, what it says."""
 
 
 class Policy(NamedTuple):
     """What is asked of rules. chosen: whether one runs on a path; options: per rule; kept: never folded into others.
 
-    reported: whether a finding of a rule that ran is reported; None where all are.
+    reported: whether a finding of a rule that ran is reported; None where all are. errors_only: only those rules run
+    whose findings can be errors.
     """
 
     chosen: Callable[[str, str], bool] = lambda rule, path: True
     options: Mapping[str, Mapping[str, Any]] = {}
     kept: frozenset[str] = frozenset()
     reported: Callable[[Finding], bool] | None = None
+    errors_only: bool = False
 
     def wants(self, finding: Finding) -> bool:
         """Whether a finding is of a chosen rule, and reported."""
@@ -63,6 +70,9 @@ class Report:
     rules: tuple[Checkable, ...] = ()
     """The rules that made the findings, sorted by id."""
 
+    reads: tuple[str, ...] = ()
+    """Of what the caller sets, the names that something reads."""
+
     @property
     def plan(self) -> Plan | None:
         """The plan of the first run, None when nothing was read."""
@@ -71,16 +81,18 @@ class Report:
     @property
     def accepted(self) -> bool:
         """All is read, and no error but a predicted out-of-memory, which `fits` tells."""
-        return not self.errors and not any(
-            f.severity is Severity.ERROR and f.kind is not Kind.MEMORY for f in self.findings
-        )
+        return not self.errors and not any(map(_refuses, self.findings))
 
     @property
     def fits(self) -> bool:
-        """All is read, and no run is predicted not to fit in memory."""
-        return not self.errors and not any(
-            f.severity is Severity.ERROR and f.kind is Kind.MEMORY for f in self.findings
-        )
+        """All is read and accepted, and no run is predicted not to fit in memory."""
+        out = any(f.severity is Severity.ERROR and f.kind is Kind.MEMORY for f in self.findings)
+        return self.accepted and not out and not any(j.cluster.budget and j.memory.replaced for j in self.jobs)
+
+
+def _refuses(finding: Finding) -> bool:
+    """Whether a run cannot start because of a finding; one that may not fit can."""
+    return finding.severity is Severity.ERROR and finding.kind is not Kind.MEMORY
 
 
 def read_job(document: Document, plugins: Plugins, request: Request, beside: Beside) -> Job | None:
@@ -96,6 +108,9 @@ def read_job(document: Document, plugins: Plugins, request: Request, beside: Bes
         *beside[1:],
     )
     reading = dialect.read(document, surroundings)
+    if any(problem.kind in REFUSED for problem in document.problems):
+        plan = replace(reading.plan, unmodelled=(*reading.plan.unmodelled, "a script that bash refuses"))
+        reading = reading._replace(plan=plan)
     return Job(
         *reading._replace(cluster=completed(reading.cluster, document, request)), missed(request.target, reading.target)
     )
@@ -109,12 +124,15 @@ def check_job(job: Job, plugins: Plugins, policy: Policy) -> tuple[list[Finding]
     crashes: list[Crash] = []
     asked: dict[str, Checkable] = {}
     for rule in plugins.selection(job.versions).of(job):
-        if not policy.chosen(rule.id, path):
+        if not policy.chosen(rule.id, path) or (policy.errors_only and rule.severity is not Severity.ERROR):
             continue
         try:
             if rule.silent(job):
                 continue
             said = some_of(rule.check(job, policy.options.get(rule.id, {})), job.documents[0].start)
+        except RecursionError:
+            unknown.append(Unchecked(rule.id, path, because=TOO_DEEP))
+            continue
         except Exception as error:
             import traceback
 
@@ -149,10 +167,10 @@ def check_documents(
     unknown: list[Unchecked] = []
     crashes: list[Crash] = []
     jobs: list[Job] = []
+    said: list[set[Said]] = []
     skipped: list[str] = []
     for document in documents:
-        job = read_job(document, plugins, request, beside)
-        if job is None:
+        if (job := read_job(document, plugins, request, beside)) is None:
             skipped.append(document.source.name)
             continue
         jobs.append(job)
@@ -160,6 +178,7 @@ def check_documents(
         if job.arguments.certainty.doubtful or any(finding.severity is Severity.ERROR for finding in found):
             found = _less_certain(document, found, job, plugins, request, policy, beside)
         findings += found
+        said.append({_said(finding) for finding in found if _refuses(finding)})
         unknown += unverified
         crashes += failed
     findings = distinct(findings)
@@ -168,7 +187,7 @@ def check_documents(
     checked = tuple(dict.fromkeys(d.source.name for job in jobs for d in job.documents[:1]))
     return Report(
         findings=tuple(bounded(sorted(shown, key=order))),
-        jobs=tuple(jobs),
+        jobs=_with_refusals(jobs, said, kept),
         unknown=tuple(dict.fromkeys(unknown)),
         crashes=tuple(crashes),
         skipped=tuple(name for name in dict.fromkeys(skipped) if name not in checked),
@@ -176,6 +195,17 @@ def check_documents(
         checked=checked,
         rules=_fired(shown, jobs, plugins),
     )
+
+
+def _said(finding: Finding) -> Said:
+    return finding.rule, finding.path, finding.span.start, finding.message
+
+
+def _with_refusals(jobs: Sequence[Job], said: Sequence[set[Said]], kept: Sequence[Finding]) -> tuple[Job, ...]:
+    """The runs, with the rules that refuse them: those whose errors about them no comment suppresses."""
+    left = {_said(finding) for finding in kept if _refuses(finding)}
+    rules = (tuple(sorted({rule for rule, *_ in errors & left})) for errors in said)
+    return tuple(job.refused_by(by) if by else job for job, by in zip(jobs, rules, strict=True))
 
 
 def _less_certain(

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from preflight.checking.engine import Crash, Report, Unreadable
 from preflight.plugins.manager import PluginError
+from preflight.source.budget import CHECK_SECONDS, Exceeded, watched
 from preflight.source.extras import missing
 from preflight.source.text import InputError
 
@@ -18,10 +19,14 @@ def unreadable(error: InputError) -> Report:
     return Report(errors=(Unreadable(error.path, error.line, error.column, error.message),))
 
 
-def attempted(name: str, call: Callable[[], Report]) -> Report:
-    """The report of a call about a file, or what it failed with. Raises InputError and PluginError."""
+def attempted(name: str, call: Callable[[], Report], seconds: float = CHECK_SECONDS) -> Report:
+    """The report of a call about a file, or what it failed with. seconds: of the processor, after which it is ended.
+    Raises InputError and PluginError."""
     try:
-        return call()
+        with watched(name, seconds):
+            return call()
+    except Exceeded as error:
+        return unreadable(error)
     except (InputError, PluginError):
         raise
     except RecursionError:

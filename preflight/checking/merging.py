@@ -26,7 +26,8 @@ def merge(reports: Iterable[Report]) -> Report:
         skipped=all_of("skipped"),
         suppressed=sum(report.suppressed for report in reports),
         checked=all_of("checked"),
-        errors=all_of("errors"),
+        errors=tuple(dict.fromkeys(all_of("errors"))),
+        reads=tuple(dict.fromkeys(all_of("reads"))),
         looked=tuple(dict.fromkeys(all_of("looked"))),
         rules=tuple({rule.id: rule for rule in sorted(all_of("rules"), key=lambda rule: rule.id)}.values()),
     )

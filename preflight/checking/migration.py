@@ -10,6 +10,7 @@ from preflight.job import Job
 from preflight.loaders.document import Unknown
 from preflight.run.request import Target
 from preflight.run.value import Value
+from preflight.source.budget import watched
 from preflight.source.finding import Finding, Severity
 from preflight.source.record import NamedTuple
 from preflight.source.text import InputError, Source
@@ -47,9 +48,10 @@ def migrations(checker: Checker, source: Source, to: Target) -> list[Migration]:
     """Each run of a source beside itself in another release.
     Raises InputError where the source cannot be read as that."""
     workspace = checker.workspace([source])
-    before = workspace.check()
-    there = workspace.request._replace(target=to)
-    after = type(workspace)(workspace.sources, workspace.plugins, there, workspace.policy).check()
+    with watched(source.name):
+        before = workspace.check()
+        there = workspace.request._replace(target=to)
+        after = type(workspace)(workspace.sources, workspace.plugins, there, workspace.policy).check()
     runs = {job.documents[0].run: job for job in after.jobs}
     for job in before.jobs:
         other = runs.get(job.documents[0].run)

@@ -3,35 +3,52 @@
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import Callable
 from pathlib import Path
 
+import preflight
 from preflight.checking.checker import Checker
 from preflight.run import settings
 from preflight.run.settings import Settings
+from preflight.run.settings_search import HIGHEST, Search
+from preflight.run.versions import matches
 from preflight.source.text import InputError
 
-HIGHEST = 64
-"""Folders above a file that are looked into."""
+
+def usable(path: Path) -> Settings:
+    """The settings of a file. Raises InputError where they cannot be used, or ask for another preflight."""
+    found = settings.load(path)
+    if found.required_version and not matches(preflight.__version__, found.required_version):
+        why = f"asks for preflight {found.required_version}, this is {preflight.__version__}"
+        raise InputError(why, str(found.path))
+    return found
+
+
+def own_devices(found: Settings) -> list[object]:
+    """The accelerators that the settings name, as a plugin."""
+    if not found.devices:
+        return []
+    from preflight.checking.own_devices import OwnDevices
+
+    return [OwnDevices(found.devices)]
 
 
 class Nearest:
     """Gives the checker for a file; each settings file is read once.
 
-    make: a checker for settings, with what the call says beside them.
+    make: a checker for settings, with what the call says beside them. search: by which the call's own were found.
     """
 
-    def __init__(self, own: Checker, make: Callable[[Settings], Checker]) -> None:
-        self._own, self._make = own, make
+    def __init__(self, own: Checker, make: Callable[[Settings], Checker], search: Search) -> None:
+        self._own, self._make, self._search = own, make, search
         self._root = os.path.abspath(own.settings.root)
-        self._folders: dict[str, Checker] = {}
+        self._folders: dict[str, Checker | InputError] = {}
 
     def __call__(self, path: Path) -> Checker:
         """The checker for a file. Raises InputError for settings that cannot be used."""
         start = folder = os.path.dirname(os.path.abspath(path))
         visited: list[str] = []
-        found = self._own
+        found: Checker | InputError = self._own
         for _ in range(HIGHEST):
             if folder in self._folders:
                 found = self._folders[folder]
@@ -45,29 +62,23 @@ class Nearest:
                 break
             folder = above
         self._folders.update(dict.fromkeys(visited, found))
+        if isinstance(found, InputError):
+            raise InputError(found.message, found.path, found.line, found.column)
         return found
 
-    def _in(self, folder: str, start: str) -> Checker | None:
-        """The checker for the settings in a folder itself; None where it has none, or somebody else may write there."""
-        has = any(os.path.isfile(os.path.join(folder, name)) for name in settings.FILES)
-        if not has or _foreign(folder, start):
-            return None
+    def _in(self, folder: str, start: str) -> Checker | InputError | None:
+        """The checker for the settings in a folder itself, or why they cannot be used; None where none hold."""
         try:
-            path = settings.in_folder(Path(folder))
+            path = self._search.within(Path(folder), Path(start))
+            made = self._make(usable(path)) if path is not None else None
+        except InputError as error:
+            return error
         except OSError as error:
-            raise InputError(f"cannot be read: {error.strerror}", str(error.filename)) from None
-        if path is None:
+            return InputError(f"cannot be read: {error.strerror}", str(error.filename))
+        if made is None:
             return None
-        made = self._make(settings.load(path))
-        if self._own.silent:
-            made.silence()
+        made.names = self._own.names
+        self._own.folders.append(made)
+        if self._own.errors_only:
+            made.ask_for_errors_only()
         return made
-
-
-def _foreign(folder: str, start: str) -> bool:
-    """Whether others may write to a folder, or it belongs to somebody else than the file's folder does, and root."""
-    try:
-        status, own = os.stat(folder), os.stat(start)
-    except OSError:
-        return True
-    return bool(status.st_mode & stat.S_IWOTH) or status.st_uid not in (own.st_uid, 0)

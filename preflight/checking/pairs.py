@@ -11,6 +11,7 @@ from preflight.checking.comparison import Comparison, compare
 from preflight.checking.discovery import discover
 from preflight.checking.engine import Report
 from preflight.checking.revisions import parse, states
+from preflight.source.budget import watched
 from preflight.source.repository import Repository
 from preflight.source.text import InputError, Source
 
@@ -70,7 +71,8 @@ def _report(checker: Checker, source: Source | None, side: Mapping[str, Source |
         return None
     workspace = checker.workspace([source])
     try:
-        return workspace.check({name: other for name, other in (side or {}).items() if other is not None})
+        with watched(source.name):
+            return workspace.check({name: other for name, other in (side or {}).items() if other is not None})
     except InputError as error:
         if side is None and checker.ours(source, error, asked=True):
             raise InputError(error.message, error.path or source.name, error.line, error.column) from None

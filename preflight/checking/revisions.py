@@ -44,8 +44,12 @@ def states(repository: Repository, before: str, after: str | None, wanted: Itera
     wanted: files and folders to look at; () for all. Raises InputError where git cannot tell, or too many differ.
     """
     folders = [Path(os.path.realpath(name)) for name in wanted]
-    old = _chosen(repository, repository.tree(before), folders)
-    new = _chosen(repository, repository.tree(after), folders) if after else _as_they_are(repository, old, folders)
+    old = _chosen(repository, repository.tree(before, folders), folders)
+    new = (
+        _chosen(repository, repository.tree(after, folders), folders)
+        if after
+        else _as_they_are(repository, old, folders)
+    )
     differ = [name for name in sorted({*old, *new}) if old.get(name) != new.get(name)]
     if len(differ) > MOST:
         raise InputError(f"{len(differ)} files differ; more than {MOST} are not compared")

@@ -8,8 +8,9 @@ from typing import Any
 from preflight.lint.rule import Checkable
 from preflight.plugins.manager import Plugins
 from preflight.run.device_names import find_device
-from preflight.run.request import Target
+from preflight.run.request import MOST_DEVICES, Target
 from preflight.run.settings import Choice, Facts
+from preflight.run.versions import numbers
 from preflight.source.spelling import did_you_mean
 from preflight.source.text import InputError
 
@@ -41,16 +42,55 @@ def verify_options(rule: Checkable, options: Mapping[str, Any]) -> None:
             raise InputError(f"option {shown!r} of rule {rule.id!r} must be like {default!r}, not {value!r}")
 
 
-def verify_facts(facts: Facts, plugins: Plugins) -> None:
-    """Raises InputError for a count below 1, and for a device or a framework that nobody knows."""
-    for name in ("world_size", "nodes", "devices_per_node"):
-        if (count := getattr(facts, name)) is not None and count < 1:
-            raise InputError(f"--{name.replace('_', '-')} must be at least 1, not {count}")
-    world, nodes, each = facts.world_size, facts.nodes, facts.devices_per_node
+NODES = ("NNODES", "NUM_NODES", "SLURM_NNODES", "SLURM_JOB_NUM_NODES")
+PER_NODE = ("NPROC_PER_NODE", "GPUS_PER_NODE", "NPUS_PER_NODE")
+"""Variables that hold a count wherever they are used; WORLD_SIZE is the number of nodes on some platforms."""
+
+
+def verify_counts(facts: Facts) -> None:
+    """Raises InputError for counts that contradict each other, also what variables are set to."""
+    said = facts.set or {}
+    found: dict[str, int | None] = {}
+    for option, names, count in (("nodes", NODES, facts.nodes), ("devices-per-node", PER_NODE, facts.devices_per_node)):
+        values = {f"--{option} {count}": count} if count else {}
+        values |= {f"--set {n}={said[n]}": int(said[n]) for n in names if said.get(n, "").isdecimal()}
+        if len(set(values.values())) > 1:
+            one, other = list(values)[:2]
+            raise InputError(f"{one} contradicts {other}")
+        found[option] = next(iter(values.values()), None)
+    world, nodes, each = facts.world_size, found["nodes"], found["devices-per-node"]
+    if nodes and each and nodes * each > MOST_DEVICES:
+        raise InputError(
+            f"{nodes} nodes with {each} devices each are {nodes * each} devices, more than {MOST_DEVICES:,}"
+        )
     if world and nodes and each and world != nodes * each:
         raise InputError(
             f"a world size of {world} contradicts {nodes} nodes with {each} devices each, which are {nodes * each}"
         )
+    if world and nodes and world % nodes:
+        raise InputError(f"a world size of {world} cannot be divided evenly among {nodes} nodes")
+
+
+def verify_release(target: str, plugins: Plugins) -> None:
+    """Raises InputError for a release that is not described. The first two numbers of its version count."""
+    wanted = Target.parse(target)
+    listed = {t.version for d in plugins.dialects for t in d.targets if t.framework == wanted.framework}
+    known = sorted(listed, key=lambda version: (numbers(version), version))
+    digits = numbers(wanted.version)[:2]
+    alike = wanted.version in listed or (digits and any(numbers(one)[: len(digits)] == digits for one in known))
+    if wanted.version and not alike:
+        raise InputError(f"{target} is not a release that preflight knows; there are {', '.join(known)}")
+
+
+def verify_facts(facts: Facts, plugins: Plugins) -> None:
+    """Raises InputError for a count below 1, and for a device or a framework that nobody knows."""
+    for name in ("world_size", "nodes", "devices_per_node"):
+        if (count := getattr(facts, name)) is not None:
+            if count < 1:
+                raise InputError(f"--{name.replace('_', '-')} must be at least 1, not {count}")
+            if count > MOST_DEVICES:
+                raise InputError(f"--{name.replace('_', '-')} must be at most {MOST_DEVICES:,}, not {count}")
+    verify_counts(facts)
     if facts.device and find_device(plugins.devices, facts.device) is None:
         names = [name.lower() for device in plugins.devices for name in (device.name, *device.aliases)]
         hint = (

@@ -8,12 +8,14 @@ from pathlib import Path
 
 from preflight.checking.beside import Beside
 from preflight.checking.engine import Policy, Report, check_documents
+from preflight.checking.names_set import names_read
 from preflight.dialects import folders
 from preflight.dialects.checkout.around import Checkout, Checkouts
 from preflight.loaders import load
 from preflight.loaders.document import Document
 from preflight.plugins.manager import Plugins
 from preflight.run.request import Request
+from preflight.source.budget import READ, Exceeded, may_read, of_one_check
 from preflight.source.record import replace
 from preflight.source.text import InputError, Source, bounded, bytes_of
 
@@ -37,16 +39,25 @@ class Workspace:
         if checkouts is not None:
             for source in self.sources:
                 source.in_checkout = request.follow and not checkouts.isolated
+        for source in self.sources if request.source_path else ():
+            source.search = request.source_path
         self.plugins, self.request, self.policy = plugins, request, policy
         self._opened: dict[Path, tuple[Document, ...]] = {}
         self._looked: dict[str, None] = {}
+        self._read_now: set[Path] = set()
 
     def check(self, edited: Mapping[str, Source] | None = None) -> Report:
         """Check every source. Raises InputError where one cannot be read."""
         edited = edited or {}
-        return self.judge(
-            [document for source in self.sources for document in load(edited.get(source.name, source))], edited
-        )
+        sources = [edited.get(source.name, source) for source in self.sources]
+        with of_one_check():
+            report = self.judge([document for source in sources for document in load(source)], edited)
+        if not report.skipped:
+            return report
+        from preflight.checking.refused_script import starts_a_run, with_refused_scripts
+
+        ours = starts_a_run(self.plugins.dialects, self.request)
+        return with_refused_scripts(report, sources, self.policy.wants, ours)
 
     def judge(self, documents: Sequence[Document], edited: Mapping[str, Source] | None = None) -> Report:
         """Check documents of the sources, as they were loaded or as they would be.
@@ -57,10 +68,14 @@ class Workspace:
             return self._read(document, name, edited)
 
         beside = Beside(read, self._checkout, self.checkouts if self.request.follow else None, self._data)
-        report = check_documents(documents, self.plugins, self.request, self.policy, beside)
+        with of_one_check():
+            self._read_now.clear()
+            report = check_documents(documents, self.plugins, self.request, self.policy, beside)
         looked = dict.fromkeys(path for document in documents for path in document.looked) | self._looked
         if self.request.follow:
             looked |= dict.fromkeys(path for source in self.sources for path in self.checkouts.looked(source.path))
+        if self.request.given:
+            report = replace(report, reads=names_read(self.request.given, report.jobs))
         return replace(report, looked=tuple(looked)) if looked else report
 
     def _checkout(self, document: Document) -> Checkout | None:
@@ -76,15 +91,21 @@ class Workspace:
         if shown in edited:
             return next(iter(load(edited[shown])), None)
         if path not in self._opened:
-            self._opened[path] = load(Source.read(path, shown))
+            source = Source.read(path, shown)
+            if not may_read(len(source.text)):
+                raise Exceeded(f"is not read: the files that one config names have more than {READ:,} bytes", shown)
+            self._opened[path] = load(source)
         return next(iter(self._opened[path]), None)
 
     def _data(self, document: Document, name: str) -> bytes | None:
-        """The bytes of another file; None where it must not be opened, or cannot be read."""
+        """The bytes of another file; None where it must not be opened, cannot be read, or enough was read."""
         open_ = self.request.follow and not self.checkouts.isolated and 0 < len(name) <= LONGEST
         path = self._found(document, name) if open_ else None
         try:
-            return bounded(bytes_of(path), name) if path is not None else None
+            if path is None or (path not in self._read_now and not may_read(path.stat().st_size)):
+                return None
+            self._read_now.add(path)
+            return bounded(bytes_of(path), name)
         except (OSError, InputError):
             return None
 

@@ -12,9 +12,11 @@ from preflight.checking.baseline import FILE, Baseline
 from preflight.checking.merging import merge
 from preflight.cli import output, session
 from preflight.cli.codes import OK, USAGE
-from preflight.cli.delivery import read_for, refuse
+from preflight.cli.delivery import read_for
 from preflight.cli.options import Inputs, JobFacts, Rules, Started, takes
+from preflight.cli.unread import refuse_unread
 from preflight.report.escapes import counted
+from preflight.source.writing import refuse_report
 
 To = Annotated[str, typer.Option("--output-file", "-o", metavar="FILE", help="The baseline file.")]
 
@@ -27,12 +29,13 @@ def baseline(inputs: Inputs, facts: JobFacts, rules: Rules, command: Started = N
     """
     checker = session.checker(facts, rules, lenient=True)
     report = merge(session.reports(checker, inputs, command))
+    refuse_unread(checker, inputs, report.checked)
     path = Path(output_file)
     if report.errors or report.crashes or not report.checked:
         output.complain(output.problems(report))
         typer.echo("preflight: no baseline was written", err=True)
         return output.exit_code(report, "never") or USAGE
-    refuse(output_file, read_for(report))
+    refuse_report(output_file, read_for(report))
     made = Baseline.of(report, Path(os.path.abspath(path)).parent)
     made.write(path)
     typer.echo(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -15,10 +16,11 @@ from preflight.cli.options import Inputs, JobFacts, Output, Rules, Scope, Starte
 from preflight.cli.options import Outcome as How
 from preflight.cli.stream import say
 from preflight.cli.telling import Teller
+from preflight.cli.unread import refuse_unread
+from preflight.report.escapes import plain
 from preflight.report.style import Look
 from preflight.report.text import shown
 from preflight.report.totals import added
-from preflight.run.settings import Settings
 from preflight.source.language import local
 from preflight.source.record import NamedTuple
 from preflight.source.spelling import did_you_mean
@@ -58,17 +60,17 @@ def check(
     Exit codes: 0 nothing at or above --fail-on, 1 findings, 2 wrong usage or unreadable input,
     3 preflight itself failed.
     """
+    if mode.unsafe and not mode.fix:
+        raise InputError("--unsafe needs --fix: without it nothing is changed")
     checker = session.checker(facts, rules, lenient=True)
     if mode.suggest:
         from preflight.layouts.suggest import suggest
 
         checker.suggest = suggest
     if mode.show_settings:
-        say(_shown(checker.settings))
+        say(_shown(checker, [item.path for item in session.named(checker, inputs)]))
         return OK
-    level = "never" if mode.exit_zero else mode.fail_on or checker.settings.fail_on
-    if level not in LEVELS:
-        raise InputError(f"--fail-on is one of {', '.join(LEVELS)}, not {level!r}{did_you_mean(level, LEVELS)}")
+    level = _level(mode, checker)
     if mode.fix and (code := _fixed(inputs, facts, rules, out, mode, command)) is not None:
         return code
     if mode.statistics:
@@ -84,6 +86,14 @@ def check(
     from preflight.cli.watch import watch as watching
 
     return watching(once, lambda: [item.path for item in session.named(checker, inputs)])
+
+
+def _level(mode: Mode, checker: Checker) -> str:
+    """The least severity of a finding that fails. Raises InputError for one that there is not."""
+    level = "never" if mode.exit_zero else mode.fail_on or checker.settings.fail_on
+    if level not in LEVELS:
+        raise InputError(f"--fail-on is one of {', '.join(LEVELS)}, not {level!r}{did_you_mean(level, LEVELS)}")
+    return level
 
 
 def _fixed(
@@ -103,7 +113,9 @@ def _once(checker: Checker, inputs: Inputs, command: list[str] | None, out: Outp
         output.formats(out, checker.plugins),
         _look(out)._replace(fails="error" if level == "never" else level),
     )
-    report = _narrowed(merge(session.reports(checker, inputs, command)), checker, scope)
+    report = merge(session.reports(checker, inputs, command))
+    refuse_unread(checker, inputs, report.checked)
+    report = _narrowed(report, checker, scope)
     nothing = not (report.checked or report.errors or inputs.allow_unclaimed)
     if not nothing or out.output_format:
         output.write(report, targets, style)
@@ -117,6 +129,7 @@ def _told(checker: Checker, inputs: Inputs, command: list[str] | None, out: Outp
     teller = Teller(checker, look, memo, lenient=inputs.allow_unclaimed)
     single = map(teller.of, session.typed(checker, inputs, command))
     told = added([*single, *teller.tell(session.named(checker, inputs), mode.jobs)])
+    refuse_unread(checker, inputs, told.checked, told.reads)
     if not (told.checked or told.unreadable or inputs.allow_unclaimed):
         return output.nothing("checked", told.skipped, checker)
     say(shown(told, look))
@@ -148,8 +161,12 @@ def _narrowed(report: Report, checker: Checker, scope: Scope) -> Report:
     return report
 
 
-def _shown(settings: Settings) -> str:
+def _shown(checker: Checker, paths: Sequence[Path]) -> str:
+    """The settings in effect here and for paths that have others, and the files that do not count."""
     import json
 
-    where = settings.path or "no settings file"
-    return f"# {where}\n{json.dumps(dict(settings.raw), indent=2, default=str)}\n"
+    every = {id(found): found for found in (checker.settings, *map(checker.settings_of, paths))}
+    lines = [f"# ignored: {plain(path)}: {local(why)}" for path, why in checker.ignored.items()]
+    for found in every.values():
+        lines += [f"# {found.path or 'no settings file'}", json.dumps(dict(found.raw), indent=2, default=str)]
+    return "".join(f"{line}\n" for line in lines)

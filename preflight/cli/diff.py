@@ -8,7 +8,8 @@ from preflight.checking.engine import Report
 from preflight.cli import output, session
 from preflight.cli.codes import FOUND, OK
 from preflight.cli.delivery import deliver, read_for
-from preflight.cli.options import JobFacts, Printed, Rules, option, takes
+from preflight.cli.options import Inputs, JobFacts, Printed, Rules, option, takes
+from preflight.cli.unread import refuse_unread
 from preflight.source.text import InputError
 
 FORMATS = ("text", "markdown", "json")
@@ -35,6 +36,7 @@ def diff(facts: JobFacts, rules: Rules, out: Printed, sides: Sides = None) -> in
     checker = session.checker(facts, rules)
     checker.look_around(sides)
     found = list(comparisons(checker, sides))
+    refuse_unread(checker, Inputs(), [one.after or one.before for one in found if one.runs])
     if out.output_format == "json":
         text = dumped({"schema": 1, "files": [comparison_dict(one) for one in found]})
     elif out.output_format == "markdown":

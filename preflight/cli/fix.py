@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Annotated
 
@@ -18,12 +18,14 @@ from preflight.cli.fix_summary import distinct_outcomes, outcome_lines
 from preflight.cli.options import Inputs, JobFacts, Rules, Started, option, takes
 from preflight.cli.options import Outcome as How
 from preflight.cli.stream import say
+from preflight.cli.unread import refuse_unread
 from preflight.fix.boundary import Boundary
 from preflight.fix.choices import fix_by_choice
 from preflight.fix.fixer import Fixed, fix_source
 from preflight.loaders import COMMAND
 from preflight.report.escapes import plain
 from preflight.report.style import Look
+from preflight.source.language import local
 from preflight.source.text import InputError, Source
 
 Diff = Annotated[bool, option("--diff", help="Print the changes and write nothing.")]
@@ -61,15 +63,18 @@ def fix(
     texts = _texts(checker, inputs, command, errors := list[InputError]())
     named = [*(inputs.paths or ()), inputs.stdin_filename or session.STDIN, *(command or ())]
     inside = Boundary([path for path in named if path != session.STDIN], follow=follow)
-    suggest = _suggest(interactive) if unsafe or interactive else None
+    suggest = _suggest() if unsafe or interactive else None
     choose = partial(fix_by_choice, ask=Dialogue(style), inside=inside, suggest=suggest) if interactive else None
     apply = partial(fix_source, checker, unsafe=unsafe, suggest=suggest, inside=inside, by_choice=choose)
-    results = _each(checker, texts, apply, partial(_deliver, diff=diff, style=style), errors)
+    fixed = _each(checker, texts, apply, errors)
+    if checker.facts.set:  # before anything is written
+        fixed = iter(kept := tuple(fixed))
+        refuse_unread(checker, inputs, [source.name for source, result, _ in kept if result.report.checked])
+    results = _delivered(fixed, partial(_deliver, diff=diff, style=style), errors)
     report = merge([*(result.report for result in results), *map(unreadable, errors)])
     if not (report.checked or report.errors or report.crashes or inputs.allow_unclaimed):
         return output.nothing("checked", report.skipped, checker)
-    outcomes = distinct_outcomes(outcome for result in results for outcome in result.outcomes)
-    told = "".join(f"{line}\n" for line in outcome_lines(outcomes, style, would=diff)) if report.checked else ""
+    told = _summary(results, style, would=diff) if report.checked else ""
     if diff or "-" in (inputs.paths or []) or any(source.path is None for source, _, _ in texts):
         sys.stderr.write(told)
     else:
@@ -77,6 +82,12 @@ def fix(
     output.write(report, [], style)
     code = output.exit_code(report, checker.settings.fail_on)
     return FOUND if diff and code == OK and any(result.edited for result in results) else code
+
+
+def _summary(results: Iterable[Fixed], style: Look, *, would: bool) -> str:
+    """What was changed and what is left, in lines."""
+    outcomes = distinct_outcomes(outcome for result in results for outcome in result.outcomes)
+    return "".join(f"{line}\n" for line in outcome_lines(outcomes, style, would=would))
 
 
 Text = tuple[Source, bool, bool]
@@ -103,21 +114,25 @@ def _texts(checker: Checker, inputs: Inputs, command: list[str] | None, errors: 
 
 
 def _each(
-    checker: Checker,
-    texts: Iterable[Text],
-    apply: Callable[[Source], Fixed],
-    deliver: Callable[[Source, Fixed, bool], None],
-    errors: list[InputError],
-) -> list[Fixed]:
-    """Fix and write text after text: what became of them. What could not be read or written is among the errors."""
-    results = list[Fixed]()
+    checker: Checker, texts: Iterable[Text], apply: Callable[[Source], Fixed], errors: list[InputError]
+) -> Iterator[tuple[Source, Fixed, bool]]:
+    """Fix text after text: what became of them. What could not be read is among the errors."""
     for source, asked, printed in texts:
         try:
-            result = apply(source)
+            yield source, apply(source), printed
         except InputError as error:
             if checker.ours(source, error, asked=asked):
                 errors.append(InputError(error.message, error.path or source.name, error.line, error.column))
-            continue
+
+
+def _delivered(
+    fixed: Iterable[tuple[Source, Fixed, bool]],
+    deliver: Callable[[Source, Fixed, bool], None],
+    errors: list[InputError],
+) -> list[Fixed]:
+    """Write text after text: what became of them. What could not be written is among the errors."""
+    results = list[Fixed]()
+    for source, result, printed in fixed:
         try:
             deliver(source, result, printed)
         except InputError as error:
@@ -127,15 +142,20 @@ def _each(
     return results
 
 
-def _suggest(optional: bool) -> Suggest | None:
-    """What finds other layouts; None where it is optional and numpy, which it needs, is not installed."""
-    try:
-        from preflight.layouts.suggest import suggest
-    except ModuleNotFoundError:
-        if optional:
-            return None
-        raise
-    return suggest
+def _suggest() -> Suggest:
+    """What finds other layouts; where a search needs numpy and it is not installed, that is said, and the rest goes
+    on."""
+    from preflight.layouts.suggest import suggest
+
+    told = set[str]()
+
+    def absent(name: str, why: str) -> None:
+        if name not in told:
+            told.add(name)
+            text = local(f"no other layout is searched for: {why}")
+            print(f"preflight: {plain(name)}: {plain(text)}", file=sys.stderr)
+
+    return partial(suggest, absent=absent)
 
 
 def _deliver(source: Source, result: Fixed, printed: bool, diff: bool, style: Look) -> None:
@@ -149,7 +169,7 @@ def _deliver(source: Source, result: Fixed, printed: bool, diff: bool, style: Lo
         else:
             from preflight.source import atomic
 
-            atomic.write(old, new)
+            atomic.write(old, new, output.tell_lock)
     if printed and not diff and (source.name != COMMAND or result.report.checked):
         text = result.edited.get(source.name, source).text
         say(text if text.endswith("\n") else f"{text}\n")

@@ -19,12 +19,13 @@ from preflight.cli import output, session
 from preflight.cli.codes import OK
 from preflight.cli.options import Inputs, JobFacts, Rules, takes
 from preflight.cli.stream import say
+from preflight.cli.unread import refuse_unread
 from preflight.report.escapes import counted, plain
 from preflight.run.settings import FILE
-from preflight.source import atomic
 from preflight.source.finding import Severity
 from preflight.source.language import joined, local
 from preflight.source.message import Message
+from preflight.source.writing import create_file
 
 HOOKS = ".pre-commit-config.yaml"
 HOOK = """\
@@ -51,6 +52,7 @@ def init(inputs: Inputs, facts: JobFacts, rules: Rules, write: Write = False) ->
     inputs = inputs._replace(paths=inputs.paths or ["."])
     checker = session.checker(facts, rules, lenient=True)
     report = merge(session.reports(checker, inputs, None))
+    refuse_unread(checker, inputs, report.checked)
     if not report.checked:
         output.complain(output.problems(report))
         return output.nothing("found", report.skipped, checker)
@@ -100,7 +102,7 @@ def _propose(name: str, text: str, *, write: bool) -> None:
     if os.path.lexists(name):
         head = Message("{name} exists and stays as it is; it would be:", name=name)
     elif write:
-        atomic.write_text(Path(name), text)
+        create_file(Path(name), text.encode("utf-8"))
         head = Message("wrote {name}:", name=name)
     else:
         head = Message("{name} would be:", name=name)

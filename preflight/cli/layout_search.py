@@ -15,6 +15,7 @@ from preflight.cli import output, session
 from preflight.cli.codes import FOUND, OK, USAGE
 from preflight.cli.delivery import deliver, read_for
 from preflight.cli.options import Inputs, JobFacts, Printed, Rules, listed
+from preflight.cli.unread import refuse_unread
 from preflight.fix.apply import apply as apply_fix
 from preflight.fix.apply import edited_source
 from preflight.fix.boundary import Boundary
@@ -25,6 +26,7 @@ from preflight.report.dump import dumped
 from preflight.report.escapes import plain
 from preflight.report.layouts import Shown, layouts_dict, layouts_text
 from preflight.source import atomic
+from preflight.source.budget import SEARCH_SECONDS
 from preflight.source.finding import Finding, Fix
 from preflight.source.record import NamedTuple
 from preflight.source.spelling import did_you_mean
@@ -59,6 +61,7 @@ def search(inputs: Inputs, facts: JobFacts, rules: Rules, out: Printed, wanted: 
     limits = wanted.limits
     checker = session.checker(facts, rules)
     results, report = _searched(checker, inputs, limits)
+    refuse_unread(checker, inputs, [source.name for source, _ in results])
     inside = Boundary(inputs.paths or [])
     edited = [
         pair
@@ -85,7 +88,7 @@ def _write(old: Source, new: Source, number: int, inside: Boundary) -> None:
     if new.text == old.text:
         done = f"has layout {number} already; nothing is written"
     elif inside(old):
-        atomic.write(old, new)
+        atomic.write(old, new, output.tell_lock)
         done = f"layout {number} is written"
     else:
         raise InputError("is a link to a file elsewhere: name that file to have it changed", old.name)
@@ -153,7 +156,7 @@ def _searched(checker: Checker, inputs: Inputs, limits: Limits) -> tuple[list[Se
         return Report()
 
     for source, asked in session.sources(checker, inputs, errors):
-        reports.append(attempted(source.name, partial(search, source, asked)))
+        reports.append(attempted(source.name, partial(search, source, asked), SEARCH_SECONDS))
     return results, merge([*reports, *map(unreadable, errors)])
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Annotated
 
 from preflight.checking.engine import Report, Unreadable
-from preflight.checking.verification import verify_facts
+from preflight.checking.verification import verify_facts, verify_release
 from preflight.cli import output, session
 from preflight.cli.codes import FOUND, OK, USAGE
 from preflight.cli.delivery import deliver, read_for
 from preflight.cli.options import Inputs, JobFacts, Printed, Rules, option, takes
+from preflight.cli.unread import refuse_unread
 from preflight.run.request import Target
 from preflight.run.settings import Facts
 from preflight.source.text import InputError
@@ -34,6 +35,7 @@ def migrate(inputs: Inputs, facts: JobFacts, rules: Rules, out: Printed, to: To)
     style = output.printed(out)
     checker = session.checker(facts, rules)
     verify_facts(Facts(target=to), checker.plugins)
+    verify_release(to, checker.plugins)
     unread: list[InputError] = []
     found: list[Migration] = []
     for source, asked in session.sources(checker, inputs, unread):
@@ -46,12 +48,11 @@ def migrate(inputs: Inputs, facts: JobFacts, rules: Rules, out: Printed, to: To)
         jobs=tuple(one.before for one in found),
         errors=tuple(Unreadable(error.path, error.line, error.column, error.message) for error in unread),
     )
-    if out.output_format == "json":
-        text = dumped({"schema": 1, "runs": [migration_dict(one) for one in found]})
-    else:
-        text = "\n".join(migration_text(one, style) for one in found)
-    if found or out.output_format == "json":
-        deliver(text, out.output_file, read_for(report))
+    refuse_unread(checker, inputs, [run.before.documents[0].source.name for run in found])
+    as_json = out.output_format == "json"
+    if found or as_json:
+        runs = dumped({"schema": 1, "runs": [migration_dict(one) for one in found]}) if as_json else ""
+        deliver(runs or "\n".join(migration_text(one, style) for one in found), out.output_file, read_for(report))
     output.write(Report(errors=report.errors), [], style)
     if report.errors:
         return USAGE

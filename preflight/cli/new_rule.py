@@ -12,6 +12,7 @@ from preflight.cli.app import OK
 from preflight.cli.rule_templates import FIXTURE, FRAMEWORKS, FUNCTION, declared
 from preflight.source.spelling import did_you_mean
 from preflight.source.text import InputError
+from preflight.source.writing import create_file, write_file
 
 Id = Annotated[
     str,
@@ -53,8 +54,7 @@ def _declared(framework: str, name: str, into: Path, tests: Path) -> None:
     if not table.is_file():
         raise InputError("is missing; run this in a checkout", str(table))
     _write({into / f"{file}.py": module, tests / "edges" / f"{file}.yaml": edges})
-    with table.open("a", encoding="utf-8") as rows:
-        rows.write(pair)
+    write_file(table, (table.read_text(encoding="utf-8") + pair).encode("utf-8"))
     typer.echo(f"added a pair to {table}")
     _without_place(into.parent / "schemas", (framework, place.folder), f"{framework}/{name}")
     typer.echo(PAGES)
@@ -68,7 +68,7 @@ def _without_place(schemas: Path, folders: tuple[str, ...], id: str) -> None:
         return
     before, opening, after = decisions.read_text(encoding="utf-8").partition('"rules": {')
     end = "\n" if after.startswith("}") else ","
-    decisions.write_text(f'{before}{opening}\n"{id}": "{NO_PLACE}"{end}{after}', encoding="utf-8")
+    write_file(decisions, f'{before}{opening}\n"{id}": "{NO_PLACE}"{end}{after}'.encode())
     typer.echo(f"added a row to {decisions}")
 
 
@@ -77,6 +77,5 @@ def _write(files: dict[Path, str]) -> None:
         if path.exists():
             raise InputError("exists already", str(path))
     for path, text in files.items():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
+        create_file(path, text.encode("utf-8"), parents=True)
         typer.echo(f"wrote {path}")

@@ -20,6 +20,7 @@ from preflight.report.page import GENERATED, documented, pages
 from preflight.run.request import Target
 from preflight.run.settings import Facts
 from preflight.source.text import InputError
+from preflight.source.writing import told, write_file
 
 Framework = Annotated[
     str | None,
@@ -126,13 +127,9 @@ def _write(folder: Path, texts: dict[str, str]) -> None:
     """Bring a folder of pages up to date; pages of rules that are gone go as well."""
     if any(folder.rglob("*.md")) and not _generated(folder / "README.md"):
         raise InputError("holds pages that are not preflight's; name a folder of its own", str(folder))
-    try:
+    with told(str(folder)):
         for old in folder.rglob("*.md"):
             if old.relative_to(folder).as_posix() not in texts:
                 old.unlink()
         for name, text in texts.items():
-            path = folder / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"cannot be written: {error.strerror}", str(folder)) from None
+            write_file(folder / name, text.encode("utf-8"), parents=True)

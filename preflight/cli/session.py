@@ -7,17 +7,21 @@ from collections.abc import Callable, Iterator, Sequence, Set
 from pathlib import Path
 from typing import TextIO
 
-import preflight
 from preflight.checking.checker import Checker
 from preflight.checking.discovery import Named, Wanted, discover
 from preflight.checking.engine import Report
 from preflight.checking.failure import unreadable
+from preflight.checking.nearest import Nearest, own_devices, usable
+from preflight.checking.workspace import Workspace, display
 from preflight.cli.options import Inputs, JobFacts, Rules, listed
 from preflight.loaders import is_script
 from preflight.plugins import manager as plugins
+from preflight.report.escapes import plain
 from preflight.run import settings
 from preflight.run.settings import Choice, Facts, Settings
-from preflight.run.versions import matches
+from preflight.run.settings_search import Search
+from preflight.source.language import local
+from preflight.source.message import Message
 from preflight.source.spelling import did_you_mean
 from preflight.source.text import InputError, Source, read_all
 
@@ -31,28 +35,20 @@ class UnreadableSettings(InputError):
     """A pyproject.toml above the working directory that cannot be read: nobody knows whether it has settings."""
 
 
-def read_settings(rules: Rules) -> Settings:
+def read_settings(rules: Rules, search: Search) -> Settings:
     """The settings that hold for a call. Raises InputError where they cannot be used."""
     if rules.isolated:
         return Settings(root=Path.cwd())
-    path = Path(rules.config) if rules.config else _nearest()
+    path = Path(rules.config) if rules.config else _nearest(search)
     if path is None:
         return Settings(root=Path.cwd())
-    return _usable(settings.load(path))
+    return usable(path)
 
 
-def _usable(found: Settings) -> Settings:
-    """The same settings. Raises InputError where they ask for another preflight."""
-    if found.required_version and not matches(preflight.__version__, found.required_version):
-        why = f"asks for preflight {found.required_version}, this is {preflight.__version__}"
-        raise InputError(why, str(found.path))
-    return found
-
-
-def _nearest() -> Path | None:
+def _nearest(search: Search) -> Path | None:
     """The settings file that holds here. Raises UnreadableSettings where a file that may be one cannot be read."""
     try:
-        return settings.find(Path.cwd())
+        return search.nearest(Path.cwd())
     except InputError as error:
         raise UnreadableSettings(error.message, error.path, error.line, error.column) from None
     except OSError as error:
@@ -64,34 +60,37 @@ def checker(facts: JobFacts, rules: Rules, *, lenient: bool = False) -> Checker:
 
     lenient: a pyproject.toml that cannot be read is reported beside what is found without it.
     """
-    broken = None
+    broken, search = None, Search(_tell_ignored)
     try:
-        found = read_settings(rules)
+        found = read_settings(rules, search)
     except UnreadableSettings as error:
         if not lenient:
             raise
         found, broken = Settings(root=Path.cwd()), error
     made = _checker(found, facts, rules)
-    made.broken, made.isolated = broken, rules.isolated
+    made.broken, made.isolated, made.ignored = broken, rules.isolated, search.ignored
+    made.prove = _proved
     made.look_around(())
     if not (rules.isolated or rules.config):
-        from preflight.checking.nearest import Nearest
-
-        made.nearest = Nearest(made, lambda nested: _checker(_usable(nested), facts, rules))
+        made.nearest = Nearest(made, lambda nested: _checker(nested, facts, rules), search)
     return made
 
 
-def _own_devices(found: Settings) -> list[object]:
-    """The accelerators that the settings name, as a plugin."""
-    if not found.devices:
-        return []
-    from preflight.checking.own_devices import OwnDevices
+def _tell_ignored(path: str, why: str) -> None:
+    """Say which settings do not count, and why."""
+    text = local(Message("these settings are ignored: {why}; --config FILE uses them", why=why))
+    print(f"preflight: {plain(display(Path(path)))}: {text}", file=sys.stderr)
 
-    return [OwnDevices(found.devices)]
+
+def _proved(workspace: Workspace, report: Report, whole: Workspace | None) -> Report:
+    """What of a report's offers is proven; loaded where something is offered."""
+    from preflight.fix.offers import with_proven_offers
+
+    return with_proven_offers(workspace, report, whole)
 
 
 def _checker(found: Settings, facts: JobFacts, rules: Rules) -> Checker:
-    loaded = plugins.load(_own_devices(found))
+    loaded = plugins.load(own_devices(found))
     least = rules.min_severity or ""
     if least and least not in settings.SEVERITIES:
         hint = did_you_mean(least, settings.SEVERITIES)
@@ -143,7 +142,10 @@ def named(check: Checker, inputs: Inputs) -> list[Named]:
     excluded = listed(inputs.exclude)
     wanted = Wanted(excluded, listed(inputs.include), markdown=inputs.include_markdown)
     ignored = None if inputs.no_gitignore or check.isolated else _ignored
-    return list(discover(paths, check.settings_of, wanted, force=inputs.force_exclude, ignored=ignored))
+    found = list(discover(paths, check.settings_of, wanted, force=inputs.force_exclude, ignored=ignored))
+    for item in found:  # before several processes do: what is wrong with settings is told once
+        check.settings_of(item.path)
+    return found
 
 
 def _ignored(folder: Path, files: Sequence[Path]) -> Set[Path]:

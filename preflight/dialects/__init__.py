@@ -12,6 +12,7 @@ from preflight.run.arguments import Arguments
 from preflight.run.cluster import Cluster, Device
 from preflight.run.plan import Plan
 from preflight.run.request import Request, Target
+from preflight.source.checkout_root import started_from
 from preflight.source.record import NamedTuple
 from preflight.source.text import InputError
 
@@ -94,5 +95,7 @@ def folders(document: Document) -> tuple[Path, ...]:
     in."""
     own = (document.source.path.parent,) if document.source.path is not None else ()
     if document.kind == "command" or (document.kind in ("script", "manifest") and own):
-        return (*own, Path.cwd())
+        here = Path.cwd()
+        above = started_from(document.source.path) if document.source.path and document.source.in_checkout else ()
+        return (*own, here, *(folder for folder in above if folder != here))
     return own

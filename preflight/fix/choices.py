@@ -9,16 +9,13 @@ from preflight.checking.checker import Suggest
 from preflight.checking.engine import Report
 from preflight.checking.workspace import Workspace
 from preflight.fix.allowed import Inside
-from preflight.fix.apply import apply
 from preflight.fix.consequences import consequences
 from preflight.fix.fixer import Fixed, Outcome
 from preflight.fix.net_change import original, survives
-from preflight.fix.prove_better import prove_better
-from preflight.loaders.yaml_edit import CannotEdit
+from preflight.fix.proof import proven
 from preflight.source.finding import Finding, Fix, Safety
 from preflight.source.record import NamedTuple, replace
-from preflight.source.refusal import NotProven
-from preflight.source.text import InputError, Position, Source
+from preflight.source.text import Position, Source
 
 MOST = 200
 """Findings that are asked about in one file."""
@@ -82,17 +79,12 @@ def _ways(workspace: Workspace, result: Fixed, finding: Finding, inside: Inside 
     for fix in (finding.fix, *finding.alternatives):
         if fix is None or fix.safety is Safety.SHOW:
             continue
-        try:
-            edited, taken = apply([replace(finding, fix=fix)], result.report, _now(workspace, result))
-            if inside is not None and not all(map(inside, edited.values())):
-                continue
-            report = workspace.check({**result.edited, **edited})
-            prove_better(result.report, report, taken)
-        except (CannotEdit, NotProven, InputError):
+        way = proven(workspace, result.report, [replace(finding, fix=fix)], result.edited)
+        if isinstance(way, str) or (inside is not None and not all(map(inside, way.edited.values()))):
             continue
-        pairs = zip(result.report.jobs, report.jobs, strict=False)
+        pairs = zip(result.report.jobs, way.report.jobs, strict=False)
         changes = next(filter(None, (consequences(*pair) for pair in pairs)), "")
-        found.append(Way(fix, edited, report, changes))
+        found.append(Way(fix, way.edited, way.report, changes))
     return found
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Literal
 
 from preflight.checking.checker import Checker, Suggest
@@ -10,16 +10,15 @@ from preflight.checking.engine import Report
 from preflight.checking.failure import attempted
 from preflight.checking.workspace import Workspace
 from preflight.fix.allowed import Allowed, Inside
-from preflight.fix.apply import apply
 from preflight.fix.consequences import consequences
 from preflight.fix.net_change import original, survives
-from preflight.fix.prove_better import prove_better
-from preflight.loaders.yaml_edit import CannotEdit
+from preflight.fix.offers import proven_offers
+from preflight.fix.proof import proven
 from preflight.run.settings import SEVERITIES, Choice
+from preflight.source.budget import FIX_SECONDS, SEARCH_SECONDS
 from preflight.source.finding import Finding, Safety, Severity
 from preflight.source.record import NamedTuple, replace
-from preflight.source.refusal import NotProven
-from preflight.source.text import InputError, Position, Source
+from preflight.source.text import Position, Source
 
 MAX_ROUNDS = 10
 MAX_WORK = 2_000_000
@@ -93,11 +92,21 @@ def fix(
         result.report, asked = suggested, suggested.findings
         refused.clear()
     result.outcomes = [o for o in result.outcomes if o.finding.fix is None or survives(o.finding.fix, result.report)]
-    for finding in (f for f in result.report.findings if wanted(f)):
+    for finding in _left_over(workspace, result, refused, wanted):
         passed = finding.severity is Severity.NOTE and not notes(finding.rule) and allowed.takes(finding)
         why = refused.get(_identity(finding), "")
         result.outcomes.append(Outcome(finding, "needs --select") if passed else _left(finding, why, allowed))
     return result
+
+
+def _left_over(
+    workspace: Workspace, result: Fixed, refused: Mapping[tuple[str, ...], str], wanted: Callable[[Finding], bool]
+) -> list[Finding]:
+    """What is left, with those ways out that are proven; of what was tried in vain it is said why."""
+    left = [finding for finding in result.report.findings if wanted(finding)]
+    tried = [finding for finding in left if _identity(finding) in refused]
+    others = [finding for finding in left if _identity(finding) not in refused]
+    return [*tried, *proven_offers(_edited(workspace, result), result.report, others)]
 
 
 def fix_source(
@@ -127,7 +136,7 @@ def fix_source(
         result = fix(whole, unsafe=unsafe, wanted=wanted, suggest=suggest, inside=inside, notes=notes)
         return result.report
 
-    report = attempted(source.name, run)
+    report = attempted(source.name, run, FIX_SECONDS if suggest is None else SEARCH_SECONDS)
     return result if report is result.report else Fixed(report=report)
 
 
@@ -209,12 +218,10 @@ def _try(workspace: Workspace, result: Fixed, findings: Sequence[Finding], *, pa
     result.work += ATTEMPT + sum(len(source.text) for source in sources.values())
     if result.work > MAX_WORK:
         return "this file is too long for so many attempts in one call"
-    try:
-        edited, taken = apply(findings, result.report, sources, partial=partial)
-        report = workspace.check({**result.edited, **edited})
-        prove_better(result.report, report, taken)
-    except (CannotEdit, NotProven, InputError) as error:
-        return str(error)
+    found = proven(workspace, result.report, findings, result.edited, partial=partial)
+    if isinstance(found, str):
+        return found
+    edited, taken, report = found
     sources_of = (source for job in result.report.jobs for d in job.documents for source in (d.source, *d.also))
     for old in (source for source in sources_of if source.name in edited):
         result.before.setdefault(old.name, old)

@@ -19,7 +19,7 @@ def prove_better(before: Report, after: Report, fixed: Sequence[Finding]) -> Non
         now = sum(
             f.rule == finding.rule and f.key == finding.key and f.message == finding.message for f in after.findings
         )
-        if now >= was:
+        if now >= was or _errors_at(finding, after) >= _errors_at(finding, before) > 0:
             raise NotProven("the finding would still be there")
     seen = {
         job.documents[0].source.name for job in before.jobs if job.memory.verdict == "unknown"
@@ -34,3 +34,13 @@ def prove_better(before: Report, after: Report, fixed: Sequence[Finding]) -> Non
         raise NotProven(f"it would cause a new error: {', '.join(sorted(rule for rule, _ in new))}")
     if len(after.jobs) < len(before.jobs):
         raise NotProven("the file would no longer be recognised")
+
+
+def _errors_at(finding: Finding, report: Report) -> int:
+    """The errors of a finding's rule at its setting: with other numbers it is the same fault."""
+    if finding.severity is not Severity.ERROR:
+        return 0
+    return sum(
+        f.severity is Severity.ERROR and (f.rule, f.path, f.key) == (finding.rule, finding.path, finding.key)
+        for f in report.findings
+    )

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
 
 from preflight.source.text import InputError
+from preflight.source.writing import write_file
 
 NAMES = ("job_submit", "cli_filter")
 COMPILERS = ("luac5.1", "luac", "luac5.3", "luac5.4")
@@ -60,12 +59,5 @@ def install(folder: Path, name: str, *, socket: Path, seconds: float, open_on_fa
     target = folder / f"{name}.lua"
     if target.exists() and "preflight" not in target.read_text(encoding="utf-8", errors="replace"):
         raise InputError("is there already and is not preflight's; merge the two by hand", str(target))
-    try:
-        handle, temporary = tempfile.mkstemp(dir=folder, prefix=f".{name}.")
-        with os.fdopen(handle, "w", encoding="utf-8") as stream:
-            stream.write(text)
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, target)
-    except OSError as error:
-        raise InputError(f"cannot be written: {error.strerror}", str(target)) from None
+    write_file(target, text.encode("utf-8"), mode=0o644)
     return target

@@ -112,13 +112,14 @@ def _steady(s: Shape, columns: Columns, dense: Any, experts: Any, tables: Any) -
     grid = columns["expert_tensor"] * columns["expert"] * columns["pipeline"]
     world = columns["data"] * columns["tensor"] * columns["pipeline"] * columns["context"]
     expert_shards = np.maximum(world // grid, 1) if s.zero else np.ones_like(shards)
-    n = Parameters(1.0, 0.0, 0.0, 0.0)
+    n = Parameters(1.0, 0.0, 0.0, 0.0, frozen=bool(s.adapters))
     one = replace(s, shards=1, expert_shards=1)
     whole = {term.name: term.high for term in states.steady_terms(one, n)}
-    level = {"weights": 1 if s.weights_sharded else 3, "gradients": 2, "master weights": 1, "optimizer states": 1}
+    of_weights = 1 if s.weights_sharded else 3
+    level = {"weights": of_weights, "reference model": of_weights, "gradients": 2}
     total = np.zeros(len(shards))
     for name, size in whole.items():
-        sharded = s.zero >= level[name]
+        sharded = s.zero >= level.get(name, 1)
         total = total + size * (
             (dense + tables) / (shards if sharded else 1) + experts / (expert_shards if sharded else 1)
         )

@@ -46,6 +46,7 @@ class Space:
     stated: bool = False
     split: str = ""
     chunked: bool = False
+    expert_tensor: int = 0  # the one size of it that the framework has; 0 where there is a choice
     fixed: Mapping[str, int] = field(default_factory=dict)
     most: Mapping[str, int] = field(default_factory=dict)
     near: Sizes | None = None
@@ -160,12 +161,13 @@ def _layouts(space: Space, out: Counter[str]) -> Iterator[tuple[int, int, int, i
 def _experts(space: Space, tensor: int, pipeline: int, data: int, out: Counter[str]) -> Iterator[tuple[int, int]]:
     experts = space.shape.experts
     if experts is None:
-        yield 1, tensor
+        yield 1, space.expert_tensor or tensor
         return
     for expert in divisors(experts.count):
         if not space.allowed("expert", expert):
             continue
-        for expert_tensor in {tensor} if space.stated else {1, tensor}:
+        only = space.expert_tensor or (tensor if space.stated else 0)
+        for expert_tensor in {only} if only else {1, tensor}:
             fits = (
                 data * tensor % expert == 0 if space.stated else space.world % (expert_tensor * expert * pipeline) == 0
             )

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from preflight.job import Job
-from preflight.layouts.present import current
 from preflight.layouts.proof import Try
 from preflight.run.cluster import Device
 from preflight.run.sizes import Sizes
@@ -35,10 +34,10 @@ def in_fp8(job: Job, edits_for: Callable[[Sizes], tuple[Edit, ...]], attempt: Tr
     if now.known and now.raw:
         return InFP8(job, why=f"the run computes in FP8 already ({now.raw})")
     before = _errors(attempt(()))
-    same = edits_for(current(job))
+    same = edits_for(job.sizes)
     why = f"{job.target} has no option for it"
     for recipe in _recipes(device):
-        edits = edits_for(current(job)._replace(fp8=recipe))
+        edits = edits_for(job.sizes._replace(fp8=recipe))
         tried = attempt(edits)
         if isinstance(tried, str):
             why = tried

@@ -11,37 +11,12 @@ from preflight.layouts.result import Found
 from preflight.layouts.step_time import machine_of
 from preflight.memory.shape import Missing, shape
 from preflight.run.sizes import Sizes
-from preflight.run.value import Value, known
 from preflight.source.finding import Edit
 from preflight.source.record import NamedTuple
 from preflight.steptime.assumptions import completed
 from preflight.steptime.estimate import Timed, timed
 from preflight.steptime.operations import model_operations
 from preflight.steptime.traits import traits
-
-
-def current(job: Job) -> Sizes:
-    """The layout as it stands; what is unknown counts as 1."""
-    layout, batch, recompute = job.plan.layout, job.plan.batch, job.plan.recompute
-
-    def number(value: Value) -> int:
-        found = known(value)
-        return int(found[0]) if found else 1
-
-    mode = recompute.mode.raw if recompute.mode.known else "none"
-    return Sizes(
-        tensor=number(layout.tensor),
-        pipeline=number(layout.pipeline),
-        context=number(layout.context),
-        expert=number(layout.expert),
-        expert_tensor=number(layout.expert_tensor),
-        data=number(layout.data),
-        virtual=number(layout.virtual),
-        sequence_parallel=bool(known(layout.sequence_parallel) and layout.sequence_parallel.raw),
-        micro=number(batch.micro),
-        micro_batches=number(batch.count),
-        recompute=str(mode),
-    )
 
 
 class Exact(NamedTuple):

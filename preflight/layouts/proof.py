@@ -12,7 +12,7 @@ from preflight.layouts.counts import fewest
 from preflight.layouts.counts import required as exactly
 from preflight.layouts.ends import leaner
 from preflight.layouts.grid import COUNTED, Columns, Space, sizes
-from preflight.layouts.present import as_found, current
+from preflight.layouts.present import as_found, exact
 from preflight.layouts.result import Found, Result
 from preflight.layouts.space import Limits
 from preflight.layouts.step_time import Time
@@ -25,7 +25,9 @@ from preflight.source.finding import Edit, Finding, Severity
 SURELY = 1.02
 """A layout that needs so much more than there is, is not tried on the document."""
 MOST_SETTINGS = 3
-SAID = ("tensor", "pipeline", "virtual", "context", "expert", "expert_tensor", "data", "micro")
+SAID = ("tensor", "pipeline", "virtual", "context", "data", "micro")
+OF_EXPERTS = ("expert", "expert_tensor")
+NO_ROOM, RISKY = "does not fit in memory", "may run out of memory"
 
 
 class Try(Protocol):
@@ -55,19 +57,9 @@ class Proof:
 
     def take(self, row: int) -> None:
         """Keep a candidate if the document can be changed to it, the rules find no error, and every rank fits."""
-        rejected = self.result.rejected
-        wanted = sizes(self.columns, row, self.where)._replace(sharded=self.limits.sharded)
-        if self.columns["recompute"][row] == COUNTED:
-            counted = self.counted(wanted)
-            if counted is None:
-                rejected["does not fit in memory"] += 1
-                return
-            wanted = counted
-        if (
-            self.where.measured
-            and exactly(self.where.shape, wanted, self.cluster, self.where.selected) > self.available * SURELY
-        ):
-            rejected["does not fit in memory"] += 1
+        rejected, wanted = self.result.rejected, self.wanted(row)
+        if wanted is None:
+            rejected[RISKY] += 1
             return
         edits = self.edits_for(wanted)
         if self.where.near is not None and (why := self.needless(edits)):
@@ -76,6 +68,25 @@ class Proof:
         self.tried += 1
         if why := self.shown(row, wanted, edits):
             rejected[why] += 1
+
+    def wanted(self, row: int) -> Sizes | None:
+        """The sizes of a candidate; None where the memory model says already that it may run out."""
+        found = sizes(self.columns, row, self.where)._replace(sharded=self.limits.sharded)
+        if self.columns["recompute"][row] == COUNTED:
+            counted = self.counted(found)
+            if counted is None:
+                return None
+            found = counted
+        needs = exactly(self.where.shape, found, self.cluster, self.where.selected) if self.where.measured else 0.0
+        return found if needs <= self.available * SURELY else None
+
+    def accepted(self, row: int) -> float | None:
+        """The seconds of a candidate that passes the rules and fits, of which no text is proven; None of another."""
+        if (wanted := self.wanted(row)) is None:
+            return None
+        job, _ = self.judged(self.attempt(self.edits_for(wanted)))
+        took = exact(job, self.where) if job is not None and self.says(job, wanted) else None
+        return took.seconds if took is not None else None
 
     def shown(self, row: int, wanted: Sizes, edits: tuple[Edit, ...]) -> str:
         """Keep a layout that is proven, with fewer layers at its end where that is faster; "", or why it is refused."""
@@ -92,7 +103,7 @@ class Proof:
     def kept(self, row: int, wanted: Sizes, edits: tuple[Edit, ...], tried: Job) -> str:
         """Keep a layout that passed in memory, if its text is proven, too; "", or why it is refused."""
         if self.where.near is None and not self.says(tried, wanted):
-            return "the options of this release cannot say it"
+            return "cannot be expressed with this release's options"
         job, why = self.judged(self.attempt.proven(edits))
         if job is not None:
             self.keep(row, wanted, edits, job)
@@ -100,13 +111,14 @@ class Proof:
 
     def says(self, job: Job, wanted: Sizes) -> bool:
         """Whether the file says what the table shows: a release may have no option for it."""
-        now, held = current(job), known(job.plan.layout.stages)
+        now, held = job.sizes, known(job.plan.layout.stages)
         rows = wanted.chunks or ((wanted.stages,) if wanted.stages else None)
         if rows is not None and held is not None and held[0] != rows:
             return False
         if wanted.tensor > 1 and now.sequence_parallel is not wanted.sequence_parallel:
             return False
-        return all(getattr(now, name) == getattr(wanted, name) for name in SAID)
+        names = (*SAID, *OF_EXPERTS) if self.where.shape.experts else SAID
+        return all(getattr(now, name) == getattr(wanted, name) for name in names)
 
     def judged(self, tried: tuple[Job, tuple[Finding, ...]] | str) -> tuple[Job | None, str]:
         """The job, if the rules find no error and every rank fits; else why not."""
@@ -123,7 +135,7 @@ class Proof:
         if errors:
             return None, f"rule {errors[0]}"
         if not self.fits(job):
-            return None, "does not fit in memory"
+            return None, NO_ROOM if job.memory.verdict == "does-not-fit" else RISKY
         self.result.standing |= {f.rule for f in findings if f.severity is Severity.ERROR}
         return job, ""
 
@@ -148,19 +160,20 @@ class Proof:
         return ""
 
     def fits(self, job: Job) -> bool:
-        """Whether every rank fits; where memory cannot be estimated,
+        """Whether every rank fits, with the room that is to be kept free; where memory cannot be estimated,
         only a change that cures a fault may be offered."""
         if job.memory.verdict == "fits":
-            return True
+            return job.memory.span[1] <= self.available
         return (self.available == math.inf and bool(job.memory.stages)) or (
             self.where.near is not None and job.memory.verdict == "unknown"
         )
 
     def keep(self, row: int, wanted: Sizes, edits: tuple[Edit, ...], job: Job) -> None:
         """Among the layouts that are shown, with its exact time; with the columns' where that is not known."""
-        if (found := as_found(job, wanted, self.where, self.available, edits)) is None:
+        budget = self.cluster.budget if self.cluster.budget is not None else math.inf
+        if (found := as_found(job, wanted, self.where, budget, edits)) is None:
             worst, times = job.memory.worst, self.times
-            headroom = self.available - (worst.required if worst else 0.0)
+            headroom = budget - (worst.required if worst else 0.0)
             seconds, bubble, communication, mfu = (
                 float(part[row]) for part in (times.total, times.bubble, times.communication, times.mfu)
             )

@@ -32,11 +32,13 @@ class Found(NamedTuple):
 class Result:
     """Layouts, best first; how many were looked at; why others were left out; why nothing could be searched.
 
-    device: whose speed the times assume; "" where no device is named. current: the layout as it stands, whether or not
-    it is accepted and fits; rank: its place by time among the `fitting` candidates, 0 where it has no time. tokens: of
-    a step. pace: how many times as fast as its estimate a measured run was, 1 without one. assumed: what times take
-    for granted because the run does not say it. standing: rules whose errors no layout cures, and that stay. fp8: the
-    recipe that is written with each layout; not_fp8: why there is none, where FP8 is asked for.
+    device: whose speed the times assume; "" where no device is named. present: the sizes as they stand. current: the
+    layout as it stands, whether or not it fits; None where withheld says why it has no time and no verdict. rank: its
+    place by time among the layouts that pass the rules and fit, 0 where it has none; at_least: no fewer are faster, and
+    not all were tried. tokens: of a step. pace: how many times as fast as its estimate a measured run was, 1 without
+    one. assumed: what times take for granted because the run does not say it. standing: rules whose errors no layout
+    cures, and that stay. fp8: the recipe that is written with each layout; not_fp8: why there is none, where FP8 is
+    asked for.
     """
 
     layouts: list[Found] = field(default_factory=list)
@@ -45,8 +47,10 @@ class Result:
     unknown: str = ""
     device: str = ""
     current: Found | None = None
+    present: Sizes | None = None
+    withheld: str = ""
     rank: int = 0
-    fitting: int = 0
+    at_least: bool = False
     tokens: float = 0.0
     pace: float = 1.0
     assumed: tuple[str, ...] = ()

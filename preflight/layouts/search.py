@@ -15,20 +15,26 @@ from preflight.layouts.distance import cost
 from preflight.layouts.fit import listed_bytes, required
 from preflight.layouts.grid import COUNTED, LISTED, Columns, Space, grid, present
 from preflight.layouts.low_precision import InFP8, in_fp8
-from preflight.layouts.present import as_found, current
-from preflight.layouts.proof import Proof, Try
+from preflight.layouts.present import as_found
+from preflight.layouts.proof import RISKY, Proof, Try
 from preflight.layouts.result import Result
 from preflight.layouts.space import Limits, everywhere, space
 from preflight.layouts.step_time import Time, step_time
 from preflight.memory.shape import Missing
 from preflight.run.sizes import Sizes
 from preflight.source.finding import Edit
+from preflight.source.record import NamedTuple
 from preflight.steptime.recompute import PASSES
 
 MOST_TRIED = 200
 MOST_RANKED = 1000
 SLACK = 1.05
 """The columns overestimate memory by so much at most; what they refuse beyond it is not tried."""
+KEPT_FREE = 0.02
+"""Of the memory of a device, what a layout leaves free where one can: what is idle on devices of a kind differs by
+0.5 GiB and more (npu-smi: 2.8 to 3.3 GiB of 64), and one run in twenty needs more than the estimate's high end."""
+RANK_TRIES = 300
+"""So many candidates that seem faster than the layout as it stands are tried for its rank."""
 BEYOND = 4
 """So many more are proven than shown: their exact times may bring them forward."""
 KIND = ("tensor", "pipeline", "expert")
@@ -60,49 +66,89 @@ def search(
     result.considered = len(columns["tensor"])
     if not result.considered:
         return result
-    limit = job.cluster.budget
-    available = limit if limit is not None else math.inf
+    call = Call(job, where, columns, limits, edits_for, attempt, progress)
+    budget = job.cluster.budget if job.cluster.budget is not None else math.inf
+    arithmetic = result.rejected
+    for room in (budget * (1 - KEPT_FREE), budget) if limits.near is None else (budget,):
+        result.rejected = Counter(arithmetic)
+        proof, rows = _candidates(result, call, room)
+        _prove(proof, rows, progress)
+        if result.layouts or room == math.inf:
+            break
+    if limits.near is None:
+        result.layouts = sorted(result.layouts, key=lambda found: found.seconds)[: limits.show]
+    _compare(result, call, budget)
+    return result
+
+
+class Call(NamedTuple):
+    """What a search is asked."""
+
+    job: Job
+    where: Space
+    columns: Columns
+    limits: Limits
+    edits_for: Callable[[Sizes], tuple[Edit, ...]]
+    attempt: Try
+    progress: Progress | None
+
+
+def _candidates(result: Result, call: Call, available: float) -> tuple[Proof, list[int]]:
+    """What tries candidates for so much memory, and those that may fit, in order."""
+    job, where, columns = call.job, call.where, call.columns
     need = required(where, columns, job.cluster) if where.measured else np.zeros(result.considered)
     listed, share = _shares(where, columns, need, job, available)
     need = np.where(
         (columns["recompute"] == COUNTED) & ((np.maximum(listed, share) <= 0) | (share > 1)), math.inf, need
     )
     times = step_time(where, columns, job.cluster.device, np.clip(share, 0, 1), _moved(where, columns, listed - share))
-    result.rejected["does not fit in memory"] = int((need > available).sum())
-    proof = Proof(result, job.cluster, where, columns, times, available, limits, edits_for, attempt)
-    _compare(result, job, where, times.total[need <= available * SLACK], available)
-    _prove(proof, _ranked(where, columns, need, times, available), progress)
-    if limits.near is None:
-        result.layouts = sorted(result.layouts, key=lambda found: found.seconds)[: limits.show]
-    return result
+    result.rejected[RISKY] += int((need > available * SLACK).sum())
+    proof = Proof(result, job.cluster, where, columns, times, available, call.limits, call.edits_for, call.attempt)
+    return proof, _ranked(where, columns, need, times, available)
 
 
 def _prove(proof: Proof, rows: list[int], progress: Progress | None) -> None:
-    """Try candidates in order, until enough are proven."""
+    """Try candidates in order, until enough are proven; where of each kind only some were tried and none holds, all."""
     result, limits = proof.result, proof.limits
-    seen = Kinds(proof.columns, limits.kinds)
     wanted = limits.show + (BEYOND if limits.near is None else 0)
-    for row in rows[: MOST_RANKED * (KIND_ROWS if limits.kinds else 1)]:
-        if len(result.layouts) >= wanted or proof.tried >= MOST_TRIED:
+    for kinds in (True, False) if limits.kinds else (False,):
+        seen, proof.tried = Kinds(proof.columns, kinds), 0
+        for row in rows[: MOST_RANKED * (KIND_ROWS if kinds else 1)]:
+            if len(result.layouts) >= wanted or proof.tried >= MOST_TRIED:
+                break
+            if seen.enough(row):
+                continue
+            before = len(result.layouts)
+            proof.take(row)
+            seen.note(row, len(result.layouts) > before)
+            if progress is not None:
+                progress(len(result.layouts), wanted)
+        if result.layouts:
             break
-        if seen.enough(row):
-            continue
-        before = len(result.layouts)
-        proof.take(row)
-        seen.note(row, len(result.layouts) > before)
-        if progress is not None:
-            progress(len(result.layouts), wanted)
 
 
-def _compare(result: Result, job: Job, where: Space, seconds: Any, available: float) -> None:
-    """The layout as it stands, and its place among the candidates that fit."""
-    result.fitting, result.pace, result.assumed = len(seconds), where.pace, where.assumed
+def _compare(result: Result, call: Call, budget: float) -> None:
+    """The layout as it stands, and its place among those that pass the rules and fit."""
+    job, where = call.job, call.where
+    result.pace, result.assumed = where.pace, where.assumed
     result.tokens = float(where.batch * where.shape.sequence)
     if where.near is not None or not where.measured:
         return
-    result.current = as_found(job, current(job), where, available)
-    if result.current is not None:
-        result.rank = 1 + int((seconds < result.current.seconds * (1 - 1e-6)).sum())
+    result.present, result.withheld = job.sizes, job.withheld
+    result.current = as_found(job, job.sizes, where, budget) if not job.withheld else None
+    if result.current is not None and call.limits.ranked:
+        _rank(result, call, budget, result.current.seconds * (1 - 1e-6))
+
+
+def _rank(result: Result, call: Call, budget: float, now: float) -> None:
+    """Count the layouts that are faster than now, each tried by the rules and the memory model."""
+    scratch = Result(considered=result.considered)
+    proof, rows = _candidates(scratch, call, budget)
+    faster = [row for row in rows if proof.times.total[row] < now]
+    found = [seconds for row in faster[:RANK_TRIES] if (seconds := proof.accepted(row)) is not None and seconds < now]
+    shown = sum(one.seconds < now for one in result.layouts)
+    result.at_least = len(faster) > RANK_TRIES or len(found) < shown
+    result.rank = 1 + max(len(found), shown)
 
 
 class Kinds:

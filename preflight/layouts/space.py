@@ -13,6 +13,7 @@ from preflight.memory.assumed import with_published
 from preflight.memory.ranges import ranged
 from preflight.memory.shape import Missing, Shape, shape
 from preflight.run.plan import Layout, Model, Plan
+from preflight.run.request import MOST_DEVICES
 from preflight.run.sizes import Sizes
 from preflight.run.value import Value, derived, known
 from preflight.source.record import NamedTuple
@@ -33,7 +34,7 @@ class Limits(NamedTuple):
     states.
     free: the global batch is a default and may follow the layout. others: errors, by rule and message, that no layout
     is to cure. kinds: of layouts with the same degrees of parallelism only the fastest. fp8: products in FP8, where the
-    run, the device and the framework can.
+    run, the device and the framework can. ranked: count the layouts that are faster than the present one.
     """
 
     fixed: Mapping[str, int] = {}
@@ -45,6 +46,7 @@ class Limits(NamedTuple):
     others: frozenset[tuple[str, str]] = frozenset()
     kinds: bool = False
     fp8: bool = False
+    ranked: bool = True
 
 
 def space(job: Job, limits: Limits) -> Space:
@@ -53,6 +55,8 @@ def space(job: Job, limits: Limits) -> Space:
     world = known(layout.world)
     if world is None or world[0] < 1:
         raise Missing("the number of devices is not known; say --world-size")
+    if world[0] > MOST_DEVICES:
+        raise Missing(f"layouts are searched for {MOST_DEVICES:,} devices at most, and the job has {world[0]}")
     if batch is None and not limits.free and limits.near is None:
         raise Missing("the global batch is not known")
     numbers, measured = _shape(job, limits)
@@ -62,7 +66,7 @@ def space(job: Job, limits: Limits) -> Space:
     per_node = devices_per_node(job.cluster, job.cluster.device or FALLBACK)
     return Space(
         numbers, world[0], per_node, batch[0] if batch is not None else 0, stated=layout.data_stated,
-        split=layout.split, chunked=layout.split == "any" or layout.chunked,
+        expert_tensor=layout.only_expert_tensor, split=layout.split, chunked=layout.split == "any" or layout.chunked,
         fixed=limits.fixed, most=limits.most, near=limits.near, measured=measured, even=known(layout.stages) is None,
         selected=everywhere(job.plan), traits=traits(job.plan, numbers), pace=job.cluster.pace,
         vocab=full.model.vocab.raw if assumed and isinstance(full.model.vocab.raw, int) else 0,

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from preflight.checking.workspace import Workspace
-from preflight.layouts.attempt import Attempts
+from preflight.fix.attempts import Attempts
 from preflight.layouts.result import Result
 from preflight.layouts.search import Progress, search
 from preflight.layouts.space import Limits

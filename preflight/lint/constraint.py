@@ -89,7 +89,7 @@ class Constraint:
 
     @property
     def summary(self) -> str:
-        return re.sub(r"\{([^}]*)\}", r"‹\1›", self.message)
+        return re.sub(r"\{([^{}]*)\}", r"‹\1›", self.message)
 
     @property
     def page(self) -> str:

@@ -92,7 +92,7 @@ def _releases(constraint: Declared) -> str:
     """In which releases it holds, in words."""
     found = []
     for bound in filter(None, constraint.versions.split(",")):
-        operator, release = re.fullmatch(r"\s*(>=|<=|==|>|<)?\s*(\S+)\s*", bound).groups()  # type: ignore[union-attr]
+        operator, release = re.fullmatch(r"\s*(?:(>=|<=|==|>|<)\s*)?(\S+)\s*", bound).groups()  # type: ignore[union-attr]
         found.append(_BOUNDS[operator or "=="].format(release))
     return f"{constraint.framework}: {', '.join(found)}." if found else ""
 

@@ -109,7 +109,7 @@ def unsuppressed(
     for finding in findings:
         covering = index.covering(finding)
         used |= {(c.span.path, c.span.start, finding.rule) for c in covering}
-        if not covering:
+        if not any(comment.reason for comment in covering):
             kept.append(finding)
     known = _Known(rules)
     for comment in comments:
@@ -152,7 +152,7 @@ def _faults(comment: Suppression, unused: Sequence[str], known: _Known) -> Itera
     if not comment.ids:
         yield fault("a suppression names its rules: # preflight: ignore[rule-id] reason")
     elif not comment.reason:
-        yield fault("a suppression gives its reason after the bracket")
+        yield fault("a suppression without a reason hides nothing: add one after the bracket")
     for id in unused:
         if id in known.ids:
             message = Message("nothing here is found by {id!r}; the suppression is not needed", id=id)

@@ -6,9 +6,9 @@ from __future__ import annotations
 from preflight.loaders.bounds import refuse_large
 from preflight.loaders.document import Document
 from preflight.source.encoding import SCRIPT_SUFFIXES as SCRIPT_SUFFIXES
+from preflight.source.encoding import YAML_SUFFIXES as YAML_SUFFIXES
 from preflight.source.text import InputError, Source
 
-YAML_SUFFIXES = (".yaml", ".yml")
 PYTHON_SUFFIX = ".py"
 MARKDOWN_SUFFIXES = (".md", ".markdown")
 COMMAND = "command line"

@@ -80,13 +80,16 @@ def _fork() -> int:
     if threading.current_thread() is not threading.main_thread():
         return os.fork()
     rung: list[int] = []
-    before = signal.signal(signal.SIGALRM, lambda number, frame: rung.append(number))
+    timers = {signal.SIGALRM: signal.ITIMER_REAL, signal.SIGVTALRM: signal.ITIMER_VIRTUAL}
+    before = {number: signal.signal(number, lambda number, frame: rung.append(number)) for number in timers}
     try:
         child = os.fork()
     finally:
-        signal.signal(signal.SIGALRM, before if before is not None else signal.SIG_DFL)
-    if rung and child:
-        signal.setitimer(signal.ITIMER_REAL, SOON, signal.getitimer(signal.ITIMER_REAL)[1])
+        for number, handler in before.items():
+            signal.signal(number, handler if handler is not None else signal.SIG_DFL)
+    for number, timer in timers.items():
+        if number in rung and child:
+            signal.setitimer(timer, SOON, signal.getitimer(timer)[1])
     return child
 
 

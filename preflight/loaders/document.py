@@ -18,6 +18,8 @@ from preflight.source.word import word_of as word_of
 
 MARK = "preflight:"
 """What every suppression has in it; a text without it has no comment that counts."""
+REFUSED = frozenset(["shell-syntax", "script-ends-early"])
+"""Kinds of problems at which bash stops: what stands behind one does not run."""
 LONG = 1000
 """Entries of a mapping through which a look-up takes long."""
 
@@ -183,7 +185,7 @@ class Problem(NamedTuple):
     before: the releases that take what is refused here, as "megatron before 0.9". in_use: people train with one of
     them.
     harmless: the run is the same without it.
-    unknown_option: the parser has no such option.
+    unknown_option: the parser has no such option. safe: the fix changes nothing that is trained.
     """
 
     kind: str
@@ -197,6 +199,7 @@ class Problem(NamedTuple):
     in_use: bool = False
     harmless: bool = False
     unknown_option: bool = False
+    safe: bool = False
 
 
 class Comment(NamedTuple):

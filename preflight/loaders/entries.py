@@ -9,12 +9,17 @@ from preflight.loaders.document import Word, word_of
 from preflight.loaders.options import PYTHON, read_options
 from preflight.source.pattern import lazy_pattern
 
-PYTHON_NAME = lazy_pattern(r"(?:python|pypy)[\d.]*|\$\{?\w*PYTHON\w*\}?", re.IGNORECASE)
+PYTHON_NAME = lazy_pattern(r"(?:python|pypy)[\d.]*|\$\{?(?=\w*PYTHON)\w+\}?", re.IGNORECASE)
+
+_FOUND = lazy_pattern(r"(?:\$\(|`)\s*(?:which|command -v|type -p)\s+[\"']?([\w.+-]+)[\"']?\s*[)`]")
+"""A command whose output is the path of a program: `$(which torchrun)`."""
 
 
 def command_name(word: Word) -> str:
     """The file name of a command word, also where its folder is not known; "" when the name itself is not."""
     last = word.pieces[-1].text if word.text is None and word.pieces else word.text
+    if last is None and (found := _FOUND.fullmatch(word.because)) is not None:
+        return found[1]
     if last is None:
         return word.because if word.because.startswith("$") and "PYTHON" in word.because.upper() else ""
     return last.rpartition("/")[2]

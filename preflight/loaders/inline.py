@@ -14,7 +14,7 @@ from preflight.loaders.shell.word_splitting import Field
 from preflight.source.record import NamedTuple, replace
 from preflight.source.text import InputError, Span
 
-TEMPLATE = re.compile(r"\{\{.*?\}\}")
+TEMPLATE = re.compile(r"\{\{(?:(?!\{\{).)*?\}\}")
 """What Helm and its like put a value into."""
 _BLANK = " \t\r\n"
 _ESCAPES = {"n": "\n", "t": "\t", '"': '"', "\\": "\\", "/": "/", " ": " "}

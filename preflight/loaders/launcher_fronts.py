@@ -51,17 +51,26 @@ class FrontReader:
         submitted = [word.text for word in words[:3]] == ["ray", "job", "submit"]
         return tuple(map(_handed_on, found)) if submitted else found
 
-    def skip(self, words: tuple[Word, ...]) -> tuple[Word, ...]:
-        """What a wrapper runs: from the first assignment, command or script on."""
+    def skip(self, words: tuple[Word, ...], named: bool = True) -> tuple[Word, ...]:
+        """What a wrapper runs: from the first assignment, command or script on.
+
+        named: its name is known; what an option of it sets (`docker exec -e A=1`) is set, and is no command.
+        """
         for at, word in enumerate(words):
-            if (
-                (word.text and ASSIGNMENT.match(word.text))
-                or command_name(word) in COMMANDS
-                or PYTHON_NAME.fullmatch(command_name(word))
-                or is_entry(word)
+            assigns = word.text is not None and ASSIGNMENT.match(word.text) is not None
+            if named and assigns and at and (words[at - 1].text or "").startswith("-"):
+                if (word.text or "").partition("=")[0].isupper():
+                    self.assign(word)
+            elif (
+                assigns or command_name(word) in COMMANDS or PYTHON_NAME.fullmatch(command_name(word)) or is_entry(word)
             ):
                 return words[at:]
         return ()
+
+    def run_by(self, words: tuple[Word, ...]) -> tuple[Word, ...]:
+        """What a program runs that takes a script or, behind -m, a module."""
+        at = next((at for at, word in enumerate(words) if word.text == "-m"), None)
+        return words[at + 1 :] if at is not None else self.skip(words)
 
     def front(self, name: str, words: tuple[Word, ...]) -> tuple[Word, ...]:
         """What a launcher of tasks runs; what it asks for is kept."""
@@ -77,6 +86,13 @@ class FrontReader:
             )
             self.asked = self.asked._replace(tasks=tasks, nodes=None, tasks_per_node=None)
         self.fronts.append(name)
+        self.before += (words[0], *options.words)
+        return options.rest
+
+    def allocated(self, words: tuple[Word, ...]) -> tuple[Word, ...]:
+        """What `salloc` runs, once, in the allocation that it asks for."""
+        options = read_options(words[1:], SLURM)
+        self.asked = over(allocation(options, "salloc"), self.asked)
         self.before += (words[0], *options.words)
         return options.rest
 

@@ -23,15 +23,38 @@ from preflight.loaders.options import (
     misspelt,
     read_options,
 )
+from preflight.source.pattern import lazy_pattern
 from preflight.source.record import NamedTuple
 
 _WRAPPERS = frozenset(
-    "env nohup time exec command sudo stdbuf unbuffer nice ionice timeout numactl taskset setsid nsys ncu "
+    "env nohup time exec command builtin coproc sudo su runuser gosu su-exec doas setpriv chroot unshare nsenter "
+    "stdbuf unbuffer nice ionice chrt timeout numactl taskset setsid setarch linux32 linux64 prlimit cgexec flock "
+    "systemd-run systemd-inhibit dumb-init tini catchsegv busybox xvfb-run tsp faketime choom cpulimit "
+    "strace ltrace valgrind gdb cuda-gdb compute-sanitizer cuda-memcheck nsys ncu nvprof rocprof rocprofv3 "
+    "msprof hpcrun viztracer scalene pyinstrument kernprof "
     "docker podman nerdctl kubectl apptainer singularity enroot uv poetry pipenv conda".split()
 )
-_ELSEWHERE = frozenset("ssh pdsh ray tmux screen xargs".split())
+"""Commands that start another one once, here."""
+_SUBCOMMANDS = {
+    "py-spy": ("record",),
+    "perf": ("record", "stat", "trace", "mem", "c2c"),
+    **dict.fromkeys("coverage memray pdm pixi hatch rye mamba micromamba".split(), ("run",)),
+}
+"""Programs that start another one where they are told so, among other things that they do."""
+ELSEWHERE = frozenset("ssh pdsh ray tmux screen xargs".split())
 """Commands that start another one, once or often, here or elsewhere."""
+TASKS = frozenset("srun mpirun mpiexec orterun mpiexec.hydra prterun".split())
+"""Launchers of tasks: one process for each."""
+STARTERS = _WRAPPERS | _SUBCOMMANDS.keys() | ELSEWHERE | TASKS | {"salloc"}
+"""Commands that start another one."""
+SHELLS = frozenset("bash sh dash zsh ksh mksh ash rbash".split())
 _TORCH = ("torch.distributed.run", "torch.distributed.launch", "torch.distributed.elastic")
+_SLOTS = lazy_pattern(r"[\w.-]+:\d+(?:,\d+)*(?:@[\w.-]+:\d+(?:,\d+)*)*")
+_RUNNERS = frozenset(
+    "cProfile profile pdb ipdb trace coverage debugpy viztracer memray scalene pyinstrument kernprof "
+    "torch.utils.bottleneck".split()
+)
+"""Modules that run another script."""
 
 
 class Taken(NamedTuple):
@@ -61,16 +84,24 @@ class _Taker(FrontReader):
             if words[0].text and ASSIGNMENT.match(words[0].text):
                 self.assign(words[0])
                 words = words[1:]
-            elif name in _ELSEWHERE:
+            elif name in ELSEWHERE:
                 self.hidden = self.hidden or name
                 words = self.behind(words)
             elif not name and _runs_launcher(words):
                 break
-            elif name in _WRAPPERS or (not name and words[0].text is None and self.skip(words[1:])):
-                self.hidden = self.hidden or ("" if name else words[0].because)
+            elif name == "command" and words[1:] and (words[1].text or "")[:2] in ("-v", "-V"):
+                return None  # it only says where the command is
+            elif name == "coverage" and _starts(name, words):
+                words = self.run_by(words[1:])
+            elif name in _WRAPPERS or _starts(name, words):
                 words = self.skip(words[1:])
-            elif name in ("srun", "mpirun", "mpiexec", "orterun"):
+            elif not name and words[0].text is None and self.skip(words[1:], named=False):
+                self.hidden = self.hidden or words[0].because
+                words = self.skip(words[1:], named=False)
+            elif name in TASKS:
                 words = self.front(name, words)
+            elif name == "salloc":
+                words = self.allocated(words)
             else:
                 break
         launch = self._launch(command_name(words[0]), words) if words else None
@@ -86,10 +117,8 @@ class _Taker(FrontReader):
             "deepspeed": self._deepspeed,
             "accelerate": self._accelerate,
             "accelerate-launch": self._accelerate,
-            "bash": self._bash,
-            "sh": self._bash,
-            "source": self._bash,
-            ".": self._bash,
+            "ds": self._deepspeed,
+            **dict.fromkeys((*SHELLS, "source", "."), self._bash),
             **dict.fromkeys(SUBCOMMANDS, self._command),
         }
         if name in readers:
@@ -146,6 +175,8 @@ class _Taker(FrontReader):
 
     def _deepspeed(self, words: tuple[Word, ...]) -> Launch | None:
         options = read_options(words[1:], DEEPSPEED)
+        if (slots := _slots(options)) is not None:
+            return self.made("deepspeed", (words[0], *options.words), options.rest, (slots,))
         nodes, each = options.word("num-nodes"), options.word("num-gpus")
         loose = options.word("hostfile", "include", "exclude") is not None or each is None
         hosts = count(nodes, "deepspeed") if nodes is not None else Count(1, None, "deepspeed's default")
@@ -176,8 +207,12 @@ class _Taker(FrontReader):
         return self.made("accelerate", (words[0], *options.words), options.rest, (world,), nodes, each)
 
     def _python(self, words: tuple[Word, ...]) -> Launch | None:
+        skipped = False
         for at, word in enumerate(words[1:], 1):
             text = word.text
+            if skipped or text in ("-X", "-W"):
+                skipped = not skipped
+                continue
             if text == "-m" and at + 1 < len(words):
                 module, inner = words[at + 1].text or "", words[at + 1 :]
                 if module in _TORCH:
@@ -191,6 +226,9 @@ class _Taker(FrontReader):
                     return (self._deepspeed if module.startswith("deepspeed") else self._accelerate)(
                         (Word("run", inner[0].span), *inner[1:])
                     )
+                if module in _RUNNERS:
+                    script = self.run_by(inner[1:])
+                    return self.alone(words[: len(words) - len(script)], script) if script else None
                 return self.alone(words[: at + 1], inner)
             if text in ("-c", "-"):
                 return None
@@ -213,7 +251,7 @@ class _Taker(FrontReader):
 
     def _bash(self, words: tuple[Word, ...]) -> Launch | None:
         options = read_options(words[1:], PYTHON)
-        if not options.rest or "c" in options.given:
+        if not options.rest or "c" in options.given or "n" in options.given:
             return None
         if command_name(options.rest[0]) == "msrun_launcher.sh":
             return self._msrun_launcher(options.rest)
@@ -236,6 +274,23 @@ class _Taker(FrontReader):
             quotient("msrun_launcher.sh", made.world, made.local),
             made.local,
         )
+
+
+def _slots(options: Options) -> Count | None:
+    """The processes that `deepspeed --include host:0,1@other:0,1` names one by one; None where it names none so.
+
+    DeepSpeed: deepspeed/launcher/runner.py, parse_resource_filter
+    """
+    word = options.word("include")
+    if word is None or word.text is None or not _SLOTS.fullmatch(word.text):
+        return None
+    hosts = (part.partition(":")[2].split(",") for part in word.text.split("@"))
+    return Count(sum(len(set(slots)) for slots in hosts), word.span, "deepspeed")
+
+
+def _starts(name: str, words: Sequence[Word]) -> bool:
+    """Whether a program that does many things is told to start another one."""
+    return name in _SUBCOMMANDS and any(word.text in _SUBCOMMANDS[name] for word in words[1:5])
 
 
 def _runs_launcher(words: Sequence[Word]) -> bool:

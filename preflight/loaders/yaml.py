@@ -11,6 +11,7 @@ from preflight.loaders.comments import yaml_comments
 from preflight.loaders.document import MARK, Document, Entry, Node, Problem
 from preflight.loaders.pyyaml import yaml
 from preflight.loaders.yaml_scalars import LONG, PREFIX, constructed, plain, resolve
+from preflight.source.budget import draw_values
 from preflight.source.pattern import lazy_pattern
 from preflight.source.text import InputError, Source, Span
 
@@ -184,6 +185,7 @@ class _Builder:
         if node.anchor:
             self._anchors[node.anchor] = (node, size)
         if not self._stack:
+            draw_values(size, self.source.name)
             self.root = node
             return
         parent = self._stack[-1]

@@ -7,13 +7,15 @@ from pathlib import Path
 from preflight.checking.checker import Checker
 from preflight.checking.engine import Report
 from preflight.checking.failure import unreadable
+from preflight.checking.nearest import own_devices, usable
 from preflight.checking.workspace import Workspace, display
 from preflight.dialects.checkout.around import Checkouts
 from preflight.job import Job
 from preflight.lsp.places import path_of
 from preflight.plugins import manager as plugins
-from preflight.run import settings
 from preflight.run.settings import Settings
+from preflight.run.settings_search import Search, Tell
+from preflight.source.budget import watched
 from preflight.source.record import NamedTuple
 from preflight.source.text import InputError, Source
 
@@ -34,9 +36,13 @@ class Buffer(NamedTuple):
 
 
 class Buffers:
-    """The open files of an editor, by URI. What one of them names is read as it is in the editor."""
+    """The open files of an editor, by URI. What one of them names is read as it is in the editor.
 
-    def __init__(self) -> None:
+    tell: says which settings do not count, and why.
+    """
+
+    def __init__(self, tell: Tell = lambda path, why: None) -> None:
+        self._search = Search(tell)
         self._open: dict[str, Buffer] = {}
         self._checkers: dict[Path | None, tuple[float, Checker]] = {}
         self._around: dict[Path, Checkouts] = {}
@@ -70,7 +76,8 @@ class Buffers:
         try:
             checker = self.checker(source)
             workspace = checker.workspace([source])
-            report = workspace.check(others)
+            with watched(source.name):
+                report = workspace.check(others)
         except InputError as error:
             workspace = Workspace([source], plugins.load(), Checker(Settings(), plugins.load()).request(source.path))
             named = error.path in ("", source.name)
@@ -81,15 +88,22 @@ class Buffers:
     def checker(self, source: Source) -> Checker:
         """What checks a file: with the settings nearest to it, read again when they change. Raises InputError."""
         folder = source.path.parent if source.path is not None else Path.cwd()
-        found = settings.find(folder)
+        found = self._found(folder)
         changed = found.stat().st_mtime if found is not None else 0.0
         known = self._checkers.get(found)
         if known is None or known[0] != changed:
-            held = settings.load(found) if found is not None else Settings(root=folder)
-            self._checkers[found] = known = changed, Checker(held, plugins.load())
+            held = usable(found) if found is not None else Settings(root=folder)
+            self._checkers[found] = known = changed, Checker(held, plugins.load(own_devices(held)))
         checker = known[1]
         checker.checkouts = self._around.setdefault(folder, Checkouts([str(folder)]))
         return checker
+
+    def _found(self, folder: Path) -> Path | None:
+        """The settings file that holds in a folder. Raises InputError."""
+        try:
+            return self._search.nearest(folder)
+        except OSError as error:
+            raise InputError(f"cannot be read: {error.strerror}", str(error.filename)) from None
 
     def look_around(self) -> None:
         """Look at the checkouts around the files again: something was saved."""

@@ -15,9 +15,9 @@ from preflight.plugins import manager as plugins
 from preflight.source.finding import Key
 
 INDENT = re.compile(r"^(\s*)(?:- )?")
-KEY = re.compile(r"^(\s*)((?:- )*)([\"']?)([^\s:#\"'][^:#]*?)\3\s*:(.*)$")
+KEY = re.compile(r"^(\s*)((?:- )*)(?!- )([\"']?)([^\s:#\"'][^:#]*?)\3\s*:(.*)$")
 LAST = re.compile(r"(?:^|[\s=\"'(])(--?[\w-]*)$")
-BEFORE = re.compile(r"(--[\w-]+)[ =]+\S*$")
+BEFORE = re.compile(r"(?<![\w-])(--[\w-]+)[ =]+(?:[^\s=]\S*)?$")
 
 
 def completions(buffer: Buffer, text: str, line: int, column: int) -> list[types.CompletionItem]:

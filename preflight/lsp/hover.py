@@ -12,6 +12,8 @@ from preflight.loaders.document import Unknown
 from preflight.loaders.yaml_edit import CannotEdit
 from preflight.lsp.buffers import Buffer
 from preflight.lsp.places import range_of
+from preflight.memory import MemoryEstimate
+from preflight.report.memory import between
 from preflight.run.cluster import GIB
 from preflight.run.value import Value
 from preflight.source.finding import Finding, Fix, Severity
@@ -68,14 +70,14 @@ def _argument(job: Job, name: str, value: Value, buffer: Buffer) -> Iterator[str
 
 def _memory(job: Job, value: Value, buffer: Buffer) -> str:
     """The need of the fullest stage as it is, and with a number doubled or a switch turned."""
-    now = job.memory.worst
-    if now is None or not buffer.report.jobs:
+    now = job.memory
+    if now.worst is None or not buffer.report.jobs or job.withheld:
         return ""
     other = _tried(value)
     then = _with(value, other, buffer) if other is not None else None
-    if then is None or abs(then - now.required) < 0.01 * GIB:
+    if then is None or abs(then.span[1] - now.span[1]) < 0.01 * GIB:
         return ""
-    return f"memory of the fullest stage {now.required / GIB:.1f} GiB, with `{other}` {then / GIB:.1f} GiB"
+    return f"memory of the fullest stage {between(*now.span)} GiB, with `{other}` {between(*then.span)} GiB"
 
 
 def _tried(value: Value) -> object:
@@ -85,8 +87,8 @@ def _tried(value: Value) -> object:
     return value.raw * 2 if isinstance(value.raw, int) and 0 < value.raw < 10**6 else None
 
 
-def _with(value: Value, other: object, buffer: Buffer) -> float | None:
-    """The need of the fullest stage with another value; None where that cannot be written or estimated."""
+def _with(value: Value, other: object, buffer: Buffer) -> MemoryEstimate | None:
+    """The memory with another value; None where that cannot be written or estimated, or where it is refused."""
     edits = value.becomes(other)
     if not edits or value.setting is None:
         return None
@@ -96,8 +98,8 @@ def _with(value: Value, other: object, buffer: Buffer) -> float | None:
         report = buffer.workspace.check(edited)
     except (CannotEdit, NotProven, InputError):
         return None
-    worst = report.jobs[0].memory.worst if report.jobs else None
-    return worst.required if worst is not None else None
+    job = report.jobs[0] if report.jobs else None
+    return job.memory if job is not None and job.memory.worst is not None and not job.withheld else None
 
 
 def _finding(finding: Finding) -> str:

@@ -9,6 +9,7 @@ from lsprotocol import types
 from preflight.job import Job
 from preflight.lsp.buffers import Buffer
 from preflight.lsp.places import range_of
+from preflight.report.memory import between
 from preflight.run.cluster import GIB
 from preflight.run.value import known
 
@@ -35,7 +36,9 @@ def memory_by_stage(buffer: Buffer, number: int) -> str:
     estimate = jobs[number].memory
     if not estimate.stages:
         return "memory is not known: " + "; ".join(estimate.unknown or ("no size of the model is known",))
-    needs = ", ".join(f"{stage.required / GIB:.1f}" for stage in estimate.stages)
+    needs = ", ".join(between(stage.low, stage.required) for stage in estimate.stages)
+    if jobs[number].withheld:
+        return f"GiB of each stage: {needs}; no verdict: {jobs[number].withheld}"
     return f"GiB of each stage: {needs}" + (f"; the device has {estimate.budget / GIB:.1f}" if estimate.budget else "")
 
 
@@ -45,6 +48,6 @@ def _parts(job: Job) -> Iterator[str]:
         if size is not None and (size[0] != 1 or name in ("tensor", "pipeline", "data")):
             yield f"{short} {size[0]}"
     estimate = job.memory
-    if estimate.worst is not None:
-        need = f"{estimate.worst.required / GIB:.0f}"
+    if estimate.worst is not None and not job.withheld:
+        need = between(*estimate.span)
         yield f"{need} of {estimate.budget / GIB:.0f} GiB, {estimate.verdict}" if estimate.budget else f"{need} GiB"

@@ -14,16 +14,25 @@ from preflight.lsp.hover import hover
 from preflight.lsp.lens import COMMAND, lenses, memory_by_stage
 from preflight.lsp.links import definition, links
 from preflight.lsp.places import offset_of
+from preflight.report.escapes import plain
+from preflight.source.language import local
+from preflight.source.message import Message
 
 
 def make() -> LanguageServer:
     """A server with everything that preflight can tell about open files."""
     server = LanguageServer("preflight", preflight.__version__)
-    buffers = Buffers()
+    buffers = Buffers(lambda path, why: _warn(server, path, why))
     _typing(server, buffers)
     _reading(server, buffers)
     _acting(server, buffers)
     return server
+
+
+def _warn(server: LanguageServer, path: str, why: str) -> None:
+    """Say which settings do not count, and why."""
+    told = f"{plain(path)}: {local(Message('these settings are ignored: {why}', why=why))}"
+    server.window_show_message(types.ShowMessageParams(types.MessageType.Warning, told))
 
 
 def _typing(server: LanguageServer, buffers: Buffers) -> None:

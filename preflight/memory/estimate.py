@@ -34,7 +34,8 @@ def _chosen(plan: Plan, cluster: Cluster) -> tuple[MemoryEstimate, Plan]:
     if found.stages and (not other.stages or len(other.taken) >= len(found.taken)):
         return found, plan
     assumed = (*supposed.reasons, *other.assumed)
-    return replace(other, assumed=assumed, verdict=_no_bound(other.verdict), supposed=True), supposed.plan
+    verdict, replaced = _no_bound(other.verdict), supposed.replaced
+    return replace(other, assumed=assumed, verdict=verdict, supposed=True, replaced=replaced), supposed.plan
 
 
 def _undivided(plan: Plan, found: MemoryEstimate) -> bool:

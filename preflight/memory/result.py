@@ -78,10 +78,19 @@ class MemoryEstimate:
     supposed: bool = False
     """Whether the run itself says too little, or what the framework refuses: no rule reports it."""
 
+    replaced: tuple[str, ...] = ()
+    """What is typed and was replaced for the estimate, in words: then it gives no verdict on the run."""
+
     @property
     def low(self) -> float:
         """What the device must have at the least: the low end of the stage where it is highest."""
         return max((stage.low for stage in self.stages), default=0.0)
+
+    @property
+    def span(self) -> tuple[float, float]:
+        """What the device must have, from the low end on to what the stage that decides may need."""
+        worst = self.worst
+        return self.low, max(self.low, worst.required if worst is not None else 0.0)
 
     @property
     def wide(self) -> bool:

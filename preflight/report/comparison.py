@@ -190,8 +190,9 @@ def _state(job: Job | None) -> dict[str, Any] | None:
     """Memory of each stage in bytes, and the verdict."""
     if job is None:
         return None
-    needs = [stage.required for stage in job.memory.stages]
-    return {"target": str(job.target), "verdict": job.memory.verdict, "memory": needs}
+    needs, least = ([getattr(stage, end) for stage in job.memory.stages] for end in ("required", "low"))
+    verdict = "unknown" if job.withheld else job.memory.verdict
+    return {"target": str(job.target), "verdict": verdict, "memory": needs, "least": least}
 
 
 def _data(value: Value) -> object:

@@ -13,7 +13,7 @@ from typing import Any
 from preflight.lint.evidence import evidence
 from preflight.lint.rule import Checkable, Rule
 
-_PLACE = re.compile(r"([\w.-]+(?:/[\w.-]+)*\.py):(\d+)")
+_PLACE = re.compile(r"(?<![\w./-])([\w./-]+\.py):(\d+)")
 HOW = (
     "A check counts as covered when a rule that names its place upstream finds something in an example that "
     "upstream refuses there."

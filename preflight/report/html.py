@@ -17,6 +17,7 @@ from preflight.job import Job
 from preflight.lint.rule import Checkable
 from preflight.memory import Term
 from preflight.report.escapes import counted, plain
+from preflight.report.memory import between
 from preflight.report.overview import layers_per_stage
 from preflight.report.page import documented, rule_text
 from preflight.report.style import Look
@@ -47,11 +48,11 @@ class Line(NamedTuple):
 
 
 class Bar(NamedTuple):
-    """A pipeline stage's memory: terms as (name, GiB, share of the width), totals in GiB."""
+    """A pipeline stage's memory: terms as (name, GiB, share of the width), what it needs in GiB."""
 
     stage: int
     terms: list[tuple[str, float, float]]
-    required: float
+    need: str
 
 
 def render(report: Report, look: Look = Look()) -> str:
@@ -81,7 +82,7 @@ def render(report: Report, look: Look = Look()) -> str:
         anchors={rule.id: rule.id.replace("/", "-") for rule in rules},
         text=_rule_text,
         runs=runs,
-        others=[(job.documents[0].source.name, _need(job) / GIB, job.memory.verdict) for job in others],
+        others=[(job.documents[0].source.name, between(*job.memory.span), _verdict(job)) for job in others],
         color={name: index % COLORS for index, name in enumerate(names)},
         colors=COLORS,
         page=section_url,
@@ -93,6 +94,10 @@ def render(report: Report, look: Look = Look()) -> str:
 def _need(job: Job) -> float:
     """Bytes that the fullest stage of a run needs."""
     return job.memory.worst.required if job.memory.worst is not None else 0.0
+
+
+def _verdict(job: Job) -> str:
+    return "no verdict" if job.withheld else job.memory.verdict
 
 
 def _room(job: Job) -> float:
@@ -131,19 +136,20 @@ def _run(job: Job) -> dict[str, Any]:
     """The pipeline and the memory bars of a run that has an estimate."""
     estimate = job.memory
     width = max(estimate.budget or 0.0, *(stage.required for stage in estimate.stages))
-    bars = [Bar(stage.index, _shares(stage.terms, width), stage.required / GIB) for stage in estimate.stages]
+    bars = [Bar(one.index, _shares(one.terms, width), between(one.low, one.required)) for one in estimate.stages]
     names = list(dict.fromkeys(name for bar in bars for name, _, _ in bar.terms))
     return {
         "path": job.documents[0].source.name,
         "target": str(job.target),
-        "verdict": estimate.verdict,
+        "verdict": "" if job.withheld else estimate.verdict,
+        "withheld": job.withheld,
         "bars": bars,
         "pipeline": layers_per_stage(job),
         "rows": [
             (name, [next((size for other, size, _ in bar.terms if other == name), None) for bar in bars])
             for name in names
         ],
-        "limit": 100 * estimate.budget / width if estimate.budget else None,
+        "limit": 100 * estimate.budget / width if estimate.budget and not job.withheld else None,
         "layout": [
             (name, value.raw)
             for name, value in job.plan.values().items()

@@ -9,6 +9,8 @@ from typing import Any
 
 from preflight.layouts import Found, Result
 from preflight.report.escapes import plain
+from preflight.report.memory import between
+from preflight.run.sizes import Sizes
 from preflight.source.language import columns, local, padded
 from preflight.source.record import NamedTuple
 
@@ -23,7 +25,7 @@ MANYFOLD = 10
 """From so many times as much on, a change is a multiple, not a percentage."""
 HEADS = ("TP", "PP", "VPP", "CP", "EP", "ETP", "DP", "MBS", "recompute")
 PLAIN = "16-bit s"
-FIGURES = ("step s", "MFU", "bubble", "comm s", "GiB", "headroom")
+FIGURES = ("step s", "MFU", "bubble", "comm s", "GiB at most", "headroom")
 
 
 class Shown(NamedTuple):
@@ -53,23 +55,29 @@ def layouts_text(path: str, result: Result, shown: Shown = Shown()) -> str:
 
 def _rows(result: Result) -> Iterator[list[str]]:
     now = result.current
-    if now is not None:
-        yield ["now", *_sizes(now), *_figures(now, None, bool(result.fp8))]
+    if result.present is not None:
+        none = ["-"] * (len(FIGURES) + bool(result.fp8))
+        figures = _figures(now, None, bool(result.fp8)) if now is not None else none
+        yield ["now", *_sizes(result.present), *figures]
     for number, found in enumerate(result.layouts, 1):
         label = str(number) if found.edits else f"{number} (now)"
-        yield [label, *_sizes(found), *_figures(found, now, bool(result.fp8))]
+        yield [label, *_sizes(found.sizes), *_figures(found, now, bool(result.fp8))]
 
 
 def _notes(result: Result, shown: Shown) -> Iterator[str]:
     """What the table means."""
-    if result.current is not None and result.rank:
-        yield _placed(result.current, result.rank, result.fitting)
-    yield "percentages and signed numbers: the change against now" if result.current is not None else ""
+    if result.withheld:
+        yield f"now has no time and no verdict: {result.withheld}"
+    elif result.current is not None:
+        yield from _placed(result.current, result)
+    if result.current is not None:
+        yield "percentages and signed numbers: the change against now"
     yield "times are estimates, usually within 20 %, with experts 35 % (docs/step-time.md)"
     for number, found in enumerate(result.layouts, 1):
-        if rows := _uneven(found):
+        if rows := _uneven(found.sizes):
             each = "; ".join(map(_counts, rows))
             yield f"* {number}: layers by stage {each}" + (", one list per virtual stage" if len(rows) > 1 else "")
+    yield from (f"{number} {_written(found)}" for number, found in enumerate(result.layouts, 1) if found.edits)
     yield from _caveats(result)
     if result.pace != 1.0:
         yield f"times are divided by {result.pace:.2f}: the run that the settings call measured was so much faster"
@@ -79,12 +87,26 @@ def _notes(result: Result, shown: Shown) -> Iterator[str]:
         yield NO_DEVICE
 
 
-def _placed(now: Found, rank: int, fitting: int) -> str:
-    """The place of the layout as it stands among the others."""
-    if now.headroom < 0:
-        short = f"now does not fit: {-now.headroom / GIB:.1f} GiB are missing; "
-        return f"{short}by time it would be number {rank} beside {fitting} candidates that fit"
-    return f"now: number {rank} of {max(fitting, rank)} candidates that fit, by estimated time"
+def _placed(now: Found, result: Result) -> Iterator[str]:
+    """Whether the layout as it stands fits, and its place by time among those that do."""
+    low, budget = now.memory.low, now.memory.budget
+    if now.memory.verdict == "does-not-fit" and budget is not None:
+        yield f"now does not fit: at least {(low - budget) / GIB:.1f} GiB are missing"
+    elif now.memory.verdict == "at-risk" and budget is not None:
+        yield f"now is at risk: it needs {between(*now.memory.span)} of {budget / GIB:.1f} GiB"
+    if result.rank and result.at_least:
+        yield f"now: at least {result.rank - 1} layouts that pass the rules and fit are faster"
+    elif result.rank:
+        place = f"number {result.rank} by estimated time among the layouts that pass the rules and fit"
+        yield f"now is {place}" if now.memory.verdict == "fits" else f"now would be {place}"
+
+
+def _written(found: Found) -> str:
+    """What a layout writes, every setting of it."""
+    words = [f"{e.key[-1]}{'' if e.value is None else f' {e.value}'}" for e in found.edits if e.action == "set"]
+    gone = [str(e.key[-1]) for e in found.edits if e.action == "remove"]
+    parts = [*([f"sets {', '.join(words)}"] if words else []), *([f"removes {', '.join(gone)}"] if gone else [])]
+    return "; ".join(parts) or "changes the text"
 
 
 def _caveats(result: Result) -> Iterator[str]:
@@ -123,22 +145,22 @@ def _compute(found: Found) -> float:
     return max(_busy(found) - found.communication, 0.0)
 
 
-def _sizes(found: Found) -> list[str]:
-    sizes = found.sizes._asdict()
-    if found.sizes.full_layers:
-        sizes["recompute"] = _counts(found.sizes.full_layers) if any(found.sizes.full_layers) else "none"
-    if found.sizes.listed:
-        sizes["recompute"] += f" + operators {_counts(found.sizes.listed)}"
+def _sizes(found: Sizes) -> list[str]:
+    sizes = found._asdict()
+    if found.full_layers:
+        sizes["recompute"] = _counts(found.full_layers) if any(found.full_layers) else "none"
+    if found.listed:
+        sizes["recompute"] += f" + operators {_counts(found.listed)}"
     if _uneven(found):
-        sizes["pipeline"] = f"{found.sizes.pipeline}*"
+        sizes["pipeline"] = f"{found.pipeline}*"
     return [str(sizes[name]) for name in COLUMNS]
 
 
-def _uneven(found: Found) -> tuple[tuple[int, ...], ...]:
+def _uneven(found: Sizes) -> tuple[tuple[int, ...], ...]:
     """Layers by virtual stage and stage, where they have to be written."""
-    if found.sizes.chunks:
-        return found.sizes.chunks
-    stages = found.sizes.stages
+    if found.chunks:
+        return found.chunks
+    stages = found.stages
     return (stages,) if stages and len(set(stages)) > 1 else ()
 
 
@@ -190,10 +212,17 @@ def layouts_dict(path: str, result: Result, run: int = 1) -> dict[str, Any]:
         "considered": result.considered,
         "unknown": result.unknown or None,
         "device": result.device or None,
-        "current": {**_found(result.current), "rank": result.rank} if result.current is not None else None,
+        "current": _current(result),
         "layouts": [_found(found) for found in result.layouts],
         "rejected": {why: count for why, count in result.rejected.most_common() if count},
     }
+
+
+def _current(result: Result) -> dict[str, Any] | None:
+    if result.current is None:
+        present = result.present
+        return {"sizes": present._asdict(), "withheld": result.withheld} if present is not None else None
+    return {**_found(result.current), "rank": result.rank, "rank_at_least": result.at_least}
 
 
 def _found(found: Found) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from preflight.job import Job
 from preflight.memory import MemoryEstimate, Stage
-from preflight.memory.advice import Saving, savings
+from preflight.memory.advice import Saving
 from preflight.memory.result import term_names
 from preflight.report.escapes import plain
 from preflight.report.style import Look
@@ -22,12 +22,13 @@ Row = tuple[str, list[str]]
 BAR = 30
 
 
-def memory_text(job: Job, look: Look = Look(), others: Sequence[Device] = ()) -> str:
-    """The answer, what it stands on, the table, the bars, what would save most. others: devices to compare with."""
+def memory_text(job: Job, look: Look = Look(), others: Sequence[Device] = (), savings: Sequence[Saving] = ()) -> str:
+    """The answer, what it stands on, the table, the bars. others: devices to compare with; savings: what is proven to
+    shrink it."""
     estimate = job.memory
     lines = [look.paint(plain(f"{job.documents[0].source.name}: {job.target}"), "bold")]
-    lines += [f"  {look.paint(local(answer(job)), COLORS[estimate.verdict])}"]
-    for device in others:
+    lines += [f"  {look.paint(local(answer(job)), COLORS['unknown' if job.withheld else estimate.verdict])}"]
+    for device in others if not job.withheld else ():
         other = replace(job, cluster=replace(job.cluster, device=device))
         lines.append(f"  {look.paint(local(answer(other)), COLORS[other.memory.verdict])}")
     if estimate.stages:
@@ -38,8 +39,8 @@ def memory_text(job: Job, look: Look = Look(), others: Sequence[Device] = ()) ->
     if any("not known" in said for said in (*estimate.unknown, *estimate.taken)):
         lines.append(f"    {local('(--set NAME=VALUE says what an argument or a variable of a script is)')}")
     if estimate.stages:
-        lines += _table(estimate, look)
-    lines += [f"  {line}".rstrip() for line in _savings(job)]
+        lines += _table(replace(estimate, budget=None) if job.withheld else estimate, look)
+    lines += [f"  {line}".rstrip() for line in _savings(savings)]
     return "".join(f"{line}\n" for line in lines)
 
 
@@ -54,8 +55,11 @@ def answer(job: Job) -> str:
     worst = estimate.worst
     if worst is None:
         return f"memory is not known: {plain('; '.join(estimate.unknown))}"
+    if job.withheld:
+        return plain(_without_verdict(job))
+    needed = between(*estimate.span)
     if estimate.budget is None:
-        return f"needs {_short(worst.required)} GiB on stage {worst.index} (name a device with --device to compare)"
+        return f"needs {needed} GiB on stage {worst.index} (name a device with --device to compare)"
     where = f", {device.name}" if device is not None else ""
     of, budget = f"of {_short(estimate.budget)} GiB", estimate.budget
     if estimate.verdict == "does-not-fit":
@@ -67,22 +71,45 @@ def answer(job: Job) -> str:
         if required == _short(budget):  # by less than a digit shows
             required, of = _gib(worst.required), f"of {_gib(budget)} GiB"
         return f"at-risk: {_short(estimate.low)} to {required} {of} on stage {worst.index}{where}"
-    needs = f"{_short(worst.required)} {of} on stage {worst.index}{where}"
-    return f"fits: {needs}; {_short(budget - worst.required)} GiB free"
+    needs = f"{needed} {of} on stage {worst.index}{where}"
+    return f"fits: {needs}; at least {_short(budget - worst.required)} GiB free"
+
+
+def between(low: float, high: float) -> str:
+    """A range in GiB; one number where its ends look alike."""
+    ends = dict.fromkeys((_short(low), _short(high)))
+    return "–".join(ends)
+
+
+def _without_verdict(job: Job) -> str:
+    """What a run would need that cannot start; nothing where the estimate is of other sizes."""
+    verdict = f"no verdict: {job.withheld}"
+    return verdict if job.memory.replaced else f"{between(*job.memory.span)} GiB, {verdict}"
+
+
+def need(job: Job) -> str:
+    """What the fullest stage of a run needs, of what there is, and the verdict; "" where it is not known."""
+    estimate = job.memory
+    if (worst := estimate.worst) is None:
+        return ""
+    if job.withheld:
+        return _without_verdict(job)
+    of = f" of {_short(estimate.budget)} GiB" if estimate.budget else " GiB"
+    verdict = "" if estimate.verdict == "unknown" else f": {estimate.verdict.replace('-', ' ')}"
+    return f"{between(*estimate.span)}{of} on stage {worst.index}{verdict}"
 
 
 def _short(size: float) -> str:
     return f"{size / GIB:.1f}"
 
 
-def _savings(job: Job) -> list[str]:
+def _savings(found: Sequence[Saving]) -> list[str]:
     """What would save most, one change at a time."""
-    found = savings(job.plan, job.cluster) if job.memory.stages else []
     if not found:
         return []
     width = max(columns(local(saving.change)) for saving in found)
     rows = (f"  {padded(local(one.change), width)}  {_saved(one)}" for one in found)
-    return ["", local("what would shrink it, in GiB, one change at a time"), *rows]
+    return ["", local("what would shrink it, in GiB at most, one change at a time"), *rows]
 
 
 def _saved(one: Saving) -> str:
@@ -165,21 +192,21 @@ def _gib(number: float | None) -> str:
     return "" if number is None else f"{number / GIB:.2f}"
 
 
-def memory_dict(job: Job) -> dict[str, Any]:
-    """The estimate as plain data; bytes throughout."""
+def memory_dict(job: Job, savings: Sequence[Saving] = ()) -> dict[str, Any]:
+    """The estimate as plain data, and what is proven to shrink it; bytes throughout."""
     estimate = job.memory
     return {
         "path": job.documents[0].source.name,
         "run": job.documents[0].run,
         "target": str(job.target),
-        "verdict": estimate.verdict,
+        "verdict": "unknown" if job.withheld else estimate.verdict,
         "budget": estimate.budget,
         "worst": estimate.worst.index if estimate.worst else None,
         "stages": [_stage(stage) for stage in estimate.stages],
-        "unknown": list(estimate.unknown),
+        "unknown": [*estimate.unknown, *([job.withheld] if job.withheld else [])],
         "taken": list(estimate.taken),
         "assumed": list(estimate.assumed),
-        "savings": [saving._asdict() for saving in savings(job.plan, job.cluster)] if estimate.stages else [],
+        "savings": [{"change": one.change, "required": one.required, "saved": one.saved} for one in savings],
     }
 
 

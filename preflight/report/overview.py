@@ -7,10 +7,10 @@ from preflight.job import Job
 from preflight.memory.parameters import model as parameters
 from preflight.memory.shape import Missing, shape
 from preflight.report.escapes import counted, plain
+from preflight.report.memory import need
 from preflight.report.style import Look
 from preflight.report.utilisation import lines as utilisation
-from preflight.run.cluster import GIB
-from preflight.run.value import Value
+from preflight.run.value import Origin, Value, known
 from preflight.source.language import cut, local, padded, phrases
 
 UNKNOWN = "?"
@@ -58,7 +58,7 @@ def _model(job: Job) -> str:
     parts += [f"FFN {_number(model.ffn)}"] if _given(model.ffn) else []
     if _given(model.experts):
         parts.append(f"{_number(model.experts)} experts (top {_number(model.top_k)})")
-    parts += [f"vocabulary {_number(model.vocab)}"] if _given(model.vocab) else []
+    parts += [f"vocabulary {_number(model.vocab)}{_if_assumed(model.vocab)}"] if _given(model.vocab) else []
     return ", ".join([*parts, f"sequence {_number(model.sequence)}"])
 
 
@@ -143,7 +143,7 @@ def _precision(job: Job) -> str:
     parts += [f"fp8 {_number(precision.fp8)}"] if _given(precision.fp8) else []
     parts += [f"gradients {_number(precision.gradients)}"] if _given(precision.gradients) else []
     name = f"{_number(optimizer.name)} states {_number(precision.states)}"
-    shards = optimizer.shards.raw
+    shards = optimizer.shards.raw if known(optimizer.zero) and optimizer.zero.raw else 1
     parts.append(f"{name}, sharded over {shards}" if isinstance(shards, int) and shards > 1 else name)
     return ", ".join(parts)
 
@@ -160,12 +160,8 @@ def _recompute(job: Job) -> str:
 
 
 def _memory(job: Job) -> str:
-    estimate = job.memory
-    if (worst := estimate.worst) is None:
-        return f"not known: {estimate.unknown[0]}" if estimate.unknown else ""
-    of = f" of {estimate.budget / GIB:.1f}" if estimate.budget else ""
-    verdict = "" if estimate.verdict == "unknown" else f": {estimate.verdict.replace('-', ' ')}"
-    return f"{worst.required / GIB:.1f}{of} GiB on stage {worst.index}{verdict}"
+    unknown = job.memory.unknown
+    return need(job) or (f"not known: {unknown[0]}" if unknown else "")
 
 
 def _checkpoints(facts: TrainingFacts) -> str:
@@ -194,6 +190,10 @@ def _listed(*values: tuple[Value | None, str]) -> str:
 
 def _given(value: Value) -> bool:
     return value.known and value.raw not in (None, 0, "", ())
+
+
+def _if_assumed(value: Value) -> str:
+    return " (assumed)" if value.origin is Origin.ASSUMED else ""
 
 
 def _billions(number: float) -> str:

@@ -89,7 +89,7 @@ def _section(rule: Checkable) -> str:
     head, _, rest = text.partition("\n")
     if not isinstance(getattr(rule, "real", rule), Constraint):
         rest = f"{head}\n{rest}"
-    body = re.sub(r"\n*^## (.+?)\n+", r"\n\n**\1**\n\n", f"\n{rest.strip()}", flags=re.MULTILINE).strip()
+    body = re.sub(r"(?:(?<!\n)\n+)?^## (.+)\n+", r"\n\n**\1**\n\n", f"\n{rest.strip()}", flags=re.MULTILINE).strip()
     lines = [
         f"## {anchor(rule.id)}",
         "",

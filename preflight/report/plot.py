@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from io import BytesIO
 from pathlib import Path
+from typing import Any
 
 from preflight.job import Job
 from preflight.memory import MemoryEstimate
 from preflight.memory.result import term_names
 from preflight.run.cluster import GIB
 from preflight.source.text import InputError
+from preflight.source.writing import write_report
 
 HUES = {"steady": "Blues", "dynamic": "Oranges", "device": "Greys"}
 HATCHES = ("", "//", "..", "\\\\", "xx")
@@ -23,7 +25,7 @@ def plot(job: Job, path: Path) -> None:
         from preflight.report.html import render
 
         page = render(Report(jobs=(job,), checked=(job.documents[0].source.name,)))
-        _written(path, lambda: path.write_text(page, encoding="utf-8"))
+        write_report(str(path), page)
         return
     if path.suffix not in FORMATS:
         raise InputError(f"--plot writes {', '.join((*FORMATS, '.html'))}, not {path.suffix or path.name!r}")
@@ -32,7 +34,7 @@ def plot(job: Job, path: Path) -> None:
     import matplotlib
 
     matplotlib.use("agg")
-    _written(path, lambda: _draw(job, path))
+    _draw(job, path)
 
 
 def plot_scale(points: list[tuple[int, float]], path: Path, name: str) -> None:
@@ -47,7 +49,7 @@ def plot_scale(points: list[tuple[int, float]], path: Path, name: str) -> None:
     import matplotlib
 
     matplotlib.use("agg")
-    _written(path, lambda: _draw_scale(points, path, name))
+    _draw_scale(points, path, name)
 
 
 def _draw_scale(points: list[tuple[int, float]], path: Path, name: str) -> None:
@@ -66,15 +68,14 @@ def _draw_scale(points: list[tuple[int, float]], path: Path, name: str) -> None:
     axes.set_ylabel("tokens per second (estimated)")
     axes.set_title(name)
     axes.legend()
-    figure.savefig(path)
+    _save(figure, path)
     pyplot.close(figure)
 
 
-def _written(path: Path, write: Callable[[], object]) -> None:
-    try:
-        write()
-    except OSError as error:
-        raise InputError(f"cannot be written: {error.strerror}", str(path)) from None
+def _save(figure: Any, path: Path) -> None:
+    picture = BytesIO()
+    figure.savefig(picture, format=path.suffix[1:])
+    write_report(str(path), picture.getvalue())
 
 
 def _looks(estimate: MemoryEstimate) -> dict[str, tuple[str, float, str]]:
@@ -112,5 +113,5 @@ def _draw(job: Job, path: Path) -> None:
     axes.set_xlabel("GiB per rank")
     axes.set_title(f"{job.documents[0].source.name}: {estimate.verdict}")
     axes.legend(loc="center left", bbox_to_anchor=(1, 0.5), fontsize=7)
-    figure.savefig(path)
+    _save(figure, path)
     pyplot.close(figure)

@@ -8,7 +8,7 @@ from preflight.job import Job
 from preflight.memory.parameters import model
 from preflight.memory.shape import Missing, shape
 from preflight.report.escapes import counted
-from preflight.run.cluster import GIB
+from preflight.report.memory import between, need
 from preflight.run.value import Value, known
 from preflight.steptime import estimate
 
@@ -97,20 +97,18 @@ def _optimizer(job: Job) -> str:
 
 
 def _memory(job: Job) -> str:
-    estimate = job.memory
-    if (worst := estimate.worst) is None:
-        return ""
-    of = f" of {estimate.budget / GIB:.1f} GiB, {estimate.verdict}" if estimate.budget else " GiB"
-    return f"{worst.required / GIB:.1f}{of} (stage {worst.index})"
+    return need(job)
 
 
 def _by_stage(job: Job) -> str:
     stages = job.memory.stages
-    return " | ".join(f"{stage.required / GIB:.1f}" for stage in stages) if len(stages) > 1 else ""
+    return " | ".join(between(stage.low, stage.required) for stage in stages) if len(stages) > 1 else ""
 
 
 def _step(job: Job) -> str:
     found = estimate(job.plan, job.cluster)
+    if job.withheld:
+        return ""
     if found.seconds is None or found.tokens is None:
         return ""
     return f"about {found.seconds:.3g} s, {found.tokens:,.0f} tokens/s/device"

@@ -41,6 +41,7 @@ def tell(report: Report, look: Look) -> Told:
         bounded=sum(reading_of(job).bounded for job in report.jobs if job.asked is None),
         unreadable=bool(report.errors),
         crashed=bool(report.crashes),
+        reads=report.reads,
     )
 
 

@@ -48,6 +48,8 @@ class Told(NamedTuple):
 
     unreadable: bool = False
     crashed: bool = False
+    reads: tuple[str, ...] = ()
+    """Of what the caller sets, the names that something reads."""
 
     @property
     def worst(self) -> Severity | None:
@@ -65,11 +67,13 @@ def added(parts: Iterable[Told]) -> Told:
     if not columns:
         return Told()
     entries, unverified, reasons, targets, details, checked, skipped = columns[:7]
-    suppressed, problems, bounded, unreadable, crashed = columns[7:]
+    suppressed, problems, bounded, unreadable, crashed, reads = columns[7:]
 
     def joined(column: tuple[tuple[str, ...], ...]) -> tuple[str, ...]:
         return tuple(text for texts in column for text in texts)
 
     ordered = tuple(sorted(entry for some in entries for entry in some))
     lists = joined(unverified), joined(reasons), joined(targets), joined(details), joined(checked), joined(skipped)
-    return Told(ordered, *lists, sum(suppressed), joined(problems), sum(bounded), any(unreadable), any(crashed))
+    names = tuple(dict.fromkeys(joined(reads)))
+    once = tuple(dict.fromkeys(joined(problems)))  # settings that hold for many files
+    return Told(ordered, *lists, sum(suppressed), once, sum(bounded), any(unreadable), any(crashed), names)

@@ -8,6 +8,7 @@ from typing import Any
 from preflight.job import Job
 from preflight.memory import flops
 from preflight.memory.shape import Missing, Shape, shape
+from preflight.source.record import replace
 from preflight.source.text import InputError
 from preflight.steptime import StepTimeEstimate, estimate
 from preflight.steptime.assumptions import completed
@@ -39,9 +40,9 @@ def lines(job: Job, step: float | None) -> list[str]:
     work = model_operations(numbers, traits(plan, numbers)) * samples
     told = [f"flops       {work:.3g} a step by the model (attention's causal half)"]
     if step is not None:
-        return [*told, *_measured(numbers, found, step, work)]
-    if found.seconds is None:
-        return [*told, f"step time   not known: {'; '.join(found.unknown)}"]
+        return [*told, *_measured(numbers, replace(found, seconds=None) if job.withheld else found, step, work)]
+    if found.seconds is None or job.withheld:
+        return [*told, f"step time   not known: {job.withheld or '; '.join(found.unknown)}"]
     return [*told, *_estimated(found)]
 
 
@@ -88,6 +89,8 @@ def _time(length: float) -> str:
 def step_dict(job: Job) -> dict[str, Any]:
     """The estimate as data; seconds."""
     found = estimate(job.plan, job.cluster)
+    if job.withheld:
+        found = StepTimeEstimate(peak=found.peak, precision=found.precision, unknown=(job.withheld,))
     return {
         "seconds": found.seconds,
         "low": found.low,

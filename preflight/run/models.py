@@ -35,7 +35,7 @@ TRAITS = (
 )
 """Tied embeddings, biases, norms, ALiBi; intermediate size of shared experts, dense layers before the first with
 experts; latent attention: ranks and head sizes; linear attention in most layers; encoders of images beside it."""
-_SIZE = re.compile(r"(\d+)(?:\.(\d+))?b")
+_SIZE = re.compile(r"(?<!\d)(\d+)(?:\.(\d+))?b")
 
 
 @cache

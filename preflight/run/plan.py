@@ -116,6 +116,7 @@ class Layout:
     # "graphs" where kernels start from a recorded graph, and "whole graph" where that is one for the iteration
     overlaps: Value = _NOT_GIVEN
     weight_shards: Value | None = None  # ranks that share a weight beyond tensor parallelism, where that can be
+    only_expert_tensor: int = 0  # the one size of it that the framework has; 0 where it is chosen, or follows tensor
     expert_grid: bool = False  # expert tensor x expert x pipeline ranks must divide the devices, too
     heads_split: bool = True  # tensor parallelism divides attention by its heads
     data_stated: bool = False  # the framework wants data parallel stated (MindFormers) instead of deriving it
@@ -202,6 +203,8 @@ class Supposed(NamedTuple):
 
     plan: Plan
     reasons: tuple[str, ...]
+    replaced: tuple[str, ...] = ()
+    """Those of the reasons by which a size that is typed became another one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from pathlib import Path
 
 from preflight.source.record import NamedTuple
 
@@ -23,6 +24,36 @@ class Target(NamedTuple):
         return f"{self.framework}@{self.version}" if self.version else self.framework
 
 
+MOST_DEVICES = 1_000_000
+"""Devices of a job: no machine has more, and a search over the divisors of a larger number has no end."""
+
+
+class NamesRead:
+    """Of what a call sets, the names that something in its files reads; and what else there is to set in them."""
+
+    def __init__(self) -> None:
+        self.read: set[str] = set()
+        self.known: dict[str, None] = {}
+
+
+class Given(dict[str, str]):
+    """Arguments and variables of scripts as the caller says them, and which of these a file reads.
+
+    call: the same of all files of a call.
+    """
+
+    def __init__(self, said: Mapping[str, str] = {}, call: NamesRead | None = None) -> None:
+        super().__init__(said)
+        self.read: set[str] = set()
+        self.call = call if call is not None else NamesRead()
+
+    def mark(self, names: Iterable[str]) -> None:
+        """These are read: as an argument of the framework, or as a variable."""
+        names = tuple(names)
+        self.read.update(names)
+        self.call.read.update(names)
+
+
 class Request(NamedTuple):
     """Facts from the command line, the settings or the scheduler; None means not said.
 
@@ -31,6 +62,7 @@ class Request(NamedTuple):
     follow: whether other files that a config names may be opened (the gate says no).
     environment: variables of the job, not of this process.
     given: arguments and variables of scripts as the caller says them, whatever the files say.
+    source_path: folders where further scripts lie that scripts source and start.
     """
 
     world_size: int | None = None
@@ -41,8 +73,9 @@ class Request(NamedTuple):
     environment: Mapping[str, str] = {}
     follow: bool = True
     measured: float = 0.0
-    given: Mapping[str, str] = {}
+    given: Given = Given()
     pace: float = 1.0
+    source_path: tuple[Path, ...] = ()
 
     @property
     def devices(self) -> int | None:

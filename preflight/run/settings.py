@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -10,9 +11,10 @@ from typing import Any
 
 from preflight.run.cluster import GIB, Device
 from preflight.run.settings_schema import verify
-from preflight.run.toml import MAX_SETTINGS, parse, read_any
+from preflight.run.toml import MAX_SETTINGS, parse
+from preflight.source.checkout_root import checkout_root
 from preflight.source.record import NamedTuple
-from preflight.source.text import Source
+from preflight.source.text import InputError, Source
 
 FILE = "preflight.toml"
 FILES = (FILE, "pyproject.toml")
@@ -113,6 +115,7 @@ class Settings(NamedTuple):
     required_version: str = ""
     measured: Measured | None = None
     raw: Mapping[str, Any] = _NOTHING
+    source_path: tuple[Path, ...] = ()
 
     def matching(self, path: Path) -> tuple[PerFile, ...]:
         """The per-file settings of a path, in the order of the file."""
@@ -133,23 +136,6 @@ def path_matches(path: str, pattern: str) -> bool:
     if "/" not in pattern:
         return any(fnmatchcase(part, pattern) for part in parts)
     return any(fnmatchcase("/".join(parts[:end]), pattern) for end in range(1, len(parts) + 1))
-
-
-def find(start: Path) -> Path | None:
-    """The nearest settings file in a folder or above it. Raises InputError or OSError for one that cannot be read."""
-    return next((path for folder in (start, *start.parents) if (path := in_folder(folder)) is not None), None)
-
-
-def in_folder(folder: Path) -> Path | None:
-    """The settings file in a folder itself. Raises InputError or OSError for one that cannot be read."""
-    if (own := folder / FILE).is_file():
-        return own
-    project = folder / "pyproject.toml"
-    text = read_any(project) if project.is_file() else ""
-    if "preflight" not in text:
-        return None
-    tool = parse(project, text).get("tool")
-    return project if isinstance(tool, dict) and "preflight" in tool else None
 
 
 def load(path: Path) -> Settings:
@@ -179,7 +165,19 @@ def _settings(path: Path, data: Mapping[str, Any]) -> Settings:
         required_version=data.get("required-version", ""),
         measured=_measured(data["measured"]) if "measured" in data else None,
         raw=data,
+        source_path=tuple(_folder(name, path) for name in data.get("source-path", ())),
     )
+
+
+def _folder(name: str, path: Path) -> Path:
+    """A folder of `source-path`. Raises InputError for one that is not there, or lies outside of the project: settings
+    that come with a checkout open nothing outside of it."""
+    folder = path.parent / name
+    if not folder.is_dir():
+        raise InputError(f"source-path: {name} is no folder", str(path))
+    if not Path(os.path.realpath(folder)).is_relative_to(checkout_root(path)):
+        raise InputError(f"source-path: {name} lies outside of the project", str(path))
+    return folder
 
 
 def _measured(data: Mapping[str, Any]) -> Measured:

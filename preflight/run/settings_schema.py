@@ -62,7 +62,7 @@ def _fault(error: Any, path: Path, text: str) -> InputError:
     where = ".".join(part for part in error.absolute_path if isinstance(part, str))
     message, name = _words(error, where)
     key = re.escape(name.rpartition(".")[2])
-    match = re.search(rf"^\s*\[*[\w.\-\"']*\b{key}[\"']?\s*[=.\]]", text, re.MULTILINE)
+    match = re.search(rf"^[ \t]*\[*[\w.\-\"']*\b{key}[\"']?[ \t]*[=.\]]", text, re.MULTILINE)
     return InputError(message, str(path), text.count("\n", 0, match.end()) + 1 if match else 0)
 
 

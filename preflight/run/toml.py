@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from preflight.source.text import InputError
+from preflight.source.text import InputError, note_file
 
 MAX_SETTINGS = 250_000
 """Bytes of a settings file: TOML is read by Python, slowly."""
@@ -17,6 +17,7 @@ MAX_DOTS = 1000
 def read_any(path: Path) -> str:
     """A file of other tools as well, in whatever encoding.
     Raises InputError where it is larger than any settings are."""
+    note_file(path)
     with open(path, "rb") as stream:
         data = stream.read(MAX_SETTINGS + 1)
     if len(data) > MAX_SETTINGS:

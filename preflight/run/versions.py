@@ -35,7 +35,7 @@ def matches(version: str, wanted: str) -> bool:
         return True
     have = numbers(version) or NEWEST
     for part in wanted.split(","):
-        sign = re.match(r"\s*(>=|<=|==|!=|>|<)?\s*(.+)", part)
+        sign = re.match(r"\s*(?:(>=|<=|==|!=|>|<)\s*)?(.+)", part)
         assert sign is not None
         want = numbers(sign[2].strip())
         size = max(len(have), len(want))

@@ -1,106 +1,72 @@
-"""Replaces a file in one step: afterwards it is either the old one or the new one, with its owner and permissions."""
+"""Writes an edited source over its file: nobody else's edit is lost, and no other name keeps the old text."""
 
 from __future__ import annotations
 
 import contextlib
 import os
-import stat
-import tempfile
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from preflight.source.text import InputError, Source
+from preflight.source.writing import replace, told
+
+PATIENCE = 10.0
+"""Seconds until a lock of somebody else is given up."""
+SILENCE = 0.5
+"""Seconds until a user hears of it."""
+PAUSE = 0.02
 
 
-def write(old: Source, new: Source) -> None:
-    """Write an edited source over the file it was read from.
+def write(old: Source, new: Source, tell: Callable[[str], None] = lambda name: None) -> None:
+    """Write an edited source over the file it was read from, in one step.
 
-    Raises InputError when the file changed since, has other names, or cannot be written.
+    tell: is called with the file's name where another process locks it. Raises InputError when the file changed since,
+    has other names, stays locked, or cannot be written.
     """
     if old.path is None:
         raise InputError("is not a file that can be written", old.name)
     path = Path(os.path.realpath(old.path))
-    try:
-        with _locked(path):
-            status = path.stat()
-            if path.read_bytes() != old.encode(old.text):
-                raise InputError("changed while it was being fixed; nothing was written", old.name)
-            if not os.access(path, os.W_OK) or not status.st_mode & 0o222:
-                raise InputError("is read-only; nothing was written", old.name)
-            if status.st_nlink > 1:
-                raise InputError(
-                    "has other names (hard links), which would keep the old text; nothing was written", old.name
-                )
-            _replace(path, status, new.encode(new.text), old.name)
-    except OSError as error:
-        raise InputError(f"cannot be written: {error.strerror or error}", old.name) from None
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write a text to a file in one step; what is no file, as a pipe, is written to. Raises InputError."""
-    data = text.encode("utf-8", "backslashreplace")
-    try:
-        there = os.stat(path) if os.path.exists(path) else None
-        if there is not None and not stat.S_ISREG(there.st_mode):
-            path.write_bytes(data)
-        elif there is not None:
-            _replace(Path(os.path.realpath(path)), there, data, str(path))
-        else:
-            _create(path, data)
-    except OSError as error:
-        raise InputError(f"cannot be written: {error.strerror or error}", str(path)) from None
-
-
-def _create(path: Path, data: bytes) -> None:
-    target = Path(os.path.realpath(path))
-    temporary = target.with_name(f".{target.name[:100]}.{os.getpid()}.preflight")
-    try:
-        with open(temporary, "xb") as stream:
-            stream.write(data)
-        os.replace(temporary, target)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
-        raise
+    with told(old.name), _locked(path, old.name, tell):
+        status = path.stat()
+        if path.read_bytes() != old.encode(old.text):
+            raise InputError("changed while it was being fixed; nothing was written", old.name)
+        if not os.access(path, os.W_OK) or not status.st_mode & 0o222:
+            raise InputError("is read-only; nothing was written", old.name)
+        if status.st_nlink > 1:
+            raise InputError(
+                "has other names (hard links), which would keep the old text; nothing was written", old.name
+            )
+        replace(path, status, new.encode(new.text), old.name)
 
 
 @contextlib.contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    """Keep other fixers away; a file that one of them has replaced meanwhile is seen as changed by its bytes."""
-    with open(path, "rb") as stream:
-        with contextlib.suppress(ImportError, OSError):  # Windows, and file systems without locks
-            import fcntl
+def _locked(path: Path, shown: str, tell: Callable[[str], None]) -> Iterator[None]:
+    """Keep other fixers away; a file that one of them has replaced meanwhile is seen as changed by its bytes.
 
-            fcntl.flock(stream, fcntl.LOCK_EX)
+    Whoever may read the file may hold a lock on it: so the wait ends. Raises InputError.
+    """
+    with open(path, "rb") as stream:
+        start, waits = time.monotonic(), False
+        while not _lock(stream.fileno()):
+            waited = time.monotonic() - start
+            if waited > PATIENCE:
+                raise InputError("is locked by another process; nothing was written", shown)
+            if waited > SILENCE and not waits:
+                tell(shown)
+            waits = waits or waited > SILENCE
+            time.sleep(PAUSE)
         yield
 
 
-def _replace(path: Path, status: os.stat_result, data: bytes, shown: str) -> None:
-    handle, name = tempfile.mkstemp(prefix=f".{path.name[:100]}.", suffix=".preflight", dir=path.parent)
+def _lock(handle: int) -> bool:
+    """Lock a file; False where somebody else holds a lock."""
     try:
-        with os.fdopen(handle, "wb") as stream:
-            stream.write(data)
-            stream.flush()
-            os.fsync(stream.fileno())
-        if hasattr(os, "chown"):
-            with contextlib.suppress(OSError):
-                os.chown(name, status.st_uid, status.st_gid)
-        made = os.stat(name)
-        if (made.st_uid, made.st_gid) != (status.st_uid, status.st_gid):
-            raise InputError("belongs to another user or group, which a fix would change; nothing was written", shown)
-        os.chmod(name, status.st_mode & 0o7777)
-        _attributes(path, name)
-        os.replace(name, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(name)
-        raise
+        import fcntl
 
-
-def _attributes(path: Path, name: str) -> None:
-    """Extended attributes, access lists among them, as far as the file system takes them."""
-    if hasattr(os, "listxattr"):
-        with contextlib.suppress(OSError):
-            for attribute in os.listxattr(path):
-                with contextlib.suppress(OSError):
-                    os.setxattr(name, attribute, os.getxattr(path, attribute))
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except (ImportError, OSError):  # Windows, and file systems without locks
+        return True
+    return True

@@ -14,6 +14,8 @@ import stat
 import sys
 from functools import cache as once
 
+from preflight.source import writing
+
 try:  # hashlib loads OpenSSL first, which takes longer than all of this
     from _blake2 import blake2b
 except ImportError:
@@ -69,7 +71,7 @@ def write(name: str, text: str) -> None:
         os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
         key = _secret(where) or _new_secret(where)
         if key is not None and _owned(os.path.dirname(path)):
-            _replace(path, f"{digest(f'{name}{chr(10)}{text}', key)}\n{text}".encode("utf-8", "surrogatepass"))
+            writing.keep_file(path, f"{digest(f'{name}{chr(10)}{text}', key)}\n{text}".encode("utf-8", "surrogatepass"))
     except OSError:
         return
 
@@ -137,28 +139,9 @@ def _secret(where: str) -> bytes | None:
 def _new_secret(where: str) -> bytes | None:
     """Make the key; one of another call that comes first is taken."""
     path = os.path.join(where, SECRET)
-    made = f"{path}.{os.getpid()}.tmp"
-    try:
-        with open(os.open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NO_LINK, 0o600), "wb") as stream:
-            stream.write(os.urandom(BYTES))
-        if _secret(where) is None:
-            os.replace(made, path)
-    finally:
-        if os.path.lexists(made):
-            os.unlink(made)
+    if _secret(where) is None:
+        writing.keep_file(path, os.urandom(BYTES))
     return _secret(where)
-
-
-def _replace(path: str, data: bytes) -> None:
-    temporary = f"{path}.{os.getpid()}.tmp"
-    try:
-        with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NO_LINK, 0o600), "wb") as stream:
-            stream.write(data)
-        os.replace(temporary, path)
-    except OSError:
-        if os.path.lexists(temporary):
-            os.unlink(temporary)
-        raise
 
 
 @once

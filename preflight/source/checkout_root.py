@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 MARKS = (".git", "pyproject.toml", "setup.py")
@@ -18,3 +19,15 @@ def checkout_root(path: Path) -> str:
             return folder
         folder = os.path.dirname(folder)
     return own
+
+
+def started_from(path: Path) -> Iterator[Path]:
+    """The folders above a script's own from which it may be started, the top of its checkout first.
+
+    Without a checkout the working directory is the top, where the script lies below it.
+    """
+    own, top = Path(os.path.realpath(path)).parent, Path(checkout_root(path))
+    if top == own and not any(os.path.lexists(own / mark) for mark in MARKS):
+        top = Path(os.path.realpath(os.curdir))
+    if own.is_relative_to(top):
+        yield from reversed([folder for folder in own.parents if folder.is_relative_to(top)])

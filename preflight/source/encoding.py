@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+YAML_SUFFIXES = (".yaml", ".yml")
 SCRIPT_SUFFIXES = (".sh", ".bash", ".sbatch", ".slurm", ".job")
 UTF_8 = "utf-8"
 CHINESE = "gb18030"

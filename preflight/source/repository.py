@@ -11,15 +11,27 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
-from collections.abc import Sequence
+import stat
+import time
+from collections.abc import Iterable, Sequence
+from itertools import chain, islice
 from pathlib import Path
 
-from preflight.source.text import MAX_BYTES, InputError
+from preflight.source.bounded_process import Ran, TooLong, TooMuch, run_bounded
+from preflight.source.text import MAX_BYTES, InputError, bytes_of
 
-SECONDS = 30
+SECONDS = 10
+SECONDS_TOGETHER = 120
+"""Of all calls for a repository."""
 SECONDS_FOR_RULES = 5
 """Patterns may be made so that matching them takes without end: then none counts."""
+MOST_OUTPUT = 64 * 1024 * 1024
+"""Bytes of an answer: a list of half a million files."""
+MOST_ENTRIES = 20_000
+LITERAL = "--literal-pathspecs"
+_OWN = ("HEAD", "config", "config.worktree", "commondir", "gitdir", "packed-refs", "shallow", "info/grafts")
+_SHARED = ("info/attributes", "info/exclude", "objects/info", "objects/pack", "refs", "refs/heads", "refs/tags")
+"""Files that git opens whatever it is asked, and folders in which it opens any file."""
 _OFF = {
     "safe.bareRepository": "explicit",
     "core.fsmonitor": "false",
@@ -31,6 +43,8 @@ _OFF = {
     "protocol.allow": "never",
     "maintenance.auto": "false",
     "gc.auto": "0",
+    "core.packedGitWindowSize": "32m",
+    "core.packedGitLimit": "512m",
 }
 _ENVIRONMENT = {
     "GIT_NO_LAZY_FETCH": "1",
@@ -51,7 +65,9 @@ class Repository:
         if top is None:
             raise InputError(f"there is no git repository at {folder}")
         self.top = top
+        self._left = float(SECONDS_TOGETHER)
         self._program, self._environment = _program(top)
+        _refuse_special(top / ".git")
 
     def commit(self, revision: str) -> str:
         """The commit that a revision names. Raises InputError where git knows none."""
@@ -70,7 +86,7 @@ class Repository:
             return None
         name = f"{commit}:{inside.as_posix()}"
         size = self._run("cat-file", "-s", name)
-        if size.returncode or int(size.stdout) > MAX_BYTES:
+        if size.returncode or not size.stdout.strip().isdigit() or int(size.stdout) > MAX_BYTES:
             return None
         ran = self._run("cat-file", "blob", name)
         return ran.stdout if ran.returncode == 0 else None
@@ -82,12 +98,17 @@ class Repository:
             raise InputError(f"{before[:12]} and {after[:12]} have no commit in common")
         return ran.stdout.decode("ascii", "replace").strip()
 
-    def tree(self, commit: str) -> dict[str, str]:
+    def tree(self, commit: str, wanted: Iterable[Path] = ()) -> dict[str, str]:
         """The regular files of a commit by path from the top, each with the id of its content.
 
-        Raises InputError where git cannot list them.
+        wanted: files and folders to list; () for all. Raises InputError where git cannot list them, or they are too
+        many.
         """
-        ran = self._run("ls-tree", "-r", "-z", "--full-tree", commit)
+        names = [_inside(path, self.top) for path in wanted]
+        below = [name for name in names if name]
+        if names and not below:
+            return {}
+        ran = self._run("ls-tree", "-r", "-z", "--full-tree", commit, "--", *(() if "." in below else below))
         if ran.returncode:
             raise InputError(f"git cannot list the files of {commit[:12]}")
         entries = (entry.partition(b"\t") for entry in ran.stdout.split(b"\0") if entry)
@@ -106,7 +127,7 @@ class Repository:
         try:
             if not path.is_file() or path.stat().st_size > MAX_BYTES:
                 return ""
-            data = path.read_bytes()
+            data = bytes_of(path)
         except OSError:
             return ""
         made = sha256 if like is not None and len(like) == 64 else sha1
@@ -121,28 +142,86 @@ class Repository:
             except ValueError:
                 continue
             names[os.fsencode(inside)] = path
-        words = ("-c", f"core.excludesFile={os.devnull}", "check-ignore", "--no-index", "-z", "--stdin")
-        ran = self._run(*words, given=b"\0".join(names) + b"\0", seconds=SECONDS_FOR_RULES)
+        ran = self._run(
+            *("check-ignore", "--no-index", "-z", "--stdin"),
+            given=b"\0".join(names) + b"\0",
+            seconds=SECONDS_FOR_RULES,
+            first=("-c", f"core.excludesFile={os.devnull}"),
+        )
         if ran.returncode not in (0, 1):
             raise InputError("git does not say what it ignores")
         return frozenset(names[name] for name in ran.stdout.split(b"\0") if name in names)
 
     def _run(
-        self, *words: str, given: bytes | None = None, seconds: float = SECONDS
-    ) -> subprocess.CompletedProcess[bytes]:
+        self,
+        *words: str,
+        given: bytes = b"",
+        seconds: float | None = None,
+        first: tuple[str, ...] = (LITERAL,),
+    ) -> Ran:
+        """What git answers. Raises InputError where it takes too long or answers too much. first: options of git
+        itself."""
         options = [part for name, value in _OFF.items() for part in ("-c", f"{name}={value}")]
-        command = [self._program, "--no-pager", *options, *words]
+        command = [self._program, "--no-pager", *options, *first, *words]
+        start, seconds = time.monotonic(), min(SECONDS if seconds is None else seconds, max(0.0, self._left))
         try:
-            return subprocess.run(
-                command,
-                cwd=self.top,
-                env=self._environment,
-                input=given or b"",
-                capture_output=True,
-                timeout=seconds,
-            )
-        except (OSError, ValueError, subprocess.TimeoutExpired) as error:  # ValueError: a NUL in a revision
-            raise InputError(f"git cannot be run: {error}") from None
+            return run_bounded(command, self.top, self._environment, given, seconds, MOST_OUTPUT)
+        except TooLong:
+            raise InputError(f"git {words[0]} gives no answer in {seconds:.0f} s") from None
+        except TooMuch:
+            raise InputError(f"git {words[0]} answers more than {MOST_OUTPUT} bytes; so many are not read") from None
+        except (OSError, ValueError) as error:  # ValueError: a NUL in a revision
+            raise InputError(f"git cannot be run: {getattr(error, 'strerror', None) or error}") from None
+        finally:
+            self._left -= time.monotonic() - start
+
+
+def _inside(path: Path, top: Path) -> str:
+    """The name of a path from the top of a repository; "" where it lies outside of it."""
+    try:
+        return path.relative_to(top).as_posix()
+    except ValueError:
+        return "." if path in top.parents else ""
+
+
+def _refuse_special(git: Path) -> None:
+    """Raises InputError where a file that git would open is none: opening a pipe waits for ever."""
+    places = [git]
+    if git.is_file():
+        own = _named_in(git, "gitdir:")
+        places += [own] if own is not None else []
+    shared = _named_in(places[-1] / "commondir", "")
+    places += [shared] if shared is not None else []
+    for place in chain.from_iterable(_opened(place) for place in places):
+        try:
+            kind = os.stat(place).st_mode
+        except OSError:
+            continue
+        if not stat.S_ISREG(kind) and not stat.S_ISDIR(kind):
+            raise InputError("is not a regular file, so git is not asked", str(place))
+
+
+def _opened(folder: Path) -> Iterable[Path]:
+    """What git may open in a folder of a repository."""
+    yield folder
+    for name in (*_OWN, *_SHARED):
+        yield folder / name
+    for name in _SHARED:
+        try:
+            with os.scandir(folder / name) as entries:
+                yield from (Path(entry.path) for entry in islice(entries, MOST_ENTRIES))
+        except OSError:
+            continue
+
+
+def _named_in(file: Path, before: str) -> Path | None:
+    """The folder that a file of a repository names; None where it names none."""
+    try:
+        text = bytes_of(file)[:4096].decode("utf-8", "replace") if stat.S_ISREG(os.stat(file).st_mode) else ""
+    except OSError:
+        return None
+    name = text.strip().removeprefix(before).strip()
+    return file.parent / name if name and "\0" not in name else None
 
 
 def _program(top: Path) -> tuple[str, dict[str, str]]:

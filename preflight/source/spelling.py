@@ -1,4 +1,4 @@
-"""What somebody may have meant by a word that is not known."""
+"""What somebody may have meant by a word that is not known: nothing, where a file has used up its comparisons."""
 
 from __future__ import annotations
 
@@ -6,19 +6,22 @@ import re
 from collections.abc import Iterable
 from functools import lru_cache
 
+from preflight.source.budget import may_compare
+
 LONGEST = 200
 """Characters of a word that may be a known one misspelt."""
 
 
 def nearest(word: str, known: Iterable[str], cutoff: float = 0.6) -> str | None:
     """The known word that is most like a misspelt one, or None. cutoff: how alike, from 0 to 1."""
-    return next(iter(_alike(word, tuple(known), 1, cutoff)), None)
+    names = tuple(known)
+    return next(iter(_alike(word, names, 1, cutoff)), None) if may_compare(len(names)) else None
 
 
 def alike(word: str, known: Iterable[str], cutoff: float) -> tuple[str, ...]:
     """The known words that a misspelt one is like, the most alike first."""
     names = tuple(known)
-    return _alike(word, names, len(names), cutoff)
+    return _alike(word, names, len(names), cutoff) if may_compare(len(names)) else ()
 
 
 @lru_cache(maxsize=1024)
@@ -37,7 +40,7 @@ def slips(word: str, known: Iterable[str], cutoff: float = 0.78) -> tuple[str, .
     then the only word that it begins or that begins it, then the nearest by difflib.
     """
     names = tuple(name for name in known if name != word)
-    if not word or len(word) > LONGEST:
+    if not word or len(word) > LONGEST or not may_compare(len(names)):
         return ()
     for test in (_same_letters, _letter_off, _swapped, _begins):
         if found := tuple(name for name in names if test(word, name)):

@@ -29,6 +29,26 @@ class InputError(Exception):
         return f"{place}: {self.message}" if place else self.message
 
 
+_read: dict[str, None] | None = None
+
+
+def remember_files() -> None:
+    """From now on remember which files are read: a call of the command line writes over none of them."""
+    global _read
+    _read = {}
+
+
+def files_read() -> tuple[str, ...]:
+    """The files that were read since, as absolute paths."""
+    return tuple(_read or ())
+
+
+def note_file(path: str | Path) -> None:
+    """A file is read."""
+    if _read is not None:
+        _read[os.path.abspath(path)] = None
+
+
 def bounded(data: bytes, name: str) -> bytes:
     """The same bytes. Raises InputError where they are more than a file may have."""
     if len(data) > MAX_BYTES:
@@ -44,6 +64,7 @@ def read_all(read: Callable[[int], bytes | None], name: str) -> bytes:
 
 def bytes_of(path: Path) -> bytes:
     """The bytes of a file that is regular once it is open, too, or a little more than allowed."""
+    note_file(path)
     with open(path, "rb", buffering=0, opener=_open) as stream:
         if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
             raise OSError("is not a regular file")
@@ -83,7 +104,8 @@ class Source:
 
     arguments: the words that a script is started with, where somebody says them. variables: what it has set, whatever
     it assigns to them, likewise. beside: texts that stand for the files on disk, by their real path, where the source
-    is of another state than these. in_checkout: whether a script may source files of the checkout around it.
+    is of another state than these. in_checkout: whether a script may source files of the checkout around it. search:
+    folders where the settings say that further scripts lie.
     """
 
     __slots__ = (
@@ -95,6 +117,7 @@ class Source:
         "in_checkout",
         "name",
         "path",
+        "search",
         "text",
         "variables",
     )
@@ -112,6 +135,7 @@ class Source:
     ) -> None:
         self.beside: dict[Path, Source] = {}
         self.in_checkout = False
+        self.search: tuple[Path, ...] = ()
         self.text, self.name, self.path, self.bom = text, name, path, bom
         self.encoding, self.arguments, self.variables = encoding, arguments, variables
         self._starts: list[int] | None = None
@@ -157,7 +181,7 @@ class Source:
         """The same file with another text."""
         made = Source(text, self.name, path=self.path, bom=self.bom, encoding=self.encoding)
         made.arguments, made.variables, made.beside = self.arguments, self.variables, self.beside
-        made.in_checkout = self.in_checkout
+        made.in_checkout, made.search = self.in_checkout, self.search
         return made
 
     def encode(self, text: str) -> bytes:

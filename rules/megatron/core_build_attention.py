@@ -108,6 +108,7 @@ MEGATRON.add(
             a.num_experts.is_set,
             a.tensor_model_parallel_size > 1,
             ~a.sequence_parallel,
+            ~a.overlap_moe_expert_parallel_comm,
             ~a.skip_train,
             a.entry_trains,
             any_of(a.train_iters.is_set, a.train_samples.is_set),

@@ -12,6 +12,7 @@ DELTA_NET = a.experimental_attention_variant.is_in("gdn", "gated_delta_net")
 
 FIRST, LAST = a.decoder_first_pipeline_num_layers, a.decoder_last_pipeline_num_layers
 PIPELINE, LAYERS = a.pipeline_model_parallel_size, a.num_layers
+LEGACY = any_of(a.use_legacy_models, a.pipeline_model_parallel_split_rank.is_set)
 BY_ENDS = all_of(a.hybrid_layer_pattern.is_none, a.pipeline_model_parallel_layout.is_none)
 OVERFULL = any_of(
     all_of(FIRST.is_set, FIRST > LAYERS),
@@ -35,6 +36,24 @@ MEGATRON.add(
         versions=">=0.13",
         at=(LAST, FIRST),
         fixes=(drop(FIRST, also=(LAST,)),),
+    ),
+    refuse(
+        "layers-lost-over-stages",
+        all_of(
+            FIRST.is_none, LAST.is_none, a.num_layers_per_virtual_pipeline_stage.is_none, ~LEGACY, LAYERS % PIPELINE > 0
+        ),
+        message=(
+            "{num_layers} layers do not divide over {pipeline_model_parallel_size} pipeline stages: this release "
+            "builds {built} of them and leaves the rest out"
+        ),
+        why="every stage builds the rounded-down share; a smaller model is trained, silently (refused since 0.10)",
+        severity=Severity.WARNING,
+        versions=">=0.8,<0.10",
+        upstream="megatron/core/transformer/transformer_block.py",
+        shows={"built": LAYERS // PIPELINE * PIPELINE},
+        at=(LAYERS, PIPELINE),
+        layout=True,
+        unless_framework="mindspeed",
     ),
     refuse(
         "ends-hold-more-than-the-model",

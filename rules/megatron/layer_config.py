@@ -66,6 +66,10 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
         message = Message("the layer configuration is not valid JSON: {error}", error=str(error))
         yield Finding(message, span=job.place(*given), key=given[0].key, upstream=place_of(job, TEXT))
         return
+    except RecursionError:
+        message = Message("the layer configuration is nested too deeply to be read as JSON")
+        yield Finding(message, span=job.place(*given), key=given[0].key, upstream=place_of(job, TEXT))
+        return
     try:
         fault = fault_of(config, job)
     except (ValueError, TypeError, KeyError, AttributeError, IndexError, ZeroDivisionError):

@@ -32,7 +32,7 @@ from preflight.source.finding import Kind
 
 _EMPTY = r"""(?:""|'')?\}"""
 _VARIABLE = re.compile(r"""[ \t=]+["']?\$\{?([A-Za-z_]\w*)(:?[-=]""" + _EMPTY + ")?")
-_FILLED = re.compile(r"""(?m)^\s*(?:(?:export\s+)?(\w+)=["']?\$\{\1|:\s+["']?\$\{(\w+)):?[-=]""" + _EMPTY)
+_FILLED = re.compile(r"""(?m)^[ \t]*(?:(?:export[ \t]+)?(\w+)=["']?\$\{\1|:[ \t]+["']?\$\{(\w+)):?[-=]""" + _EMPTY)
 """Variables whose default is empty: X=${X:-}, X="${X:-""}", : ${X:=}."""
 
 

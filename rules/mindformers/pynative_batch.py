@@ -8,6 +8,8 @@ a = Handles(names())
 PYNATIVE = ConstraintSet("pynative")
 DATA = "train_dataset.dataloader"
 READERS = ("BlendedMegatronDatasetDataLoader", "HFDataLoader", "MindDataset", "OrderedIndexDataLoader")
+OLD_READERS = READERS[:3]
+"""Those of 2.0."""
 
 PYNATIVE.add(
     refuse(
@@ -29,5 +31,12 @@ PYNATIVE.add(
         message="pynative mode does not support the dataloader {train_dataset.dataloader.type}; it supports {readers}",
         why="refused when the data set is built",
         shows={"readers": ", ".join(READERS)},
+    ),
+    refuse(
+        "reader-without-order",
+        ~a[f"{DATA}.type"].is_none & ~a[f"{DATA}.type"].is_in(*OLD_READERS) & (a["run_mode"] != "predict"),
+        message="pynative mode does not support the dataloader {train_dataset.dataloader.type}; it supports {readers}",
+        why="before 2.1 no data is read by an ordered index; refused when the data set is built",
+        shows={"readers": ", ".join(OLD_READERS)},
     ),
 )

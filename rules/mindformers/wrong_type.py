@@ -52,7 +52,7 @@ from preflight.run.arguments import REMOVE
 from preflight.source.spelling import float_of_yaml, meant_boolean, slips
 
 _NUMBER = re.compile(r"[-+]?(?:\d+\.\d*|\.\d+|\d+)(?:[eE][-+]?\d{1,3})?")
-_GIGABYTES = re.compile(r"(\d+\.?\d*|\.\d+)(?:GB?)?")
+_GIGABYTES = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(?:GB?)?")
 _CONTEXT = "mindformers/core/context/parallel.py"
 _STAGES = "parallel_config.pipeline_stage"
 _TYPES = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32", "half": "float16", "float": "float32"}

@@ -88,6 +88,15 @@ MINDSPEED_LLM.add(
         layout=True,
     ),
     refuse(
+        "variable-lengths-context",
+        a.variable_seq_lengths & (a.context_parallel_size > 1),
+        at=(a.variable_seq_lengths, a.context_parallel_size),
+        message="--variable-seq-lengths does not work with context parallel {context_parallel_size}",
+        why="before 2.1 samples are not padded so that they could be split; dies at launch",
+        fixes=(drop(a.variable_seq_lengths), put(a.context_parallel_size, 1)),
+        layout=True,
+    ),
+    refuse(
         "output-slices-positive",
         SLICES < 1,
         at=(SLICES,),

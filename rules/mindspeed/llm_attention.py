@@ -50,6 +50,14 @@ MINDSPEED_LLM.add(
         fixes=(put(a.mla_up_proj_tp_overlap), drop(a.recompute_mla_up_proj)),
     ),
     refuse(
+        "mla-recompute-overlap",
+        MLA & a.recompute_mla_up_proj & ~a.mla_up_proj_tp_overlap,
+        at=(a.recompute_mla_up_proj,),
+        message="--recompute-mla-up-proj needs --mla-up-proj-tp-overlap",
+        why="in this release at tensor parallel 1 as well; dies at launch",
+        fixes=(put(a.mla_up_proj_tp_overlap), drop(a.recompute_mla_up_proj)),
+    ),
+    refuse(
         "mla-recompute-zero-memory",
         MLA & a.recompute_mla_up_proj & a.mla_zero_memory,
         at=(a.recompute_mla_up_proj, a.mla_zero_memory),

@@ -54,7 +54,7 @@ def test_settings_say_it_once_and_the_call_wins(real_cli: Cli, script: Path) -> 
 def test_a_setting_of_a_config_is_named_by_its_last_part(real_cli: Cli, tmp_path: Path) -> None:
     path = tmp_path / "run.yaml"
     path.write_text(YAML)
-    told = ("--set", "num_layers=6", "--set", "vocab_size=32000", "--set", "NODES=1")
+    told = ("--set", "num_layers=6", "--set", "vocab_size=32000")
     found = values(real_cli, path, "--world-size", "8", *told)
     assert (found["model.layers"], found["model.vocab"]) == (6, 32000)
 

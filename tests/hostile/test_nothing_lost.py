@@ -220,3 +220,49 @@ def test_bytes_that_are_not_meant_stay(tmp_path: Path) -> None:
     old = Source.read(path)
     atomic.write(old, Source(old.text.replace("4", "2"), old.name, path=path, bom=old.bom))
     assert path.read_bytes() == b"\xef\xbb\xbfa: 2\r\nb: 1\r\n"
+
+
+@pytest.mark.skipif(os.name == "nt", reason="locks of Unix")
+def test_a_lock_that_somebody_holds_is_told_and_given_up(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever may read a file may hold a shared lock on it."""
+    import fcntl
+
+    monkeypatch.setattr(atomic, "PATIENCE", 0.2)
+    monkeypatch.setattr(atomic, "SILENCE", 0.05)
+    waited: list[str] = []
+    old, new = sources(file)
+    with open(file, "rb") as reader:
+        fcntl.flock(reader, fcntl.LOCK_SH)
+        with pytest.raises(InputError, match="is locked by another process; nothing was written"):
+            atomic.write(old, new, waited.append)
+    assert waited == [old.name] and file.read_text() == OLD and beside(file) == ["run.yaml"]
+    atomic.write(old, new, waited.append)
+    assert waited == [old.name] and file.read_text() == NEW
+
+
+@pytest.mark.skipif(os.name == "nt", reason="locks of Unix")
+def test_a_lock_that_ends_is_waited_for(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import fcntl
+
+    monkeypatch.setattr(atomic, "SILENCE", 0.0)
+    old, new = sources(file)
+    with open(file, "rb") as reader:
+        fcntl.flock(reader, fcntl.LOCK_SH)
+        atomic.write(old, new, lambda name: fcntl.flock(reader, fcntl.LOCK_UN))
+    assert file.read_text() == NEW
+
+
+@pytest.mark.skipif(os.name == "nt", reason="locks of Unix")
+def test_the_command_says_what_it_waits_for(tmp_path: Path) -> None:
+    import fcntl
+
+    example = Path(__file__).parents[2] / "examples" / "mindformers" / "run_llama2_7b.yaml"
+    (path := tmp_path / "run.yaml").write_bytes(example.read_bytes())
+    program = "from preflight.source import atomic; atomic.PATIENCE, atomic.SILENCE = 0.3, 0.0; "
+    program += "import sys; from preflight.cli import run; sys.exit(run(['fix', 'run.yaml']))"
+    with open(path, "rb") as reader:
+        fcntl.flock(reader, fcntl.LOCK_SH)
+        words = [sys.executable, "-c", program]
+        ran = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+    assert "preflight: waiting: another process locks run.yaml" in ran.stderr and path.read_bytes() == example.read_bytes()
+    assert "run.yaml: is locked by another process; nothing was written" in ran.stderr and ran.returncode in (1, 2)

@@ -8,7 +8,7 @@ import pytest
 
 from preflight.checking.workspace import Workspace
 from preflight.fix import apply as fixes
-from preflight.layouts.attempt import Attempts
+from preflight.fix.attempts import Attempts
 from preflight.layouts.suggest import suggest
 from preflight.plugins.manager import load
 from preflight.run.request import Request

@@ -14,7 +14,7 @@ import pytest
 import preflight
 from preflight.api import installed
 from preflight.checking.workspace import Workspace
-from preflight.layouts.attempt import Attempts
+from preflight.fix.attempts import Attempts
 from preflight.layouts.counts import fewest, seconds
 from preflight.layouts.result import Result
 from preflight.layouts.search import search

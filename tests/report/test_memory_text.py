@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+
+from harness import Cli
 
 import preflight
 from preflight.memory.advice import savings
 from preflight.memory.result import term_names
+from preflight.report.html import render
 from preflight.report.memory import answer, memory_text
 from preflight.run.cluster import Device
 from preflight.run.devices import devices
@@ -14,7 +18,7 @@ from preflight.source.record import replace
 
 SCRIPT = (
     "torchrun --nproc_per_node 8 pretrain_gpt.py --num-layers 32 --hidden-size 4096 --num-attention-heads 32 "
-    "--seq-length 4096 --max-position-embeddings 4096 --micro-batch-size {micro} --global-batch-size 64 --bf16 "
+    "--seq-length 4096 --max-position-embeddings 4096 --micro-batch-size {micro} --global-batch-size 224 --bf16 "
     "--lr 1e-4 --train-iters 10 --vocab-size 32000 --use-distributed-optimizer --tensor-model-parallel-size 4\n"
 )
 
@@ -26,7 +30,7 @@ def job(micro: object = 2, device: str = "h100") -> preflight.Job:
 
 def test_the_answer_comes_first() -> None:
     lines = memory_text(job()).splitlines()
-    assert lines[1] == "  fits: 38.9 of 79.2 GiB on stage 0, H100; 40.2 GiB free"
+    assert lines[1] == "  fits: 32.4–38.9 of 79.2 GiB on stage 0, H100; at least 40.2 GiB free"
 
 
 def test_every_verdict_says_what_is_needed_of_what_there_is() -> None:
@@ -37,6 +41,33 @@ def test_every_verdict_says_what_is_needed_of_what_there_is() -> None:
     large = answer(job(micro=16))
     assert large.startswith("does-not-fit: at least ") and large.endswith(" GiB too much")
     assert answer(job("$1")).startswith("memory is not known: the micro batch size is not known ($1)")
+
+
+def test_a_run_that_is_refused_gets_no_verdict() -> None:
+    refused = answer(job(micro=3))
+    assert refused.endswith("GiB, no verdict: the run is refused (batch-not-divisible; `preflight check` shows why)")
+    text = memory_text(job(micro=3))
+    assert "fits" not in text and "of 79.15 GiB" not in text and "would shrink" not in text
+
+
+def test_sizes_that_replace_typed_ones_give_no_verdict(real_cli: Cli, tmp_path: Path) -> None:
+    script = tmp_path / "run.sh"
+    script.write_text(SCRIPT.format(micro=2).replace("torchrun --nproc_per_node 8", "python"))
+    options = ("--world-size", "30", "--device", "h100", "--target", "megatron@0.20.0")
+    for command in ("memory", "show"):
+        shown = real_cli(command, str(script), *options).out
+        assert "no verdict: the run is refused (device-count" in shown and "fits" not in shown
+    unasked = real_cli("memory", str(script), *options, "--select", "unknown-flag").out
+    assert "\n  no verdict: 32 devices in place of 30, which the layout does not divide\n" in unasked
+    told = json.loads(real_cli("memory", str(script), *options, "--output-format", "json").out)["runs"][0]
+    assert told["verdict"] == "unknown" and "refused" in told["unknown"][-1]
+
+
+def test_the_report_of_a_refused_run_promises_nothing(tmp_path: Path) -> None:
+    report = preflight.check_text(SCRIPT.format(micro=3), name="run.sh", device="h100", target="megatron@0.20.0")
+    assert not report.accepted and not report.fits
+    page = render(report)
+    assert "no verdict: the run is refused" in page and ": fits<" not in page
 
 
 def test_another_device_is_compared() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from preflight.dialects.checkout.statements import sites
 from upstream.documents import spans
-from upstream.evidence import Evidence, held, mapped
+from upstream.evidence import Evidence, carried, held, mapped, only_wider
 from upstream.follow import Line, followed
 from upstream.frameworks import Framework, Release
 from upstream.places import Place, places
@@ -86,6 +86,23 @@ def rule_at(line: int, release: str) -> tuple[Evidence, dict[str, Line]]:
 def test_a_rule_holds_where_its_check_refuses_all_that_it_refused_where_it_was_read() -> None:
     evidence, by_id = rule_at(5, "3.0")
     assert held(evidence, by_id, {}) == ({0, 1, 2}, set())
+
+
+def test_a_check_that_asks_for_less_is_a_decision_where_no_other_rule_was_read() -> None:
+    evidence, by_id = rule_at(5, "3.0")
+    assert set(only_wider(evidence, by_id, {}, {})) == {0}
+    (id,) = evidence.sites
+    others = {(id, 0): {"toy/other"}}
+    assert only_wider(evidence, by_id, {}, others) == {}
+
+
+def test_where_another_rule_was_read_at_a_check_that_asks_for_less_that_one_holds_and_covers() -> None:
+    evidence, by_id = rule_at(5, "3.0")
+    (id,) = evidence.sites
+    others = {(id, 0): {"toy/other"}, (id, 2): {"toy/rule"}}
+    sure, doubted = held(evidence, by_id, {}, others)
+    assert (sure, doubted) == ({1, 2}, set())
+    assert carried(evidence, by_id, others, sure) == {"toy/other"}
 
 
 def test_where_a_check_asks_for_more_than_what_was_read_somebody_decides() -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
+from preflight.source.budget import Allowance
 from preflight.source.text import InputError, Source
 
 MAX_BYTES = 1_000_000
@@ -30,8 +31,7 @@ class Files:
         self.root = root
         self.looked: dict[str, None] = {}
         self._real = os.path.realpath(root)
-        self._left = [MOST_FILES, MOST_BYTES]
-        self._code = MOST_CODE
+        self._files, self._bytes, self._code = Allowance(MOST_FILES), Allowance(MOST_BYTES), Allowance(MOST_CODE)
         self._parsed: set[str] = set()
         self._texts: dict[str, str | None] = {}
 
@@ -46,24 +46,21 @@ class Files:
         text = self.text(name)
         if text is None or name in self._parsed:
             return text
-        if len(text) > min(MAX_CODE, self._code):
+        if len(text) > MAX_CODE or not self._code.draw(len(text)):
             return None
-        self._code -= len(text)
         self._parsed.add(name)
         return text
 
     def _read(self, name: str) -> str | None:
         path = os.path.join(self.root, name)
         self.looked[path] = None
-        if min(self._left) <= 0 or not self._inside(path):
-            return None
         try:
-            source = Source.read(Path(path), limit=MAX_BYTES)
-        except InputError:
+            size = os.path.getsize(path) if self._inside(path) else MAX_BYTES + 1
+            if size > MAX_BYTES or not self._bytes.draw(size) or not self._files.draw(1):
+                return None
+            return Source.read(Path(path), limit=MAX_BYTES).text
+        except (InputError, OSError):
             return None
-        self._left[0] -= 1
-        self._left[1] -= len(source.text)
-        return source.text
 
     def _inside(self, path: str) -> bool:
         """Whether a path leads to a file below the folder, links resolved."""

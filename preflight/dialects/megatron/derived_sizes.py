@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from preflight.dialects.megatron.namespace import NotKnown, Run, derives
 from preflight.dialects.megatron.vocabulary import TIKTOKEN
 
-GPT2_VOCABULARY = 50257
+GPT2_VOCABULARY, GPT2_TOKENIZER = 50257, "GPT2BPETokenizer"
 MOST_LAYERS = 100_000
 
 
@@ -106,7 +106,7 @@ def vocabulary(run: Run) -> None:
     if run.padded_vocab_size is not None:
         return
     size = run.vocab_size
-    if size is None and (run.tokenizer_type or "GPT2BPETokenizer") == "GPT2BPETokenizer":
+    if size is None and (run.tokenizer_type or GPT2_TOKENIZER) == GPT2_TOKENIZER:
         size = GPT2_VOCABULARY
     if size is None and run.tokenizer_type == "TikTokenizer":
         size = TIKTOKEN

@@ -20,6 +20,8 @@ _DEGREES = {
 _PATTERN = "pipeline_model_parallel_layout"
 _BY_NUMBER, _BY_LAYERS = "num_virtual_stages_per_pipeline_rank", "num_layers_per_virtual_pipeline_stage"
 _VIRTUAL = (_BY_LAYERS, _BY_NUMBER, _PATTERN)
+_LISTS = ("num_layer_list", "pipeline_num_transformer_layers")
+"""Layers of every stage: they say nothing of other stages."""
 _UNEVEN = ("decoder_first_pipeline_num_layers", "decoder_last_pipeline_num_layers")
 _COUNTED_IN = ("account_for_embedding_in_pipeline_split", "account_for_loss_in_pipeline_split")
 
@@ -43,7 +45,7 @@ def _edits(arguments: Arguments, sizes: Sizes) -> tuple[Edit, ...]:
         wanted["sequence_parallel"] = False
     if sizes.sharded:
         wanted["use_distributed_optimizer"] = True
-    wanted |= _fp8(arguments, sizes)
+    wanted |= _fp8(arguments, sizes) | _fused(arguments, sizes)
     edits: list[Edit] = []
     for name, value in wanted.items():
         if _differs(arguments, name, value):
@@ -62,7 +64,7 @@ def _differs(arguments: Arguments, name: str, value: object) -> bool:
 def _virtual(arguments: Arguments, sizes: Sizes) -> dict[str, object]:
     """Virtual stages by their number a rank, or by layers where a release has no other option; uneven ones by a layout.
     Whatever else splits the layers is taken away when the split changes."""
-    gone: dict[str, object] = dict.fromkeys(_VIRTUAL, REMOVE)
+    gone: dict[str, object] = dict.fromkeys((*_VIRTUAL, *_LISTS), REMOVE)
     if sizes.chunks:
         depths = arguments.get("mtp_num_layers").raw
         pattern = written(sizes.chunks, depths if isinstance(depths, int) else 0)
@@ -79,6 +81,16 @@ def _interleaved(arguments: Arguments, sizes: Sizes) -> dict[str, object]:
         return {_BY_NUMBER: sizes.virtual}
     layers, chunks = arguments.get("num_layers").raw, sizes.pipeline * sizes.virtual
     return {_BY_LAYERS: layers // chunks} if isinstance(layers, int) and layers % chunks == 0 else {}
+
+
+def _fused(arguments: Arguments, sizes: Sizes) -> dict[str, object]:
+    """A kernel that keeps less: of attention, or of the loss."""
+    if sizes.fused == "loss":
+        return {"cross_entropy_loss_fusion": True, "cross_entropy_fusion_impl": "te"}
+    if sizes.fused != "attention":
+        return {}
+    chosen = arguments.given("attention_backend") is not None
+    return {"use_flash_attn": True} | ({"attention_backend": "flash"} if chosen else {})
 
 
 def _fp8(arguments: Arguments, sizes: Sizes) -> dict[str, object]:
@@ -107,6 +119,9 @@ def _ends(stages: tuple[int, ...] | None) -> dict[str, object]:
 
 def _recompute(arguments: Arguments, sizes: Sizes) -> dict[str, object]:
     granularity = None if sizes.recompute == "none" else sizes.recompute
+    if sizes.full_layers is not None and granularity == "full":  # so many of each stage, or of each of its chunks
+        count = max(sizes.full_layers) // sizes.virtual
+        return {"recompute_granularity": "full", "recompute_method": "block", "recompute_num_layers": count}
     now = arguments.get("recompute_granularity")
     if now.known and now.raw == granularity:
         return {}

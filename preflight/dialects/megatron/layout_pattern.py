@@ -14,7 +14,10 @@ from preflight.source.pattern import lazy_pattern
 from preflight.source.record import NamedTuple
 
 LETTERS = "EtmL"
-_REPEATS = (lazy_pattern(r"\(([^)]+)\)\*(\d+)"), lazy_pattern(r"(.)\*(\d+)"))
+_GROUPS = lazy_pattern(r"\(([^)]+)\)(?:\*(\d+))?")
+"""Of a text that ends in a parenthesis: a group that is not repeated is taken, too, so that no search goes on in it."""
+_NUMBER = lazy_pattern(r"\*\d+")
+_LETTERS = lazy_pattern(r"(.)\*(\d+)")
 _LONGEST = 100_000
 
 
@@ -48,12 +51,20 @@ class Layout(NamedTuple):
 def parse_layout(text: str) -> Layout:
     """Read a layout string. Stages are given even where a character is strange."""
     text = text.replace(",", "")
-    for pattern in _REPEATS:
-        if len(text) + sum(len(m[1]) * min(int(m[2][:9]), 10**9) for m in pattern.finditer(text)) > _LONGEST:
+    for pattern, end in ((_GROUPS, _end_of_groups(text)), (_LETTERS, None)):
+        head, tail = (text, "") if end is None else (text[:end], text[end:])
+        if len(text) + sum(len(m[1]) * int((m[2] or "0")[:9]) for m in pattern.finditer(head)) > _LONGEST:
             return Layout((), "", True)
-        text = pattern.sub(lambda m: m[1] * int(m[2]), text)
+        text = pattern.sub(lambda m: m[1] * int(m[2]) if m[2] else m[0], head) + tail
     stages = tuple(text.split("|"))
     return Layout(stages, next((c for stage in stages for c in stage if c not in LETTERS), ""))
+
+
+def _end_of_groups(text: str) -> int:
+    """Where the last group ends, its number included."""
+    end = text.rfind(")") + 1
+    number = _NUMBER.match(text, end)
+    return number.end() if number else end
 
 
 def written(chunks: tuple[tuple[int, ...], ...], depths: int = 0) -> str:

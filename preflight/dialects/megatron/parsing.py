@@ -85,6 +85,7 @@ class _Parser:
         self.at = 0
         self.only_values = False
         self.noted = Counter[Callable[..., Problem]]()
+        self.unknown = 0
 
     def parse(self) -> None:
         while self.at < len(self.words):
@@ -117,9 +118,11 @@ class _Parser:
             return
         flag = self.table.options.get(name.text)
         if flag is None:
-            fault, near = unknown_flag(self.table, name)
-            self.fault(name, as_it_is, fault)
-            self.out.suspect.update([near.dest] if near is not None else [])
+            self.unknown += 1
+            if self.unknown <= MOST_FAULTS:
+                fault, near = unknown_flag(self.table, name)
+                self.fault(name, as_it_is, fault)
+                self.out.suspect.update([near.dest] if near is not None else [])
             self.skip_values()
         elif flag.switch:
             self.switch(flag, name, inline)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from preflight.dialects.megatron import encoders
 from preflight.dialects.megatron.attention_bias import pair_bias
 from preflight.dialects.megatron.attention_variants import variant
+from preflight.dialects.megatron.derived_sizes import GPT2_TOKENIZER, GPT2_VOCABULARY
 from preflight.dialects.megatron.expert_routing import router_copy, weighted_last
 from preflight.dialects.megatron.hybrid_parts import hybrid_parts, mamba
 from preflight.dialects.megatron.namespace import Run
@@ -163,16 +164,27 @@ def _padded(run: Run) -> tuple[int, int] | None:
 
 
 def _vocabulary(source: Source) -> Value:
-    """Rows of the embedding; where no option says, those of the tokenizer that is named are
-    assumed."""
+    """Rows of the embedding; where no option says, those of the tokenizer that is named, or those that a tokenizer of
+    its type usually has, are assumed."""
     value = source.take("padded_vocab_size")
     if value.known:
-        return value
+        return _usual(value) if _of_a_type(source.run, value) else value
     file = source.run.value("tokenizer_file")
     named = file.known and file.raw
     note = f"the vocabulary of {file.raw}" if named else "the vocabulary that this tokenizer is published with"
     found = source.compute(rows, "tokenizer_model", note)
     return found._replace(origin=Origin.ASSUMED) if found.known else found
+
+
+def _of_a_type(run: Run, value: Value) -> bool:
+    """Whether nothing but the type of the tokenizer says how many rows there are: its files may hold any number."""
+    nobody = value.origin is not Origin.WRITTEN and run.value("vocab_size").raw is None
+    return nobody and run.value("tokenizer_type").raw in (None, GPT2_TOKENIZER)
+
+
+def _usual(value: Value) -> Value:
+    note = f"a vocabulary of {GPT2_VOCABULARY}: {GPT2_TOKENIZER} is published with it, the files may hold another"
+    return value._replace(origin=Origin.ASSUMED, note=note)
 
 
 def _family(run: Run) -> str:

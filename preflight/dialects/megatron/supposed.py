@@ -50,15 +50,16 @@ def suppose(words: Words, writer: Puts) -> Supposed | None:
         if value.setting is not None and value.setting.maybe and not value.known:
             typed[name] = value._replace(raw=value.setting.value, origin=Origin.ASSUMED)
             reasons.append(f"{value.setting.key[-1]} is taken as on the branch of the condition that sets it")
-    run = words.again(typed, world)
+    run, replaced = words.again(typed, world), list[str]()
     for _ in range(REPAIRS):
         found = _devices(run) or _layers(run, typed)
         if found is None:
             break
         reason, typed, world = found[0], found[1] or typed, found[2] or world
-        reasons.append(reason)
+        replaced.append(reason)
         run = words.again(typed, world)
-    return Supposed(_planned(run, words, writer), tuple(reasons)) if reasons else None
+    reasons += replaced
+    return Supposed(_planned(run, words, writer), tuple(reasons), tuple(replaced)) if reasons else None
 
 
 def _planned(run: Run, words: Words, writer: Puts) -> Plan:

@@ -20,7 +20,7 @@ KEPT = {
 MAYBE = ("query key norm inputs", "key value up", "compressed query", "attention output, padded")
 """What attention saves as parts of larger tensors, which are not copied, or as whole ones."""
 MLP = ("fc1 output", "gate activation", "activation output", "weighted activation")
-EXPERTS = ("router", "dispatched tokens", "shared experts")
+EXPERTS = ("router", "dispatched tokens", "expert outputs", "shared experts")
 OLDER = "input_layernorm,self_attention,pre_cross_attn_layernorm"
 """What MindSpeed-LLM before 2.2 takes where --swap-modules is not given (training/arguments.py of 2.1.0)."""
 

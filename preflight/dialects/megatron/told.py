@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from preflight.dialects.megatron.conversions import BadValue, convert
 from preflight.dialects.megatron.option_table import Flag, Table
 from preflight.dialects.megatron.parsing import Parsed
 from preflight.loaders.document import Setting
+from preflight.run.request import Given
 from preflight.run.value import Origin, Value
 from preflight.source.text import InputError, Span
 
@@ -16,13 +16,14 @@ ON = ("", "true", "1", "on", "yes")
 NOTE = "stated by the caller"
 
 
-def tell(given: Mapping[str, str], table: Table, parsed: Parsed, start: Span) -> None:
+def tell(given: Given, table: Table, parsed: Parsed, start: Span) -> None:
     """Put what the caller says over what is typed; what is no argument is a variable of a script. Raises InputError for
     a value that the argument does not take. start: where an argument stands that nobody typed."""
     for name, text in given.items():
         flag = _flag(name, table)
         if flag is None:
             continue
+        given.mark((name,))
         try:
             raw = _read(flag, text)
         except BadValue:

@@ -83,7 +83,7 @@ FOLDER = Text(r"[\s\S]+").worded("the name of a folder")
 TYPE_NAME = TEXT.worded("the name of a type such as bfloat16")
 SECTION = MAPPING
 SCALING = MAPPING.worded("a mapping for this extend_method")
-MEMORY = Text(r"[1-9][0-9]*(\.)?[0-9]*GB|0\.[0-9]*GB").worded("a size such as 58GB")
+MEMORY = Text(r"[1-9][0-9]*(\.[0-9]*)?GB|0\.[0-9]*GB").worded("a size such as 58GB")
 
 FLOAT_TYPE = one_of("float16", "float32", "bfloat16")
 FLOAT_TYPE_OR_INT8 = one_of("float16", "float32", "bfloat16", any_case=True, also=("int8",))

@@ -91,6 +91,7 @@ def _layout(run: Run, model: Model, laid: Spread | None) -> Layout:
         sequence_splits=whole(run.value("parallel_config.seq_split_num")),
         deferred=derived(0),
         data_stated=True,
+        only_expert_tensor=int(run.kind == "mcore"),
         split="any",
     )
 

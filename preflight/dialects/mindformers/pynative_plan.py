@@ -51,6 +51,7 @@ def _layout(a: Arguments, found: Derived) -> Layout:
         context=_degree(a, "context_parallel"),
         expert=_degree(a, "expert_parallel"),
         expert_tensor=derived(1, "experts are sharded by FSDP"),
+        only_expert_tensor=1,
         virtual=virtual,
         sequence_parallel=a.get("parallelism.sequence_parallel"),
         tensor_x=default(None),

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from preflight.loaders.document import Setting
+from preflight.run.request import Given
 from preflight.run.value import Origin, Value
 from preflight.source.text import Span
 
@@ -13,7 +14,7 @@ SECTION = "model.model_config"
 NOTE = "stated by the caller"
 
 
-def told(given: Mapping[str, str], written: Iterable[str], known: Iterable[str], start: Span) -> dict[str, Value]:
+def told(given: Given, written: Iterable[str], known: Iterable[str], start: Span) -> dict[str, Value]:
     """Values by dotted name. A name without a dot means the setting that is written and ends so, where there is one
     alone, else one of the model; what is neither is a variable of a script. written: the names of settings that are
     typed; known: those that models have; start: where a setting stands that is not typed."""
@@ -23,6 +24,7 @@ def told(given: Mapping[str, str], written: Iterable[str], known: Iterable[str],
         full, raw = _full(name, names, parts), _value(text)
         if not full:
             continue
+        given.mark((name,))
         setting = Setting(tuple(full.split(".")), raw, start, start, editable=False)
         found[full] = Value(raw, Origin.WRITTEN, setting, NOTE)
     return found
@@ -39,5 +41,5 @@ def _value(text: str) -> object:
     """A scalar or a list, as JSON and YAML write them alike; any other text is a text."""
     try:
         return json.loads(text.lower() if text in ("True", "False") else text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return text

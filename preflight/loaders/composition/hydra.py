@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import posixpath
-import re
 from collections.abc import Callable, Iterable, Iterator
 
 from preflight.loaders.composition.defaults_list import SELF, Default, defaults_of
@@ -22,7 +21,8 @@ MAX_PARTS = 1000
 """Times that configs are put in, each as often as a list names it."""
 Opened = Callable[[str], Document | None]
 """Opens a config by its path among the folders that are searched ("model/7b"), None where it is not found."""
-_HEADER = lazy_pattern(r"\A(?:\s*#[^\n]*\n|\s*\n)*?\s*#\s*@package:?[ \t]+(\S+)", re.MULTILINE)
+_HEADER = lazy_pattern(r"\A(?:[^\S\n]*(?:#[^\n]*)?\n)*?[^\S\n]*#[^\S\n]*@package:?[ \t]+(\S+)")
+"""Among the comments and empty lines at the beginning; each can be read in one way only."""
 _CHOICE = lazy_pattern(r"\$\{([^${}:]+)\}")
 
 

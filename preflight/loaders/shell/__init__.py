@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol
 
+from preflight.loaders import is_script
 from preflight.loaders.bounds import MAX_PADDED
 from preflight.loaders.document import MARK, Document, Problem
 from preflight.loaders.shell.alternatives import distinct
@@ -13,8 +14,8 @@ from preflight.loaders.shell.comments import comments
 from preflight.loaders.shell.faults import LOST, faults
 from preflight.loaders.shell.launch_faults import launch_faults
 from preflight.loaders.shell.launches import Found, outside
-from preflight.loaders.shell.quotes import refuse_unclosed
-from preflight.loaders.shell.syntax import parse
+from preflight.loaders.shell.refusal import Refusal, refusal, with_cause
+from preflight.loaders.shell.syntax import Tree, parse
 from preflight.loaders.slurm import sbatch, variables
 from preflight.source.text import Source, Span
 from preflight.source.word import Piece
@@ -31,14 +32,15 @@ class Spent(Protocol):
 
 
 def load_script(
-    source: Source, environment: Mapping[str, str] = _NOTHING, spent: Spent | None = None
+    source: Source, environment: Mapping[str, str] = _NOTHING, spent: Spent | None = None, *, whole: bool = False
 ) -> tuple[Document, ...]:
     """The launches of a script; one document without a launch where it has none. Raises InputError.
 
     environment: variables known to be set. spent: the work of the scripts before this one, to which its own is added.
+    whole: read also what bash does not, because it stops before.
     """
-    tree = parse(source, MAX_PADDED)
-    refuse_unclosed(tree)
+    refused = refusal(source)
+    tree = parse(source, MAX_PADDED, None if refused is None or refused.readable or whole else refused.unit)
     asked, _ = sbatch(source)
     commands = Commands(source, {**environment, **source.variables}, asked, variables(asked))
     commands.state.held = frozenset(source.variables)
@@ -52,7 +54,7 @@ def load_script(
     noted = [outside(found, commands.texts) for found in commands.found]
     commands.found[:] = distinct(noted, lambda found: found.taken.launch) if commands.state.several else noted
     said = tuple(comments(tree)) if MARK in source.text else ()
-    problems = tuple(faults(tree, commands))
+    problems = _of_script(tree, commands, refused)
     also, looked = tuple(commands.files.opened.values()), tuple(commands.files.looked)
     found = [f for f in commands.found if f.taken.launch.launcher != "bash"] or commands.found
     if not found:
@@ -62,6 +64,20 @@ def load_script(
         for run, f in enumerate(found)
         for told in [_problems(f, commands, problems)]
     )
+
+
+def _of_script(tree: Tree, commands: Commands, refused: Refusal | None) -> tuple[Problem, ...]:
+    """What was noticed of a script as a whole, and where bash stops in it or in a script that it reads."""
+    noticed = faults(tree, commands)
+    followed = (
+        found.problem(source)
+        for source in commands.files.opened.values()
+        if is_script(source) and (found := refusal(source)) is not None
+    )
+    if refused is None:
+        return (*noticed, *followed)
+    told = with_cause(refused, noticed, tree.source) if refused.readable else [refused.problem(tree.source)]
+    return (*told, *followed)
 
 
 def _problems(found: Found, commands: Commands, problems: tuple[Problem, ...]) -> tuple[Problem, ...]:

@@ -14,14 +14,15 @@ _CLASSES = {
 _ATOM = lazy_pattern(
     r"(?P<set>\[\^?\]?(?:\[:\w+:\]|[^\]\[\\])*\])|\\(?P<escaped>[.*\[\]^$/\\-])|(?P<mark>\\[()])|(?P<plain>[^\\\[])"
 )
-_MAX_TEXT = 200
+_MAX_TEXT, _MAX_INVOLVED = 200, 60
+"""Characters of a text to which a pattern is applied; the second where it repeats more than twice."""
 _MAX_REPEATED = 4
 
 
 def match(pattern: str, text: str) -> str | None:
     """What `expr text : pattern` prints: the group if there is one, else how many characters match; None: not known."""
     made = _translated(pattern)
-    if made is None or len(text) > _MAX_TEXT:
+    if made is None or len(text) > (_MAX_TEXT if made.pattern.count("*") < 3 else _MAX_INVOLVED):
         return None
     found = made.match(text)
     if made.groups:

@@ -14,7 +14,7 @@ from preflight.source.text import Span
 
 MOST_WORDS = 128
 MAX_TEXT = 2000
-_PLAIN = lazy_pattern(r"[^\s\"'$`\\<>|&;()]*\{[^\s\"'$`\\<>|&;()]*(?:,|\.\.)[^\s\"'$`\\<>|&;()]*\}[^\s\"'$`\\<>|&;()]*")
+_PLAIN = lazy_pattern(r"[^\s\"'$`\\<>|&;()]*")
 _RANGE = lazy_pattern(r"(-?\d{1,6}|[A-Za-z])\.\.(-?\d{1,6}|[A-Za-z])(?:\.\.(-?\d{1,6}))?")
 
 
@@ -25,7 +25,9 @@ class TooMany(Exception):
 def words_at(expander: Expander, tree: Tree, node: Node) -> list[Field]:
     """The words that a node stands for."""
     text = tree.text(node)
-    if "{" not in text or len(text) > MAX_TEXT or not _PLAIN.fullmatch(text):
+    inside = text.partition("{")[2].rpartition("}")[0]
+    listed = "," in inside or ".." in inside
+    if not listed or len(text) > MAX_TEXT or not _PLAIN.fullmatch(text):
         return fields(expander.bits(tree, node))
     span = tree.span(node)
     try:

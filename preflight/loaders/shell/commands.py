@@ -7,30 +7,39 @@ from collections.abc import Mapping
 
 from preflight.loaders.counts import Allocation, allocation, over
 from preflight.loaders.document import Piece, Word
-from preflight.loaders.launchers import Taken
+from preflight.loaders.entries import command_name
+from preflight.loaders.launchers import SHELLS, TASKS, Taken
 from preflight.loaders.options import SLURM, read_options
+from preflight.loaders.script_wrappers import started_by
 from preflight.loaders.shell.alternatives import in_each
 from preflight.loaders.shell.assignments import assign
 from preflight.loaders.shell.expand import Expander
 from preflight.loaders.shell.files import Files
-from preflight.loaders.shell.heredocs import heredoc, read
+from preflight.loaders.shell.heredocs import read
+from preflight.loaders.shell.inner_shells import Inside, inner_shell
 from preflight.loaders.shell.launches import MAX_LAUNCHES, Found, Front, Launches, Met
-from preflight.loaders.shell.nested_commands import UNKNOWN, Nested, Texts, nested, string_at
+from preflight.loaders.shell.nested_commands import UNKNOWN, Nested, Texts, nested
 from preflight.loaders.shell.parameter_values import Exhausted
 from preflight.loaders.shell.positional import set_options, shift
+from preflight.loaders.shell.printed import Printer, Streams, path_of, streams_of
 from preflight.loaders.shell.printf_command import SETS, print_to_variable
-from preflight.loaders.shell.state import State, Variable
+from preflight.loaders.shell.resolver_interface import Read
+from preflight.loaders.shell.state import FILE, State, Variable
 from preflight.loaders.shell.substitutions import substitute, words_of
 from preflight.loaders.shell.syntax import Node, Tree, parse
 from preflight.loaders.shell.walker import Follower
 from preflight.loaders.shell.word_splitting import PILED, UNREAD, Field, Value, text_of, value_of, word
+from preflight.loaders.shell.written_scripts import WrittenScripts
 from preflight.loaders.slurm import sbatch, variables
+from preflight.source.pattern import lazy_pattern
 from preflight.source.text import InputError, Source, Span
 
 MAX_CALLS = 12
 _QUIET = {"echo", "printf", "mkdir", "cd", "rm", "ls", "cat", "cp", "mv", "ln", "tee", "sleep", "date", "pwd", "which"}
 _QUIET |= {"chmod", "ulimit", "module", "pip", "grep", "sed", "awk", "touch", "tail", "head", "kill", "wait"}
-_SHELLS, _WRITERS = frozenset(["sbatch", "bash", "sh", "ssh"]), frozenset(["cat", "tee"])
+_PRINTS = frozenset(["echo", "printf", "cat", "tee"])
+_INNER = ("command_substitution", "process_substitution")
+_QUOTING = lazy_pattern(r"[\\'\"]")
 _READS = frozenset(["read", "mapfile", "readarray", "getopts"])
 
 
@@ -44,11 +53,18 @@ class Commands:
         self.expander = Expander(State(), self._unset, self._substituted)
         self.state = self.expander.state
         self.follower = Follower(self.expander, self)
+        self.printer = Printer(self.expander)
         self.launches = Launches(self.state, frozenset([*environment, UNKNOWN]))
         self.prefix: tuple[Word, ...] = ()
         self.texts = Texts()
         self.calls = 0
         self.nounset = False
+        self.traps: dict[str, Nested] = {}
+        self.scripts = WrittenScripts(self.printer, self.launches, lambda text: self._script_text(text, meant=True))
+        self.stdin: Read | None = None
+        """What the shell that runs the present text reads."""
+        self.inside: set[tuple[int, int]] = set()
+        """Substitutions that the present command has run."""
 
     @property
     def found(self) -> list[Found]:
@@ -59,6 +75,8 @@ class Commands:
         """Follow a script from its start."""
         try:
             self.follower.statement(tree, tree.root)
+            self.scripts.finish()
+            self._trapped()
         except Exhausted:
             self.follower.exhausted = True
 
@@ -71,29 +89,84 @@ class Commands:
             return (Piece(given.text, given.span, (span,) if span else (), exact=False, because=given.because),)
         return (Piece(None, span or self.files.source.span(0), exact=False, because=f"${name}"),)
 
-    def _substituted(self, tree: Tree, node: Node) -> str | None:
-        return substitute(self.expander, tree, node)
+    def _substituted(self, tree: Tree, node: Node) -> Value | None:
+        value = substitute(self.expander, tree, node) if node.type == "command_substitution" else None
+        if value is None:
+            self._run_inside(tree, node)
+        return value
 
-    def command(self, tree: Tree, node: Node, document: Node | None) -> None:
-        """A simple command with its redirections."""
+    def _run_inside(self, tree: Tree, node: Node) -> None:
+        """The commands of $(…), once for each time that the command around it runs."""
+        key = (id(tree.source), node.start_byte)
+        if key in self.inside or self.follower.dry:
+            return
+        self.inside.add(key)
+        last, arguments, self.launches.last = self.launches.last, self.expander.arguments, None
+        self.follower.apart(tree, node.named_children)
+        self.launches.last, self.expander.arguments = last, arguments
+
+    def _look_inside(self, tree: Tree, node: Node) -> None:
+        """The commands of substitutions in what is not expanded: words that are printed, redirections."""
+        text = tree.text(node)
+        if "$(" not in text and "`" not in text and "<(" not in text and ">(" not in text:
+            return
+        waiting = [node]
+        while waiting:
+            current = waiting.pop()
+            if current.type in _INNER:
+                self._run_inside(tree, current)
+            elif current.type not in ("heredoc_body", "pipeline", "list"):
+                waiting += reversed(current.named_children)
+
+    def printed(self, tree: Tree, node: Node, given: Read | None, whole: bool = True) -> Read:
+        """What a statement prints, for whoever asks."""
+
+        def read() -> Value | None:
+            self.follower.dry += 1
+            try:
+                return self.printer.printed(tree, node, given, whole)
+            finally:
+                self.follower.dry -= 1
+
+        return read
+
+    def redirected(self, tree: Tree, node: Node, given: Read | None) -> None:
+        """What a block prints, written to a file."""
+        streams, body = streams_of(self.expander, tree, [node], given), node.child_by_field_name("body")
+        if streams.to and body is not None and not self.follower.dry:
+            self.scripts.write(streams.to, streams.grows, self.printed(tree, body, streams.text)(), tree.span(node))
+        for child in (child for child in node.named_children if child.type == "file_redirect"):
+            self._look_inside(tree, child)
+
+    def command(self, tree: Tree, node: Node, around: Node | None = None, given: Read | None = None) -> None:
+        """A simple command. around: with its redirections; given: what a pipe hands to it."""
+        self.inside.clear()
         before = [child for child in node.named_children if child.type == "variable_assignment"]
         name = node.child_by_field_name("name")
         if name is None:
             for child in before:
                 assign(self.expander, tree, child)
             return
-        plain = tree.text(name)
-        if document is not None and (plain in _SHELLS or plain in _WRITERS):
-            self._script_text(tree, document, plain)
-            return
+        plain = _QUOTING.sub("", tree.text(name))
+        streams = streams_of(self.expander, tree, [node] if around is None else [node, around], given or self.stdin)
         if plain == "printf" and SETS.search(tree.text(node)):
             print_to_variable(self.expander, tree, node)
             return
         if plain in _READS:
-            read(self.expander, tree, node, document)
+            read(self.expander, tree, node, streams.document)
             return
+        if plain in _PRINTS:
+            self._print(tree, node, plain, streams)
+        for child in around.named_children if around is not None else ():
+            if child.type in ("file_redirect", "heredoc_redirect"):
+                self._look_inside(tree, child)
         if plain in _QUIET:
+            self._look_inside(tree, node)
             return
+        self._run(tree, node, before, streams)
+
+    def _run(self, tree: Tree, node: Node, before: list[Node], streams: Streams) -> None:
+        """A command that is neither quiet nor a builtin that reads: under each of the texts that it may have."""
         own: dict[str, Variable | None] = {}
         for words in [*in_each(self.state, tree.text(node), lambda: words_of(self.expander, tree, node))] or [
             words_of(self.expander, tree, node)
@@ -104,7 +177,26 @@ class Commands:
                         assign(self.expander, tree, child, exported=True)
                 own = dict(self.state.undo(changes))
             if words and (before or not self._goes_on(tree, node, words)):
-                self._execute(tree, node, words, own)
+                self._execute(tree, node, words, own, streams)
+
+    def _print(self, tree: Tree, node: Node, plain: str, streams: Streams) -> None:
+        """A command that prints: to a file, or the text of a script that is meant to run."""
+        place, files = tree.span(node), [(streams.to, streams.grows)] if streams.to else []
+        shows_script = plain in ("cat", "tee") and streams.document is not None
+        if not files and plain != "tee" and not shows_script:
+            return
+        self.follower.dry += 1
+        words = words_of(self.expander, tree, node)
+        self.follower.dry -= 1
+        if plain == "tee":
+            appends = any(text_of(f.pieces) in ("-a", "--append") for f in words[1:])
+            named = [tuple(f.pieces) for f in words[1:] if not (text_of(f.pieces) or "").startswith("-")]
+            files += [(path, appends) for path in named]
+        value = self.printer.of_words(words, streams)
+        for path, grows in files if not self.follower.dry else ():
+            self.scripts.write(path, grows, value, place)
+        if not files and shows_script and value is not None:
+            self._script_text(nested([Field(list(value))]), meant=True)
 
     def _goes_on(self, tree: Tree, node: Node, words: list[Field]) -> bool:
         """Whether a command is only the rest of the one above it."""
@@ -112,7 +204,9 @@ class Commands:
             return False
         return self.launches.continues(tree.span(node), words, Front(self.prefix, self.asked), self._follow_script)
 
-    def _execute(self, tree: Tree, node: Node, words: list[Field], own: Mapping[str, Variable | None]) -> None:
+    def _execute(
+        self, tree: Tree, node: Node, words: list[Field], own: Mapping[str, Variable | None], streams: Streams
+    ) -> None:
         name = text_of(words[0].pieces) or ""
         if name in self.follower.functions:
             self._call(name, words[1:])
@@ -122,25 +216,59 @@ class Commands:
             self.nounset = set_options(self.expander, words[1:]) or self.nounset
         elif name == "shift":
             shift(self.expander, words[1:])
-        elif name in (".", "source"):
-            self._source(words[1:])
+        elif name == "trap":
+            self._trap(words[1:])
         elif name == "eval":
             self._nested(nested(words[1:]), apart=False)
-        elif name == "sbatch":
-            self._submit(tree, node, words, own)
-        elif (at := string_at(words)) is not None:
-            self._nested(nested(words[at[1] : at[1] + 1]), apart=True, prefix=words[: at[0]])
-        elif name in ("let", "unset", "alias", "trap", "exec") and len(words) == 1:
-            return
-        else:
-            self._launch(tree, node, words, own)
+        elif not self._hands_text(tree, node, words, streams):
+            if name in (".", "source"):
+                self._source(words[1:])
+            elif name == "sbatch":
+                self._submit(tree, node, words, own)
+            elif name not in ("let", "unset", "alias", "exec") or len(words) > 1:
+                self._launch(tree, node, words, own)
+
+    def _hands_text(self, tree: Tree, node: Node, words: list[Field], streams: Streams) -> bool:
+        """Whether a command hands a text to a shell, which is followed then."""
+        if text_of(words[0].pieces) == "sbatch":
+            text = streams.text() if streams.text is not None and _reads_job(words) else None
+            if text is not None:
+                self._script_text(nested([Field(list(text))]), submitted=True)
+            return text is not None
+        inside = inner_shell(words)
+        value = self._text_for(tree, node, inside, streams) if inside is not None else None
+        if inside is None or value is None:
+            return False
+        apart = text_of(words[0].pieces) not in (".", "source")
+        outer, self.stdin = self.stdin, streams.text if inside.string is not None else None
+        self._nested(nested([Field(list(value))]), apart, words[: inside.front], inside.arguments)
+        self.stdin = outer
+        return True
+
+    def _text_for(self, tree: Tree, node: Node, inside: Inside, streams: Streams) -> Value | None:
+        """The text that a shell runs, where it is known and is not a file beside the script."""
+        if inside.string is not None:
+            return tuple(inside.string.pieces)
+        if inside.script is None:
+            if streams.source:
+                return self.printer.content(path_of(streams.source))
+            return streams.text() if streams.text is not None else None
+        place = inside.script.pieces[0].span
+        for child in node.named_children:
+            if child.type == "process_substitution" and tree.span(child) == place:
+                printing = [part for part in child.named_children if part.type != "comment"]
+                return self.printed(tree, printing[0], None)() if len(printing) == 1 else None
+        return None
 
     def _submit(self, tree: Tree, node: Node, words: list[Field], own: Mapping[str, Variable | None]) -> None:
         """`sbatch --wrap "…"` and `sbatch run.sh`: a job of its own;
         what the command asks for counts before what the script asks for."""
         options = read_options([word(field, field.pieces[0].span) for field in words[1:]], SLURM)
         wrap, rest = options.word("wrap"), words[len(words) - len(options.rest) :]
-        inner = self.files.open(options.rest[0].text) if options.rest else None
+        written = self.scripts.text(options.rest[0]) if options.rest else None
+        inner = (
+            written.source if written is not None else self.files.open(options.rest[0].text) if options.rest else None
+        )
         outer, given = self.asked, self.given
         self.asked = over(allocation(options, "sbatch"), sbatch(inner)[0] if inner is not None else Allocation())
         self.given = {**given, **variables(self.asked)}
@@ -159,15 +287,21 @@ class Commands:
         """`bash other.sh args`: its launches, where the file lies beside this one.
         A word that is not known is taken for one parameter."""
         entry = taken.launch.entry
-        inner = self.files.open(entry.text)
+        written = self.scripts.text(entry)
+        inner = written.source if written is not None else self.files.open(entry.text)
         if inner is None or self.calls >= MAX_CALLS:
             return False
+        if written is not None:
+            self.texts.add(written)
+            self.scripts.run(entry)
         count = len(self.found)
         other = Commands(self.files.source, self.environment, self.asked, self.given)
-        other.files, other.texts, other.calls, other.prefix = self.files, self.texts, self.calls + 1, self.prefix
+        other.files, other.texts, other.calls = self.files, self.texts, self.calls + 1
+        other.prefix = _in_front(taken)
         for name, variable in self.state.variables.items():
             if variable.exported:
                 other.state.put(name, variable)
+        other.state.written.update(self.state.written)
         for name, given in taken.launch.environment.items():  # NAME=value in front of the command
             there = other.state.variables.get(name)
             if there is None or word(Field(list(there.scalar)), there.place) != given:
@@ -176,13 +310,18 @@ class Commands:
         other.expander.arguments = None if several else [value_of(w) for w in words]
         other.expander.work = self.expander.work
         other.run(self._parsed(inner))
+        self.state.written.update(other.state.written)
         self.expander.work = other.expander.work
         self.follower.exhausted = self.follower.exhausted or other.follower.exhausted
-        self.found.extend(other.found[: MAX_LAUNCHES - count])
+        self.found.extend(_started_elsewhere(found, taken) for found in other.found[: MAX_LAUNCHES - count])
         self.launches.broken += other.launches.broken
         return True
 
     def _source(self, words: list[Field]) -> None:
+        if words and (written := self.scripts.text(name := word(words[0], words[0].pieces[0].span))) is not None:
+            self.scripts.run(name)
+            self._nested(written, apart=False)
+            return
         text, pieces = (text_of(words[0].pieces), words[0].pieces) if words else (None, [])
         known = text if text is not None else pieces[-1].text if pieces else None
         inner = self.files.sourced(known or "", text is None, pieces[-1].span.source) if pieces else None
@@ -217,34 +356,84 @@ class Commands:
             self.state.put(name, before)
         self.expander.arguments, self.calls = outer, self.calls - 1
 
-    def _nested(self, text: Nested | None, apart: bool, prefix: list[Field] | None = None) -> None:
-        """A command line that is itself a text: eval "…", bash -c "…"."""
+    def _nested(
+        self,
+        text: Nested | None,
+        apart: bool,
+        prefix: list[Field] | None = None,
+        arguments: list[Field] | None = None,
+    ) -> None:
+        """A command line that is itself a text: eval "…", bash -c "…". apart: it runs in a process of its own."""
         if text is None or self.calls >= MAX_CALLS:
             return
-        outer, self.calls = self.prefix, self.calls + 1
+        outer, given, traps, self.calls = self.prefix, self.expander.arguments, self.traps, self.calls + 1
         self.prefix += tuple(word(f, f.pieces[0].span) for f in prefix or [])
+        if arguments is not None:
+            self.expander.arguments = [tuple(field.pieces) for field in arguments]
         self.texts.add(text)
         with self.state.frame() as changes:
+            self.traps = {} if apart else traps
             tree = self._parsed(text.source)
             self.follower.statement(tree, tree.root)
+            if apart:
+                self._trapped()
         if apart:
-            self.state.undo(changes)
-            self.follower.stop.at = ""
-        self.prefix, self.calls = outer, self.calls - 1
+            self.state.undo({name: old for name, old in changes.items() if not name.startswith(FILE)})
+            self.follower.stop.at, self.traps = "", traps
+        self.prefix, self.expander.arguments, self.calls = outer, given, self.calls - 1
 
-    def _script_text(self, tree: Tree, document: Node, name: str) -> None:
-        """A script given as a here-document, or written to a file that is meant to run;
-        sbatch reads #SBATCH lines in it."""
-        body = next((c for c in document.named_children if c.type == "heredoc_body"), None)
-        if body is None:
+    def _trap(self, words: list[Field]) -> None:
+        """`trap "…" EXIT TERM`: runs when the script ends, whatever ends it."""
+        if words and text_of(words[0].pieces) == "--":
+            words = words[1:]
+        action = text_of(words[0].pieces) if words else "-p"
+        if action in ("-p", "-l"):
             return
-        text = nested([Field(list(heredoc(self.expander, tree, document, body)))])
-        if text is None or (name in _WRITERS and not text.source.text.startswith("#!")):
+        for field in words[1:] or words[:1]:
+            signal = (text_of(field.pieces) or "").upper().removeprefix("SIG")
+            text = nested(words[:1]) if len(words) > 1 and action not in ("", "-") else None
+            if text is None:
+                self.traps.pop("EXIT" if signal == "0" else signal, None)
+            else:
+                self.traps["EXIT" if signal == "0" else signal] = text
+
+    def _trapped(self) -> None:
+        """What traps run at the end, each text once."""
+        texts = {text.source.text: text for text in self.traps.values()}
+        self.traps = {}
+        for text in texts.values():
+            self.follower.stop.at, self.launches.last = "", None
+            self._nested(text, apart=True)
+
+    def _script_text(self, text: Nested | None, submitted: bool = False, meant: bool = False) -> None:
+        """A script that sbatch reads, or that is meant to run; its #SBATCH lines say what it gets."""
+        if text is None or (meant and not text.source.text.startswith("#!")):
             return
         outer, given, foreign = self.asked, self.given, self.state.foreign
-        self.state.foreign = foreign or name in _WRITERS  # whoever runs the file may set anything
-        if name == "sbatch" or (name in _WRITERS and "\n#SBATCH" in text.source.text):
+        self.state.foreign = foreign or meant  # whoever runs the file may set anything
+        if submitted or "\n#SBATCH" in text.source.text:
             self.asked, _ = sbatch(text.source)
             self.given = {**given, **variables(self.asked)}
-        self._nested(text, apart=True)
+        self._nested(text, apart=True, arguments=None)
         self.asked, self.given, self.state.foreign = outer, given, foreign
+
+
+def _reads_job(words: list[Field]) -> bool:
+    """Whether sbatch is given no script and no command line, so that it reads stdin."""
+    options = read_options([word(field, field.pieces[0].span) for field in words[1:]], SLURM)
+    return not options.rest and options.word("wrap") is None
+
+
+def _in_front(taken: Taken) -> tuple[Word, ...]:
+    """The launchers of tasks in front of a script, with their options."""
+    words, entry = taken.launch.launcher_words, taken.launch.entry
+    ends = (at for at, one in enumerate(words) if command_name(one) in SHELLS or one.span == entry.span)
+    return words[: next(ends, len(words))]
+
+
+def _started_elsewhere(found: Found, script: Taken) -> Found:
+    """A launch of a script that something else starts, once or often: how many processes that makes is not known."""
+    hidden = next((name for name in script.fronts if name not in TASKS), None)
+    if hidden is None:
+        return found
+    return found._replace(taken=started_by(found.taken, Word(hidden, script.launch.entry.span)))

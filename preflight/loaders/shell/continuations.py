@@ -11,7 +11,7 @@ from preflight.source.pattern import lazy_pattern
 from preflight.source.record import NamedTuple
 from preflight.source.text import Span
 
-_BETWEEN = lazy_pattern(r"[ \t]*(?:\\[ \t]*)?(?:#[^\n]*)?(?:\r?\n[ \t]*(?:\\[ \t]*)?(?:#[^\n]*)?)+")
+_BETWEEN = lazy_pattern(r"(?:[ \t]*(?:\\[ \t]*)?(?:#[^\n]*|\r)?\n)+[ \t]*(?:\\[ \t]*)?(?:#[^\n]*)?")
 """What may stand between a command and the line that was meant to go on with it: ends of lines and comments."""
 _NUMBER = lazy_pattern(r"-?[\d.]+(?:[eE][-+]?\d+)?")
 _STARTERS = frozenset("torchrun msrun deepspeed accelerate srun mpirun mpiexec orterun".split())

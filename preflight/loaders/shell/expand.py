@@ -42,7 +42,7 @@ class Expander(Parameters):
     known."""
 
     def __init__(
-        self, state: State, unset: Callable[[str, Span | None], Value], substitute: Callable[[Tree, Node], str | None]
+        self, state: State, unset: Callable[[str, Span | None], Value], substitute: Callable[[Tree, Node], Value | None]
     ) -> None:
         super().__init__(state, unset)
         self.substitute = substitute
@@ -122,9 +122,9 @@ class Expander(Parameters):
                 return [Bit(arithmetic(self, tree, node, span))]
             if node.type in ("simple_expansion", "expansion"):
                 return self._parameter(tree, node, span, quoted)
-            text = self.substitute(tree, node)
-            because = "" if text is not None else shown(span)
-            return [Bit(Piece(text, span, exact=False, because=because), not quoted)]
+            value = self.substitute(tree, node)
+            pieces = value if value is not None else (Piece(None, span, exact=False, because=shown(span)),)
+            return [Bit(piece, not quoted) for piece in pieces]
         finally:
             self.depth -= 1
 

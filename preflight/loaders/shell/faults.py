@@ -18,7 +18,7 @@ from preflight.source.message import Message
 from preflight.source.pattern import lazy_pattern
 from preflight.source.text import Source, Span
 
-_TRAILING = lazy_pattern(r"\\([ \t]+)(#[^\n]*)?(?=\r?\n)")
+_TRAILING = lazy_pattern(r"\\([ \t]+)(?:(#[^\n]*)|(?=\r?\n))")
 _REFERENCE = lazy_pattern(r"\$\{?[#!]?([A-Za-z_]\w*)")
 _FLAG = lazy_pattern(r"(?<![\w-])--[\w.-]+")
 _GROUP_LINE = lazy_pattern(
@@ -229,7 +229,7 @@ def _not_exported(tree: Tree, commands: Commands) -> Iterator[Problem]:
         if unseen and variable.items and not variable.array and variable.place.source is tree.source:
             place = variable.place
             alone = re.fullmatch(
-                r"[ \t]*\w+=(?:\"[^\"]*\"|'[^']*'|[^\s;&|]*)[ \t]*(?:#.*)?", tree.source.line(place.line)
+                r"[ \t]*\w+=(?:\"[^\"]*\"|'[^']*'|[^\s;&|]*)(?:[ \t]*|[ \t]+#.*)", tree.source.line(place.line)
             )
             fix = ("export it", place._replace(end=place.start), "export ") if alone else None
             message = Message("{name} is assigned but not exported, so the launched processes do not see it", name=name)

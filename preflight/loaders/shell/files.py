@@ -1,17 +1,25 @@
-"""Other scripts that a script names: opened only where they lie in its folder or below, or in its checkout where that
-may be read; what somebody types in a command, anywhere."""
+"""Other scripts that a script names: opened only where they lie in its folder or below, in its checkout where that may
+be read, or in a folder that the settings name; what somebody types in a command, anywhere."""
 
 from __future__ import annotations
 
 import os
+import re
+from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 
 from preflight.loaders import COMMAND
-from preflight.source.checkout_root import checkout_root
+from preflight.source.budget import may_read
+from preflight.source.checkout_root import checkout_root, started_from
+from preflight.source.pattern import lazy_pattern
 from preflight.source.text import InputError, Source
 
 MAX_FILES = 20
 MAX_BYTES = 2_000_000
+MOST_TRIED = 400
+"""Names that are looked for in vain until no other folder is tried."""
+_BATCH = lazy_pattern(r"^#SBATCH(?=[ \t])", re.MULTILINE)
 
 
 class Files:
@@ -21,49 +29,81 @@ class Files:
         self.source = source
         self.opened: dict[Path, Source] = {}
         self.looked: dict[str, None] = {}
+        self._above: tuple[Path, ...] | None = None
+        self._tops: tuple[Path, ...] | None = None
 
     def open(self, name: str | None) -> Source | None:
         """A file by the name a script gives it, or None when it is not there, lies elsewhere, or is too large."""
-        if not name or self.source.path is None:
+        script = self.source.path
+        if not name or script is None:
             return None
-        return self._open(self.source.path, self.source.path.parent / name)
+        found = (self._open(script, folder / name) for folder in self._folders(script, name))
+        return next((source for source in found if source is not None), None)
 
     def sourced(self, name: str, end: bool, source: Source) -> Source | None:
         """The same, for what a text sources: a name that leads nowhere from the folder of the script may be one from
         the folder of the text, or from the top of the checkout. end: whether only the end of the name is known."""
         name = name.lstrip("/") if end else name
-        found, script = self.open(name), self.source.path
-        if found is not None or not name or script is None:
-            return found
-        if source.path is not None and source.path != script:
+        vague = end and "/" not in name  # $HOME/env.sh is another file
+        script = self.source.path
+        if not name or script is None:
+            return None
+        found = self._open(script, script.parent / name) if vague else self.open(name)
+        if found is None and source.path is not None and source.path != script:
             found = self._open(script, source.path.parent / name)
-        if found is None and self.source.in_checkout and not (end and "/" not in name):  # $HOME/env.sh is another file
+        if found is None and self.source.in_checkout and not vague:
             top = Path(checkout_root(script))
             tail = _from_top(name, top.name)
             found = self._open(script, top / tail) if tail else None
-        return found
+        tail = name.rpartition("/")[2] if found is None and vague else ""
+        places = (self._open(script, folder / tail) for folder in self.source.search if tail)
+        return found or next((source for source in places if source is not None), None)
+
+    def _folders(self, script: Path, name: str) -> Iterator[Path]:
+        """Where the script may have been started, and where the settings say that scripts lie.
+
+        Slurm runs a batch script where it was submitted, never in the script's own folder: of several folders the one
+        nearest to the top of the checkout counts. Any other script is taken to run in its own folder first.
+        """
+        if os.path.isabs(name) or len(self.looked) > MOST_TRIED:
+            yield script.parent
+            return
+        if self._above is None:
+            above = tuple(started_from(script)) if self.source.in_checkout else ()
+            self._above = (*above, script.parent) if _BATCH.search(self.source.text) else (script.parent, *above)
+        yield from self._above
+        yield from self.source.search
 
     def _open(self, script: Path, target: Path) -> Source | None:
         self.looked[str(target)] = None
         try:
             path, here = target.resolve(), script.parent.resolve()
-            near = path.is_relative_to(here) or self._in_checkout(script, path)
+            near = path.is_relative_to(here) or self._may_be_read(script, path)
             if near and path in self.source.beside:
                 return self.source.beside[path]
             if not (near or self.source.name == COMMAND) or not path.is_file() or path == script.resolve():
                 return None
             if path not in self.opened:
-                if len(self.opened) >= MAX_FILES or path.stat().st_size > MAX_BYTES:
+                size = path.stat().st_size
+                if len(self.opened) >= MAX_FILES or size > MAX_BYTES or not may_read(size):
                     return None
-                shown = os.path.normpath(Path(self.source.name).parent / os.path.relpath(path, here))
-                self.opened[path] = Source.read(path, shown if near else str(path))
+                self.opened[path] = Source.read(path, self._shown(script, path) if near else str(path))
         except (InputError, OSError, ValueError):
             return None
         return self.opened[path]
 
-    def _in_checkout(self, script: Path, path: Path) -> bool:
-        """Whether a file lies in the checkout around the script, where that may be read."""
-        return self.source.in_checkout and path.is_relative_to(checkout_root(script))
+    def _shown(self, script: Path, path: Path) -> str:
+        """How another file is called, as seen from where the script is shown to lie."""
+        if os.path.abspath(self.source.name) != os.path.abspath(script):  # a submission, called as it was typed
+            return os.path.relpath(path, script.parent.resolve())
+        return os.path.normpath(Path(self.source.name).parent / os.path.relpath(path, script.parent.resolve()))
+
+    def _may_be_read(self, script: Path, path: Path) -> bool:
+        """Whether a file lies in the checkout around the script, where that may be read, or where the settings say."""
+        if self._tops is None:
+            around = (Path(checkout_root(script)), *islice(started_from(script), 1)) if self.source.in_checkout else ()
+            self._tops = (*around, *(folder.resolve() for folder in self.source.search))
+        return any(path.is_relative_to(folder) for folder in self._tops)
 
 
 def _from_top(name: str, top: str) -> str:

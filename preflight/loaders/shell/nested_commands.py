@@ -4,23 +4,15 @@ its words traced back to where they were typed."""
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
 
 from preflight.loaders.document import Count, Launch, Piece, Word, word_of
-from preflight.loaders.entries import command_name
 from preflight.loaders.launchers import Taken
-from preflight.loaders.shell.word_splitting import Field, merged, text_of, word
-from preflight.source.pattern import lazy_pattern
+from preflight.loaders.shell.word_splitting import Field, merged
 from preflight.source.record import NamedTuple
 from preflight.source.text import Source, Span
 
 MAX_TEXT = 300_000
 UNKNOWN = "_unknown_to_preflight"
-_COMMAND_STRING = lazy_pattern(r"-[a-z]*c")
-_REMOTE = frozenset(["ssh", "pdsh", "tmux"])
-_ELSEWHERE = _REMOTE | {"docker", "podman", "nerdctl", "kubectl", "enroot"}
-"""Programs that run a command on another host or in a container:
-nothing of what they are told tells how many processes start."""
 
 
 class Nested(NamedTuple):
@@ -138,28 +130,3 @@ def nested(words: list[Field]) -> Nested | None:
     place = pieces[0].uses[-1] if pieces[0].uses else pieces[0].span
     source = Source("".join(parts), place.source.name)
     return Nested(source, tuple(pieces), tuple(starts), (place,))
-
-
-def string_at(words: Sequence[Field]) -> tuple[int, int] | None:
-    """How many words of a command stand in front of a command string and count,
-    and where the string stands: `srun bash -c "…"`, `ssh host "…"`."""
-    if len(words) < 3:
-        return None
-    names = [command_name(word(field, field.pieces[0].span)) for field in words]
-    away = next((at for at, name in enumerate(names[:4]) if name in _ELSEWHERE), None)
-    for at, name in enumerate(names[:-2]):
-        if name in ("bash", "sh"):
-            options = at + 1
-            while options < len(words) - 1 and (text_of(words[options].pieces) or "").startswith("-"):
-                if _COMMAND_STRING.fullmatch(text_of(words[options].pieces) or ""):
-                    return at if away is None or away > at else away, options + 1
-                options += 1
-            return None
-    if (
-        away is not None
-        and names[away] in _REMOTE
-        and len(words) > away + 2
-        and " " in "".join(piece.text or "" for piece in words[-1].pieces)
-    ):
-        return away, len(words) - 1
-    return None

@@ -8,6 +8,9 @@ from preflight.source.pattern import lazy_pattern
 
 _SLICE = lazy_pattern(r"\s*(-?[0-9]{1,9})\s*(?::\s*(-?[0-9]{1,9})\s*)?")
 
+_LONGEST = (4000, 4000, 200, 60)
+"""Characters of a text to which a pattern with so many stars is applied: no more than some milliseconds of work."""
+
 
 def transform(text: str, operator: str, operand: str) -> str | None:
     """The text after %, %%, #, ##, /, //, /#, /%, ^, ^^, `,`, `,,` or a substring; None when the form is not known."""
@@ -59,8 +62,8 @@ def _trim(text: str, operator: str, operand: str) -> str | None:
 
 
 def _manageable(text: str, pattern: str) -> bool:
-    """Whether matching ends soon: the work grows with the length to the power of the stars."""
-    return len(text) <= (200 if pattern.count("*") > 1 else 4000)
+    """Whether matching ends soon: the work grows with the length to the power of the stars and one."""
+    return len(text) <= _LONGEST[min(pattern.count("*"), 3)]
 
 
 def glob(pattern: str) -> re.Pattern[str] | None:

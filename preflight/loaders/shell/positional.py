@@ -16,7 +16,7 @@ def set_options(expander: Expander, words: list[Field]) -> bool:
         if text == "--":
             expander.arguments = [tuple(field.pieces) for field in words[at + 1 :]]
             break
-        strict = strict or bool(re.fullmatch(r"-\w*u\w*", text)) or text == "nounset"
+        strict = strict or bool(re.fullmatch(r"-[^\Wu]*u\w*", text)) or text == "nounset"
     return strict
 
 

@@ -10,6 +10,9 @@ from preflight.loaders.shell.syntax import Node, Tree
 from preflight.loaders.shell.word_splitting import Value
 from preflight.source.text import Span
 
+Read = Callable[[], Value | None]
+"""What a command reads from stdin, where that is known: expanded only where somebody asks."""
+
 
 class Expands(Protocol):
     """Gives expansions their values; arithmetic asks it for the variables in an expression."""
@@ -24,4 +27,6 @@ class Expands(Protocol):
 class RunsCommands(Protocol):
     """Knows what a single command does."""
 
-    def command(self, tree: Tree, node: Node, document: Node | None) -> None: ...
+    def command(self, tree: Tree, node: Node, around: Node | None = None, given: Read | None = None) -> None: ...
+    def redirected(self, tree: Tree, node: Node, given: Read | None) -> None: ...
+    def printed(self, tree: Tree, node: Node, given: Read | None, whole: bool = True) -> Read: ...

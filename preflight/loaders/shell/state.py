@@ -46,13 +46,17 @@ class Variable(NamedTuple):
 
 
 Changes = dict[str, Variable | None]
+FILE = "<"
+"""In front of the name of a file that the script writes, where such names stand beside those of variables."""
 
 
 class State:
-    """Variables by name; changes inside a frame can be taken back."""
+    """Variables by name, and the files that the script writes; changes inside a frame can be taken back."""
 
     def __init__(self) -> None:
         self.variables: dict[str, Variable] = {}
+        self.written: dict[str, Variable] = {}
+        """The text of each file that the script writes, by FILE and its path."""
         self.ever: set[str] = set()
         self.early: set[str] = set()
         """Names that were read before anything set them."""
@@ -83,13 +87,18 @@ class State:
         """Set or unset a variable."""
         if name in self.held:
             return
+        table = self._table(name)
         for frame in self._frames[-1:]:
-            frame.setdefault(name, self.variables.get(name))
-        self.ever.add(name)
+            frame.setdefault(name, table.get(name))
+        if table is self.variables:
+            self.ever.add(name)
         if variable is None:
-            self.variables.pop(name, None)
+            table.pop(name, None)
         else:
-            self.variables[name] = variable
+            table[name] = variable
+
+    def _table(self, name: str) -> dict[str, Variable]:
+        return self.written if name.startswith(FILE) else self.variables
 
     @contextmanager
     def frame(self) -> Iterator[Changes]:
@@ -106,12 +115,12 @@ class State:
 
     def undo(self, changes: Changes) -> Changes:
         """Take changes back; returns what they had set."""
-        new: Changes = {name: self.variables.get(name) for name in changes}
+        new: Changes = {name: self._table(name).get(name) for name in changes}
         for name, old in changes.items():
             if old is None:
-                self.variables.pop(name, None)
+                self._table(name).pop(name, None)
             else:
-                self.variables[name] = old
+                self._table(name)[name] = old
         return new
 
     def merge(self, branches: list[Changes], because: str, defaults: frozenset[str] = frozenset()) -> None:
@@ -120,9 +129,9 @@ class State:
         defaults: variables that a branch sets because they are not set; that value is taken.
         """
         for name in {name: None for branch in branches for name in branch}:
-            before = self.variables.get(name)
+            before = self._table(name).get(name)
             after = [branch.get(name, before) if name in branch else before for branch in branches]
-            merged = _either(after, because, name in defaults)
+            merged = _either(after, because, name in defaults or (name.startswith(FILE) and _one_text(after)))
             self.several = self.several or (merged is not None and bool(merged.others))
             self.put(name, merged)
 
@@ -145,6 +154,12 @@ def _either(values: list[Variable | None], because: str, default: bool) -> Varia
         return last._replace(items=_maybe(values, last.array))
     unknown = Piece(None, last.place, exact=False, because=because)
     return last._replace(items=((unknown,),), array=False, others=_commands(known))
+
+
+def _one_text(values: list[Variable | None]) -> bool:
+    """Whether each branch that writes a file writes the same: the others leave it to those that do."""
+    known = [value.items for value in values if value is not None]
+    return bool(known) and all(items == known[0] for items in known)
 
 
 def _say_the_same(known: list[Variable]) -> bool:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from preflight.loaders.document import Piece
 from preflight.loaders.shell.braces import words_at
 from preflight.loaders.shell.expand import Expander
 from preflight.loaders.shell.heredocs import heredoc
 from preflight.loaders.shell.syntax import Node, Tree
-from preflight.loaders.shell.word_splitting import Field, text_of
+from preflight.loaders.shell.word_splitting import Field, Value, text_of
 from preflight.source.pattern import lazy_pattern
+from preflight.source.text import Span
 
 _NO_WORDS = frozenset(
     ["variable_assignment", "file_redirect", "herestring_redirect", "heredoc_redirect", "comment", "command_name"]
@@ -30,21 +32,40 @@ def words_of(expander: Expander, tree: Tree, node: Node) -> list[Field]:
     return found
 
 
-def substitute(expander: Expander, tree: Tree, node: Node) -> str | None:
+def substitute(expander: Expander, tree: Tree, node: Node) -> Value | None:
     """The output of $(echo …), $(expr …), $(cat <<EOF …) and a comment in backticks, else None."""
-    inner = node.named_children
+    inner, place = node.named_children, tree.span(node)
     if len(inner) == 1 and inner[0].type == "redirected_statement":
         return _cat(expander, tree, inner[0])
     if len(inner) != 1 or inner[0].type != "command":
         return None
     words = words_of(expander, tree, inner[0])
-    texts = [text_of(field.pieces) for field in words]
+    if (
+        words
+        and text_of(words[0].pieces) == "echo"
+        and not str([text_of(f.pieces) for f in words[1:2]]).startswith("['-")
+    ):
+        return _echo(words[1:], place)
+    text = _computed([text_of(field.pieces) for field in words])
+    return None if text is None else (Piece(text, place, exact=False),)
+
+
+def _echo(words: list[Field], place: Span) -> Value | None:
+    """The words with blanks between them, each where it is typed; None where one of them is not known."""
+    pieces: list[Piece] = []
+    for field in words:
+        if text_of(field.pieces) is None:
+            return None
+        pieces += [Piece(" ", place, exact=False), *field.pieces] if pieces else field.pieces
+    return tuple(pieces) or (Piece("", place, exact=False),)
+
+
+def _computed(texts: list[str | None]) -> str | None:
+    """The output of a command whose words are known."""
     if texts == ["#"]:
         return ""
     if not texts or any(text is None for text in texts):
         return None
-    if texts[0] == "echo" and not str(texts[1:2]).startswith("['-"):
-        return " ".join(str(text) for text in texts[1:])
     if texts[0] == "seq":
         return _seq([str(text) for text in texts[1:]])
     if texts[0] == "expr":
@@ -64,7 +85,7 @@ def _seq(texts: list[str]) -> str | None:
     return "\n".join(map(str, lines)) if 0 < len(lines) <= MOST_LINES else None
 
 
-def _cat(expander: Expander, tree: Tree, node: Node) -> str | None:
+def _cat(expander: Expander, tree: Tree, node: Node) -> Value | None:
     """The text of `cat <<EOF`."""
     command, document = node.child_by_field_name("body"), node.child_by_field_name("redirect")
     if (
@@ -75,5 +96,9 @@ def _cat(expander: Expander, tree: Tree, node: Node) -> str | None:
     ):
         return None
     body = next((child for child in document.named_children if child.type == "heredoc_body"), None)
-    text = text_of(heredoc(expander, tree, document, body)) if body is not None else None
-    return text.rstrip("\n") if text is not None else None
+    pieces = list(heredoc(expander, tree, document, body)) if body is not None else []
+    if body is None or text_of(pieces) is None:
+        return None
+    while pieces and not (text := (pieces[-1].text or "").rstrip("\n")):
+        pieces.pop()
+    return (*pieces[:-1], pieces[-1].cut(0, len(text))) if pieces else (Piece("", tree.span(node), exact=False),)

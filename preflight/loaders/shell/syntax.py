@@ -10,6 +10,7 @@ from typing import Any
 
 from preflight.loaders.bounds import MAX_SCRIPT, refuse_involved, refuse_large
 from preflight.loaders.shell.padding import without_padding
+from preflight.loaders.shell.placeholders import without_placeholders
 from preflight.source.pattern import lazy_pattern
 from preflight.source.record import NamedTuple
 from preflight.source.text import InputError, Source, Span
@@ -19,6 +20,7 @@ Node = Any
 
 _CHUNK = 2048
 _SECONDS = 0.8
+_ANYTHING = lazy_pattern(r"[^\n]")
 _FOREIGN = lazy_pattern(r"[^\x00-\x7f]")
 _INNER = lazy_pattern(r"(\$?\(\([^\n]*?\)\))|(?<=[^\s\"'$(){}|&;<>`\\])\$(?=[A-Za-z_]\w*[.,/+*-])")
 _PLAIN = lazy_pattern(r"(?<=[^\s\"'$(){}|&;<>`\\])\$(?=[A-Za-z_]\w*[.,/+*-])")
@@ -29,17 +31,6 @@ _COMMENT = lazy_pattern(r"`#[^`\n]*`")
 """A comment between continued lines: to the grammar it would go on to the end of the line."""
 _GLUED = lazy_pattern(r"^([^#\n]*[\w.%/}\])])\\\r?\n(?=--\w)", re.MULTILINE)
 """A continuation without a blank on either side: bash makes one word of what stands around it, the grammar two."""
-_UNFILLED = lazy_pattern(
-    r"^([ \t]*(?:export[ \t]+)?[A-Za-z_]\w*=)(<[A-Za-z][^<>\n|;&]*>)(?=[\w./-]*[ \t]*$)"
-    r"|(?<=[\s\"'])(<[A-Za-z](?:[\w ./-]*\w)?>)(?=[\s\"');&|]|\Z)"
-    r"|(?<=[=/])(<[A-Za-z](?:[\w ./-]*\w)?>)(?=[\s\"'/._;&|)-]|\Z)"
-    r"|(?<=[\s\"'])(<[A-Za-z][\w.-]*(?: [\w.-]+)+>)(?=/)",
-    re.MULTILINE,
-)
-"""A placeholder such as `<Specify path>`, a word to whoever writes it and redirections to the grammar,
-which would take the next line with it."""
-
-
 _LONG = lazy_pattern(rb" {2000,}|\n{2000,}")
 
 
@@ -99,7 +90,7 @@ def _masked(text: str) -> str:
     if "\\\n--" in text or "\\\r\n--" in text:
         text = _GLUED.sub(lambda m: m[1] + "%" * (len(m[0]) - len(m[1])), text)
     if "<" in text:
-        text = _UNFILLED.sub(lambda m: (m[1] or "") + "%" * len(m[2] or m[3] or m[4] or m[5]), text)
+        text = without_placeholders(text)
     if "((" not in text:
         return _PLAIN.sub("%", text)
     parts = []
@@ -137,13 +128,16 @@ def _tried(data: bytes) -> Any:
     return _skipping(data).parse(data)
 
 
-def parse(source: Source, most: int = MAX_SCRIPT) -> Tree:
+def parse(source: Source, most: int = MAX_SCRIPT, end: int | None = None) -> Tree:
     """The tree of a script. Every character outside ASCII counts as one byte of a plain word,
-    so offsets are characters.
+    so offsets are characters. end: where to stop; what follows is not read.
 
     Raises InputError where it is too much for the grammar, or has more characters, comments included.
     """
-    data = _masked(_FOREIGN.sub("%", _read(source, most))).replace("\\\r\n", " \\\n").replace("\r", " ").encode("ascii")
+    text = _FOREIGN.sub("%", _read(source, most))
+    if end is not None:
+        text = text[:end] + _ANYTHING.sub(" ", text[end:])
+    data = _masked(text).replace("\\\r\n", " \\\n").replace("\r", " ").encode("ascii")
     refuse_involved(data, _tried, source.name)
     deadline, cut = thread_time() + _SECONDS, False
 

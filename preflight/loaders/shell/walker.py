@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from preflight.loaders.shell import conditions
 from preflight.loaders.shell.assignments import assign, declare
@@ -10,8 +11,8 @@ from preflight.loaders.shell.branches import follow_case, follow_if
 from preflight.loaders.shell.expand import Expander
 from preflight.loaders.shell.loops import follow_for, follow_while
 from preflight.loaders.shell.numbers import let
-from preflight.loaders.shell.resolver_interface import RunsCommands
-from preflight.loaders.shell.state import Changes, Variable
+from preflight.loaders.shell.resolver_interface import Read, RunsCommands
+from preflight.loaders.shell.state import FILE, Changes, Variable
 from preflight.loaders.shell.substitutions import words_of
 from preflight.loaders.shell.syntax import Node, Tree
 
@@ -109,10 +110,9 @@ class Follower:
             if name is not None and body is not None:
                 self.functions[tree.text(name)] = (tree, body)
         elif kind == "pipeline":
-            for child in node.named_children:
-                self._apart(tree, [child])
+            self._pipeline(tree, node, None)
         elif kind == "subshell":
-            self._apart(tree, node.named_children)
+            self.apart(tree, node.named_children)
         elif kind == "compound_statement":
             self._braces(tree, node)
         elif kind == "negated_command":
@@ -127,25 +127,45 @@ class Follower:
         else:
             conditions.arithmetic(self.expander, tree, node)
 
-    def _redirected(self, tree: Tree, node: Node) -> None:
+    def _redirected(self, tree: Tree, node: Node, given: Read | None = None) -> None:
         body = node.child_by_field_name("body")
         document = next((child for child in node.children if child.type == "heredoc_redirect"), None)
-        if document is not None:
-            extra = [
-                c for c in document.named_children if c.type in ("command", "pipeline", "list", "redirected_statement")
-            ]
         if body is not None and body.type == "command":
-            self.commands.command(tree, body, document)
+            self.commands.command(tree, body, node, given)
         elif body is not None:
             self.statement(tree, body)
-        if document is not None:
-            self.block(tree, extra)
+            self.commands.redirected(tree, node, given)
+        for child in document.named_children if document is not None else ():
+            if child.type == "pipeline":
+                self._pipeline(tree, child, self.commands.printed(tree, node, given, whole=False))
+            elif child.type in ("command", "list", "redirected_statement"):
+                self.statement(tree, child)
 
-    def _apart(self, tree: Tree, nodes: Sequence[Node]) -> None:
+    def _pipeline(self, tree: Tree, node: Node, given: Read | None) -> None:
+        """Commands of which each reads what the one before it prints; each is a subshell."""
+        for child in node.named_children:
+            with self._subshell():
+                if child.type == "command":
+                    self.expander.spend(1)
+                    self.commands.command(tree, child, None, given)
+                elif child.type == "redirected_statement":
+                    self._redirected(tree, child, given)
+                elif child.type == "pipeline":
+                    self._pipeline(tree, child, given)
+                else:
+                    self.statement(tree, child)
+            given = self.commands.printed(tree, child, given)
+
+    def apart(self, tree: Tree, nodes: Sequence[Node]) -> None:
         """A subshell: what it sets is lost."""
-        with self.state.frame() as changes:
+        with self._subshell():
             self.block(tree, nodes)
-        self.state.undo(changes)
+
+    @contextmanager
+    def _subshell(self) -> Iterator[None]:
+        with self.state.frame() as changes:
+            yield
+        self.state.undo({name: old for name, old in changes.items() if not name.startswith(FILE)})
         self.stop.reached("exit", "return", "break", "continue")
 
     def status(self, tree: Tree, node: Node, testing: bool = False) -> bool | None:

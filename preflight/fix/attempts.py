@@ -8,12 +8,13 @@ from functools import cached_property
 from preflight.checking.engine import Policy, Report
 from preflight.checking.workspace import Workspace
 from preflight.fix.apply import apply
+from preflight.fix.proof import made
+from preflight.fix.retype import retyped
 from preflight.job import Job
-from preflight.layouts.retype import retyped
 from preflight.loaders import load
 from preflight.loaders.document import Document
 from preflight.loaders.yaml_edit import CannotEdit
-from preflight.source.finding import Edit, Finding, Fix, Severity
+from preflight.source.finding import Edit, Finding, Fix
 from preflight.source.refusal import NotProven
 from preflight.source.text import InputError, Source
 
@@ -49,15 +50,17 @@ class Attempts:
         index = self.report.jobs.index(self.job)
         if not edits:
             return self.job, self.report.findings
+        found = made(self.workspace, self.report, [self._wish(edits)])
+        if isinstance(found, str):
+            return found
+        edited, _, after = found
+        if len(after.jobs) != len(self.report.jobs):
+            return "the file would no longer be recognised"
+        if len(after.jobs) == 1:
+            return after.jobs[0], after.findings
         try:
-            edited, _ = apply([self._wish(edits)], self.report, self.sources)
-            after = self.workspace.check(edited)
-            if len(after.jobs) != len(self.report.jobs):
-                return "the file would no longer be recognised"
-            if len(after.jobs) == 1:
-                return after.jobs[0], after.findings
             own = self._strict.judge([after.jobs[index].documents[0]], edited)
-        except (CannotEdit, NotProven, InputError) as error:
+        except InputError as error:
             return str(error)
         was = {(finding.rule, finding.message) for finding in self.report.findings}
         return after.jobs[index], (
@@ -76,10 +79,5 @@ class Attempts:
     def _strict(self) -> Workspace:
         """The same workspace, where only the rules run whose findings can be errors."""
         w = self.workspace
-        strict = {rule.id for rule in w.plugins.rules(self.job.versions) if rule.severity is Severity.ERROR}
-        return Workspace(
-            w.sources,
-            w.plugins,
-            w.request,
-            Policy(lambda rule, path: rule in strict and w.policy.chosen(rule, path), w.policy.options),
-        )
+        policy = Policy(w.policy.chosen, w.policy.options, errors_only=True)
+        return Workspace(w.sources, w.plugins, w.request, policy)

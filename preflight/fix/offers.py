@@ -1,0 +1,86 @@
+"""What a report offers: of the ways out of each finding those that are proven, none that wakes an error."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from preflight.checking.engine import Report
+from preflight.checking.workspace import Workspace
+from preflight.fix.proof import Made, made, proven
+from preflight.fix.prove_better import prove_better
+from preflight.source.finding import Edit, Finding, Fix, Safety
+from preflight.source.record import replace
+from preflight.source.refusal import NotProven
+
+MOST_WORK = 1_000_000
+"""Characters that are edited and checked for the offers of one file, with what each attempt costs beside them."""
+ATTEMPT = 10_000
+
+
+def with_proven_offers(workspace: Workspace, report: Report, whole: Workspace | None = None) -> Report:
+    """The report with only those ways out that are proven; as it is where nothing is offered.
+
+    whole: the same texts under every rule, where the workspace checks only some: no rule may find a new error.
+    """
+    if not any(_offered(finding) for finding in report.findings):
+        return report
+    workspace, before = (workspace, report) if whole is None else (whole, whole.check())
+    return replace(report, findings=tuple(proven_offers(workspace, before, report.findings)))
+
+
+def proven_offers(workspace: Workspace, report: Report, findings: Sequence[Finding]) -> list[Finding]:
+    """Some findings of a report, or of the same texts, with only those ways out that are proven."""
+    return _Offers(workspace, report).kept(findings)
+
+
+def _offered(finding: Finding) -> bool:
+    return any(fix.edits for fix in _ways(finding))
+
+
+def _ways(finding: Finding) -> list[Fix]:
+    return [fix for fix in (finding.fix, *finding.alternatives) if fix is not None]
+
+
+class _Offers:
+    """The offers of one report, each tried once."""
+
+    def __init__(self, workspace: Workspace, report: Report) -> None:
+        self.workspace, self.report = workspace, report
+        self.size = ATTEMPT + sum(len(source.text) for source in workspace.sources)
+        self.work = 0
+        self.tried: dict[tuple[Edit, ...], Made | str] = {}
+
+    def kept(self, findings: Sequence[Finding]) -> list[Finding]:
+        """The findings with the ways out that hold."""
+        together = self._together(findings)
+        return [self._of(f, alike=id(f) in together) if _offered(f) else f for f in findings]
+
+    def _together(self, findings: Sequence[Finding]) -> set[int]:
+        """The findings whose fixes are safe, and which `preflight fix` mends in one go."""
+        safe = [f for f in findings if f.fix is not None and f.fix.edits and f.fix.safety is Safety.SAFE]
+        if len(safe) < 2:
+            return set()
+        found = proven(self.workspace, self.report, safe, partial=True)
+        self.work += self.size
+        return set() if isinstance(found, str) else {id(finding) for finding in found.taken}
+
+    def _of(self, finding: Finding, *, alike: bool) -> Finding:
+        ways = _ways(finding)
+        held = [fix for n, fix in enumerate(ways) if not fix.edits or (alike and n == 0) or self._holds(finding, fix)]
+        return replace(finding, fix=held[0] if held else None, alternatives=tuple(held[1:]))
+
+    def _holds(self, finding: Finding, fix: Fix) -> bool:
+        """Whether the finding is gone with a fix, and no error is new."""
+        if fix.edits not in self.tried:
+            self.work += self.size
+            if self.work > MOST_WORK:
+                return False
+            self.tried[fix.edits] = made(self.workspace, self.report, [replace(finding, fix=fix)])
+        after = self.tried[fix.edits]
+        if isinstance(after, str):
+            return False
+        try:
+            prove_better(self.report, after.report, [finding])
+        except NotProven:
+            return False
+        return True

@@ -1,0 +1,122 @@
+"""Finds the settings that hold for a folder: every command and the editor ask here, where it is asked who may write.
+
+Whoever may write settings switches the check off. So a file counts only where nobody but its reader, root and the
+owner of what is checked can have put it there. Folders further above do not matter: whoever may rename things in them
+can only put folders of their own in the place, and these do not count.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from preflight.run.settings import FILE, FILES
+from preflight.run.toml import parse, read_any
+from preflight.source.message import Message
+from preflight.source.text import InputError
+
+HIGHEST = 64
+"""Folders that are looked into, a file's own and those above it."""
+PROJECT = "pyproject.toml"
+TABLE = "[tool.preflight"
+
+
+Tell = Callable[[str, str], None]
+"""Says that a settings file does not count, and why."""
+
+
+class Search:
+    """Looks for settings, and remembers those that it found and does not believe, each with the reason.
+
+    tell: is called once for each of these.
+    """
+
+    def __init__(self, tell: Tell = lambda path, why: None) -> None:
+        self.ignored: dict[str, str] = {}
+        self._tell = tell
+
+    def nearest(self, start: Path) -> Path | None:
+        """The settings file that holds in a folder: its own, or the nearest above it.
+
+        Raises InputError or OSError for one that cannot be read.
+        """
+        folders = [start, *start.parents][:HIGHEST]
+        return next((path for folder in folders if (path := self.within(folder, start)) is not None), None)
+
+    def within(self, folder: Path, start: Path) -> Path | None:
+        """The settings file of a folder itself for what lies in the folder `start`.
+
+        Raises InputError or OSError for one that cannot be read.
+        """
+        for name in FILES:
+            path = folder / name
+            if not path.is_file():
+                continue
+            if why := distrust(path, start):
+                self._ignore(path, why)
+            elif name == FILE or _has_table(path):
+                return path
+        return None
+
+    def _ignore(self, path: Path, why: str) -> None:
+        try:
+            meant = path.name == FILE or TABLE in read_any(path)
+        except (InputError, OSError):
+            return  # whoever wrote it decides neither what holds nor whether anything is checked
+        if meant and str(path) not in self.ignored:
+            self.ignored[str(path)] = why
+            self._tell(str(path), why)
+
+
+def _has_table(path: Path) -> bool:
+    """Whether a pyproject.toml has settings of preflight."""
+    text = read_any(path)
+    if "preflight" not in text:
+        return False
+    tool = parse(path, text).get("tool")
+    return isinstance(tool, dict) and "preflight" in tool
+
+
+REASONS = (
+    (
+        Message("everybody may write to its folder"),
+        Message("its folder belongs to another user"),
+        Message("everybody may write to it"),
+        Message("it belongs to another user"),
+    ),
+    (
+        Message("it is a link, and everybody may write to the folder of its target"),
+        Message("it is a link, and the folder of its target belongs to another user"),
+        Message("it is a link, and everybody may write to its target"),
+        Message("it is a link, and its target belongs to another user"),
+    ),
+)
+"""Of a file itself, and of the target of a link."""
+
+
+def distrust(path: Path, start: Path) -> str:
+    """Why a settings file does not count for what lies in a folder, "" where it does.
+
+    Where the file is a link, the link and its target have to be trusted.
+    """
+    if sys.platform == "win32":  # where modes say nothing
+        return ""
+    try:
+        trusted = (os.geteuid(), os.stat(start).st_uid, 0)
+        for place, reasons in zip(dict.fromkeys((str(path), os.path.realpath(path))), REASONS, strict=False):
+            file = os.lstat(place)
+            folder = os.stat(os.path.dirname(place))
+            faults = [fault for status in (folder, file) for fault in _faults(status, trusted)]
+            if any(faults):
+                return reasons[faults.index(True)]
+    except OSError as error:
+        return Message("it cannot be looked at: {why}", why=error.strerror)
+    return ""
+
+
+def _faults(status: os.stat_result, trusted: tuple[int, ...]) -> tuple[bool, bool]:
+    """Whether everybody may write there, and whether it belongs to somebody who is not trusted."""
+    return bool(status.st_mode & stat.S_IWOTH) and not stat.S_ISLNK(status.st_mode), status.st_uid not in trusted

@@ -1,0 +1,154 @@
+"""What the check of one file may take, and what a call may read of a checkout: the one place where such bounds stand.
+
+Whoever reads another file, builds a tree or compares words draws from the budget of the file that is being checked.
+Where it is used up, what is only a help (a suggestion, the size of a vocabulary) is left out, and what the verdict
+rests on is an error of that file beside the findings of all others. What asks for nothing, such as a search that goes
+astray, is ended by a watch over the processor time. A check draws the same in every order of files, on every machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING
+
+from preflight.source.text import InputError
+
+if TYPE_CHECKING:
+    from types import FrameType
+
+MIB = 1024 * 1024
+READ = 24 * MIB
+"""Bytes of all other files that one file names: configs, tokenizers, scripts."""
+VALUES = 400_000
+"""Values of its tree and of those of the configs that it names."""
+STEPS = 180_000
+"""Steps in following all its scripts: of the blocks of a page, for example."""
+COMPARISONS = 60_000
+"""Pairs of words that are compared for a suggestion."""
+CHECK_SECONDS, FIX_SECONDS, SEARCH_SECONDS = 10.0, 60.0, 600.0
+"""Of the processor, for one file: a check takes two at most, so these end only what has no end."""
+AGAIN = 0.5
+"""Seconds until the watch rings anew: in a finalizer an exception is lost."""
+
+
+class Exceeded(InputError):
+    """A file takes more than a file may."""
+
+
+class OutOfTime(BaseException):
+    """The watch rings. Not an Exception, so that no rule's handler swallows it."""
+
+
+class Allowance:
+    """An amount that can be drawn."""
+
+    __slots__ = ("left",)
+
+    def __init__(self, most: int) -> None:
+        self.left = most
+
+    def draw(self, amount: int) -> bool:
+        """Take an amount; False where less is left, which takes nothing."""
+        if amount > self.left:
+            return False
+        self.left -= amount
+        return True
+
+
+class Budget:
+    """The allowances of one file."""
+
+    __slots__ = ("comparisons", "read", "steps", "values")
+
+    def __init__(self) -> None:
+        self.read, self.values = Allowance(READ), Allowance(VALUES)
+        self.steps, self.comparisons = Allowance(STEPS), Allowance(COMPARISONS)
+
+
+_current: ContextVar[Budget | None] = ContextVar("budget", default=None)
+
+
+@contextmanager
+def of_one_check() -> Iterator[None]:
+    """What is drawn inside the block is drawn for one check of one file; inside of another block, for that one."""
+    if _current.get() is not None:
+        yield
+        return
+    token = _current.set(Budget())
+    try:
+        yield
+    finally:
+        _current.reset(token)
+
+
+def may_read(size: int) -> bool:
+    """Draw bytes of another file; without a check everything may be read."""
+    budget = _current.get()
+    return budget is None or budget.read.draw(size)
+
+
+def may_compare(words: int) -> bool:
+    """Draw comparisons of words."""
+    budget = _current.get()
+    return budget is None or budget.comparisons.draw(words)
+
+
+def may_step(steps: int) -> bool:
+    """Draw steps in following a script."""
+    budget = _current.get()
+    return budget is None or budget.steps.draw(steps)
+
+
+def draw_values(number: int, name: str) -> None:
+    """Draw values of a tree. Raises Exceeded."""
+    budget = _current.get()
+    if budget is not None and not budget.values.draw(number):
+        raise Exceeded(f"holds more than {VALUES:,} values together with the configs that name it", name)
+
+
+def _is_free() -> bool:
+    """Whether this is the main thread, and nobody uses the signal."""
+    import signal
+    import threading
+
+    if threading.current_thread() is not threading.main_thread() or not hasattr(signal, "setitimer"):
+        return False
+    return signal.getsignal(signal.SIGVTALRM) is signal.SIG_DFL
+
+
+class _Watch:
+    """Whether this process is a command, whose signals are its own."""
+
+    kept = False
+
+
+def keep_watch() -> None:
+    """Let `watched` use a signal: for commands, never for a library in somebody else's process."""
+    _Watch.kept = True
+
+
+@contextmanager
+def watched(name: str, seconds: float = CHECK_SECONDS) -> Iterator[None]:
+    """Raises Exceeded where the block takes more seconds of the processor. Without effect in a library, outside of the
+    main thread, inside of another watch, and where the system has no such timer."""
+    if not _Watch.kept or not _is_free():
+        yield
+        return
+    import signal
+
+    def ring(number: int, frame: FrameType | None) -> None:
+        raise OutOfTime
+
+    signal.signal(signal.SIGVTALRM, ring)
+    try:
+        try:
+            signal.setitimer(signal.ITIMER_VIRTUAL, seconds, AGAIN)
+            yield
+        finally:
+            signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+    except OutOfTime:
+        raise Exceeded(f"takes more than {seconds:.0f} s of processor time, so it is not checked", name) from None
+    finally:
+        signal.signal(signal.SIGVTALRM, signal.SIG_DFL)

@@ -1,0 +1,271 @@
+"""The only way to write: every file that preflight makes, replaces or appends to is opened here.
+
+What is written over is judged by what it is, never by its name: links, pipes and devices are refused, as is what lies
+in a repository's own folder, and what was read. A name that a checkout brings may lead anywhere.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import stat
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from preflight.source.checkout_root import MARKS
+from preflight.source.encoding import SCRIPT_SUFFIXES, YAML_SUFFIXES
+from preflight.source.text import InputError, files_read
+
+INPUTS = (*YAML_SUFFIXES, *SCRIPT_SUFFIXES, ".toml", ".gitignore", ".gitattributes", ".gitmodules", ".gitconfig")
+"""How files are called that preflight or git reads: no report is."""
+STREAMS = {"/dev/stdout": 1, "/dev/stderr": 2}
+"""Names that stand for what the caller has opened; /dev/fd/N and the null device likewise."""
+_NO_LINK = sum(getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_NOCTTY", "O_BINARY"))
+
+
+def write_report(file: str, report: str | bytes, taken: Iterable[str] = ()) -> None:
+    """Write a report in one step, over nothing that somebody wrote or that was read for it.
+
+    taken: files that were read. Raises InputError.
+    """
+    refuse_report(file, taken)
+    data = report if isinstance(report, bytes) else report.encode("utf-8", "backslashreplace")
+    write_file(Path(file), data)
+
+
+def refuse_report(file: str, taken: Iterable[str] = ()) -> None:
+    """Raise InputError where a report would replace a file that somebody wrote."""
+    if _stream(file) is not None:
+        return
+    with told(file):
+        there = _judged(file)
+    if there is None:
+        return
+    if file.lower().endswith(INPUTS) or _first_bytes(file) == b"#!":
+        raise InputError("is a config, a script or settings: no report is written over it", file)
+    if any(_is(there, other) for other in (*taken, *files_read())):
+        raise InputError("was read for this report: it is not written over it", file)
+
+
+def write_file(path: Path, data: bytes, *, parents: bool = False, mode: int | None = None) -> None:
+    """Make or replace a file in one step, or write to a stream of the caller.
+
+    parents: make the folders above it. mode: of a file that is made, else as the umask has it. Raises InputError.
+    """
+    name = str(path)
+    with told(name):
+        if (stream := _stream(name)) is not None:
+            _to_stream(stream, data)
+            return
+        there = _judged(name)
+        if parents:
+            os.makedirs(path.parent, exist_ok=True)
+        if there is None:
+            _create(path, data, mode)
+        else:
+            replace(path, there, data, name)
+
+
+def create_file(path: Path, data: bytes, *, parents: bool = False) -> None:
+    """Make a file where there is none. Raises InputError."""
+    if os.path.lexists(path):
+        raise InputError("exists already", str(path))
+    write_file(path, data, parents=parents)
+
+
+def open_to_append(path: Path) -> int:
+    """A handle of a regular file, made where there is none, that appends and never waits: for who may open it.
+
+    Also /dev/stdout, /dev/stderr, /dev/fd/N and the null device. Raises InputError for what is refused, OSError for
+    what fails.
+    """
+    if (stream := _stream(str(path))) is not None:
+        return _opened(stream)
+    _judged(str(path))
+    handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | _NO_LINK, 0o640)
+    if not stat.S_ISREG(os.fstat(handle).st_mode):  # put there since
+        os.close(handle)
+        raise _special(str(path))
+    return handle
+
+
+def keep_file(path: str, data: bytes) -> None:
+    """Replace a file of a private folder, which the caller has looked at, for this user alone. Raises OSError."""
+    temporary = f"{path}.{os.getpid()}.tmp"
+    try:
+        _fill(temporary, data, 0o600)
+        os.replace(temporary, path)
+    except OSError:
+        if os.path.lexists(temporary):
+            os.unlink(temporary)
+        raise
+
+
+def replace(path: Path, status: os.stat_result, data: bytes, shown: str) -> None:
+    """Replace a file in one step by one with its owner and permissions.
+
+    Raises InputError where these cannot be kept, OSError where it cannot be written.
+    """
+    import tempfile
+
+    handle, name = tempfile.mkstemp(prefix=f".{path.name[:100]}.", suffix=".preflight", dir=path.parent)
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(data)
+            stream.flush()
+            os.fsync(stream.fileno())
+        if hasattr(os, "chown"):
+            with contextlib.suppress(OSError):
+                os.chown(name, status.st_uid, status.st_gid)
+        made = os.stat(name)
+        if (made.st_uid, made.st_gid) != (status.st_uid, status.st_gid):
+            raise InputError("belongs to another user or group, which a fix would change; nothing was written", shown)
+        os.chmod(name, status.st_mode & 0o7777)
+        _attributes(path, name)
+        os.replace(name, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(name)
+        raise
+
+
+@contextlib.contextmanager
+def told(shown: str) -> Iterator[None]:
+    """What the system refuses, as an InputError about a file."""
+    try:
+        yield
+    except OSError as error:
+        raise InputError(f"cannot be written: {error.strerror or error}", shown) from None
+
+
+def _judged(file: str) -> os.stat_result | None:
+    """What stands where a file is to be written, None for nothing.
+
+    Raises InputError where nothing may be written, OSError where that cannot be known.
+    """
+    folder = os.path.realpath(os.path.dirname(os.path.abspath(file)))
+    if _is_gits(os.path.join(folder, os.path.basename(file))):
+        raise InputError("lies in the folder of a git repository itself; nothing was written", file)
+    if elsewhere := _led_out(os.path.dirname(os.path.abspath(file))):
+        raise InputError(
+            f"a link of the checkout leads out of it, to {elsewhere}; nothing was written (name the folder itself)",
+            file,
+        )
+    try:
+        there = os.lstat(file)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    if stat.S_ISLNK(there.st_mode):
+        raise InputError("is a link, through which nothing is written; name the file that it leads to", file)
+    if stat.S_ISDIR(there.st_mode):
+        raise InputError("cannot be written: Is a directory", file)
+    if not stat.S_ISREG(there.st_mode):
+        raise _special(file)
+    return there
+
+
+def _special(file: str) -> InputError:
+    return InputError("is a pipe, a socket or a device; nothing was written", file)
+
+
+def _is_gits(path: str) -> bool:
+    """Whether a path, without links, is a repository's own folder or lies in one."""
+    if any(part.lower() == ".git" for part in path.split(os.sep)):
+        return True
+    folder = os.path.dirname(path)
+    while folder != os.path.dirname(folder):
+        inner = [os.path.join(folder, name) for name in ("objects", "refs", "HEAD")]
+        if os.path.isdir(inner[0]) and os.path.isdir(inner[1]) and os.path.lexists(inner[2]):
+            return True
+        folder = os.path.dirname(folder)
+    return False
+
+
+def _led_out(folder: str) -> str:
+    """Where a link among the folders of a path leads that lies in a checkout and leaves it; "" where there is none."""
+    above = os.path.dirname(folder)
+    while folder != above:
+        if os.path.islink(folder):
+            root, real = _marked(os.path.realpath(above)), os.path.realpath(folder)
+            if root and os.path.commonpath([root, real]) != root:
+                return real
+        folder, above = above, os.path.dirname(above)
+    return ""
+
+
+def _marked(folder: str) -> str:
+    """The nearest folder above that is the top of a checkout, "" where there is none."""
+    while not any(os.path.lexists(os.path.join(folder, mark)) for mark in MARKS):
+        if folder == os.path.dirname(folder):
+            return ""
+        folder = os.path.dirname(folder)
+    return folder
+
+
+def _first_bytes(file: str) -> bytes:
+    """How a regular file begins; nothing where it cannot be read."""
+    try:
+        handle = os.open(file, os.O_RDONLY | _NO_LINK)
+    except OSError:
+        return b""
+    try:
+        return os.read(handle, 2)
+    finally:
+        os.close(handle)
+
+
+def _is(there: os.stat_result, other: str) -> bool:
+    try:
+        return os.path.samestat(there, os.stat(other))
+    except (OSError, ValueError):
+        return False
+
+
+def _stream(name: str) -> int | None:
+    """The number of a stream that the caller has opened and names, -1 of the null device, None for what is a file."""
+    name = os.path.normpath(name)
+    folder, _, number = name.rpartition("/")
+    if folder == "/dev/fd" and re.fullmatch("[0-9]{1,6}", number):
+        return int(number)
+    return -1 if name == os.devnull else STREAMS.get(name)
+
+
+def _opened(stream: int) -> int:
+    """A handle of a stream, for the caller to close. Raises OSError."""
+    return os.dup(stream) if stream >= 0 else os.open(os.devnull, os.O_WRONLY)
+
+
+def _to_stream(stream: int, data: bytes) -> None:
+    sys.stdout.flush()
+    with os.fdopen(_opened(stream), "wb") as file:
+        file.write(data)
+
+
+def _create(path: Path, data: bytes, mode: int | None) -> None:
+    temporary = str(path.with_name(f".{path.name[:100]}.{os.getpid()}.preflight"))
+    try:
+        _fill(temporary, data, 0o666)
+        if mode is not None:
+            os.chmod(temporary, mode)
+        os.replace(temporary, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        raise
+
+
+def _fill(temporary: str, data: bytes, mode: int) -> None:
+    """Make a file that was not there, of a mode that the umask bounds."""
+    with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NO_LINK, mode), "wb") as stream:
+        stream.write(data)
+
+
+def _attributes(path: Path, name: str) -> None:
+    """Extended attributes, access lists among them, as far as the file system takes them."""
+    if hasattr(os, "listxattr"):
+        with contextlib.suppress(OSError):
+            for attribute in os.listxattr(path):
+                with contextlib.suppress(OSError):
+                    os.setxattr(name, attribute, os.getxattr(path, attribute))

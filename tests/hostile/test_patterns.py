@@ -1,0 +1,179 @@
+"""No pattern takes long, whatever it is tried on: every one of the package, on strings made of its own pieces."""
+
+from __future__ import annotations
+
+import gc
+import re
+import signal
+import time
+from collections.abc import Callable, Iterator, Mapping
+from types import FrameType
+
+import pytest
+from patterns import Pattern, Pumps, found, pumped, runs
+
+from preflight.dialects.checkout import door_packages
+from preflight.dialects.checkout.packages import LAYOUTS
+from preflight.dialects.megatron import vocabulary
+from preflight.lint.scalar_kinds import Text
+from preflight.loaders.shell.basic_pattern import match as expr_match
+from preflight.loaders.shell.parameters import transform
+
+pytestmark = pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs an alarm of processor time")
+LENGTH = 4_000
+SECONDS = 0.05
+"""Of processor time, for so many characters."""
+SCREEN, WORST = 200, 6
+"""Characters with which the slowest strings are looked for, and how many of them are tried at full length."""
+GIVE_UP = 0.5
+
+FOUND, UNREAD = found()
+GUARDED: dict[str, Callable[[str], str]] = {
+    "preflight/loaders/shell/syntax.py": lambda text: text[: text.rfind("))") + 2],
+    "preflight/dialects/megatron/layout_pattern.py": lambda text: text[: text.rfind(")") + 1],
+    "rules/mindformers/init_rules.py": lambda text: text[:256],
+}
+"""What the callers of a pattern cut off first."""
+RUN_TIME = {
+    "preflight/dialects/checkout/door_packages.py": [door.version[1] for door in door_packages.LAYOUTS],
+    "preflight/dialects/checkout/own_checks.py": [*(layout.calls for layout in LAYOUTS), r"\bargs\.name\b"],
+    "preflight/dialects/checkout/packages.py": [layout.version[1] for layout in LAYOUTS],
+    "preflight/dialects/megatron/vocabulary.py": [pattern for pattern, _ in vocabulary._PUBLISHED],
+    "preflight/dialects/mindformers/operators.py": [r"(^|\.)name(\.|$)", r"(^|(?<=\.))name(?=\.|$)"],
+    "preflight/lint/scalar_kinds.py": sorted({text.pattern for text in gc.get_objects() if isinstance(text, Text)}),
+    "preflight/loaders/pyyaml.py": [],
+    "preflight/loaders/shell/basic_pattern.py": [],
+    "preflight/loaders/shell/faults.py": [r"(.?)\$\{name\[[@*]\]\}"],
+    "preflight/loaders/shell/padding.py": ["\n\t*word(?=\n|\\Z)"],
+    "preflight/loaders/shell/parameters.py": [],
+    "preflight/loaders/shell/variable_slips.py": [r"\$\{?name\b"],
+    "preflight/run/models.py": [r"(?<!\d)7[^a-z0-9]?5b"],
+    "preflight/run/settings_schema.py": [r"(?m)^[ \t]*\[*[\w.\-\"']*\bkey[\"']?[ \t]*[=.\]]"],
+    "rules/mindformers/pynative_lora_targets.py": [],
+}
+"""The patterns of calls whose text is made at run time, with a usual name in them. Those without any are of a library,
+are only compiled, or are held by a test of their own below."""
+FULL = ("preflight/lint/scalar_kinds.py",)
+"""Where the whole of a text has to match."""
+MADE = [
+    Pattern(file, text, 0, frozenset(["fullmatch" if file in FULL else ""]))
+    for file, texts in RUN_TIME.items()
+    for text in texts
+    if text
+]
+
+
+Part = tuple[str, str, str]
+Call = Callable[[str | bytes], object]
+
+
+class Slow(Exception):
+    """A pattern did not end."""
+
+
+@pytest.fixture(autouse=True)
+def alarm() -> Iterator[None]:
+    """An alarm of processor time, which ends a pattern that is being tried."""
+
+    def ring(number: int, frame: FrameType | None) -> None:
+        raise Slow
+
+    before = signal.signal(signal.SIGVTALRM, ring)
+    yield
+    signal.signal(signal.SIGVTALRM, before)
+
+
+def took(call: Call, text: str | bytes) -> float:
+    """Seconds of the processor."""
+    start = time.thread_time()
+    signal.setitimer(signal.ITIMER_VIRTUAL, GIVE_UP)
+    try:
+        call(text)
+    except Slow:
+        return GIVE_UP
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+    return time.thread_time() - start
+
+
+def screened(call: Call, texts: Mapping[Part, str | bytes]) -> list[Part]:
+    """The parts of the slowest texts; the first that does not end is the only one."""
+    taken, part = {}, next(iter(texts))
+    clock = time.perf_counter_ns
+    signal.setitimer(signal.ITIMER_VIRTUAL, 2 * GIVE_UP)
+    try:
+        for part, text in texts.items():
+            start = clock()
+            call(text)
+            taken[part] = clock() - start
+    except Slow:
+        return [part]
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+    return sorted(taken, key=taken.__getitem__, reverse=True)[:WORST]
+
+
+def slowest(pattern: Pattern) -> tuple[float, str, Part]:
+    """The seconds for the worst string that is found, how the pattern was used, and what the string is made of."""
+    pumps = Pumps(pattern)
+    parts = list(pumps.parts())
+    guard = GUARDED.get(pattern.place.partition(":")[0], str)
+
+    def text(part: Part, length: int) -> str | bytes:
+        made = guard(pumped(*part, length))
+        return made.encode("latin-1", "replace") if pumps.binary else made
+
+    worst: tuple[float, str, Part] = (0.0, "", ("", "", ""))
+    for way, call in runs(pattern):
+        for part in screened(call, {part: text(part, SCREEN) for part in parts}):
+            worst = max(worst, (took(call, text(part, LENGTH)), way, part))
+            if worst[0] > SECONDS:
+                worst = max((min(took(call, text(part, LENGTH)) for _ in range(3)), way, part), (0.0, way, part))
+            if worst[0] > SECONDS:
+                return worst
+    return worst
+
+
+@pytest.mark.parametrize("pattern", [*FOUND, *MADE], ids=lambda pattern: f"{pattern.place} {pattern.text!r:.40}")
+def test_a_pattern_ends_soon(pattern: Pattern) -> None:
+    seconds, way, (prefix, unit, ending) = slowest(pattern)
+    assert seconds <= SECONDS, f"{way} takes {seconds * 1000:.0f} ms on {prefix!r} + {unit!r} * n + {ending!r}"
+
+
+def test_every_pattern_is_looked_at() -> None:
+    assert len(FOUND) > 200
+    assert {place.partition(":")[0] for place, _ in UNREAD} == set(RUN_TIME)
+
+
+@pytest.mark.parametrize(
+    "text", [r"(a+)+b", r"(?:a|a)*b", r"a*a*a*b", r"\A(?:\s*#[^\n]*\n|\s*\n)*?\s*#x", r"(\w*\.?)*="]
+)
+def test_a_pattern_that_takes_without_end_is_found(text: str) -> None:
+    seconds, *_ = slowest(Pattern("made up", text, 0, frozenset(["match"])))
+    assert seconds > SECONDS
+
+
+@pytest.mark.parametrize("pattern", ["*a*a*b", "*?*?*b", "*a*b", "*b", "*[a-z]*[a-z]*b"])
+@pytest.mark.parametrize("operator", ["%", "%%", "#", "##", "/", "//", "/#", "/%"])
+def test_patterns_of_a_shell_end_soon(operator: str, pattern: str) -> None:
+    for length in (60, 200, 4_000):
+        seconds = min(took(lambda text: transform(str(text), operator, pattern), "a" * length) for _ in range(3))
+        assert seconds < 4 * SECONDS
+
+
+@pytest.mark.parametrize("pattern", [".*a.*a.*a.*b", "a*a*a*a*b", "a*a*b", "[a-z]*[a-z]*[a-z]*[a-z]*1"])
+def test_patterns_of_expr_end_soon(pattern: str) -> None:
+    assert min(took(lambda text: expr_match(pattern, str(text)), "a" * 200) for _ in range(3)) < SECONDS
+    assert expr_match("run-\\([0-9]*\\)", "run-7") == "7"
+
+
+def test_what_is_cut_off_first_is_cut_off() -> None:
+    """The guards above are those of the callers."""
+    from preflight.api import check_text
+    from preflight.dialects.megatron.layout_pattern import parse_layout
+
+    start = time.thread_time()
+    assert parse_layout("(" * 100_000).strange == "("
+    assert parse_layout("(" * 50_000 + "E)" * 20).strange
+    check_text("echo " + "((" * 30_000 + "\n", name="run.sh")
+    assert re.fullmatch(r"\(+", "(") and time.thread_time() - start < 4
