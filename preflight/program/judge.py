@@ -18,8 +18,8 @@ from preflight.program.sources import Sources
 from preflight.program.values import Exhausted, Raised
 from preflight.program.verdict import Budget, Machine, Program, Verdict
 
-STACK = 256 << 20
-FRAMES = 40_000
+STACK = 128 << 20
+FRAMES = 20_000
 
 
 class Session:
@@ -178,6 +178,9 @@ def in_thread(run: Any) -> Any:
     try:
         thread = threading.Thread(target=work, name="preflight program")
         thread.start()
+    except RuntimeError:  # no room for such a stack: the usual one has to do
+        sys.setrecursionlimit(limit)
+        return run()
     finally:
         threading.stack_size(size)
     try:
