@@ -93,8 +93,27 @@ def check(
     sources = [Source.read(Path(name), str(name)) for name in names]
     around = Checkouts([str(name) for name in names])
     asked = request(world_size, device, target, env, program=program, machine=machine)
-    report = Workspace(sources, installed(), asked, policy(select), around).check()
-    return with_refused_shape(report, sources[0], installed(), asked) if len(sources) == 1 else report
+    report = _proven(Workspace(sources, installed(), asked, policy(select), around))
+    if len(sources) != 1:
+        return report
+    return with_refused_shape(_told(report, sources[0]), sources[0], installed(), asked)
+
+
+def _told(report: Report, source: Source) -> Report:
+    """A report of one source; where that is a script that bash refuses, with the place."""
+    from preflight.checking.refused_script import with_refused_scripts
+
+    return with_refused_scripts(report, (source,), lambda finding: True)
+
+
+def _proven(workspace: Workspace) -> Report:
+    """The report of a workspace; of its ways out those that are proven."""
+    report = workspace.check()
+    if all(finding.fix is None for finding in report.findings):
+        return report
+    from preflight.fix.offers import with_proven_offers
+
+    return with_proven_offers(workspace, report)
 
 
 def check_text(
@@ -112,8 +131,8 @@ def check_text(
     source = Source.decode(text.encode("utf-8"), name, path=Path(name))
     try:
         asked = request(world_size, device, target, program=program, machine=machine)
-        report = Workspace([source], installed(), asked, policy(select)).check()
-        return with_refused_shape(report, source, installed(), asked)
+        report = _proven(Workspace([source], installed(), asked, policy(select)))
+        return with_refused_shape(_told(report, source), source, installed(), asked)
     except InputError as error:
         return unreadable(source, error, target)
 
@@ -154,7 +173,7 @@ def check_command(
     from preflight.loaders.command import load_command
 
     asked = request(world_size, device, target, env, program=program, machine=machine)
-    return Workspace([load_command(argv).source], installed(), asked, policy(select)).check()
+    return _proven(Workspace([load_command(argv).source], installed(), asked, policy(select)))
 
 
 def diff(

@@ -23,11 +23,12 @@ from collections.abc import Iterator
 from preflight import Finding, Job, Message, Related, Severity, rule
 
 
-@rule(severity=Severity.NOTE, beside=("shell-syntax",), noticed=True)
+@rule(severity=Severity.NOTE, noticed=True)
 def check(job: Job) -> Iterator[Finding]:
     found = list({(one.span.path, one.span.start): one for one in job.noticed("placeholder-value")}.values())
     if len(found) < 2:
-        yield from found
+        refused = {finding.span.start for finding in job.noticed("shell-syntax")}
+        yield from (one for one in found if one.span.start not in refused)
         return
     first, *others = sorted(found, key=lambda one: (one.path, one.span.start))
     message = Message("this script is a template: {count} placeholders are not filled in", count=len(found))

@@ -1,4 +1,4 @@
-"""bash ends the script here, and does not say so in its exit code.
+"""bash ends the script at a wrong condition, with the exit code of a success.
 
 ## What it does
 Finds a `[[ ]]` that bash cannot read, and a `for ((` or `((` without its `))`.

@@ -162,13 +162,12 @@ class Checker:
             return unreadable(error)
         try:
             report = fold_alike(self._suggested(workspace, workspace.check()))
-            if report.skipped != (source.name,):
+            if not asked or report.skipped != (source.name,):
                 return report
-            from preflight.checking.wrong_shape import with_refused_script, with_refused_shape
+            from preflight.checking.refused_script import with_refused_scripts
+            from preflight.checking.wrong_shape import with_refused_shape
 
-            report = with_refused_script(report, source, workspace, asked=asked)
-            if not asked:
-                return report
+            report = with_refused_scripts(report, (source,), workspace.policy.wants)
             return with_refused_shape(report, source, self.plugins, workspace.request)
         except InputError as error:
             return unreadable(error) if self.ours(source, error, asked=asked) else Report(skipped=(source.name,))

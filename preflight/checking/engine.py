@@ -17,16 +17,13 @@ from preflight.lint.certainty import missed
 from preflight.lint.rule import Checkable
 from preflight.lint.suppression import UNUSED as UNUSED
 from preflight.lint.suppression import suppressions, unsuppressed
-from preflight.loaders.document import Document
+from preflight.loaders.document import REFUSED, Document
 from preflight.plugins.manager import Plugins
 from preflight.run.device_names import find_device, likely_device
 from preflight.run.plan import Plan
 from preflight.run.request import Request
 from preflight.source.finding import Finding, Kind, Severity
 from preflight.source.record import NamedTuple, dataclass, replace
-
-STOPS = frozenset(["shell-syntax", "script-ends-early"])
-"""What bash stops at: a run behind it does not begin."""
 
 TOO_DEEP = "a value is nested too deeply to be read"
 
@@ -119,7 +116,7 @@ def read_job(document: Document, plugins: Plugins, request: Request, beside: Bes
         *beside[1:],
     )
     reading = dialect.read(document, surroundings)
-    if any(problem.kind in STOPS for problem in document.problems):
+    if any(problem.kind in REFUSED for problem in document.problems):
         plan = replace(reading.plan, unmodelled=(*reading.plan.unmodelled, "a script that bash refuses"))
         reading = reading._replace(plan=plan)
     made = reading._replace(cluster=completed(reading.cluster, document, request))
@@ -189,8 +186,7 @@ def check_documents(
     said: list[set[Said]] = []
     skipped: list[str] = []
     for document in documents:
-        job = read_job(document, plugins, request, beside)
-        if job is None:
+        if (job := read_job(document, plugins, request, beside)) is None:
             skipped.append(document.source.name)
             continue
         jobs.append(job)
@@ -203,12 +199,11 @@ def check_documents(
         crashes += failed
     findings = distinct(findings)
     kept = _unsuppressed(findings, jobs, unknown, plugins, policy)
-    jobs = _with_refusals(jobs, said, kept)
     shown = [finding for finding in kept if policy.reported is None or policy.reported(finding)]
     checked = tuple(dict.fromkeys(d.source.name for job in jobs for d in job.documents[:1]))
     return Report(
         findings=tuple(bounded(sorted(shown, key=order))),
-        jobs=tuple(jobs),
+        jobs=_with_refusals(jobs, said, kept),
         unknown=tuple(dict.fromkeys(unknown)),
         crashes=tuple(crashes),
         skipped=tuple(name for name in dict.fromkeys(skipped) if name not in checked),
@@ -222,11 +217,11 @@ def _said(finding: Finding) -> Said:
     return finding.rule, finding.path, finding.span.start, finding.message
 
 
-def _with_refusals(jobs: Sequence[Job], said: Sequence[set[Said]], kept: Sequence[Finding]) -> list[Job]:
+def _with_refusals(jobs: Sequence[Job], said: Sequence[set[Said]], kept: Sequence[Finding]) -> tuple[Job, ...]:
     """The runs, with the rules that refuse them: those whose errors about them no comment suppresses."""
     left = {_said(finding) for finding in kept if _refuses(finding)}
     rules = (tuple(sorted({rule for rule, *_ in errors & left})) for errors in said)
-    return [job.refused_by(by) if by else job for job, by in zip(jobs, rules, strict=True)]
+    return tuple(job.refused_by(by) if by else job for job, by in zip(jobs, rules, strict=True))
 
 
 def _less_certain(

@@ -49,9 +49,15 @@ class Workspace:
     def check(self, edited: Mapping[str, Source] | None = None) -> Report:
         """Check every source. Raises InputError where one cannot be read."""
         edited = edited or {}
+        sources = [edited.get(source.name, source) for source in self.sources]
         with of_one_check():
-            documents = [document for source in self.sources for document in load(edited.get(source.name, source))]
-            return self.judge(documents, edited)
+            report = self.judge([document for source in sources for document in load(source)], edited)
+            if not report.skipped:
+                return report
+            from preflight.checking.refused_script import starts_a_run, with_refused_scripts
+
+            ours = starts_a_run(self.plugins.dialects, self.request)
+            return with_refused_scripts(report, sources, self.policy.wants, ours)
 
     def judge(self, documents: Sequence[Document], edited: Mapping[str, Source] | None = None) -> Report:
         """Check documents of the sources, as they were loaded or as they would be.

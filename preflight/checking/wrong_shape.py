@@ -1,40 +1,14 @@
-"""A file that somebody names, and that has not the shape that it should have: a config that is empty or a list, a
-script that bash refuses."""
+"""A file that somebody names as a config, and that has not the shape of one: empty, or a list."""
 
 from __future__ import annotations
 
 from preflight.checking.engine import Report
-from preflight.checking.workspace import Workspace
-from preflight.dialects import claim
-from preflight.loaders import is_script, load
+from preflight.loaders import load
 from preflight.plugins.manager import Plugins
 from preflight.run.request import Request
-from preflight.source.finding import Finding, Related, Severity
+from preflight.source.finding import Finding, Severity
 from preflight.source.record import replace
 from preflight.source.text import Source
-
-
-def with_refused_script(report: Report, source: Source, workspace: Workspace, *, asked: bool) -> Report:
-    """The report of a file without a run; where it is a script that bash refuses, with the place at which bash stops.
-
-    asked: somebody names the file; else a run has to be in what bash never reads.
-    """
-    if not is_script(source):
-        return report
-    from preflight.loaders.shell import load_script
-    from preflight.loaders.shell.refusal import refusal
-
-    refused = refusal(source)
-    if refused is None:
-        return report
-    dialects, request = workspace.plugins.dialects, workspace.request
-    if not asked and not any(claim(one, dialects, request) for one in load_script(source, whole=True)):
-        return report
-    problem = refused.problem(source)
-    related = tuple(Related(span) for span in problem.related)
-    finding = Finding(problem.message, problem.span, related, rule=problem.kind, severity=Severity.ERROR)
-    found = (finding,) if workspace.policy.wants(finding) else ()
-    return replace(report, findings=found, skipped=(), checked=(source.name,))
 
 
 def with_refused_shape(report: Report, source: Source, plugins: Plugins, request: Request) -> Report:

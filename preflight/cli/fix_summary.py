@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from preflight.fix.fixer import Outcome, State
+from preflight.fix.prove_script import NOT_WRITTEN
 from preflight.report.escapes import counted, plain
 from preflight.report.style import Look
 from preflight.source.finding import Severity
@@ -55,7 +56,7 @@ def _left(left: Sequence[Outcome]) -> str:
     much = joined([counted(severities[severity], str(severity)) for severity in Severity if severities[severity]], "")
     states = Counter(outcome.state for outcome in left)
     ways = joined([f"{states[state]} {words}" for state, words in _WAYS.items() if states[state]], "")
-    following = [outcome for outcome in left if outcome.state == "needs --follow"]
+    following = [outcome for outcome in left if outcome.state == "needs --follow" or outcome.detail == NOT_WRITTEN]
     elsewhere = dict.fromkeys(f" {plain(local(outcome.detail))}." for outcome in following)
     return local(f"Left: {much} ({ways}); `preflight check` lists them.") + "".join(elsewhere)
 

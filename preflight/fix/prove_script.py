@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from preflight.loaders.document import Document, Word
+from preflight.loaders.document import REFUSED, Document, Word
 from preflight.source.finding import Edit
 from preflight.source.pattern import lazy_pattern
 from preflight.source.refusal import NotProven
 
 Flags = dict[str, tuple[object, ...]]
+NOT_WRITTEN = "bash refuses this script, so nothing is written to it"
 _SETTING = lazy_pattern(r"[+~]{0,2}([A-Za-z_]\w*\.[\w.]+)=")
 """A setting without dashes, as section.key=value."""
 
 
 def prove_script(old: Sequence[Document], edits: Sequence[Edit], new: Sequence[Document]) -> None:
-    """Raises NotProven unless each run's arguments, launcher and environment differ only in the flags of the edits."""
+    """Raises NotProven unless each run's arguments, launcher and environment differ only in the flags of the edits, and
+    bash accepts what becomes of the script."""
+    if any(problem.kind in REFUSED for document in new for problem in document.problems):
+        raise NotProven(NOT_WRITTEN)
     meant = {str(edit.key[0]) for edit in edits if edit.key} | {
         str(edit.value) for edit in edits if edit.action == "rename"
     }

@@ -182,7 +182,7 @@ def _advised(found: Reading, seconds: float) -> Report:
 
 def _word(report: Report, errors: list[str], submission: Submission, policies: Policies) -> tuple[str, int, list[str]]:
     """The verdict of a report: nothing resolved is unknown; errors refuse unless an override may lift all of them."""
-    if not report.jobs:
+    if not report.jobs and not errors:
         return "unknown", REFUSE if policies.refuse_unknown and not policies.report_only else PASS, []
     if not errors:
         return "pass", PASS, []

@@ -18,6 +18,8 @@ from preflight.source.word import word_of as word_of
 
 MARK = "preflight:"
 """What every suppression has in it; a text without it has no comment that counts."""
+REFUSED = frozenset(["shell-syntax", "script-ends-early"])
+"""Kinds of problems at which bash stops: what stands behind one does not run."""
 LONG = 1000
 """Entries of a mapping through which a look-up takes long."""
 

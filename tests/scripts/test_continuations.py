@@ -21,7 +21,7 @@ LINES = [
     "$EXTRA_ARGS",
     "| tee log",
 ]
-NAMED = {"lost-continuation", "blank-after-backslash"}
+NAMED = {"lost-continuation", "blank-after-backslash", "shell-syntax"}
 
 
 def launch_of(script: str) -> Launch:

@@ -5,7 +5,8 @@ Nothing is kept of what is read: this only tells where bash would refuse the tex
 
 from __future__ import annotations
 
-from preflight.loaders.shell.bash_quotes import Refused
+from preflight.loaders.shell.bash_conditions import MOST_NESTED, Condition
+from preflight.loaders.shell.bash_quotes import Refused, TooDeep
 from preflight.loaders.shell.bash_tokens import (
     ARITHMETIC,
     ASSIGNMENT,
@@ -22,24 +23,12 @@ from preflight.loaders.shell.bash_tokens import (
 from preflight.source.pattern import lazy_pattern
 from preflight.source.record import NamedTuple
 
-MOST_NESTED = 40
-"""Blocks and substitutions inside one another; what is nested deeper is not judged."""
 _BLOCKS = frozenset(["if", "for", "while", "until", "case", "select", "{", "(", ARITHMETIC, "[["])
 _SIMPLE = frozenset([WORD, ASSIGNMENT, NUMBER, VARIABLE, *REDIRECTIONS])
 _BEGINS = _BLOCKS | _SIMPLE | {"function", "!", "time", "coproc"}
 _REDIRECTED = REDIRECTIONS | {NUMBER, VARIABLE}
 _ENDS_LINE = frozenset(["\n", ";", END])
-_UNARY = frozenset(f"-{letter}" for letter in "abcdefghknoprstuvwxzGLOSNR")
-_BINARY = frozenset(
-    ["=", "==", "!=", "=~", "!~", "-nt", "-ot", "-lt", "-gt", "-eq", "-ef", "-ne", "-ge", "-le", "<", ">"]
-)
-
-
 _PROGRAM = lazy_pattern(r"[ \t]+[A-Za-z/.\"$]")
-
-
-class TooDeep(Exception):
-    """The text nests deeper than anybody writes."""
 
 
 class Block(NamedTuple):
@@ -201,7 +190,7 @@ class Commands:
                 self.kind = None
             if kind == "time" and self._peek() == TIME_END:
                 self.kind = None
-            if self._peek() in _ENDS_LINE:
+            if self._peek() in _ENDS_LINE or (kind == "time" and self._peek() == ")"):
                 return False
         self._command()
         several = False
@@ -306,7 +295,10 @@ class Commands:
             self._list()
             self._close("}" if kind == "{" else ")")
         elif kind == "[[":
-            self._condition()
+            self._open(kind, "]]")
+            Condition(self.tokens).read()
+            self.kind = None
+            self.opened.pop()
         else:
             self.kind = None
         self._redirections()
@@ -414,79 +406,3 @@ class Commands:
         tokens.substitutions -= 1
         tokens.leave(state)
         return tokens.at
-
-    def _condition(self) -> None:
-        """[[ … ]], whose words are read in a way of their own."""
-        tokens = self.tokens
-        self._open("[[", "]]")
-        tokens.in_condition = True
-        self._either()
-        if self.kind != "]]":
-            self._wrong()
-        tokens.in_condition = False
-        tokens.last, tokens.before = "]]", "a condition"
-        self.kind = None
-        self.opened.pop()
-
-    def _wrong(self) -> None:
-        tokens = self.tokens
-        fault = "token" if self.kind == END else "condition"
-        raise Refused(fault, tokens.start, tokens.text[tokens.start : tokens.at])
-
-    def _next(self) -> str:
-        self.kind = self.tokens.raw()
-        return self.kind
-
-    def _next_line(self) -> str:
-        while self._next() == "\n":
-            pass
-        return str(self.kind)
-
-    def _either(self) -> None:
-        """Terms joined by && and ||, up to the token behind them."""
-        self._term()
-        while self.kind in ("&&", "||"):
-            self._term()
-
-    def _term(self) -> None:
-        tokens = self.tokens
-        kind = self._next_line()
-        while kind == WORD and self._word() == "!":
-            kind = self._next_line()
-        if kind == "(":
-            if len(self.opened) >= MOST_NESTED:
-                raise TooDeep
-            self.opened.append(Block("(", tokens.start, ")"))
-            self._either()
-            if self.kind != ")":
-                self._wrong()
-            self.opened.pop()
-            self._next_line()
-        elif kind != WORD:
-            self._wrong()
-        elif self._word() in _UNARY:
-            if self._next() != WORD:
-                self._wrong()
-            self._next_line()
-        else:
-            self._comparison()
-
-    def _comparison(self) -> None:
-        tokens, kind = self.tokens, self._next()
-        if kind in ("]]", "&&", "||", ")"):
-            return
-        operator = self._word() if kind == WORD else kind
-        if operator not in _BINARY:
-            self._wrong()
-        patterns = tokens.patterns
-        tokens.in_regex = operator == "=~"
-        tokens.patterns = patterns or operator in ("=", "==", "!=")
-        kind = self._next()
-        tokens.in_regex, tokens.patterns = False, patterns
-        if kind != WORD:
-            self._wrong()
-        self._next_line()
-
-    def _word(self) -> str:
-        tokens = self.tokens
-        return self.text[tokens.start : tokens.at].replace("\\\n", "")

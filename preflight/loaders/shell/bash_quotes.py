@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from preflight.source.pattern import lazy_pattern
 
-_DOUBLE = lazy_pattern(r"[^\"\\`$]*(?:(?:\\.|\$\$|\$(?!(?:\\\n)*[({\[]))[^\"\\`$]*)*", re.DOTALL)
+_DOUBLE = lazy_pattern(r"[^\"\\`$]*(?:(?:\\.|\$(?:\$|(?!\$|(?:\\\n)*[({\[])))[^\"\\`$]*)*", re.DOTALL)
 _ANSI = lazy_pattern(r"[^'\\]*(?:\\.[^'\\]*)*'", re.DOTALL)
 _BACKTICKS = lazy_pattern(r"[^`\\]*(?:\\.[^`\\]*)*`", re.DOTALL)
 _DOLLAR = lazy_pattern(r"\$(?:\\\n)*")
@@ -23,16 +23,21 @@ _CLOSING = {"(": ")", "[": "]", "{": "}"}
 
 
 class Refused(Exception):
-    """bash refuses the script at a place. fault: "quote" where something is opened and never closed, "token" where
-    a word does not fit, "array" for one in an array, "loop" for the parts of for (( )). "condition" and "arithmetic": bash
-    stops at a wrong [[ ]] or a (( that has no )), and ends like the command before it.
+    """bash stops at a place of a script.
 
-    text: the opening sign of a quote, else the word; empty at the end of the script.
+    fault: "quote" where something is opened and never closed, "token" where a word does not fit, "array" for one in an
+    array, "loop" for the parts of for (( )), "condition" for a wrong [[ ]] and "arithmetic" for a (( that has no )):
+    at these two bash ends like the command before. text: the sign that is not closed, else the word; empty at the end
+    of the script.
     """
 
     def __init__(self, fault: str, at: int, text: str) -> None:
         super().__init__(fault)
         self.fault, self.at, self.text = fault, at, text
+
+
+class TooDeep(Exception):
+    """The text nests deeper than anybody writes."""
 
 
 class Quotes:

@@ -16,31 +16,27 @@ ARITHMETIC, LOOP_ARITHMETIC = "((…))", "for ((…))"
 TIME_OPTION, TIME_END = "time -p", "time --"
 REDIRECTIONS = frozenset(["<", ">", ">>", ">|", "<>", "<<-", "<<", "<<<", "<&", ">&", "&>", "&>>"])
 RESERVED = frozenset(
-    ["if", "then", "else", "elif", "fi", "case", "esac", "for", "select", "while", "until", "do", "done", "in"]
-    + ["function", "time", "{", "}", "!", "[[", "]]", "coproc"]
+    "if then else elif fi case esac for select while until do done in function time { } ! [[ ]] coproc".split()
 )
 _SPECIAL = RESERVED | {"-p", "--"}
-_BEFORE_COMMANDS = frozenset(
-    ["\n", ";", "(", ")", "|", "&", "{", "}", "&&", ARITHMETIC, "!", "|&", "]]", "do", "done", "elif", "else", "esac"]
-    + ["fi", "if", "||", ";;", ";&", ";;&", "then", "time", TIME_OPTION, TIME_END, "coproc", "until", "while", "", "$("]
-)
-"""Behind these bash knows its reserved words and assignments."""
 _BEFORE_TIME = frozenset(
-    ["", ";", "\n", "&&", "||", "&", "while", "do", "until", "if", "then", "elif", "else", "{", "(", ")", "!", "time"]
-    + [TIME_OPTION, TIME_END]
+    ["", "\n", "$(", TIME_OPTION, TIME_END, *"; && || & while do until if then elif else { ( ) ! time".split()]
 )
+_BEFORE_COMMANDS = _BEFORE_TIME | frozenset([ARITHMETIC, *"| } |& ]] done esac fi ;; ;& ;;& coproc $(".split()])
+"""Behind these bash knows its reserved words and assignments."""
 _CASE_ENDS = frozenset([";;", ";&", ";;&"])
 _PAIRS = frozenset(["<&", ">&", "<>", ">|", "&>", "|&", ";&", "<<", ">>", ";;", "&&", "||"])
 _BUILTINS = frozenset(["alias", "declare", "export", "local", "readonly", "typeset", "eval", "let"])
 """Commands whose words may be assignments of arrays."""
 _LARGEST = 2**31 - 1
 
-_BLANKS = lazy_pattern(r"(?:[ \t]+|\\\n)*")
+_BLANKS = lazy_pattern(r"[ \t]*(?:\\\n[ \t]*)*")
 _CONTINUED = lazy_pattern(r"(?:\\\n)*")
 _PLAIN = lazy_pattern(r"[^ \t\n()<>;&|\\'\"`$=\[]+")
 _RUN = lazy_pattern(
-    r"(?:[^ \t\n()<>;&|\\'\"`$]+|\\(?s:.)|'[^']*'|\"[^\"\\`$]*(?:(?:\\(?s:.)|\$(?=[\w@*#?!])|\$\{\w+\})[^\"\\`$]*)*\""
-    r"|\$\{[^}'\"\\`$<>]*\}|\$\$|\$(?![({\['\"\\]))*"
+    r"[^ \t\n()<>;&|\\'\"`$]*(?:(?:\\.|'[^']*'|\"[^\"\\`$]*(?:(?:\\.|\$(?=[\w@*#?!])|\$\{\w+\})[^\"\\`$]*)*\""
+    r"|\$\{[^}'\"\\`$<>]*\}|\$(?:\$|(?![({\['\"\\$])))[^ \t\n()<>;&|\\'\"`$]*)*",
+    re.DOTALL,
 )
 """As much of a word as nests nothing."""
 _NAME = lazy_pattern(r"(?:[A-Za-z_]|\\\n)(?:[A-Za-z0-9_]|\\\n)*")
@@ -401,23 +397,27 @@ class Tokens:
             self.resume[end], self.at = self.at, here
 
     def _past_document(self, document: _Pending) -> int:
-        text, tabs = self.text, r"\t*" if document.strips else ""
-        closing = "|(?=[^\n]*\\))" if self.substitutions else ""
-        line = re.compile(rf"^{tabs}{re.escape(document.end)}(?:\n|\Z{closing})", re.MULTILINE)
-        at = self.at
-        while (found := line.search(text, at)) is not None:
-            if document.quoted or not _continued(text, self.at, found.start() - 1):
-                return found.end()
-            at = found.end() if found.end() > found.start() else found.start() + 1
+        """The place behind a here-document; the end of the text where it has none, which bash only warns of."""
+        text, begin, joined = self.text, self.at, False
+        while begin < len(text):
+            end = text.find("\n", begin)
+            end = len(text) if end < 0 else end
+            line = text[begin:end]
+            bare = line.lstrip("\t") if document.strips else line
+            if not joined and bare.startswith(document.end):
+                rest = bare[len(document.end) :]
+                if not rest:
+                    return end + 1
+                if self.substitutions and ")" in rest:
+                    return end - len(rest)
+            joined = not document.quoted and _continued(line)
+            begin = end + 1
         return len(text)
 
 
-def _continued(text: str, begin: int, end: int) -> bool:
-    """Whether a line end in a text from a place on is quoted by a backslash."""
-    at = end
-    while at > begin and text[at - 1] == "\\":
-        at -= 1
-    return (end - at) % 2 == 1
+def _continued(line: str) -> bool:
+    """Whether the end of a line is quoted by a backslash."""
+    return (len(line) - len(line.rstrip("\\"))) % 2 == 1
 
 
 def _is_number(token: str) -> bool:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
+from itertools import islice
 
 from preflight.loaders.bounds import MAX_SCRIPT
 from preflight.loaders.document import Problem
-from preflight.loaders.shell.bash_grammar import Block, Commands, TooDeep
-from preflight.loaders.shell.bash_quotes import Refused
+from preflight.loaders.shell.bash_grammar import Block, Commands
+from preflight.loaders.shell.bash_quotes import Refused, TooDeep
 from preflight.loaders.shell.bash_tokens import REDIRECTIONS
 from preflight.loaders.shell.placeholders import UNFILLED, without_placeholders
 from preflight.source.message import Message
@@ -19,9 +20,13 @@ from preflight.source.text import Source, Span
 
 SYNTAX, EARLY = "shell-syntax", "script-ends-early"
 _SHELL = lazy_pattern(r"#![^\n]*?[/ ](?:ba|da|a|rba)?sh(?:\.exe)?(?=[\s\"']|\Z)")
-_TEMPLATE = lazy_pattern(r"\{%[^\n]*?%\}|\{#[^\n]*?#\}|<%[^\n]*?%>|(\{\{[^\n]*?\}\})")
+_TEMPLATE = lazy_pattern(r"\{%[^\n%{}]*%\}|\{#[^\n#{}]*#\}|<%[^\n%<>]*%>|(\{\{[^\n{}]*\}\})")
 _CLOSES = {"fi": "if", "done": "do", "esac": "case", "}": "{", ")": "(", "then": "if", "else": "if", "elif": "if"}
 _CLOSES |= {"do": "for", ";;": "case", ";&": "case", ";;&": "case", "in": "for"}
+_STRING = lazy_pattern(r"\\.|'[^']*'|\"(?:[^\"\\]|\\.)*\"|(?:(?<=\s)|^)#[^\n]*", re.DOTALL | re.MULTILINE)
+_SWALLOWED = lazy_pattern(r"\\\n[ \t]*(fi|done|esac)(?=[ \t;]*$)", re.MULTILINE)
+MOST_TRIED = 5
+"""Places at which a cause is looked for."""
 _JOINS = frozenset(["|", "||", "&&", "|&", ";", "&"])
 
 
@@ -93,7 +98,7 @@ def _judged(text: str) -> tuple[Refused, Commands] | None:
         commands = Commands(text, patterns=patterns)
         try:
             commands.read()
-        except TooDeep:
+        except (TooDeep, RecursionError):
             return None
         except Refused as refused:
             if commands.tokens.resume:
@@ -132,13 +137,49 @@ def _explained(refused: Refused, commands: Commands) -> Refusal:
         message, start, end = _early(refused)
         return Refusal(EARLY, message, start, end, None, commands.unit)
     if refused.fault == "quote":
-        message = Message("bash refuses this script: this `{sign}` is never closed", sign=refused.text)
-        return Refusal(SYNTAX, message, at, at + len(refused.text), None, commands.unit)
+        return _open_quote(refused, commands)
+    if (swallowed := _swallowed(refused, commands)) is not None:
+        return swallowed
     because, block = _because(refused, commands)
     message = Message("bash refuses this script: {because}", because=because)
     start, end = _shown(text, at, refused.text)
     joined = refused.text in _JOINS and not text[text.rfind("\n", 0, at) + 1 : at].strip()
     return Refusal(SYNTAX, message, start, end, block.at if block is not None else None, commands.unit, joined)
+
+
+def _open_quote(refused: Refused, commands: Commands) -> Refusal:
+    """A quote or a bracket that nobody closes. Quotes are read in pairs: where one is missing further up, this one is
+    only the last, and a text that ends where another should begin tells."""
+    text, at = commands.text, refused.at
+    message, related = Message("bash refuses this script: this `{sign}` is never closed", sign=refused.text), None
+    astray = (found for found in _STRING.finditer(text, 0, at) if found[0][:1] == found[0][-1:] == refused.text)
+    first = next((found for found in astray if "\n" in found[0] and found[0][-2:-1] == "="), None)
+    if first is not None:
+        related = first.start()
+        message = Message(
+            "bash refuses this script: this `{sign}` is never closed, and the one on line {line} only on line {end}",
+            sign=refused.text,
+            line=text.count("\n", 0, related) + 1,
+            end=text.count("\n", 0, first.end()) + 1,
+        )
+    return Refusal(SYNTAX, message, at, at + len(refused.text), related, commands.unit)
+
+
+def _swallowed(refused: Refused, commands: Commands) -> Refusal | None:
+    """The end of a block that a backslash on the line above makes a word of the command there."""
+    if refused.text.strip() or not commands.opened:
+        return None
+    block, text = commands.opened[-1], commands.text
+    ends = (found for found in _SWALLOWED.finditer(text, block.at) if found[1] == block.wants)
+    for found in islice(ends, MOST_TRIED):
+        if _judged(f"{text[: found.start()]} {text[found.start() + 1 :]}") is None:
+            message = Message(
+                "bash refuses this script: the backslash on line {line} makes this `{wants}` a word of the command",
+                line=text.count("\n", 0, found.start()) + 1,
+                wants=block.wants,
+            )
+            return Refusal(SYNTAX, message, *found.span(1), block.at, commands.unit)
+    return None
 
 
 def _early(refused: Refused) -> tuple[Message, int, int]:
