@@ -25,7 +25,6 @@ from preflight.layouts.fit import required
 from preflight.layouts.grid import RECOMPUTE, grid
 from preflight.layouts.space import Limits, space
 from preflight.layouts.step_time import step_time
-from preflight.layouts.suggest import current
 from preflight.memory.shape import Missing
 from preflight.run.request import Request, Target
 from preflight.source.finding import Severity
@@ -96,7 +95,7 @@ def rank(path: Path, world: int, version: str) -> Rank | None:
 
 def published(columns: Any, job: Job, *, any_recompute: bool = False) -> Any:
     """The rows of the published layout with its recomputation, or with any when it counts layers."""
-    now = current(job)
+    now = job.sizes
     same = np.ones(len(columns["tensor"]), dtype=bool)
     for name in LAYOUT:
         same &= columns[name] == getattr(now, name)
@@ -106,7 +105,7 @@ def published(columns: Any, job: Job, *, any_recompute: bool = False) -> Any:
 
 def outside(columns: Any, job: Job) -> str:
     """The sizes of the published layout that no candidate has."""
-    now = current(job)
+    now = job.sizes
     return (
         ", ".join(f"{name} {getattr(now, name)}" for name in LAYOUT if not (columns[name] == getattr(now, name)).any())
         or f"together: {now}"

@@ -15,7 +15,7 @@ import numpy as np
 import preflight
 from preflight.api import installed
 from preflight.checking.workspace import Workspace
-from preflight.layouts.attempt import Attempts
+from preflight.fix.attempts import Attempts
 from preflight.layouts.fit import required
 from preflight.layouts.grid import Space, grid, sizes
 from preflight.layouts.search import search

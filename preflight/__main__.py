@@ -10,9 +10,12 @@ def _leave_folder() -> None:
     What Python itself imports before this line may still come from there: `python -I -m preflight` and the console
     script import nothing from it.
     """
-    here = os.getcwd()
+    try:
+        here = os.getcwd()
+    except FileNotFoundError:  # it is deleted
+        here = ""
     own = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    if sys.path and sys.path[0] in ("", here) and os.path.realpath(here) != os.path.realpath(own):
+    if sys.path and sys.path[0] in ("", here) and (not here or os.path.realpath(here) != os.path.realpath(own)):
         del sys.path[0]
 
 

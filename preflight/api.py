@@ -62,7 +62,7 @@ def check(
     names = [paths] if isinstance(paths, (str, PathLike)) else list(paths)
     sources = [Source.read(Path(name), str(name)) for name in names]
     around, asked = Checkouts([str(name) for name in names]), request(world_size, device, target, env)
-    report = Workspace(sources, installed(), asked, checkouts=around).check()
+    report = _proven(Workspace(sources, installed(), asked, checkouts=around))
     if len(sources) != 1:
         return report
     return with_refused_shape(_told(report, sources[0]), sources[0], installed(), asked)
@@ -73,6 +73,16 @@ def _told(report: Report, source: Source) -> Report:
     from preflight.checking.refused_script import with_refused_scripts
 
     return with_refused_scripts(report, (source,), lambda finding: True)
+
+
+def _proven(workspace: Workspace) -> Report:
+    """The report of a workspace; of its ways out those that are proven."""
+    report = workspace.check()
+    if all(finding.fix is None for finding in report.findings):
+        return report
+    from preflight.fix.offers import with_proven_offers
+
+    return with_proven_offers(workspace, report)
 
 
 def check_text(
@@ -87,7 +97,7 @@ def check_text(
     source = Source.decode(text.encode("utf-8"), name, path=Path(name))
     try:
         asked = request(world_size, device, target)
-        report = Workspace([source], installed(), asked).check()
+        report = _proven(Workspace([source], installed(), asked))
         return with_refused_shape(_told(report, source), source, installed(), asked)
     except InputError as error:
         return unreadable(source, error, target)
@@ -124,7 +134,7 @@ def check_command(
     """Check a command given as a list of words: an entry script and its flags, with or without its launcher."""
     from preflight.loaders.command import load_command
 
-    return Workspace([load_command(argv).source], installed(), request(world_size, device, target, env)).check()
+    return _proven(Workspace([load_command(argv).source], installed(), request(world_size, device, target, env)))
 
 
 def diff(

@@ -30,6 +30,7 @@ FIRST = {
     "Unknown": slice(0, 1),
     "Related": slice(1, 2),
     "InputError": slice(0, 1),
+    "Exceeded": slice(0, 1),
     "PluginError": slice(0, 1),
     "BadSettings": slice(0, 1),
     "local": slice(0, 1),

@@ -134,6 +134,7 @@ def test_whatever_else_is_said_counts(check: Call, monkeypatch: pytest.MonkeyPat
         ("--ignore", "heads-not-divisible"),
         ("--color", "always"),
         ("--verbose",),
+        ("--isolated",),
         ("--target", "mindformers@1.5.0"),
     ):
         check("run.yaml", *words)

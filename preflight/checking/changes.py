@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from difflib import SequenceMatcher
 from functools import cache, lru_cache
-from itertools import islice, takewhile
+from itertools import takewhile
 from pathlib import Path
 
 from preflight.checking.checker import Checker
@@ -66,17 +66,19 @@ def _identity(finding: Finding) -> tuple[object, ...]:
 @lru_cache(maxsize=64)
 def _new_lines(before: str, after: str) -> frozenset[int]:
     old, new = before.splitlines(), after.splitlines()
-    head = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(old, new, strict=False)))
-    left = min(len(old), len(new)) - head
-    tail = sum(
-        1 for _ in takewhile(lambda pair: pair[0] == pair[1], islice(zip(old[::-1], new[::-1], strict=False), left))
-    )
+    head = _alike(old, new)
+    tail = _alike(old[head:][::-1], new[head:][::-1])
     ours, theirs = old[head : len(old) - tail], new[head : len(new) - tail]
     if _pairs(ours, theirs) > MOST_PAIRS:
         return frozenset(range(head + 1, head + len(theirs) + 1))
     blocks = SequenceMatcher(None, ours, theirs, autojunk=False).get_opcodes()
     changed: Iterable[range] = (range(start + 1, end + 1) for tag, _, _, start, end in blocks if tag != "equal")
     return frozenset(head + line for lines in changed for line in lines)
+
+
+def _alike(before: Sequence[str], after: Sequence[str]) -> int:
+    """How many lines are the same at the beginning."""
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(before, after, strict=False)))
 
 
 def _pairs(before: Sequence[str], after: Sequence[str]) -> int:

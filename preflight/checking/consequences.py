@@ -69,14 +69,16 @@ def _of_sections(found: Sequence[Finding]) -> list[Finding]:
 
 
 def _of_misfit_sizes(found: Sequence[Finding], job: Job) -> list[Finding]:
-    """Where a degree does not fit the devices, what else does not fit that degree follows from it."""
+    """Where an odd degree does not fit the devices, what else does not fit that degree follows from it. A power of two
+    is no slip: there the number of devices is, and what the degree does not fit otherwise stays when that is mended."""
     cause = next((f for f in found if f.rule == _DEVICES and f.severity is Severity.ERROR), None)
     world = known(job.plan.layout.world)
     if cause is None or world is None:
         return list(found)
     layout = job.plan.layout
     degrees = (layout.tensor, layout.pipeline, layout.context)
-    bad = [v for v in degrees if v.known and v.setting and isinstance(v.raw, int) and v.raw > 1 and world[0] % v.raw]
+    typed = [v for v in degrees if v.known and v.setting and isinstance(v.raw, int) and v.raw > 1]
+    bad = [v for v in typed if world[0] % v.raw and v.raw & (v.raw - 1)]
     places = {(v.setting.span.path, v.setting.span.start) for v in bad if v.setting is not None}
     return [f for f in found if f is cause or not (f.layout and _points_at(f, places))]
 

@@ -131,7 +131,7 @@ def check_job(job: Job, plugins: Plugins, policy: Policy) -> tuple[list[Finding]
                 continue
             said = some_of(rule.check(job, policy.options.get(rule.id, {})), job.documents[0].start)
         except RecursionError:
-            unknown.append(Unchecked(rule.id, path, TOO_DEEP))
+            unknown.append(Unchecked(rule.id, path, because=TOO_DEEP))
             continue
         except Exception as error:
             import traceback
@@ -170,8 +170,7 @@ def check_documents(
     said: list[set[Said]] = []
     skipped: list[str] = []
     for document in documents:
-        job = read_job(document, plugins, request, beside)
-        if job is None:
+        if (job := read_job(document, plugins, request, beside)) is None:
             skipped.append(document.source.name)
             continue
         jobs.append(job)
@@ -184,12 +183,11 @@ def check_documents(
         crashes += failed
     findings = distinct(findings)
     kept = _unsuppressed(findings, jobs, unknown, plugins, policy)
-    jobs = _with_refusals(jobs, said, kept)
     shown = [finding for finding in kept if policy.reported is None or policy.reported(finding)]
     checked = tuple(dict.fromkeys(d.source.name for job in jobs for d in job.documents[:1]))
     return Report(
         findings=tuple(bounded(sorted(shown, key=order))),
-        jobs=tuple(jobs),
+        jobs=_with_refusals(jobs, said, kept),
         unknown=tuple(dict.fromkeys(unknown)),
         crashes=tuple(crashes),
         skipped=tuple(name for name in dict.fromkeys(skipped) if name not in checked),
@@ -203,11 +201,11 @@ def _said(finding: Finding) -> Said:
     return finding.rule, finding.path, finding.span.start, finding.message
 
 
-def _with_refusals(jobs: Sequence[Job], said: Sequence[set[Said]], kept: Sequence[Finding]) -> list[Job]:
+def _with_refusals(jobs: Sequence[Job], said: Sequence[set[Said]], kept: Sequence[Finding]) -> tuple[Job, ...]:
     """The runs, with the rules that refuse them: those whose errors about them no comment suppresses."""
     left = {_said(finding) for finding in kept if _refuses(finding)}
     rules = (tuple(sorted({rule for rule, *_ in errors & left})) for errors in said)
-    return [job.refused_by(by) if by else job for job, by in zip(jobs, rules, strict=True)]
+    return tuple(job.refused_by(by) if by else job for job, by in zip(jobs, rules, strict=True))
 
 
 def _less_certain(

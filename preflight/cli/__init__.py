@@ -6,7 +6,7 @@ import gc
 import os
 import sys
 
-from preflight.cli.codes import INTERRUPTED, TERMINATED
+from preflight.cli.codes import INTERRUPTED, TERMINATED, USAGE
 
 FEW_COLLECTIONS = (200_000, 20, 20)
 """A check allocates much and makes hardly a cycle: Python's own thresholds cost it a sixth of its time. One file stays
@@ -21,7 +21,10 @@ def main() -> None:
     if sys.argv[1:] in (["--version"], ["-V"]):
         from preflight import __version__
 
-        print(f"preflight {__version__}")
+        try:
+            print(f"preflight {__version__}", flush=True)
+        except OSError as error:
+            os._exit(_unwritten(error))
         return
     _reopen()
     gc.set_threshold(*FEW_COLLECTIONS)
@@ -64,12 +67,23 @@ def _reopen() -> None:
 
 def _leave(code: int) -> None:
     """End the process without freeing its objects one by one, which takes a seventh of a check."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except BrokenPipeError:  # a pipe that nobody reads
+            pass
+        except OSError as error:
+            code = _unwritten(error)
+    os._exit(code)
+
+
+def _unwritten(error: OSError) -> int:
+    """Print that the output is lost, and give the exit code."""
     import contextlib
 
-    for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(OSError):  # a pipe that nobody reads
-            stream.flush()
-    os._exit(code)
+    with contextlib.suppress(OSError):
+        print(f"preflight: stdout cannot be written: {error.strerror or error}", file=sys.stderr, flush=True)
+    return USAGE
 
 
 def run(argv: list[str]) -> int:

@@ -70,9 +70,7 @@ def check(
     if mode.show_settings:
         say(_shown(checker, [item.path for item in session.named(checker, inputs)]))
         return OK
-    level = "never" if mode.exit_zero else mode.fail_on or checker.settings.fail_on
-    if level not in LEVELS:
-        raise InputError(f"--fail-on is one of {', '.join(LEVELS)}, not {level!r}{did_you_mean(level, LEVELS)}")
+    level = _level(mode, checker)
     if mode.fix and (code := _fixed(inputs, facts, rules, out, mode, command)) is not None:
         return code
     if mode.statistics:
@@ -88,6 +86,14 @@ def check(
     from preflight.cli.watch import watch as watching
 
     return watching(once, lambda: [item.path for item in session.named(checker, inputs)])
+
+
+def _level(mode: Mode, checker: Checker) -> str:
+    """The least severity of a finding that fails. Raises InputError for one that there is not."""
+    level = "never" if mode.exit_zero else mode.fail_on or checker.settings.fail_on
+    if level not in LEVELS:
+        raise InputError(f"--fail-on is one of {', '.join(LEVELS)}, not {level!r}{did_you_mean(level, LEVELS)}")
+    return level
 
 
 def _fixed(

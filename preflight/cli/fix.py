@@ -25,6 +25,7 @@ from preflight.fix.fixer import Fixed, fix_source
 from preflight.loaders import COMMAND
 from preflight.report.escapes import plain
 from preflight.report.style import Look
+from preflight.source.language import local
 from preflight.source.text import InputError, Source
 
 Diff = Annotated[bool, option("--diff", help="Print the changes and write nothing.")]
@@ -62,7 +63,7 @@ def fix(
     texts = _texts(checker, inputs, command, errors := list[InputError]())
     named = [*(inputs.paths or ()), inputs.stdin_filename or session.STDIN, *(command or ())]
     inside = Boundary([path for path in named if path != session.STDIN], follow=follow)
-    suggest = _suggest(interactive) if unsafe or interactive else None
+    suggest = _suggest() if unsafe or interactive else None
     choose = partial(fix_by_choice, ask=Dialogue(style), inside=inside, suggest=suggest) if interactive else None
     apply = partial(fix_source, checker, unsafe=unsafe, suggest=suggest, inside=inside, by_choice=choose)
     fixed = _each(checker, texts, apply, errors)
@@ -73,8 +74,7 @@ def fix(
     report = merge([*(result.report for result in results), *map(unreadable, errors)])
     if not (report.checked or report.errors or report.crashes or inputs.allow_unclaimed):
         return output.nothing("checked", report.skipped, checker)
-    outcomes = distinct_outcomes(outcome for result in results for outcome in result.outcomes)
-    told = "".join(f"{line}\n" for line in outcome_lines(outcomes, style, would=diff)) if report.checked else ""
+    told = _summary(results, style, would=diff) if report.checked else ""
     if diff or "-" in (inputs.paths or []) or any(source.path is None for source, _, _ in texts):
         sys.stderr.write(told)
     else:
@@ -82,6 +82,12 @@ def fix(
     output.write(report, [], style)
     code = output.exit_code(report, checker.settings.fail_on)
     return FOUND if diff and code == OK and any(result.edited for result in results) else code
+
+
+def _summary(results: Iterable[Fixed], style: Look, *, would: bool) -> str:
+    """What was changed and what is left, in lines."""
+    outcomes = distinct_outcomes(outcome for result in results for outcome in result.outcomes)
+    return "".join(f"{line}\n" for line in outcome_lines(outcomes, style, would=would))
 
 
 Text = tuple[Source, bool, bool]
@@ -136,15 +142,20 @@ def _delivered(
     return results
 
 
-def _suggest(optional: bool) -> Suggest | None:
-    """What finds other layouts; None where it is optional and numpy, which it needs, is not installed."""
-    try:
-        from preflight.layouts.suggest import suggest
-    except ModuleNotFoundError:
-        if optional:
-            return None
-        raise
-    return suggest
+def _suggest() -> Suggest:
+    """What finds other layouts; where a search needs numpy and it is not installed, that is said, and the rest goes
+    on."""
+    from preflight.layouts.suggest import suggest
+
+    told = set[str]()
+
+    def absent(name: str, why: str) -> None:
+        if name not in told:
+            told.add(name)
+            text = local(f"no other layout is searched for: {why}")
+            print(f"preflight: {plain(name)}: {plain(text)}", file=sys.stderr)
+
+    return partial(suggest, absent=absent)
 
 
 def _deliver(source: Source, result: Fixed, printed: bool, diff: bool, style: Look) -> None:

@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import Annotated
 
 from preflight.checking.verification import verify_facts
+from preflight.cli.guard import tell
 from preflight.cli.options import listed, option
+from preflight.cli.stream import say
 from preflight.gate import audit as trail
 from preflight.gate.once import judge_apart
 from preflight.gate.reply import Reply
@@ -57,6 +59,8 @@ Format = Annotated[
 ]
 
 MOST_ALLOCATION = 65536
+LEAST = 1.0
+"""Seconds for which a line of the audit file is waited for."""
 
 
 def gate(
@@ -94,14 +98,17 @@ def gate(
     submission = Submission(data, name, kind, given, wish, component, folder=folder)
     reply = judge_apart(submission, loaded, policies, recorded=audit is not None)
     if audit:
-        _audit(audit, reply, who)
+        reply = _audited(audit, reply, who, timeout)
     return _shown(reply, output_format)
 
 
 def _shown(reply: Reply, output_format: str) -> int:
-    if output_format == "json":
-        print(json.dumps(reply.verdict))
     print("".join(f"{line}\n" for line in reply.text), end="", file=sys.stderr)
+    if output_format == "json":
+        try:
+            say(json.dumps(reply.verdict) + "\n")
+        except InputError as error:  # the verdict is the exit code, which nothing takes away
+            tell(str(error), reply.code)
     return reply.code
 
 
@@ -115,11 +122,13 @@ def final_rules(given: list[str] | None, loaded: plugins.Plugins) -> frozenset[s
     return frozenset(wanted)
 
 
-def _audit(path: str, reply: Reply, who: str) -> None:
-    try:
-        trail.append(Path(path), trail.line(reply.verdict, who))
-    except OSError as error:
-        raise InputError(f"cannot be written: {error.strerror}", path) from None
+def _audited(path: str, reply: Reply, who: str, seconds: float) -> Reply:
+    """The reply with its line written; where that cannot be done it stands, but for an override."""
+    why = trail.Trail(Path(path), lambda line: None, max(seconds, LEAST)).write(trail.line(reply.verdict, who))
+    if not why:
+        return reply
+    tell(f"{path}: the audit file cannot be written: {why}", reply.code)
+    return reply.unrecorded(why)
 
 
 def _allocation(nodes: int | None, devices: int | None, path: str | None) -> Allocation:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 import signal
 import sys
+import threading
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -15,6 +16,9 @@ from preflight.cli import completion
 from preflight.report.escapes import plain
 from preflight.run.settings import Facts
 from preflight.source.text import InputError
+
+if TYPE_CHECKING:
+    from preflight.gate.server import Server
 
 Socket = Annotated[str, typer.Option("--socket", metavar="PATH", help="The Unix socket to listen on.")]
 Workers = Annotated[int, typer.Option("--workers", metavar="N", min=1, help="Processes that check.")]
@@ -45,6 +49,8 @@ Audit = Annotated[
 ]
 
 ADVICE = 0.25  # slurmctld waits
+POLL = 0.2
+"""Seconds between two looks at what is due, and until a request to end is noticed."""
 
 
 def gate_serve(
@@ -60,7 +66,8 @@ def gate_serve(
     """Keep a checker ready on a Unix socket, for job_submit.lua.
 
     Answers within the timeout whatever happens: a worker that hangs is killed and replaced, and while too many checks
-    end without a verdict submissions are answered at once. GET on the socket shows the counts.
+    end without a verdict submissions are answered at once. GET on the socket shows the counts. SIGTERM ends it once
+    the questions that were asked are answered.
     """
     from preflight.cli.gate import final_rules
     from preflight.gate.server import Server
@@ -75,18 +82,26 @@ def gate_serve(
     except OSError as error:
         raise InputError(f"cannot be listened on: {error.strerror or error}", socket) from None
 
-    def stop(number: int, frame: object) -> None:
-        raise KeyboardInterrupt
-
-    signal.signal(signal.SIGTERM, stop)
+    _end_when_told(server)
     _log(f"listening on {socket}")
     try:
-        server.serve_forever(poll_interval=0.5)
-    except KeyboardInterrupt:
-        pass
+        server.serve_forever(poll_interval=POLL)
     finally:
         server.server_close()
     return 0
+
+
+def _end_when_told(server: Server) -> None:
+    """SIGTERM and SIGINT end the server between two questions; a second one ends it at once."""
+    signals = (signal.SIGTERM, signal.SIGINT)
+
+    def stop(number: int, frame: object) -> None:
+        for each in signals:
+            signal.signal(each, signal.SIG_DFL)
+        threading.Thread(target=server.shutdown, daemon=True).start()
+
+    for each in signals:
+        signal.signal(each, stop)
 
 
 def _log(line: str) -> None:

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Callable
 
 from preflight.cli.codes import FAILED, INTERRUPTED, UNREAD, USAGE
-from preflight.cli.stream import Gone
+from preflight.cli.stream import Gone, silence
 from preflight.plugins.manager import PluginError
 from preflight.report.escapes import plain
 from preflight.source.budget import keep_watch
 from preflight.source.extras import missing
 from preflight.source.language import local
 from preflight.source.text import InputError
+
+_GONE = "the working directory does not exist any more; change to another one"
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
 def guarded(call: Callable[[], int]) -> int:
@@ -22,7 +26,7 @@ def guarded(call: Callable[[], int]) -> int:
     try:
         return call()
     except InputError as error:
-        return tell(placed(error), USAGE)
+        return tell(_GONE if _is_gone() else placed(error), USAGE)
     except PluginError as error:
         return tell(str(error), FAILED)
     except KeyboardInterrupt:
@@ -32,8 +36,29 @@ def guarded(call: Callable[[], int]) -> int:
     except ModuleNotFoundError as error:
         why = missing(error)
         return tell(why, USAGE) if why else _failed(error)
+    except OSError as error:
+        return _of_system(error)
     except Exception as error:
         return _failed(error)
+
+
+def _of_system(error: OSError) -> int:
+    """What the system refuses around a call: its folder is gone, or nothing more can be printed."""
+    if _is_gone():
+        return tell(_GONE, USAGE)
+    if error.filename is None and error.errno in _FULL:
+        silence()
+        why = error.strerror
+        return tell(f"stdout cannot be written: {why}", USAGE)
+    return _failed(error)
+
+
+def _is_gone() -> bool:
+    try:
+        os.getcwd()
+    except FileNotFoundError:
+        return True
+    return False
 
 
 def tell(message: str, code: int) -> int:

@@ -52,7 +52,8 @@ def _counts(numbers: str) -> list[int]:
 
 
 def _point(source: Source, facts: JobFacts, rules: Rules, wanted: Wanted, count: int) -> Point:
-    result = every_run(session.checker(facts, rules).workspace([source]), wanted.limits._replace(show=1))[0]
+    limits = wanted.limits._replace(show=1, ranked=False)
+    result = every_run(session.checker(facts, rules).workspace([source]), limits)[0]
     if not result.layouts:
         why = result.unknown or next((why for why, _ in result.rejected.most_common(1)), "no layout")
         return Point(count, why=why)

@@ -47,7 +47,8 @@ class Memo:
         others = not checker.plugins.own_only or settings.measured is not None or checker.suggest
         if others or os.environ.get(VARIABLE) or not cache.folder():
             return None
-        said = (_said(settings), checker.facts, checker.choice, look, lenient, os.getcwd(), spoken().language)
+        asked = (_said(settings), checker.facts, checker.choice, look, lenient, checker.isolated)
+        said = (*asked, os.getcwd(), spoken().language)
         return cls(f"{__version__}\n{kept_rules.stamp()}\n{said!r}", checker)
 
     def recall(self, item: Named) -> Told | None:

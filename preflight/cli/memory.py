@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
+from preflight.checking.checker import Checker
 from preflight.cli.options import Inputs, JobFacts, Printed, Rules, Started, option, takes
 from preflight.cli.show import show_jobs
 from preflight.job import Job
+from preflight.memory.advice import Saving
 from preflight.plugins import manager as plugins
 from preflight.report.style import Look
 from preflight.run.cluster import Device
@@ -47,12 +50,19 @@ def memory(
 
     others = [_device(name) for name in compare or ()]
 
-    def text(job: Job, look: Look) -> str:
+    def text(job: Job, look: Look, savings: Sequence[Saving]) -> str:
         if plot is not None:
             draw(job, Path(plot))
-        return memory_text(job, look, others)
+        return memory_text(job, look, others, savings)
 
-    return show_jobs((inputs, facts, rules, out), command, text, memory_dict)
+    return show_jobs((inputs, facts, rules, out), command, text, memory_dict, _proven)
+
+
+def _proven(checker: Checker, job: Job) -> dict[str, Any]:
+    """What is proven to shrink a run."""
+    from preflight.fix.advice import proven_savings
+
+    return {"savings": proven_savings(checker.workspace([job.documents[0].source]), job)}
 
 
 def _device(name: str) -> Device:

@@ -49,12 +49,10 @@ def migrate(inputs: Inputs, facts: JobFacts, rules: Rules, out: Printed, to: To)
         errors=tuple(Unreadable(error.path, error.line, error.column, error.message) for error in unread),
     )
     refuse_unread(checker, inputs, [run.before.documents[0].source.name for run in found])
-    if out.output_format == "json":
-        text = dumped({"schema": 1, "runs": [migration_dict(one) for one in found]})
-    else:
-        text = "\n".join(migration_text(one, style) for one in found)
-    if found or out.output_format == "json":
-        deliver(text, out.output_file, read_for(report))
+    as_json = out.output_format == "json"
+    if found or as_json:
+        runs = dumped({"schema": 1, "runs": [migration_dict(one) for one in found]}) if as_json else ""
+        deliver(runs or "\n".join(migration_text(one, style) for one in found), out.output_file, read_for(report))
     output.write(Report(errors=report.errors), [], style)
     if report.errors:
         return USAGE

@@ -25,6 +25,8 @@ from preflight.source.spelling import did_you_mean
 from preflight.source.text import InputError
 
 Render = Callable[[Report, Look], str]
+MOST_LOOKS = 20
+"""Skipped files that are opened to say whose they are."""
 LONGEST_LOOK = 100_000
 """Bytes of a file that is none of ours in which options are looked for."""
 
@@ -141,7 +143,11 @@ def write(report: Report, targets: list[tuple[Render, Path | None]], style: Look
 def nothing(done: str, skipped: Sequence[str], checker: Checker) -> int:
     """Say why nothing was done, and give the exit code. skipped: what was looked at."""
     why = local("no YAML file or shell script was found")
-    if len(skipped) > 1:
+    other = _undescribed(skipped)
+    if other:
+        names = f"{', '.join(skipped[:3])}{' …' if len(skipped) > 3 else ''}"
+        why = local(f"{names}: {other} is not described")
+    elif len(skipped) > 1:
         names = f"{', '.join(skipped[:3])}{' …' if len(skipped) > 3 else ''}"
         why = local(f"{names} are no training configs that preflight knows")
     elif skipped == (COMMAND,):
@@ -162,11 +168,23 @@ def _has_options(name: str) -> bool:
     """Whether a file holds nothing but options that another script passes to a training."""
     from preflight.dialects.option_files import is_a_text_of_options
 
+    return is_a_text_of_options(_beginning(name))
+
+
+def _undescribed(skipped: Sequence[str]) -> str:
+    """The one program that all of these files start and that is known by its name alone, "" where it is none."""
+    from preflight.dialects.undescribed import undescribed_in
+
+    programs = {undescribed_in(_beginning(name)) for name in skipped[:MOST_LOOKS]}
+    return programs.pop() if len(programs) == 1 and len(skipped) <= MOST_LOOKS else ""
+
+
+def _beginning(name: str) -> str:
     try:
         with open(name, "rb") as file:
-            return is_a_text_of_options(file.read(LONGEST_LOOK).decode(errors="replace"))
+            return file.read(LONGEST_LOOK).decode(errors="replace")
     except OSError:
-        return False
+        return ""
 
 
 def problems(report: Report) -> tuple[str, ...]:

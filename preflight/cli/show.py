@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from preflight.checking.checker import Checker
 from preflight.checking.engine import Crash, Report
 from preflight.checking.failure import failed
 from preflight.checking.merging import merge
@@ -56,17 +57,19 @@ def show_jobs(
     options: Options,
     command: list[str] | None,
     as_text: Callable[..., str],
-    as_dict: Callable[[Job], dict[str, Any]],
+    as_dict: Callable[..., dict[str, Any]],
+    proven: Callable[[Checker, Job], dict[str, Any]] = lambda checker, job: {},
 ) -> int:
-    """Print something about every run of a call, as text or as JSON."""
+    """Print something about every run of a call, as text or as JSON. proven: what is tried on the text of a run first,
+    by the name under which it is told."""
     inputs, facts, rules, out = options
     style, as_json = output.printed(out), out.output_format == "json"
     checker = session.checker(facts, rules, lenient=True)
     checker.ask_for_errors_only()
     report = merge(session.reports(checker, inputs, command))
     refuse_unread(checker, inputs, report.checked)
-    describe = as_dict if as_json else partial(as_text, look=style)
-    described, failures = _each(report, describe)
+    describe: Callable[..., Any] = as_dict if as_json else partial(as_text, look=style)
+    described, failures = _each(report, lambda job: describe(job, **proven(checker, job)))
     text = dumped({"schema": 1, "runs": described}) if as_json else "\n".join(described)
     if described or as_json:
         deliver(text, out.output_file, read_for(report))

@@ -6,6 +6,8 @@ import contextlib
 import os
 import sys
 
+from preflight.source.text import InputError
+
 
 class Gone(BaseException):
     """Nobody reads the report any more: there is no reason to go on with it."""
@@ -25,7 +27,10 @@ def refuse_gone() -> None:
 
 
 def say(text: str) -> None:
-    """Write a text and flush it; when nobody reads any more, the rest is dropped and the exit code stays true."""
+    """Write a text and flush it; when nobody reads any more, the rest is dropped and the exit code stays true.
+
+    Raises InputError where it cannot be written, as on a full disk.
+    """
     try:
         sys.stdout.write(text)
         sys.stdout.flush()
@@ -33,4 +38,14 @@ def say(text: str) -> None:
         encoding = sys.stdout.encoding or "ascii"
         say(text.encode(encoding, "backslashreplace").decode(encoding))
     except BrokenPipeError:
+        silence()
+    except OSError as error:
+        silence()
+        why = error.strerror or str(error)
+        raise InputError(f"stdout cannot be written: {why}") from None
+
+
+def silence() -> None:
+    """From now on nothing that is printed goes anywhere, also what waits to be written."""
+    with contextlib.suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Literal
 
 from preflight.checking.checker import Checker, Suggest
@@ -92,14 +92,21 @@ def fix(
         result.report, asked = suggested, suggested.findings
         refused.clear()
     result.outcomes = [o for o in result.outcomes if o.finding.fix is None or survives(o.finding.fix, result.report)]
-    left = [finding for finding in result.report.findings if wanted(finding)]
-    tried = [finding for finding in left if _identity(finding) in refused]
-    others = [finding for finding in left if _identity(finding) not in refused]
-    for finding in (*tried, *proven_offers(_edited(workspace, result), result.report, others)):
+    for finding in _left_over(workspace, result, refused, wanted):
         passed = finding.severity is Severity.NOTE and not notes(finding.rule) and allowed.takes(finding)
         why = refused.get(_identity(finding), "")
         result.outcomes.append(Outcome(finding, "needs --select") if passed else _left(finding, why, allowed))
     return result
+
+
+def _left_over(
+    workspace: Workspace, result: Fixed, refused: Mapping[tuple[str, ...], str], wanted: Callable[[Finding], bool]
+) -> list[Finding]:
+    """What is left, with those ways out that are proven; of what was tried in vain it is said why."""
+    left = [finding for finding in result.report.findings if wanted(finding)]
+    tried = [finding for finding in left if _identity(finding) in refused]
+    others = [finding for finding in left if _identity(finding) not in refused]
+    return [*tried, *proven_offers(_edited(workspace, result), result.report, others)]
 
 
 def fix_source(

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import queue
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -11,6 +13,14 @@ from pathlib import Path
 from typing import Any
 
 from preflight.source.text import InputError
+from preflight.source.writing import open_to_append
+
+PATIENCE = 0.2
+"""Seconds for which an answer waits for its line: once for a disk that hangs, then no longer."""
+OPENING, CLOSING = 5.0, 1.0
+MOST_WAITING = 2000
+"""Lines that wait for a disk that hangs; further ones are counted."""
+HANGS = "does not answer"
 
 KEPT = ("verdict", "exit", "tool", "subject", "allocation", "override", "problem", "elapsed_ms")
 
@@ -37,48 +47,125 @@ def _now() -> str:
 
 
 def append(path: Path, text: str) -> None:
-    """Append a line in one write, so that lines of several processes do not mix. Raises OSError."""
-    handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o640)
+    """Append a line in one write, so that lines of several processes do not mix.
+
+    Never waits for a pipe. Raises OSError, also for what is no file: a link, a pipe, a folder.
+    """
+    try:
+        handle = open_to_append(path)
+    except InputError as error:
+        raise OSError(error.message) from None
     try:
         data = (text + "\n").encode("utf-8")
         if (written := os.write(handle, data)) != len(data):
-            os.ftruncate(handle, os.fstat(handle).st_size - written)  # half a line would spoil the next one
+            with contextlib.suppress(OSError):
+                os.ftruncate(handle, os.fstat(handle).st_size - written)  # half a line would spoil the next one
             raise OSError("the disk is full")
     finally:
         os.close(handle)
 
 
-class Trail:
-    """The file of a resident checker. Lines that cannot be written are counted, and the number is written later."""
+class _Line:
+    """A line on its way to the file. why: what went wrong; dropped: nobody wants it any more."""
 
-    def __init__(self, path: Path, tell: Callable[[str], None]) -> None:
-        self._path, self._tell = path, tell
+    __slots__ = ("done", "dropped", "text", "why")
+
+    def __init__(self, text: str) -> None:
+        self.text, self.why, self.dropped = text, "", False
+        self.done = threading.Event()
+
+
+class Trail:
+    """The file of a resident checker. A thread of its own writes, so that no answer waits for a disk for long.
+
+    Lines that cannot be written are counted, and the number is written later. tell gets a line for the log of the
+    service when that begins, and when it ends.
+    """
+
+    def __init__(self, path: Path, tell: Callable[[str], None], patience: float = PATIENCE) -> None:
+        self._path, self._tell, self._patience = path, tell, patience
         self._missing = 0
+        self._hangs = False
+        self._lines: queue.Queue[_Line | None] = queue.Queue(MOST_WAITING)
         self._lock = threading.Lock()
+        self._writer = threading.Thread(target=self._write_all, daemon=True)
+        self._writer.start()
 
     def open(self) -> None:
         """See whether the file can be opened. Raises InputError."""
+        why = self._pass_on(_Line(""), OPENING)
+        if why:
+            raise InputError(f"cannot be written: {why}", str(self._path))
+
+    def write(self, text: str, *, needed: bool = False) -> str:
+        """Append a line, and give what went wrong.
+
+        needed: an answer holds only with this line. Then it is not written later than that, and what hangs is at once
+        an answer; other lines are written as soon as that is possible.
+        """
+        if self._hangs:
+            if not needed:
+                self._pass_on(_Line(text), 0)
+            return HANGS
+        line = _Line(text)
+        why = self._pass_on(line, self._patience)
+        line.dropped = needed and why == HANGS
+        return why
+
+    def close(self) -> None:
+        """Write what waits, if that does not take long."""
+        with contextlib.suppress(queue.Full):
+            self._lines.put_nowait(None)
+            self._writer.join(CLOSING)
+
+    def _pass_on(self, line: _Line, seconds: float) -> str:
+        """Hand a line to the writer, and wait so long for it."""
         try:
-            os.close(os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o640))
-        except OSError as error:
-            raise InputError(f"cannot be written: {error.strerror}", str(self._path)) from None
-
-    def write(self, text: str) -> str:
-        """Append a line, and give what went wrong; the first time a log has a line of it, too."""
-        with self._lock:
-            try:
-                self._catch_up()
-                append(self._path, text)
-            except OSError as error:
-                why = error.strerror or str(error)
-                if not self._missing:
-                    self._tell(f"the audit file cannot be written: {why}")
+            self._lines.put_nowait(line)
+        except queue.Full:
+            with self._lock:
                 self._missing += 1
-                return why
-        return ""
+            return HANGS
+        if line.done.wait(seconds):
+            return line.why
+        with self._lock:
+            began, self._hangs = not self._hangs, True
+        if began:
+            threading.Thread(target=self._tell, args=(f"the audit file {HANGS}",), daemon=True).start()
+        return HANGS
 
-    def _catch_up(self) -> None:
-        if self._missing:
-            append(self._path, lost(self._missing, "these could not be recorded"))
-            self._tell(f"the audit file can be written again; {self._missing} lines are missing")
-            self._missing = 0
+    def _write_all(self) -> None:
+        """The writer's life."""
+        while (line := self._lines.get()) is not None:
+            if not line.dropped:
+                self._write(line)
+            line.done.set()
+            if self._hangs and self._lines.empty():
+                self._hangs = False
+                self._tell("the audit file answers again")
+
+    def _write(self, line: _Line) -> None:
+        with self._lock:
+            missing = self._missing
+        try:
+            if not line.text:
+                os.close(open_to_append(self._path))
+                return
+            before = f"{lost(missing, 'these could not be recorded')}\n" if missing else ""
+            append(self._path, before + line.text)  # both or none: a disk that is nearly full takes a short line
+        except (OSError, InputError) as error:
+            line.why = error.message if isinstance(error, InputError) else error.strerror or str(error)
+            if line.text:
+                self._count(line.why)
+            return
+        if missing:
+            with self._lock:
+                self._missing -= missing
+            self._tell(f"the audit file can be written again; {missing} lines are missing")
+
+    def _count(self, why: str) -> None:
+        with self._lock:
+            first = not self._missing
+            self._missing += 1
+        if first:
+            self._tell(f"the audit file cannot be written: {why}")

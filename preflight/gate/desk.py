@@ -115,12 +115,23 @@ class Desk:
         return self._recorded(question, Reply.of(verdict, recorded=self._trail is not None, busy=busy, pause=pause))
 
     def _recorded(self, question: Question, reply: Reply) -> Reply:
-        if self._trail is not None and (why := self._trail.write(audit.line(reply.verdict, question.user))):
-            reply = reply.unrecorded(why)
+        if self._trail is not None:
+            reply = self._written(self._trail, question, reply)
         with self._lock:
             self.counts["submissions"] += 1
             self.counts["without a verdict"] += reply.verdict["problem"] is not None
             self.counts["answered at once, unchecked"] += reply.busy
+        return reply
+
+    def _written(self, trail: audit.Trail, question: Question, reply: Reply) -> Reply:
+        """The reply with its line written; without its override where that could not be."""
+        needed = reply.verdict["override"] is not None
+        why = trail.write(audit.line(reply.verdict, question.user), needed=needed)
+        if not why or not needed:
+            return reply
+        reply = reply.unrecorded(why)
+        if why == audit.HANGS:  # the line of the override is dropped, or comes late: this one says what was answered
+            trail.write(audit.line(reply.verdict, question.user))
         return reply
 
     def _note_unasked(self, question: Question) -> None:
@@ -135,6 +146,12 @@ class Desk:
         """What is due now and then."""
         self._budget.look()
 
+    def hurry(self) -> None:
+        """Answer what is asked without a verdict from now on."""
+        self._workers.hurry()
+
     def stop(self) -> None:
-        """End the workers."""
+        """End the workers, and write what waits."""
         self._workers.stop()
+        if self._trail is not None:
+            self._trail.close()

@@ -10,13 +10,13 @@ from preflight.checking.engine import Policy, Report, check_documents
 from preflight.checking.merging import merge
 from preflight.checking.workspace import Workspace
 from preflight.dialects.checkout.around import Checkouts
+from preflight.fix.offers import with_proven_offers
 from preflight.gate.submission import Allocation, Submission
 from preflight.loaders.document import Count
 from preflight.loaders.manifest import Manifest, load_manifests
 from preflight.plugins.manager import Plugins
 from preflight.run.request import Request
-from preflight.source.extras import missing
-from preflight.source.record import NamedTuple
+from preflight.source.record import NamedTuple, replace
 from preflight.source.text import Source
 
 _SBATCH = re.compile(r"^#SBATCH(?=[ \t])", re.MULTILINE)
@@ -33,16 +33,21 @@ class Reading(NamedTuple):
     workspace: Workspace | None = None
 
     def with_layouts(self) -> Report:
-        """The report with layouts that would run, for errors that only another layout cures; as it is without numpy."""
-        if self.workspace is None or not any(f.layout and f.fix is None for f in self.report.findings):
-            return self.report
-        try:
-            from preflight.layouts.suggest import suggest
-        except ModuleNotFoundError as error:
-            if not missing(error):
-                raise
-            return self.report
-        return suggest(self.workspace, self.report)
+        """The report with layouts that would run, for errors that only another layout cures, where numpy is installed;
+        and of all ways out those that are proven."""
+        if self.workspace is None:
+            return _without_offers(self.report)
+        if not any(f.layout and f.fix is None for f in self.report.findings):
+            return with_proven_offers(self.workspace, self.report)
+        from preflight.layouts.suggest import suggest
+
+        suggested = suggest(self.workspace, self.report, absent=lambda name, why: None)
+        return with_proven_offers(self.workspace, suggested)
+
+
+def _without_offers(report: Report) -> Report:
+    """The report with nothing that is not proven: of a manifest no text is edited."""
+    return replace(report, findings=tuple(replace(one, fix=None, alternatives=()) for one in report.findings))
 
 
 def read(

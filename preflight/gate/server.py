@@ -21,6 +21,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
@@ -40,6 +41,9 @@ THREADS = MOST_CONNECTIONS + 12
 the others are answered at once."""
 READING = 2.0
 """Seconds in which a question must be there; Slurm's side sends it in a few milliseconds."""
+LOOK, SPARE = 0.1, 0.3
+ENDING, HURRY = 2.5, 1.0
+"""Seconds for checks in flight when it is told to end, and then for answers without a verdict."""
 DRAINED = 64 * 1024 * 1024
 """Bytes of a refused body that are read all the same: a caller that still writes would not see the answer."""
 
@@ -53,7 +57,10 @@ class Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
         self, path: Path, number: int, policies: Policies, log: Path | None, tell: Callable[[str], None]
     ) -> None:
         self._reading: dict[socket.socket, float] = {}
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
+        self._answered = threading.Condition(self._lock)
+        self._unanswered = 0
+        self._ours: tuple[int, int] | None = None
         self._path, self._tell = path, tell
         self._accepted: queue.SimpleQueue[tuple[Any, Any]] = queue.SimpleQueue()
         with claimed(path):
@@ -72,16 +79,23 @@ class Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
 
     def process_request(self, request: Any, client_address: Any) -> None:
         """Hand a connection to a thread. Of too many, those that wait longest for their question are closed."""
+        request.setblocking(True)  # the socket that accepts it may be one that does not wait
         with self._lock:
             for late in list(self._reading)[: max(0, len(self._reading) + 1 - MOST_CONNECTIONS)]:
                 _close(late)
             self._reading[request] = time.monotonic()
+            self._unanswered += 1
         self._accepted.put((request, client_address))
 
     def _answer_all(self) -> None:
         """A thread's life: on a busy machine one that is there is faster than one that has to be started."""
         while True:
-            self.process_request_thread(*self._accepted.get())
+            try:
+                self.process_request_thread(*self._accepted.get())
+            finally:
+                with self._answered:
+                    self._unanswered -= 1
+                    self._answered.notify_all()
 
     def has_read(self, request: Any) -> None:
         """The question of a connection is there."""
@@ -90,11 +104,14 @@ class Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
 
     def service_actions(self) -> None:
         """Between questions: close what sends too slowly."""
-        end = time.monotonic() - READING
+        self._close_late()
+        self.desk.look()
+
+    def _close_late(self) -> None:
+        end = time.monotonic() - READING - SPARE  # who is only just late is told so
         with self._lock:
             for late in [request for request, since in self._reading.items() if since < end]:
                 _close(late)
-        self.desk.look()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A caller that goes away is no error of ours."""
@@ -103,10 +120,29 @@ class Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
             self._tell(f"an answer failed: {type(error).__name__}: {error}")
 
     def server_close(self) -> None:
-        super().server_close()
-        self.desk.stop()
+        """Answer what was asked, and end. Who asks from now on finds no socket."""
+        if self._ours is None:  # it could not even listen
+            return super().server_close()
         if identity(self._path) == self._ours:
             self._path.unlink(missing_ok=True)
+        self.socket.setblocking(False)
+        with contextlib.suppress(OSError):
+            while True:  # who is connected already gets an answer
+                self.process_request(*self.get_request())
+        super().server_close()
+        if not self._all_answered(ENDING):
+            self.desk.hurry()
+            self._all_answered(HURRY)
+        self.desk.stop()
+
+    def _all_answered(self, seconds: float) -> bool:
+        """Wait so long until everybody who asked has an answer."""
+        end = time.monotonic() + seconds
+        with self._answered:
+            while self._unanswered and time.monotonic() < end:
+                self._answered.wait(LOOK)
+                self._close_late()
+            return not self._unanswered
 
 
 def _close(request: socket.socket) -> None:
@@ -126,6 +162,7 @@ class Handler(BaseHTTPRequestHandler):
 
     server: Server
     timeout = READING
+    raw_requestline = b""
     protocol_version = "HTTP/1.1"
 
     def handle(self) -> None:
@@ -140,7 +177,7 @@ class Handler(BaseHTTPRequestHandler):
         return super().handle_expect_100() if self._problem() is None else True
 
     def do_POST(self) -> None:
-        asked = {name: values[-1] for name, values in parse_qs(urlsplit(self.path).query).items()}
+        asked = self._asked()
         if (status := self._problem()) is not None:
             reply = self.server.desk.refuse(Question(asked, b""), status[1])
             self._send(status[0], reply)
@@ -185,7 +222,8 @@ class Handler(BaseHTTPRequestHandler):
                 left -= len(data)
 
     def _send(self, status: int, reply: Reply) -> None:
-        if "json" in self.headers.get("Accept", ""):
+        headers = getattr(self, "headers", None)  # none where not even its line was read
+        if headers is not None and "json" in headers.get("Accept", ""):
             return self._write(status, "application/json", json.dumps(reply.verdict) + "\n")
         self._write(status, "text/plain; charset=utf-8", "\n".join(reply.lines(self.server.desk.final)) + "\n")
 
@@ -200,12 +238,17 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
-        """What is no question at all: wrong usage, in the same shape."""
-        self._write(
-            int(code),
-            "text/plain; charset=utf-8",
-            f"2\nthis is not a question to the gate: {plain(message or '')[:100]}\n",
-        )
+        """What is no question at all: wrong usage, in the same shape, and audited."""
+        why = f"this is not a question to the gate: {plain(message or HTTPStatus(int(code)).phrase)[:100]}"
+        self._send(int(code), self.server.desk.refuse(Question(self._asked(), b""), why))
+
+    def _asked(self) -> dict[str, str]:
+        """The parameters of the query, as far as its line was read."""
+        line = self.raw_requestline.decode("iso-8859-1")
+        target = line.split()[1] if len(line.split(None, 2)) > 1 else ""
+        with contextlib.suppress(ValueError):
+            return {name: values[-1] for name, values in parse_qs(urlsplit(target).query).items()}
+        return {}
 
     def address_string(self) -> str:
         return "socket"

@@ -38,7 +38,7 @@ def warm(plugins: Plugins, policies: Policies) -> None:
     """Judge a job of each kind; what comes of it does not matter."""
     plugins.rules(None)
     try:
-        import_module("preflight.layouts.suggest")
+        import_module("preflight.layouts.search")
     except ModuleNotFoundError as error:
         if not missing(error):  # without numpy the gate gives no layouts that would run
             raise

@@ -79,6 +79,7 @@ class Workers:
         self._idle: queue.Queue[Worker] = queue.Queue()
         self._worn: queue.Queue[Worker | None] = queue.Queue()
         self._ending = threading.Event()
+        self._busy: set[Worker] = set()
         for _ in range(number):
             self._idle.put(self._start())
         self._keeper = threading.Thread(target=self._keep, daemon=True)
@@ -109,6 +110,7 @@ class Workers:
             return Outcome(None, 0, "all workers are busy", busy=True)
         start, before = time.monotonic(), _processor(worker.process.pid)
         most = seconds if processor is None else processor
+        self._busy.add(worker)
         try:
             worker.pipe.send_bytes(CPU.pack(seconds) + question)
             if self._wait(worker, start + seconds + GRACE, before + most):
@@ -120,7 +122,9 @@ class Workers:
                 _processor(worker.process.pid) - before > most / 2,
             )
         except (OSError, EOFError):
-            why, worked = "the check ended its process", True
+            why, worked = "the checker ends" if self._ending.is_set() else "the check ended its process", True
+        finally:
+            self._busy.discard(worker)
         self._worn.put(worker)
         return Outcome(None, time.monotonic() - start, why, worked=worked)
 
@@ -159,6 +163,12 @@ class Workers:
                         self._tell(f"a worker cannot be started: {error.strerror or error}; trying again")
                     failed = True
                     self._ending.wait(AGAIN)
+
+    def hurry(self) -> None:
+        """End checks in flight: whoever waits for one is told so, and nobody is given another worker."""
+        self._ending.set()
+        for worker in tuple(self._busy):
+            worker.process.kill()
 
     def stop(self) -> None:
         """End all idle workers."""

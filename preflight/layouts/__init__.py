@@ -1,8 +1,22 @@
 """Layouts that fit: enumerate, estimate, rank, prove with the same rules."""
 
-from preflight.layouts.result import Found, Result
-from preflight.layouts.search import search
-from preflight.layouts.space import Limits
-from preflight.layouts.sweep import sweep
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from preflight.layouts.result import Found, Result
+    from preflight.layouts.search import search
+    from preflight.layouts.space import Limits
+    from preflight.layouts.sweep import sweep
 
 __all__ = ["Found", "Limits", "Result", "search", "sweep"]
+_HOMES = {"Found": "result", "Result": "result", "search": "search", "Limits": "space", "sweep": "sweep"}
+
+
+def __getattr__(name: str) -> Any:
+    """What the package offers, loaded when it is asked for: a search needs numpy, what only offers one does not."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"preflight.layouts.{_HOMES[name]}"), name)

@@ -33,7 +33,7 @@ SLACK = 1.05
 KEPT_FREE = 0.02
 """Of the memory of a device, what a layout leaves free where one can: what is idle on devices of a kind differs by
 0.5 GiB and more (npu-smi: 2.8 to 3.3 GiB of 64), and one run in twenty needs more than the estimate's high end."""
-RANK_TRIES = 100
+RANK_TRIES = 300
 """So many candidates that seem faster than the layout as it stands are tried for its rank."""
 BEYOND = 4
 """So many more are proven than shown: their exact times may bring them forward."""
@@ -72,7 +72,7 @@ def search(
     for room in (budget * (1 - KEPT_FREE), budget) if limits.near is None else (budget,):
         result.rejected = Counter(arithmetic)
         proof, rows = _candidates(result, call, room)
-        _prove(proof, rows, progress)
+        _prove(proof, rows, job.sizes, progress)
         if result.layouts or room == math.inf:
             break
     if limits.near is None:
@@ -107,24 +107,33 @@ def _candidates(result: Result, call: Call, available: float) -> tuple[Proof, li
     return proof, _ranked(where, columns, need, times, available)
 
 
-def _prove(proof: Proof, rows: list[int], progress: Progress | None) -> None:
-    """Try candidates in order, until enough are proven; where of each kind only some were tried and none holds, all."""
+def _prove(proof: Proof, rows: list[int], now: Sizes, progress: Progress | None) -> None:
+    """Try candidates in order until enough are proven: of each kind some; where none of them holds, those nearest to
+    the layout as it stands."""
     result, limits = proof.result, proof.limits
+    _try_each(proof, rows[: MOST_RANKED * (KIND_ROWS if limits.kinds else 1)], progress)
+    if not result.layouts and limits.near is None:
+        proof.tried, proof.limits = 0, limits._replace(kinds=False)
+        steps = cost(proof.columns, now, stated=proof.where.stated)
+        _try_each(proof, sorted(rows, key=lambda row: float(steps[row]))[:MOST_TRIED], progress)
+        proof.limits = limits
+
+
+def _try_each(proof: Proof, rows: list[int], progress: Progress | None) -> None:
+    """Try candidates until enough are proven."""
+    result, limits = proof.result, proof.limits
+    seen = Kinds(proof.columns, limits.kinds)
     wanted = limits.show + (BEYOND if limits.near is None else 0)
-    for kinds in (True, False) if limits.kinds else (False,):
-        seen, proof.tried = Kinds(proof.columns, kinds), 0
-        for row in rows[: MOST_RANKED * (KIND_ROWS if kinds else 1)]:
-            if len(result.layouts) >= wanted or proof.tried >= MOST_TRIED:
-                break
-            if seen.enough(row):
-                continue
-            before = len(result.layouts)
-            proof.take(row)
-            seen.note(row, len(result.layouts) > before)
-            if progress is not None:
-                progress(len(result.layouts), wanted)
-        if result.layouts:
+    for row in rows:
+        if len(result.layouts) >= wanted or proof.tried >= MOST_TRIED:
             break
+        if seen.enough(row):
+            continue
+        before = len(result.layouts)
+        proof.take(row)
+        seen.note(row, len(result.layouts) > before)
+        if progress is not None:
+            progress(len(result.layouts), wanted)
 
 
 def _compare(result: Result, call: Call, budget: float) -> None:
@@ -136,7 +145,7 @@ def _compare(result: Result, call: Call, budget: float) -> None:
         return
     result.present, result.withheld = job.sizes, job.withheld
     result.current = as_found(job, job.sizes, where, budget) if not job.withheld else None
-    if result.current is not None and call.limits.show > 1:
+    if result.current is not None and call.limits.ranked:
         _rank(result, call, budget, result.current.seconds * (1 - 1e-6))
 
 

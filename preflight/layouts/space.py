@@ -34,7 +34,7 @@ class Limits(NamedTuple):
     states.
     free: the global batch is a default and may follow the layout. others: errors, by rule and message, that no layout
     is to cure. kinds: of layouts with the same degrees of parallelism only the fastest. fp8: products in FP8, where the
-    run, the device and the framework can.
+    run, the device and the framework can. ranked: count the layouts that are faster than the present one.
     """
 
     fixed: Mapping[str, int] = {}
@@ -46,6 +46,7 @@ class Limits(NamedTuple):
     others: frozenset[tuple[str, str]] = frozenset()
     kinds: bool = False
     fp8: bool = False
+    ranked: bool = True
 
 
 def space(job: Job, limits: Limits) -> Space:

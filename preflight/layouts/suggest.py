@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import takewhile
 
@@ -11,18 +12,23 @@ from preflight.checking.fix_policy import LAYOUT, Policy
 from preflight.checking.workspace import Workspace
 from preflight.fix.attempts import Attempts
 from preflight.job import Job
-from preflight.layouts.distance import distance
 from preflight.layouts.result import Found
-from preflight.layouts.search import search
-from preflight.layouts.space import Limits
 from preflight.run.value import known
+from preflight.source.extras import missing
 from preflight.source.finding import Edit, Finding, Fix, Key, Kind, Safety, Severity
 
 ALTERNATIVES = 3
 
 
-def suggest(workspace: Workspace, report: Report) -> Report:
-    """The report with layout fixes on every error that another layout would cure, after a fix of its own."""
+Absent = Callable[[str, str], None]
+"""Told of a file in which no layout is searched for, and why not."""
+
+
+def suggest(workspace: Workspace, report: Report, absent: Absent | None = None) -> Report:
+    """The report with layout fixes on every error that another layout would cure, after a fix of its own.
+
+    absent: told where a search is needed and numpy is not installed; without it that is raised.
+    """
     findings = list(report.findings)
     for job in report.jobs:
         _without(workspace, report, job, findings)
@@ -38,7 +44,13 @@ def suggest(workspace: Workspace, report: Report) -> Report:
         if not mine or job.arguments.relayout is None:
             continue
         others = frozenset((f.rule, f.message) for f in findings if not f.layout)
-        layouts, policy = nearest(workspace, report, job, others), Policy(job)
+        try:
+            layouts, policy = nearest(workspace, report, job, others), Policy(job)
+        except ModuleNotFoundError as error:
+            if absent is None or not missing(error):
+                raise
+            absent(job.documents[0].source.name, missing(error))
+            continue
         for i in mine:
             guess = _is_a_guess(layouts, findings[i], job, policy)
             fastest = min((found.seconds for found in layouts), default=0)
@@ -96,6 +108,10 @@ def _name(key: Key) -> str:
 
 def nearest(workspace: Workspace, report: Report, job: Job, others: frozenset[tuple[str, str]]) -> list[Found]:
     """Layouts that work, the smallest change first; where the optimizer states are whole, also with them sharded."""
+    from preflight.layouts.distance import distance
+    from preflight.layouts.search import search
+    from preflight.layouts.space import Limits
+
     relayout, now = job.arguments.relayout, job.sizes
     assert relayout is not None
     limits = Limits(show=1 + ALTERNATIVES, near=now, others=others)

@@ -8,6 +8,7 @@ from lsprotocol import types
 
 from preflight.fix.apply import text_edits
 from preflight.fix.fixer import fix
+from preflight.fix.offers import proven_offers
 from preflight.loaders.yaml_edit import Splice
 from preflight.lsp.buffers import Buffer
 from preflight.lsp.diagnostics import diagnostic
@@ -26,9 +27,13 @@ def actions(buffer: Buffer, uri: str, at: types.Range, only: Iterable[str] | Non
     wanted = None if only is None else tuple(only)
     found: list[types.CodeAction] = []
     if _asked(types.CodeActionKind.QuickFix, wanted):
-        for finding in buffer.report.findings:
-            if finding.path == buffer.source.name and _meet(range_of(finding.span), at):
-                found += _ways(finding, buffer)
+        here = [
+            finding
+            for finding in buffer.report.findings
+            if finding.path == buffer.source.name and _meet(range_of(finding.span), at)
+        ]
+        for finding in proven_offers(buffer.workspace, buffer.report, here):
+            found += _ways(finding, buffer)
     if _asked(ALL, wanted) and (every := fix_all(buffer, uri)) is not None:
         found.append(every)
     return found

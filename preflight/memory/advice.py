@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from preflight.memory.activations import FLASH
@@ -14,82 +14,93 @@ from preflight.run.plan import Plan
 from preflight.source.record import NamedTuple, replace
 
 SHOWN = 5
+"""So many are shown, of those that can be written and pass the rules."""
 LEAST = 0.01
 """A smaller share of what is needed is not worth a line."""
 
 
 class Saving(NamedTuple):
-    """A change, what the stage that decides needs with it, and how much less that is; bytes."""
+    """A change, what the stage that decides needs with it, and how much less that is; bytes. sizes: the change as one
+    of the layout, by which it is written."""
 
     change: str
     required: float
     saved: float
+    sizes: Mapping[str, Any] = {}
 
 
 def savings(plan: Plan, cluster: Cluster) -> list[Saving]:
-    """The changes that save most, the largest saving first."""
+    """The changes that save, the largest saving first, each as it is estimated beside the run; nothing is written."""
     known = counted(plan, cluster)
     if known is None:
         return []
     numbers, beside = known
     now = _required(numbers, cluster, beside)
     found = []
-    for words, changes in _changes(numbers):
+    for words, changes, sizes in _changes(numbers):
         after = _required(replace(numbers, **changes), cluster, beside)
         if now - after > LEAST * now:
-            found.append(Saving(words, after, now - after))
-    return sorted(found, key=lambda saving: -saving.saved)[:SHOWN]
+            found.append(Saving(words, after, now - after, sizes))
+    return sorted(found, key=lambda saving: -saving.saved)
 
 
 def _required(s: Shape, cluster: Cluster, beside: Gap) -> float:
     return max(stage(s, rank, cluster, beside).required for rank in range(s.pipeline))
 
 
-def _changes(s: Shape) -> Iterator[tuple[str, dict[str, Any]]]:
+Change = tuple[str, dict[str, Any], dict[str, Any]]
+"""What a change is in words, of the numbers of a run, and of the sizes of its layout."""
+
+
+def _changes(s: Shape) -> Iterator[Change]:
     """Changes that leave the model and the devices as they are."""
     if s.micro > 1 and s.micro % 2 == 0:
-        yield f"micro batch {s.micro // 2} in place of {s.micro}", {"micro": s.micro // 2, "count": 2 * s.count}
+        words = f"micro batch {s.micro // 2} in place of {s.micro}"
+        yield (
+            words,
+            {"micro": s.micro // 2, "count": 2 * s.count},
+            {"micro": s.micro // 2, "micro_batches": 2 * s.count},
+        )
     yield from _recomputed(s)
     yield from _kernels(s)
     if not s.zero and s.data * s.context > 1:
         shards = s.data * s.context
         ranks = max(1, shards * s.tensor // (s.expert * s.expert_tensor))
         words = "states shared over data ranks (distributed optimizer, optimizer parallel)"
-        yield words, {"zero": 1, "shards": shards, "expert_shards": ranks}
+        yield words, {"zero": 1, "shards": shards, "expert_shards": ranks}, {"sharded": True}
     yield from _spread(s)
 
 
-def _recomputed(s: Shape) -> Iterator[tuple[str, dict[str, Any]]]:
+def _recomputed(s: Shape) -> Iterator[Change]:
     """Every layer made again, or half of them."""
     full = s.full_layers == s.stages if s.full_layers is not None else s.recompute == "full" and s.method != "block"
     if full:
         return
     plain: dict[str, Any] = {"modules": frozenset(), "operators": (), "recompute": "full", "method": "uniform"}
-    yield "every layer recomputed", {**plain, "recompute_layers": 1, "full_layers": s.stages}
+    whole = {**plain, "recompute_layers": 1, "full_layers": s.stages}
+    yield "every layer recomputed", whole, {"recompute": "full"}
     half = tuple(tuple(-(-n // 2) for n in row) for row in s.stages)
     if s.recompute == "none" and half != s.stages:
-        yield "half of the layers recomputed", {**plain, "full_layers": half}
+        written = {"recompute": "full", "full_layers": tuple(map(sum, zip(*half, strict=True)))}
+        yield "half of the layers recomputed", {**plain, "full_layers": half}, written
 
 
-def _kernels(s: Shape) -> Iterator[tuple[str, dict[str, Any]]]:
+def _kernels(s: Shape) -> Iterator[Change]:
     """Kernels that keep less."""
     if s.attention not in FLASH:
-        yield "a fused attention kernel", {"attention": "flash"}
+        yield "a fused attention kernel", {"attention": "flash"}, {"fused": "attention"}
     if s.tensor > 1 and not s.sequence_parallel and not s.tensor_x:
-        yield "sequence parallel", {"sequence_parallel": True}
+        yield "sequence parallel", {"sequence_parallel": True}, {"sequence_parallel": True}
     if s.kernels == "transformer_engine" and s.cross_entropy not in ("te", "mindspore"):
-        yield "a loss fused by Transformer Engine", {"cross_entropy": "te"}
+        yield "a loss fused by Transformer Engine", {"cross_entropy": "te"}, {"fused": "loss"}
 
 
-def _spread(s: Shape) -> Iterator[tuple[str, dict[str, Any]]]:
+def _spread(s: Shape) -> Iterator[Change]:
     """Twice as many ranks for a layer, at the cost of data parallel."""
     fits = s.data % 2 == 0 and s.heads % (2 * s.tensor) == 0 and not s.tensor_x and s.experts is None
     if fits and 2 * s.tensor <= 8:
-        less = {"data": s.data // 2, "shards": max(1, s.shards // 2), "count": 2 * s.count}
-        yield (
-            f"tensor parallel {2 * s.tensor} in place of {s.tensor}",
-            {
-                **{"tensor": 2 * s.tensor, "expert_tensor": 2 * s.expert_tensor, "sequence_parallel": True},
-                **less,
-            },
-        )
+        both = {"tensor": 2 * s.tensor, "expert_tensor": 2 * s.expert_tensor, "sequence_parallel": True}
+        both["data"] = s.data // 2
+        words = f"tensor parallel {2 * s.tensor} in place of {s.tensor}"
+        less = {"shards": max(1, s.shards // 2), "count": 2 * s.count}
+        yield words, {**both, **less}, {**both, "micro_batches": 2 * s.count}

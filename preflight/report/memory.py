@@ -7,7 +7,7 @@ from typing import Any
 
 from preflight.job import Job
 from preflight.memory import MemoryEstimate, Stage
-from preflight.memory.advice import Saving, savings
+from preflight.memory.advice import Saving
 from preflight.memory.result import term_names
 from preflight.report.escapes import plain
 from preflight.report.style import Look
@@ -22,8 +22,9 @@ Row = tuple[str, list[str]]
 BAR = 30
 
 
-def memory_text(job: Job, look: Look = Look(), others: Sequence[Device] = ()) -> str:
-    """The answer, what it stands on, the table, the bars, what would save most. others: devices to compare with."""
+def memory_text(job: Job, look: Look = Look(), others: Sequence[Device] = (), savings: Sequence[Saving] = ()) -> str:
+    """The answer, what it stands on, the table, the bars. others: devices to compare with; savings: what is proven to
+    shrink it."""
     estimate = job.memory
     lines = [look.paint(plain(f"{job.documents[0].source.name}: {job.target}"), "bold")]
     lines += [f"  {look.paint(local(answer(job)), COLORS['unknown' if job.withheld else estimate.verdict])}"]
@@ -39,7 +40,7 @@ def memory_text(job: Job, look: Look = Look(), others: Sequence[Device] = ()) ->
         lines.append(f"    {local('(--set NAME=VALUE says what an argument or a variable of a script is)')}")
     if estimate.stages:
         lines += _table(replace(estimate, budget=None) if job.withheld else estimate, look)
-    lines += [f"  {line}".rstrip() for line in _savings(job)]
+    lines += [f"  {line}".rstrip() for line in _savings(savings)]
     return "".join(f"{line}\n" for line in lines)
 
 
@@ -102,14 +103,13 @@ def _short(size: float) -> str:
     return f"{size / GIB:.1f}"
 
 
-def _savings(job: Job) -> list[str]:
+def _savings(found: Sequence[Saving]) -> list[str]:
     """What would save most, one change at a time."""
-    found = savings(job.plan, job.cluster) if job.memory.stages and not job.withheld else []
     if not found:
         return []
     width = max(columns(local(saving.change)) for saving in found)
     rows = (f"  {padded(local(one.change), width)}  {_saved(one)}" for one in found)
-    return ["", local("what would shrink it, in GiB, one change at a time"), *rows]
+    return ["", local("what would shrink it, in GiB at most, one change at a time"), *rows]
 
 
 def _saved(one: Saving) -> str:
@@ -192,8 +192,8 @@ def _gib(number: float | None) -> str:
     return "" if number is None else f"{number / GIB:.2f}"
 
 
-def memory_dict(job: Job) -> dict[str, Any]:
-    """The estimate as plain data; bytes throughout."""
+def memory_dict(job: Job, savings: Sequence[Saving] = ()) -> dict[str, Any]:
+    """The estimate as plain data, and what is proven to shrink it; bytes throughout."""
     estimate = job.memory
     return {
         "path": job.documents[0].source.name,
@@ -206,9 +206,7 @@ def memory_dict(job: Job) -> dict[str, Any]:
         "unknown": [*estimate.unknown, *([job.withheld] if job.withheld else [])],
         "taken": list(estimate.taken),
         "assumed": list(estimate.assumed),
-        "savings": [saving._asdict() for saving in savings(job.plan, job.cluster)]
-        if estimate.stages and not job.withheld
-        else [],
+        "savings": [{"change": one.change, "required": one.required, "saved": one.saved} for one in savings],
     }
 
 

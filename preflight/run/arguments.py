@@ -48,7 +48,8 @@ class Certainty(NamedTuple):
     reads the file and may set other values; parts: the sections that it takes as the framework does, () for all;
     apart: where the framework's code begins that it does not run. parsed: the options are those of the checkout's own
     parser. lying: the release of the program that lies in the checkout, where it is another one. since: rules that
-    older releases of the program do not have, each with the first that has it.
+    older releases of the program do not have, each with the first that has it. lacks: rules of the release whose
+    checks the published state of it that lies here does not have.
     """
 
     stated: bool = True
@@ -64,11 +65,12 @@ class Certainty(NamedTuple):
     parsed: bool = False
     lying: str = ""
     since: Mapping[str, str] = MappingProxyType({})
+    lacks: frozenset[str] = frozenset()
 
     @property
     def doubtful(self) -> bool:
         """What is found may have to be looked at again, also where it is no error."""
-        return bool(self.releases or self.completed or self.has or self.apart or self.since)
+        return bool(self.releases or self.completed or self.has or self.apart or self.since or self.lacks)
 
 
 def _no_default(name: str) -> Value:

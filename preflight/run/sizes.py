@@ -12,7 +12,8 @@ class Sizes(NamedTuple):
     listed: beside them, layers per stage, the full ones among them, in which cheap operators are recomputed;
     stages: decoder layers per pipeline stage where they are to be written, chunks: by virtual stage and pipeline stage,
     likewise;
-    sharded: shard the optimizer states; fp8: compute products in FP8 by this recipe, "" leaves the precision as it is.
+    sharded: shard the optimizer states; fused: switch on a kernel that keeps less, of "attention" or of the "loss";
+    fp8: compute products in FP8 by this recipe, "" leaves the precision as it is.
     micro_batches 0 leaves their number as it comes out.
     """
 
@@ -32,4 +33,5 @@ class Sizes(NamedTuple):
     stages: tuple[int, ...] | None = None
     chunks: tuple[tuple[int, ...], ...] | None = None
     sharded: bool = False
+    fused: str = ""
     fp8: str = ""

@@ -23,6 +23,8 @@ READ = 24 * MIB
 """Bytes of all other files that one file names: configs, tokenizers, scripts."""
 VALUES = 400_000
 """Values of its tree and of those of the configs that it names."""
+STEPS = 180_000
+"""Steps in following all its scripts: of the blocks of a page, for example."""
 COMPARISONS = 60_000
 """Pairs of words that are compared for a suggestion."""
 CHECK_SECONDS, FIX_SECONDS, SEARCH_SECONDS = 10.0, 60.0, 600.0
@@ -58,10 +60,11 @@ class Allowance:
 class Budget:
     """The allowances of one file."""
 
-    __slots__ = ("comparisons", "read", "values")
+    __slots__ = ("comparisons", "read", "steps", "values")
 
     def __init__(self) -> None:
-        self.read, self.values, self.comparisons = Allowance(READ), Allowance(VALUES), Allowance(COMPARISONS)
+        self.read, self.values = Allowance(READ), Allowance(VALUES)
+        self.steps, self.comparisons = Allowance(STEPS), Allowance(COMPARISONS)
 
 
 _current: ContextVar[Budget | None] = ContextVar("budget", default=None)
@@ -90,6 +93,12 @@ def may_compare(words: int) -> bool:
     """Draw comparisons of words."""
     budget = _current.get()
     return budget is None or budget.comparisons.draw(words)
+
+
+def may_step(steps: int) -> bool:
+    """Draw steps in following a script."""
+    budget = _current.get()
+    return budget is None or budget.steps.draw(steps)
 
 
 def draw_values(number: int, name: str) -> None:

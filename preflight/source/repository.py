@@ -28,6 +28,7 @@ SECONDS_FOR_RULES = 5
 MOST_OUTPUT = 64 * 1024 * 1024
 """Bytes of an answer: a list of half a million files."""
 MOST_ENTRIES = 20_000
+LITERAL = "--literal-pathspecs"
 _OWN = ("HEAD", "config", "config.worktree", "commondir", "gitdir", "packed-refs", "shallow", "info/grafts")
 _SHARED = ("info/attributes", "info/exclude", "objects/info", "objects/pack", "refs", "refs/heads", "refs/tags")
 """Files that git opens whatever it is asked, and folders in which it opens any file."""
@@ -155,20 +156,18 @@ class Repository:
         self,
         *words: str,
         given: bytes = b"",
-        seconds: float = SECONDS,
-        first: tuple[str, ...] = ("--literal-pathspecs",),
+        seconds: float | None = None,
+        first: tuple[str, ...] = (LITERAL,),
     ) -> Ran:
         """What git answers. Raises InputError where it takes too long or answers too much. first: options of git
         itself."""
         options = [part for name, value in _OFF.items() for part in ("-c", f"{name}={value}")]
         command = [self._program, "--no-pager", *options, *first, *words]
-        start = time.monotonic()
+        start, seconds = time.monotonic(), min(SECONDS if seconds is None else seconds, max(0.0, self._left))
         try:
-            return run_bounded(
-                command, self.top, self._environment, given, max(0.0, min(seconds, self._left)), MOST_OUTPUT
-            )
+            return run_bounded(command, self.top, self._environment, given, seconds, MOST_OUTPUT)
         except TooLong:
-            raise InputError(f"git {words[0]} gives no answer in {seconds} s") from None
+            raise InputError(f"git {words[0]} gives no answer in {seconds:.0f} s") from None
         except TooMuch:
             raise InputError(f"git {words[0]} answers more than {MOST_OUTPUT} bytes; so many are not read") from None
         except (OSError, ValueError) as error:  # ValueError: a NUL in a revision

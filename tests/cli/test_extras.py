@@ -45,7 +45,6 @@ def without(modules: list[str], *words: str, folder: Path) -> subprocess.Complet
     ("words", "module", "extra"),
     [
         ("check --suggest run.yaml", "numpy", "layouts"),
-        ("fix --unsafe run.yaml", "numpy", "layouts"),
         ("layouts run.yaml", "numpy", "layouts"),
         ("check -f html run.yaml", "jinja2", "reports"),
         ("check -f sarif run.yaml", "sarif_om", "reports"),
@@ -59,7 +58,9 @@ def test_a_missing_extra_is_one_line_that_names_it_and_exit_2(
     words: str, module: str, extra: str, tmp_path: Path
 ) -> None:
     ran = without([module], *words.split(), folder=tmp_path)
-    told = f"preflight: this needs {module}, which is not installed: pip install 'preflight-llm[{extra}]'\n"
+    package = {"attr": "attrs", "sarif_om": "sarif-om"}.get(module, module)
+    told = f"preflight: this needs {module}, which is not installed: pip install {package}\n"
+    assert EXTRAS[module] == extra
     assert (ran.returncode, ran.stdout, ran.stderr) == (2, "", told)
     assert (tmp_path / "run.yaml").read_text(encoding="utf-8") == YAML.read_text(encoding="utf-8")
 
@@ -85,6 +86,14 @@ def test_all_else_works_without_the_extras(words: str, code: int, tmp_path: Path
     ran = without(list(EXTRAS), *words.split(), folder=tmp_path)
     assert ran.returncode == code
     assert "preflight: " not in ran.stderr
+
+
+def test_a_fix_goes_on_where_only_a_search_needs_numpy(tmp_path: Path) -> None:
+    ran = without(list(EXTRAS), "fix", "--unsafe", "run.yaml", folder=tmp_path)
+    why = "this needs numpy, which is not installed: pip install numpy"
+    assert ran.stderr == f"preflight: run.yaml: no other layout is searched for: {why}\n"
+    assert ran.returncode == 1 and "2 fixed." in ran.stdout
+    assert "learning_rate: 3.0e-4" in (tmp_path / "run.yaml").read_text(encoding="utf-8")
 
 
 def test_the_gate_refuses_without_the_extras_and_leaves_its_advice_out(tmp_path: Path) -> None:

@@ -204,7 +204,10 @@ def test_a_flat_file_is_read_by_itself(tmp_path: Path) -> None:
     config.write_text(FLAT, encoding="utf-8")
     report = preflight.check([str(config)], world_size=8)
     assert "batch-not-divisible" in said(report)
-    config.write_text(FLAT.replace("tuner_type: lora\n", "train: {gpus: 4}\n").replace(": 3", ": 2"), encoding="utf-8")
+    config.write_text(
+        FLAT.replace("tuner_type: lora\n", "split_dataset_ratio: 0\ntrain: {gpus: 4}\n").replace(": 3", ": 2"),
+        encoding="utf-8",
+    )
     report = preflight.check([str(config)])
     assert (report.jobs[0].plan.layout.world.raw, said(report)) == (4, {})
 

@@ -3,7 +3,10 @@ what they may do differently is not guessed."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
+from harness import Cli
 from small_gpt import SIZES
 
 import preflight
@@ -65,12 +68,39 @@ def test_an_option_that_nobody_knows_is_an_error_only_where_the_script_is_known(
 
 
 def test_sizes_that_a_file_describes_are_neither_missing_nor_judged() -> None:
-    more = "--expert-model-parallel-size 2 --num-layers 3 --pipeline-model-parallel-size 2"
+    more, target = "--expert-model-parallel-size 2 --num-layers 3 --pipeline-model-parallel-size 2", "megatron@0.20.0"
     assert {ABSENT, "megatron/layers-over-stages"} <= script("pretrain_vlm.py", more).keys()
-    described = script("pretrain_vlm.py", f"{more} --mm-model examples/model.json --mm-data data.json")
+    described = script("pretrain_vlm.py", f"{more} --mm-model examples/model.json --mm-data data.json", target)
     assert not {ABSENT, "megatron/layers-over-stages"} & described.keys()
-    grid = script("pretrain_vlm.py", f"{GRID} --mm-model examples/model.json")
+    grid = script("pretrain_vlm.py", f"{GRID} --mm-model examples/model.json", target)
     assert grid["device-count"] is Severity.ERROR
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "pretrain_vlm.py SIZES --mm-model m.json --mm-data d.json",
+        "pretrain_vlm.py SIZES --mm-data=d.json --context-parallel-algo ulysses_cp_algo",
+        "pretrain_sora.py SIZES --tokenizer-type NullTokenizer",
+        "$MM_PATH/pretrain_sora.py SIZES",
+        "inference_sora.py SIZES --mm-tool t.json",
+        "posttrain_sora_dpo.py SIZES",
+        "posttrain_flux_dancegrpo.py SIZES",
+        "pretrain_omni.py SIZES --mm-model m.json",
+        "evaluate_vlm.py SIZES",
+        "mindspeed_mm/fsdp/train/trainer.py SIZES",
+        "examples/mine/finetune_mine.py SIZES --mm-model m.json",
+    ],
+)
+def test_what_starts_mindspeed_mm_is_left_alone(command: str, tmp_path: Path, real_cli: Cli) -> None:
+    path = tmp_path / "run.sh"
+    path.write_text(f"torchrun --nproc_per_node 8 {command.replace('SIZES', SIZES)}\n", encoding="utf-8")
+    assert not preflight.check([str(path)]).jobs
+    assert not preflight.check([str(path)], target="mindspeed-llm@26.1.0").jobs
+    assert preflight.check([str(path)], target="mindspeed").jobs
+    if "mm-" in command or "sora.py" in command:
+        result = real_cli("check", str(path))
+        assert (result.code, "MindSpeed-MM is not described" in result.err) == (2, True)
 
 
 def test_a_tool_that_merges_checkpoints_does_not_train() -> None:

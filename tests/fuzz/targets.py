@@ -12,6 +12,7 @@ from .conditions import constraints, evaluator
 from .edits import fixer, proof
 from .gate import gate, manifest
 from .names import names
+from .parsers import composition, small
 from .protocol import protocol
 from .texts import loader, shell, sums, toml
 
@@ -37,5 +38,7 @@ TARGETS: dict[str, tuple[int, Fuzz]] = {
     "repeated-shell": (4, repetition.shell),
     "names": (2, names),
     "protocol": (1, protocol),
+    "composition": (3, composition),
+    "small-parsers": (3, small),
 }
 """By name: the share of the time, and what is run."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import resource
 import socket
 import subprocess
 import sys
@@ -18,8 +19,14 @@ class Checker:
     """`preflight gate-serve`, with its log."""
 
     def __init__(
-        self, folder: Path, *options: str, audit: Path | None = None, environment: dict[str, str] | None = None
+        self,
+        folder: Path,
+        *options: str,
+        audit: Path | None = None,
+        environment: dict[str, str] | None = None,
+        most: int = resource.RLIM_INFINITY,
     ) -> None:
+        """most: bytes that a file may have, as where a disk is full."""
         self.path, self.audit = folder / "gate.sock", audit or folder / "audit.jsonl"
         words = [
             sys.executable,
@@ -34,6 +41,7 @@ class Checker:
         ]
         self._log = (folder / "log").open("wb+")
         self.process = subprocess.Popen(words, stderr=self._log, env=environment)
+        resource.prlimit(self.process.pid, resource.RLIMIT_FSIZE, (most, most))
         wait_for(lambda: READY in self.log().encode() or self.process.poll() is not None, 30)
 
     def log(self) -> str:
@@ -55,11 +63,11 @@ class Checker:
                 pass
             return b"".join(iter(lambda: _received(caller), b"")).decode()
 
-    def ask(self, script: str | bytes, query: str = "user=1") -> str:
+    def ask(self, script: str | bytes, query: str = "user=1", seconds: float = 20) -> str:
         """The body of the answer to a submission."""
         body = script.encode() if isinstance(script, str) else script
         head = f"POST /gate?{query} HTTP/1.1\r\nHost: preflight\r\nContent-Length: {len(body)}\r\n\r\n".encode()
-        return self.send(head + body).partition("\r\n\r\n")[2]
+        return self.send(head + body, seconds=seconds).partition("\r\n\r\n")[2]
 
     def workers(self) -> list[int]:
         found = subprocess.run(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from asking import Checker, Start
@@ -13,8 +14,8 @@ from asking import Checker, Start
 def start(tmp_path: Path) -> Iterator[Start]:
     running: list[Checker] = []
 
-    def call(*options: str, audit: Path | None = None) -> Checker:
-        running.append(Checker(tmp_path, *options, audit=audit))
+    def call(*options: str, **more: Any) -> Checker:
+        running.append(Checker(tmp_path, *options, **more))
         return running[-1]
 
     yield call

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import re
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -20,6 +21,8 @@ def slow_check(job: Job) -> Iterator[Finding]:
     text = job.documents[0].source.text
     if "# HANG" in text:
         re.match(r"(a+)+$", "a" * 60 + "b")  # without an end, and deaf to signals
+    if "# SLEEP" in text:
+        time.sleep(1)
     if "# DIE" in text:
         os.abort()
     if "# GROW" in text:

@@ -52,6 +52,32 @@ def test_what_is_no_question_gets_no_verdict(start: Start, data: bytes) -> None:
     assert "Traceback" not in checker.log()
 
 
+@pytest.mark.parametrize(
+    ("data", "status", "user"),
+    [
+        (b"POST /gate?user=7&name=" + b"a" * 70_000 + b" HTTP/1.1\r\n\r\n", 414, "7"),
+        (b"POST /gate?user=7 HTTP/1.1\r\nX: " + b"a" * 70_000 + b"\r\n\r\n", 431, "7"),
+        (b"POST /gate?user=7 HTTP/1.1\r\n" + b"X: a\r\n" * 200 + b"\r\n", 431, "7"),
+        (b"PUT /gate?user=7 HTTP/1.1\r\n\r\n", 501, "7"),
+        (b"POST /gate?user=7 HTTP/9.1\r\n\r\n", 505, "7"),
+        (b"GARBAGE\r\n\r\n", 400, ""),
+    ],
+    ids=["long line", "long header", "many headers", "another method", "another version", "garbage"],
+)
+@pytest.mark.parametrize("final", [False, True])
+def test_what_is_refused_before_it_is_read_is_audited(
+    start: Start, data: bytes, status: int, user: str, final: bool
+) -> None:
+    checker = start(*(["--final", "device-count"] if final else []))
+    answer = checker.send(data, end=True)
+    code = "1 final" if final else "2"
+    head, _, body = answer.rpartition("\r\n\r\n")  # a caller that speaks no HTTP gets no head
+    assert body.startswith(f"{code}\n") and (not head or f" {status} " in head), answer
+    (line,) = checker.lines()
+    assert (line["exit"], line["user"]) == (int(code[0]), user) and "not a question to the gate" in str(line["problem"])
+    assert "Traceback" not in checker.log()
+
+
 def test_a_second_question_on_a_connection_is_not_read(start: Start) -> None:
     checker = start()
     one = question(f"Content-Length: {len(GOOD)}", body=GOOD.encode())

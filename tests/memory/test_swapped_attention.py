@@ -86,3 +86,21 @@ def test_latent_attention_with_an_indexer_has_at_least_its_own_weights():
     weights = [next(t for t in found.stages[0].terms if t.name == "weights") for found in (plain, sparse)]
     assert weights[0].low == weights[1].low
     assert any("indexer" in taken for taken in sparse.taken) and sparse.stages[0].low < plain.stages[0].low
+
+
+def test_what_experts_give_is_gone_where_their_layers_are_recomputed():
+    """Releases that weigh the experts' outputs keep them for the backward pass, unless the MLP is made again."""
+    mixture = (
+        "--num-experts",
+        "8",
+        "--expert-model-parallel-size",
+        "2",
+        "--moe-router-topk",
+        "2",
+        "--moe-grouped-gemm",
+    )
+    older = {"target": "mindspeed-llm@1.0.0"}
+    kept_all = kept(memory("--swap-attention", *mixture, **older))
+    recomputed = kept(memory("--swap-attention", "--recompute-num-layers", "32", *mixture, **older))
+    assert "activations: expert outputs" in kept_all
+    assert "activations: expert outputs" not in recomputed

@@ -1,5 +1,5 @@
-"""A launch is read however a shell is told to start it; a text that nothing runs is no launch; what is not seen is named
-in the documentation. The gate, which reads in the same way, refuses what it finds there."""
+"""A launch is read however a shell is told to start it; a text that nothing runs is no launch; what is not seen is
+named in the documentation. The gate, which reads in the same way, refuses what it finds there."""
 
 from __future__ import annotations
 

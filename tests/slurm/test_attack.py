@@ -161,6 +161,36 @@ def test_rules_that_are_final_refuse_what_has_no_verdict(slurm: Slurm, script: s
         slurm.stop_checker()
 
 
+@pytest.mark.parametrize("options", [(), ("--final", "batch-not-divisible")], ids=["", "final rules"])
+def test_a_job_with_a_name_of_any_length_is_judged(slurm: Slurm, options: tuple[str, ...]) -> None:
+    slurm.start_checker(*options)
+    try:
+        ran = slurm.sbatch(GOOD, f"--job-name={'n' * 60_000}")  # which Slurm itself refuses afterwards
+        assert "preflight" not in ran.stderr and "too long" in ran.stderr, ran.stderr[-500:]
+        assert slurm.sbatch(GOOD, f"--job-name={'n' * 1000}").returncode == 0
+        ran = slurm.sbatch(BAD, f"--job-name={'n' * 60_000}")
+        assert ran.returncode == 1 and "[device-count]" in ran.stderr, ran.stderr[-500:]
+    finally:
+        slurm.stop_checker()
+
+
+@pytest.mark.parametrize("options", [(), ("--final", "batch-not-divisible")], ids=["", "final rules"])
+def test_a_reason_of_any_length_lets_nothing_in_unchecked(slurm: Slurm, options: tuple[str, ...]) -> None:
+    slurm.start_checker(*options)
+    try:
+        ran = slurm.sbatch(BAD, f"--comment=preflight-override={'x' * 60_000}")
+        assert ran.returncode == 1 and "[device-count]" in ran.stderr, ran.stderr[-500:]
+        assert "a reason to override has at most 1000 characters" in " ".join(ran.stderr.split())
+        ran = slurm.sbatch(BAD, f"--comment=preflight-override={'x' * 900}")
+        last = json.loads(slurm.audit.read_text().splitlines()[-1])
+        assert ran.returncode == 0 and last["override"]["reason"] == "x" * 900
+        assert slurm.sbatch(GOOD, f"--comment={'x' * 1000}").returncode == 0
+        ran = slurm.sbatch(GOOD, f"--comment={'x' * 60_000}")
+        assert "preflight" not in ran.stderr and "too long" in ran.stderr, ran.stderr[-500:]
+    finally:
+        slurm.stop_checker()
+
+
 def test_without_a_final_rule_users_are_told_and_it_is_audited(gated: Slurm) -> None:
     ran = gated.sbatch(hostile_script(0, ["pipeline"]))
     assert ran.returncode == 0 and "let in unchecked" in ran.stderr

@@ -4,7 +4,7 @@ import * as vscode from "vscode";
 import { LanguageClient, LanguageClientOptions, ServerOptions } from "vscode-languageclient/node";
 import { Command, findCommand } from "./server";
 
-const MISSING = "preflight is not found. Install it in the selected Python environment: pip install 'preflight-llm[lsp]'";
+const MISSING = "preflight is not found. Install it in the selected Python environment: pip install '.[lsp]' in its checkout";
 const SELECTOR = [
   { scheme: "file", language: "yaml" },
   { scheme: "file", language: "shellscript" },

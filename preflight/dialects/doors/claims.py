@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 
 from preflight.dialects import Reading, Surroundings
@@ -13,7 +13,8 @@ from preflight.source.record import NamedTuple
 
 
 class DoorDialect(NamedTuple):
-    """A door as the engine first meets it. sign: whether a document is its own; module: what reads it."""
+    """A door as the engine first meets it. sign: whether a document is its own, by what no other program has;
+    module: what reads it."""
 
     name: str
     release: str
@@ -22,6 +23,9 @@ class DoorDialect(NamedTuple):
     over: tuple[str, ...] = ("megatron", "mindformers")
     """Dialects that leave a document to this one where both claim it."""
 
+    weak: Callable[[Document], bool] | None = None
+    """What is enough where somebody says that a document is this door's; None: the sign."""
+
     @property
     def targets(self) -> tuple[Target, ...]:
         """The release whose sources were read."""
@@ -29,7 +33,9 @@ class DoorDialect(NamedTuple):
 
     def claims(self, document: Document, request: Request) -> bool:
         """Whether a document is a run through this door; one that somebody says is another's is not."""
-        return (request.target is None or request.target.framework == self.name) and self.sign(document)
+        if request.target is None:
+            return self.sign(document)
+        return request.target.framework == self.name and (self.weak or self.sign)(document)
 
     def read(self, document: Document, surroundings: Surroundings) -> Reading:
         """Translate."""
@@ -47,9 +53,12 @@ _MEGATRON = lazy_pattern(
 )
 _BRIDGE_TRAINS = lazy_pattern(r"(?s)[+]*train\.(?:train_iters|global_batch_size|micro_batch_size)=.*")
 _BRIDGE_BESIDE = lazy_pattern(
-    r"(?s)--config[-_]file(?:=.*)?|[+]*(?:model\.\w+_parallel_size|scheduler\.lr_\w+|optimizer\.(?:lr|min_lr)"
-    r"|checkpoint\.(?:save|load|pretrained_checkpoint)|dataset\.seq_length|logger\.\w+|ddp\.\w+|dist\.\w+)=.*"
+    r"(?s)(?<![+])[+]*(?:model\.(?:\w+_model_parallel_size|context_parallel_size)|scheduler\.lr_(?:warmup|decay|wsd)_\w+"
+    r"|checkpoint\.pretrained_checkpoint|ddp\.(?:use|overlap|grad|average)_\w+|dist\.\w+"
+    r"|mixed_precision\.grad_reduce_in_fp32)=.*"
 )
+_BRIDGE_FILE = lazy_pattern(r"(?s)--config[-_]file(?:=.*)?")
+_BRIDGE_MORE = lazy_pattern(r"(?s)(?<![+])[+]*(?:model|optimizer|scheduler|checkpoint|dataset|logger|ddp)\.\w+=.*")
 _OTHERS = ("trainer.", "exp_manager.", "actor_rollout_ref.", "policy.", "--config-name", "--config-path")
 """What other programs with dotted overrides have."""
 BRIDGE_SECTIONS = frozenset(
@@ -61,16 +70,23 @@ BRIDGE_SECTIONS = frozenset(
     ]
 )
 """All that a config of Megatron-Bridge has at its top."""
+_BRIDGE_OWN = {
+    "model": ("tensor_model_parallel_size", "pipeline_model_parallel_size", "virtual_pipeline_model_parallel_size"),
+    "ddp": ("grad_reduce_in_fp32", "use_distributed_optimizer", "overlap_param_gather", "use_megatron_fsdp"),
+    "dist": ("use_megatron_fsdp", "use_torch_fsdp2", "use_decentralized_pg", "use_tp_pp_dp_mapping"),
+}
+"""Keys that no program without Megatron has."""
 _BRIDGE_KEYS = {
     "model": ("tensor_model_parallel_size", "pipeline_model_parallel_size", "context_parallel_size", "seq_length"),
     "train": ("train_iters", "global_batch_size"),
-    "ddp": ("grad_reduce_in_fp32", "use_distributed_optimizer", "overlap_param_gather", "use_megatron_fsdp"),
-    "dist": ("use_megatron_fsdp", "use_torch_fsdp2", "use_decentralized_pg", "use_tp_pp_dp_mapping"),
+    "ddp": _BRIDGE_OWN["ddp"],
+    "dist": _BRIDGE_OWN["dist"],
     "scheduler": ("lr_decay_style", "lr_warmup_iters", "lr_decay_iters"),
 }
 
 
-_RL_TRAINERS = lazy_pattern(r"(?:^|/)cli/train_(?:grpo|ppo|dapo|dpo)\.py$")
+_RL_TRAINERS = lazy_pattern(r"(?:^|/)cli/train_(grpo|ppo|dapo|dpo)\.py$")
+_RL_SECTIONS = lazy_pattern(r"[+~]*(?:megatron_training|actor_config|ref_config|rl_config|generate_config)\..*")
 _RL_OPTIONS = ("--actor_checkpoint_path", "--ref_checkpoint_path", "--generate_checkpoint_path")
 
 
@@ -90,20 +106,54 @@ def entry(document: Document) -> str:
     return (document.launch.entry.text or "").rpartition("/")[2] if document.launch is not None else ""
 
 
+_SLIME_OWN = frozenset(
+    [
+        *("--hf-checkpoint", "--ref-load", "--num-rollout", "--n-samples-per-prompt", "--rollout-num-gpus"),
+        *("--rollout-num-gpus-per-engine", "--rollout-max-response-len", "--rollout-function-path", "--colocate"),
+        *("--custom-rm-path", "--rm-type", "--prompt-data", "--debug-train-only", "--debug-rollout-only"),
+        *("--tensor-model-parallel-size", "--num-attention-heads"),
+    ]
+)
+"""With a batch of rollouts, these are slime's, or Megatron's beneath it."""
+
+
 def is_slime(document: Document) -> bool:
-    """slime's entry scripts with an option that only it has."""
-    return entry(document) in ("train.py", "train_async.py") and not options(document).isdisjoint(
-        ("--actor-num-gpus-per-node", "--rollout-batch-size")
-    )
+    """slime's entry scripts with an option that only it has, or with its batch and another of its options."""
+    if entry(document) not in ("train.py", "train_async.py"):
+        return False
+    typed = options(document)
+    return "--actor-num-gpus-per-node" in typed or ("--rollout-batch-size" in typed and bool(typed & _SLIME_OWN))
+
+
+_SWIFT_OWN = (
+    *("tuner_type", "rlhf_type", "mcore_model", "mcore_adapter", "mcore_ref_model", "mcore_ref_adapter"),
+    *("split_dataset_ratio", "cached_dataset", "custom_register_path", "external_plugins", "colocate_groups"),
+    *("model_author", "agent_template", "add_non_thinking_prefix", "response_prefix", "lazy_tokenize", "vit_lr"),
+    *("aligner_lr", "vit_gradient_checkpointing", "create_checkpoint_symlink", "megatron_extra_kwargs"),
+    *("enable_dft_loss", "enable_channel_loss", "mlp_padding_free", "gkd_logits_topk", "multi_turn_scheduler"),
+    *("offload_bridge", "bridge_backend", "custom_dataset_info"),
+)
+"""Keys that only ms-swift has; its others are those of many programs."""
+_SWIFT_COMMENT = lazy_pattern(r"(?m)^[ \t]*#.{0,200}\bmegatron (?:pt|sft|rlhf)\b")
 
 
 def is_ms_swift(document: Document) -> bool:
-    """`megatron pt|sft|rlhf|export`, or a flat file with a micro-batch and what else only its trainer asks for."""
+    """`megatron pt|sft|rlhf|export`, or a flat file with a micro-batch and a key that only it has, or a comment that
+    says what reads it."""
     if document.launch is not None:
         return document.launch.launcher == "megatron" and entry(document) in ("pt", "sft", "rlhf", "export")
-    own = ("tuner_type", "dataset", "output_dir")
-    flat = document.tree is not None and document.tree.get("micro_batch_size") is not None
-    return flat and document.tree is not None and any(document.tree.get(key) is not None for key in own)
+    if document.tree is None or document.tree.get("micro_batch_size") is None:
+        return False
+    own = any(document.tree.get(key) is not None for key in _SWIFT_OWN)
+    return own or _SWIFT_COMMENT.search(document.source.text) is not None
+
+
+def may_be_ms_swift(document: Document) -> bool:
+    """What is enough of a file that somebody says is ms-swift's."""
+    tree = document.tree
+    flat = tree is not None and tree.get("micro_batch_size") is not None
+    also = ("dataset", "output_dir", "model")
+    return (flat and any(tree is not None and tree.get(key) is not None for key in also)) or is_ms_swift(document)
 
 
 def is_verl(document: Document) -> bool:
@@ -120,9 +170,30 @@ _NEMO_RL = lazy_pattern(
 )
 
 
+_NEMO_SECTIONS = (
+    *(
+        "policy",
+        "grpo",
+        "sft",
+        "dpo",
+        "rm",
+        "ppo",
+        "distillation",
+        "loss_fn",
+        "checkpointing",
+        "cluster",
+        "data_plane",
+        "env",
+    ),
+)
+_OTHER_LAUNCHERS = ("accelerate", "deepspeed", "torchrun")
+
+
 def is_nemo_rl(document: Document) -> bool:
     """A config with the policy's Megatron, or one whose parent by its name has that; a launch that names Megatron."""
     if document.launch is not None:
+        if document.launch.launcher in _OTHER_LAUNCHERS:
+            return False
         texts = [word.text or "" for word in document.launch.words]
         own = any(text == "--config" or text.startswith(("--config=", "policy.", "cluster.")) for text in texts)
         return (
@@ -136,6 +207,9 @@ def is_nemo_rl(document: Document) -> bool:
         enabled = engine.get("enabled")
         return enabled is None or enabled.value is not False
     parents = tree.get("defaults")
+    listed = parents is not None and parents.kind != "scalar"  # as Hydra has it, too
+    if listed and all(tree.get(section) is None for section in _NEMO_SECTIONS):
+        return False
     names = [str(one.value) for one in (parents.items or (parents,))] if parents is not None else []
     return any(name.endswith(".yaml") and "megatron" in name for name in names)
 
@@ -163,7 +237,9 @@ def is_megatron_bridge(document: Document) -> bool:
             return not options(document).isdisjoint(("--recipe", "--model"))
         texts = [word.text or "" for word in document.launch.words]
         trains = any(_BRIDGE_TRAINS.fullmatch(text) for text in texts) and entry(document).endswith(".py")
-        beside = trains and any(_BRIDGE_BESIDE.fullmatch(text) for text in texts)
+        named = any(_BRIDGE_FILE.fullmatch(text) for text in texts)
+        sign = _BRIDGE_MORE if named else _BRIDGE_BESIDE
+        beside = trains and any(sign.fullmatch(text) for text in texts)
         return beside and not any(text.lstrip("+~").startswith(_OTHERS) for text in texts)
     return document.tree is not None and document.kind == "yaml" and _is_bridge_config(document.tree)
 
@@ -175,18 +251,37 @@ def _is_bridge_config(tree: Node) -> bool:
     made = tree.get("_target_")
     if made is not None:
         return str(made.value).startswith("megatron.bridge.")
-    sections = [s for s, keys in _BRIDGE_KEYS.items() if any(tree.get(s, key) is not None for key in keys)]
-    return len(sections) > 1
+    steps = all(tree.get("train", key) is not None for key in ("train_iters", "micro_batch_size", "global_batch_size"))
+    return len(_with_any(tree, _BRIDGE_KEYS)) > 1 and (steps or bool(_with_any(tree, _BRIDGE_OWN)))
+
+
+def _with_any(tree: Node, sections: Mapping[str, Sequence[str]]) -> list[str]:
+    return [name for name, keys in sections.items() if any(tree.get(name, key) is not None for key in keys)]
 
 
 def is_mindspeed_rl(document: Document) -> bool:
     """A config with the section that each role's own is laid over, or a launch with a config of that repository."""
     if document.launch is not None:
-        named = not options(document).isdisjoint(("--config-name", "-cn"))
-        return named and _RL_TRAINERS.search(entry_text(document)) is not None
+        found = _RL_TRAINERS.search(entry_text(document))
+        return found is not None and _is_named_for(document, found.group(1))
     tree = document.tree
     section = tree.get("megatron_training") if tree is not None and document.kind == "yaml" else None
     return section is not None and section.kind == "mapping"
+
+
+def _is_named_for(document: Document, algorithm: str) -> bool:
+    """Whether a launch names a config, for what other programs train as well one that is called as those of the
+    repository are; or has values for a section of such a config."""
+    words = document.launch.words if document.launch is not None else ()
+    texts = [word.text for word in words]
+    if any(text is not None and _RL_SECTIONS.fullmatch(text) for text in texts):
+        return True
+    for text, after in zip(texts, (*texts[1:], None), strict=True):
+        option, equals, value = (text or "").partition("=")
+        if option in ("--config-name", "-cn"):
+            name = value if equals else after
+            return algorithm in ("grpo", "dapo") or name is None or algorithm in name
+    return False
 
 
 def is_mindrlhf(document: Document) -> bool:
@@ -207,7 +302,7 @@ DOORS = (
     DoorDialect("mindrlhf", "0.5.0", is_mindrlhf, "preflight.dialects.doors.mindrlhf"),
     DoorDialect("mindspeed-rl", "2.3.0", is_mindspeed_rl, "preflight.dialects.doors.mindspeed_rl"),
     DoorDialect("flagscale", "0.9.0", is_flagscale, "preflight.dialects.doors.flagscale"),
-    DoorDialect("ms-swift", "4.5.2", is_ms_swift, "preflight.dialects.doors.ms_swift_commands"),
+    DoorDialect("ms-swift", "4.5.2", is_ms_swift, "preflight.dialects.doors.ms_swift_commands", weak=may_be_ms_swift),
     DoorDialect("megatron-bridge", "0.6.0", is_megatron_bridge, "preflight.dialects.doors.megatron_bridge"),
 )
 """Every door that is read."""

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from preflight.dialects.megatron.command_words import MODEL_ARGS, script
 from preflight.dialects.megatron.targets import ENTRIES, FRAMEWORKS
+from preflight.dialects.undescribed import undescribed
 from preflight.loaders.document import Document, Launch, Node
 from preflight.run.request import Request
 from preflight.source.pattern import lazy_pattern
@@ -48,6 +49,9 @@ def claims(document: Document, request: Request) -> bool:
     if request.target is not None and request.target.framework not in FRAMEWORKS:
         return False
     if document.launch is not None:
+        program = undescribed(document.launch)
+        if program is not None and (request.target is None or request.target.framework not in program.over):
+            return False
         if request.target is None and (is_deepspeed(document.launch) or is_underscored(document.launch)):
             return False
         return claims_entry(

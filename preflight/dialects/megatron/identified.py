@@ -92,7 +92,8 @@ def certainty(
     known = run.value("entry_is_known").raw is True
     if asked or (found is not None and found.proven):
         evidence = found.evidence if found is not None else ""
-        return Certainty(True, known, stack=stack_of(target.framework), evidence=evidence)
+        lacks = found.package.lacks if found is not None and found.package is not None and not asked else frozenset()
+        return Certainty(True, known, stack=stack_of(target.framework), evidence=evidence, lacks=lacks)
     doubted = {} if document.tree is None else split_by_old_runners(document.tree)
     checkout = surroundings.checkout(document)
     if found is not None and found.patched:
@@ -120,7 +121,7 @@ def own_table(table: Table, identity: Identity | None, checkout: Checkout | None
     """The options of a release with those that the checkout's parser and entry script add to it,
     or read in another way."""
     own: dict[str, OwnOption] = {}
-    if identity is not None and identity.altered and identity.package is not None:
+    if identity is not None and (identity.altered or identity.tagged) and identity.package is not None:
         own.update((one.option, one) for one in identity.package.options)
     if checkout is not None and identity is not None and identity.patched:
         own.update((one.option, one) for one in checkout.patched_options)

@@ -45,7 +45,7 @@ def _edits(arguments: Arguments, sizes: Sizes) -> tuple[Edit, ...]:
         wanted["sequence_parallel"] = False
     if sizes.sharded:
         wanted["use_distributed_optimizer"] = True
-    wanted |= _fp8(arguments, sizes)
+    wanted |= _fp8(arguments, sizes) | _fused(arguments, sizes)
     edits: list[Edit] = []
     for name, value in wanted.items():
         if _differs(arguments, name, value):
@@ -83,6 +83,16 @@ def _interleaved(arguments: Arguments, sizes: Sizes) -> dict[str, object]:
     return {_BY_LAYERS: layers // chunks} if isinstance(layers, int) and layers % chunks == 0 else {}
 
 
+def _fused(arguments: Arguments, sizes: Sizes) -> dict[str, object]:
+    """A kernel that keeps less: of attention, or of the loss."""
+    if sizes.fused == "loss":
+        return {"cross_entropy_loss_fusion": True, "cross_entropy_fusion_impl": "te"}
+    if sizes.fused != "attention":
+        return {}
+    chosen = arguments.given("attention_backend") is not None
+    return {"use_flash_attn": True} | ({"attention_backend": "flash"} if chosen else {})
+
+
 def _fp8(arguments: Arguments, sizes: Sizes) -> dict[str, object]:
     """FP8 by a recipe. The delayed one, which is the default, is of little use with its default history of one step:
     scales come from the largest of 1,024 (Transformer Engine, DelayedScaling)."""
@@ -109,6 +119,9 @@ def _ends(stages: tuple[int, ...] | None) -> dict[str, object]:
 
 def _recompute(arguments: Arguments, sizes: Sizes) -> dict[str, object]:
     granularity = None if sizes.recompute == "none" else sizes.recompute
+    if sizes.full_layers is not None and granularity == "full":  # so many of each stage, or of each of its chunks
+        count = max(sizes.full_layers) // sizes.virtual
+        return {"recompute_granularity": "full", "recompute_method": "block", "recompute_num_layers": count}
     now = arguments.get("recompute_granularity")
     if now.known and now.raw == granularity:
         return {}

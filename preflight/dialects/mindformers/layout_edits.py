@@ -46,6 +46,7 @@ def _edits(arguments: Arguments, pynative: bool, sizes: Sizes) -> tuple[Edit, ..
         )
         wanted |= {"parallel_config.use_seq_parallel": sizes.sequence_parallel} if sizes.tensor > 1 else {}
         wanted |= {"parallel.enable_parallel_optimizer": True} if sizes.sharded else {}
+        wanted |= {"model.model_config.use_flash_attention": True} if sizes.fused == "attention" else {}
     return tuple(
         edit
         for name, value in wanted.items()

@@ -5,6 +5,7 @@ local PREFLIGHT = "@PREFLIGHT@"      -- absolute path: the caller's PATH is not 
 local SECONDS = @SECONDS@
 local KILL = "@KILL@"                -- timeout(1): the whole command ends in time, whatever hangs in it
 local MOST = 4194304                 -- bytes of a script, as in Slurm
+local LONGEST_REASON = 1000          -- bytes: the command has to fit into a command line
 local START = 3                      -- seconds that the command may take to start
 local OPEN = @OPEN@
 
@@ -45,6 +46,10 @@ local function decide(options)
   local script = options["argv"] and options["argv"][1]
   if options["type"] ~= "sbatch" or not script or script == "" then return slurm.SUCCESS end
   local reason = string.match(options["comment"] or "", "preflight%-override=(%S.*)")
+  if reason and #reason > LONGEST_REASON then
+    slurm.log_error("preflight: a reason to override has at most %d characters; this one does not count", LONGEST_REASON)
+    reason = nil
+  end
   local more = reason and (" --override=" .. quoted(reason)) or ""
   local command = string.format("%s -k 1 %g %s gate --script=%s%s%s --follow --timeout %g -f text 2>&1; echo __rc=$?",
     quoted(KILL), SECONDS + START, quoted(PREFLIGHT), quoted(script), allocation(options, script), more, SECONDS)

@@ -8,6 +8,7 @@ local SECONDS = @SECONDS@            -- far below MessageTimeout: a client that 
 local OPEN = @OPEN@                  -- without a verdict: true lets the job in unchecked, false refuses it
 local MISSES, PAUSE = 2, 10          -- after so many answers that did not come it is not asked for so many seconds
 local STANDING, MOST = 3600, 1000    -- seconds for which a user is harmless after a verdict; users that are remembered
+local LONGEST_NAME, LONGEST_REASON = 200, 1000 -- bytes: the question has to fit into a command line, whatever users type
 local FINAL = "rules are final here: nothing passes without a verdict\n"
 local BURST = { strangers = 0.1, known = 0.6 } -- seconds of questions in a row: everybody waits for slurmctld meanwhile
 local NEXT = 0.015                   -- seconds within which a submission that has waited for its turn is there
@@ -113,6 +114,12 @@ local function paused(uid)           -- the code that holds meanwhile, nil where
   end
 end
 
+local function wish(what)            -- the reason to override, and whether it is too long to count
+  local reason = string.match(what.comment or "", "preflight%-override=(%S.*)")
+  local long = reason ~= nil and #reason > LONGEST_REASON
+  return not long and reason or nil, long
+end
+
 local function query(what, uid)
   local parts = { "user=" .. uid }
   if users > 0 then parts[#parts + 1] = "unasked=" .. listed(unasked) end
@@ -123,9 +130,9 @@ local function query(what, uid)
     parts[#parts + 1] = "nodes=" .. nodes
     parts[#parts + 1] = "devices_per_node=" .. per_node
   end
-  local reason = string.match(what.comment or "", "preflight%-override=(%S.*)")
+  local reason = wish(what)
   if reason then parts[#parts + 1] = "override=" .. encoded(reason) end
-  if what.name then parts[#parts + 1] = "name=" .. encoded(what.name) end
+  if what.name then parts[#parts + 1] = "name=" .. encoded(string.sub(what.name, 1, LONGEST_NAME)) end
   return table.concat(parts, "&"), reason
 end
 
@@ -208,6 +215,8 @@ end
 local function decide(what, uid, noun)
   if not what or not what.script or what.script == "" then return slurm.SUCCESS end -- salloc and srun: nothing to read
   local text, reason = nil, nil
+  local _, long = wish(what)
+  if long then slurm.log_user("preflight: a reason to override has at most %d characters; this one does not count", LONGEST_REASON) end
   local code = paused(uid)
   if code then
     not_asked(uid)

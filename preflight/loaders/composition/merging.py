@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from preflight.loaders.document import Entry, Node
+from preflight.source.budget import draw_values
 from preflight.source.text import Span
 
 MISSING = "???"
@@ -19,7 +20,8 @@ def mapping(entries: tuple[Entry, ...], span: Span) -> Node:
 
 
 def merge(base: Node, over: Node) -> Node:
-    """The values of one mapping over another's. What is ??? above leaves what is below."""
+    """The values of one mapping over another's. What is ??? above leaves what is below. Raises Exceeded."""
+    draw_values(len(base.entries) + len(over.entries), over.span.source.name)
     below = {entry.key.value: entry for entry in base.entries if not entry.shadowed}
     if not below:
         return over

@@ -16,6 +16,7 @@ from preflight.loaders.shell.slices import subscript
 from preflight.loaders.shell.state import State
 from preflight.loaders.shell.syntax import Node, Tree
 from preflight.loaders.shell.word_splitting import Value, text_of
+from preflight.source.budget import may_step
 from preflight.source.text import Span
 
 MAX_WORK = 60_000
@@ -40,7 +41,7 @@ class Parameters(ABC):
     def spend(self, work: int) -> None:
         """Count work. Raises Exhausted."""
         self.work += work
-        if self.work > MAX_WORK:
+        if self.work > MAX_WORK or not may_step(work):
             raise Exhausted
 
     def lookup(self, form: Form, span: Span, quoted: bool = False) -> list[Value]:
