@@ -8,8 +8,8 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from preflight.checking.engine import Report
-from preflight.checking.verification import verify_facts
+from preflight.checking.engine import Policy, Report
+from preflight.checking.verification import verify_facts, verify_program
 from preflight.checking.workspace import Workspace
 from preflight.checking.wrong_shape import with_refused_shape
 from preflight.dialects.checkout.around import Checkouts
@@ -21,7 +21,7 @@ from preflight.run.cluster import Cluster, Device
 from preflight.run.device_names import find_device
 from preflight.run.plan import Plan
 from preflight.run.request import Request, Target
-from preflight.run.settings import Facts, Settings
+from preflight.run.settings import Choice, Facts, Settings
 from preflight.source.finding import Finding, Severity
 from preflight.source.text import InputError, Source
 
@@ -42,12 +42,35 @@ def request(
     target: str | Target | None = None,
     env: Mapping[str, str] | None = None,
     follow: bool = True,
+    program: str | PathLike[str] | None = None,
+    machine: Mapping[str, str] | None = None,
 ) -> Request:
     """A Request from plain values. target: "mindformers@1.5.0" or a Target. Raises InputError for a device or framework
-    that nobody knows."""
-    verify_facts(Facts(world_size, device=device, target=str(target) if target else None), installed())
+    that nobody knows, and for a program that is no folder."""
+    source = str(program) if program is not None else None
+    facts = Facts(world_size, device=device, target=str(target) if target else None, program=source)
+    verify_facts(facts, installed())
+    verify_program(facts)
     wanted = Target.parse(target) if isinstance(target, str) else target
-    return Request(world_size=world_size, device=device, target=wanted, environment=dict(env or {}), follow=follow)
+    return Request(
+        world_size=world_size,
+        device=device,
+        target=wanted,
+        environment=dict(env or {}),
+        follow=follow,
+        program=source or "",
+        machine=dict(machine or {}),
+    )
+
+
+def policy(select: Iterable[str] = ()) -> Policy:
+    """Which rules run: those that are selected by id (with `*`), group or severity, all where none is. Raises
+    InputError for one that nobody knows."""
+    if not (wanted := tuple(select)):
+        return Policy()
+    from preflight.checking.checker import Checker
+
+    return Checker(Settings(), installed(), choice=Choice(wanted)).policy
 
 
 def check(
@@ -57,22 +80,30 @@ def check(
     device: str | None = None,
     target: str | Target | None = None,
     env: Mapping[str, str] | None = None,
+    program: str | PathLike[str] | None = None,
+    machine: Mapping[str, str] | None = None,
+    select: Iterable[str] = (),
 ) -> Report:
-    """Check config files. Raises InputError for a file that cannot be read."""
+    """Check config files. Raises InputError for a file that cannot be read.
+
+    program: the source that runs, a checkout or an environment. machine: versions of packages where it will run.
+    select: rules to run, all where none is given.
+    """
     names = [paths] if isinstance(paths, (str, PathLike)) else list(paths)
     sources = [Source.read(Path(name), str(name)) for name in names]
-    around, asked = Checkouts([str(name) for name in names]), request(world_size, device, target, env)
-    report = _proven(Workspace(sources, installed(), asked, checkouts=around))
+    around = Checkouts([str(name) for name in names])
+    asked = request(world_size, device, target, env, program=program, machine=machine)
+    report = _proven(Workspace(sources, installed(), asked, policy(select), around))
     if len(sources) != 1:
         return report
-    return with_refused_shape(_told(report, sources[0]), sources[0], installed(), asked)
+    return with_refused_shape(_told(report, sources[0], policy(select)), sources[0], installed(), asked)
 
 
-def _told(report: Report, source: Source) -> Report:
+def _told(report: Report, source: Source, asked: Policy) -> Report:
     """A report of one source; where that is a script that bash refuses, with the place."""
     from preflight.checking.refused_script import with_refused_scripts
 
-    return with_refused_scripts(report, (source,), lambda finding: True)
+    return with_refused_scripts(report, (source,), asked.wants)
 
 
 def _proven(workspace: Workspace) -> Report:
@@ -92,13 +123,16 @@ def check_text(
     world_size: int | None = None,
     device: str | None = None,
     target: str | Target | None = None,
+    program: str | PathLike[str] | None = None,
+    machine: Mapping[str, str] | None = None,
+    select: Iterable[str] = (),
 ) -> Report:
-    """Check a config given as text; its name tells YAML from a script."""
+    """Check a config given as text; its name tells YAML from a script. program, machine, select: as for check."""
     source = Source.decode(text.encode("utf-8"), name, path=Path(name))
     try:
-        asked = request(world_size, device, target)
-        report = _proven(Workspace([source], installed(), asked))
-        return with_refused_shape(_told(report, source), source, installed(), asked)
+        asked = request(world_size, device, target, program=program, machine=machine)
+        report = _proven(Workspace([source], installed(), asked, policy(select)))
+        return with_refused_shape(_told(report, source, policy(select)), source, installed(), asked)
     except InputError as error:
         return unreadable(source, error, target)
 
@@ -130,11 +164,16 @@ def check_command(
     device: str | None = None,
     target: str | Target | None = None,
     env: Mapping[str, str] | None = None,
+    program: str | PathLike[str] | None = None,
+    machine: Mapping[str, str] | None = None,
+    select: Iterable[str] = (),
 ) -> Report:
-    """Check a command given as a list of words: an entry script and its flags, with or without its launcher."""
+    """Check a command given as a list of words: an entry script and its flags, with or without its launcher. program,
+    machine, select: as for check."""
     from preflight.loaders.command import load_command
 
-    return _proven(Workspace([load_command(argv).source], installed(), request(world_size, device, target, env)))
+    asked = request(world_size, device, target, env, program=program, machine=machine)
+    return _proven(Workspace([load_command(argv).source], installed(), asked, policy(select)))
 
 
 def diff(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -19,6 +19,7 @@ from preflight.source.text import Span
 
 if TYPE_CHECKING:
     from preflight.memory import MemoryEstimate
+    from preflight.run.judged import Judged
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,17 @@ class Job:
 
     refused: tuple[str, ...] = ()
     """The rules by whose errors the run cannot start, a predicted out-of-memory aside."""
+
+    program: str = ""
+    """The name for people of the source that the run is checked against, where that is at hand."""
+
+    judge: Callable[[Job], Judged | None] | None = None
+    """Asks the source of the run's program, where that is at hand."""
+
+    @cached_property
+    def judged(self) -> Judged | None:
+        """What the source of the run's program says of it; None where that is not at hand."""
+        return self.judge(self) if self.judge is not None else None
 
     @property
     def start(self) -> Span:

@@ -17,7 +17,8 @@ Use instead:
     layernorm_epsilon: 1.0e-5
 
 ## Fix safety
-Safe: the same number, spelled so that it is read as one.
+Safe: the same number, spelled so that it is read as one. Where the exponent has no sign (`1.e5`), both numbers are
+offered and none is written, for nobody knows which sign was left out; nor is a learning rate above 1.
 
 ## References
 YAML 1.1, the float type; PyYAML resolver: a float has a decimal point, and its exponent a sign
@@ -26,9 +27,9 @@ YAML 1.1, the float type; PyYAML resolver: a float has a decimal point, and its 
 import re
 from collections.abc import Iterator
 
-from preflight import Edit, Finding, Fix, Job, Message, Safety, Severity, rule
+from preflight import Finding, Job, Message, Severity, rule
+from preflight.lint.scientific_notation import spellings, ways
 from preflight.loaders.document import walk
-from preflight.source.spelling import float_of_yaml
 
 _NUMBER = re.compile(r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)[eE][-+]?\d{1,3}")
 _A_LINE = re.compile(rf"^{_NUMBER.pattern}$", re.MULTILINE)
@@ -53,12 +54,19 @@ def check(job: Job) -> Iterator[Finding]:
             if node.style or not isinstance(text, str) or id(node) in seen or not _NUMBER.fullmatch(text):
                 continue
             seen.add(id(node))
-            edits = (Edit("splice", key, float_of_yaml(text), node.span),) if document is job.documents[0] else ()
-            fix = Fix(f"write {float_of_yaml(text)}", edits, Safety.SAFE) if edits else None
+            fixes = ways(text, key, node.span) if document is job.documents[0] else ()
             within = next((part for part in reversed(key) if isinstance(part, str)), "a list")
             name = key[-1] if entry is not None else Message("an entry of {within}", within=within)
-            number = float_of_yaml(text)
+            number, *others = spellings(text)
             message = Message(
                 "{name} is the text {text!r}, not a number; write {number}", name=name, text=text, number=number
             )
-            yield Finding(message, node.span, key=key, fix=fix)
+            if others:
+                message = Message(
+                    "{name} is the text {text!r}, not a number: the exponent needs a sign; write {number} or {other}",
+                    name=name,
+                    text=text,
+                    number=number,
+                    other=others[0],
+                )
+            yield Finding(message, node.span, key=key, fix=next(iter(fixes), None), alternatives=fixes[1:])

@@ -129,7 +129,8 @@ def test_a_release_before_0_10_refuses_what_its_own_source_refuses(release: str,
         (
             "0.15.0",
             "--tensor-model-parallel-size 6 --group-query-attention --num-query-groups 4 --seq-length 1020 "
-            "--num-attention-heads 12 --hidden-size 768 --ffn-hidden-size 768 --sequence-parallel --global-batch-size 6",
+            "--num-attention-heads 12 --hidden-size 768 --ffn-hidden-size 768 --sequence-parallel "
+            "--global-batch-size 6",
             6,
             "query-groups-split-over-tensor",
         ),

@@ -112,6 +112,15 @@ def test_every_way_out_of_the_examples_holds_when_it_is_taken(path: Path, device
         assert (finding.rule, finding.message) not in {(f.rule, f.message) for f in after}
 
 
+def test_a_list_that_is_too_long_is_offered_with_the_right_length() -> None:
+    faulty = DENSE.replace("recompute: True,", "recompute: [8, 8, 8, 8, 8],").replace(
+        "data_parallel: 1", "data_parallel: 4"
+    )
+    found = preflight.check_text(faulty, world_size=64, target="mindformers@1.7.0")
+    assert "bad-recompute-value" in {finding.rule for finding in found.findings}
+    assert not found.crashes
+
+
 def test_a_clean_file_is_checked_once(monkeypatch: pytest.MonkeyPatch) -> None:
     counted = []
     check = Workspace.check
@@ -218,3 +227,19 @@ def test_states_are_sharded_by_a_distributed_optimizer_only(
     (tmp_path / "run.sh").write_text(text.replace(" --use-distributed-optimizer", option))
     shown = real_cli("show", "run.sh", "--target", "megatron@0.20.0").out
     assert ("adam states fp32, sharded over 8" in shown) is sharded and "adam states fp32" in shown
+
+
+def test_an_editor_is_given_no_action_that_wakes_an_error(tmp_path: Path) -> None:
+    types = pytest.importorskip("lsprotocol.types")
+    from preflight.lsp.actions import actions
+    from preflight.lsp.buffers import Buffers
+
+    (tmp_path / "preflight.toml").write_text('world-size = 64\ntarget = "mindformers@1.7.0"\n')
+    file = tmp_path / "dense.yaml"
+    file.write_text(DENSE)
+    buffer = Buffers().update(file.as_uri(), DENSE)
+    assert buffer is not None
+    line = DENSE.splitlines().index("  data_parallel: 1")
+    here = types.Range(types.Position(line, 0), types.Position(line + 1, 0))
+    titles = [action.title for action in actions(buffer, file.as_uri(), here, None)]
+    assert titles == ["Set data parallel to 4, which changes the tokens per step"]

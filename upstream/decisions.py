@@ -20,8 +20,8 @@ what a rule was read at; rule → site that it stands for → releases at which 
 that it is kept to, and why; rule → rules of other releases that refuse all that it refuses."""
 TOGETHER = ("groups", "reported", "older")
 """What people write where there is something to write. Where one reason is that of many sites: name → why, how it is
-seen, and where; rule → the sites whose faults it reports, though it holds by no evidence. Of releases of which else only
-the options are described: rule → those that refuse the same in other words, and where."""
+seen, and where; rule → the sites whose faults it reports, though it holds by no evidence. Of releases of which else
+only the options are described: rule → those that refuse the same in other words, and where."""
 
 
 def read(path: Path) -> dict[str, Any]:

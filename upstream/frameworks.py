@@ -36,6 +36,7 @@ class Framework:
     decides: whether a rule holds by this evidence; else by the versions in its declaration.
     needs: files and folders that the parser needs, or that hold the keys; by default the packages.
     entries: it ships entry scripts that add options.
+    published: further tags and branches of a release, each with the release that it is read as.
     """
 
     name: str
@@ -53,6 +54,7 @@ class Framework:
     needs: tuple[str, ...] = field(default=())
     decides: bool = False
     entries: bool = False
+    published: tuple[tuple[str, str], ...] = ()
 
     @property
     def extracted(self) -> tuple[str, ...]:
@@ -106,6 +108,16 @@ MEGATRON = Framework(
     read_at=("0.20.0", "0.12.1"),
     decides=True,
     entries=True,
+    published=(
+        *((f"core_v0.12.{patch}", "0.12.1") for patch in (0, 2, 3)),
+        ("core_v0.13.1", "0.13.0"),
+        *((f"core_v0.15.{patch}", "0.15.0") for patch in (1, 2, 3)),
+        ("core_v0.16.1", "0.16.0"),
+        ("core_v0.17.1", "0.17.0"),
+        ("core_v0.18.2", "0.18.0"),
+        *((f"core_r0.{minor}.0", f"0.{minor}.0") for minor in (10, 11, 13, 14, 15, 16, 17, 18)),
+        ("core_r0.12.0", "0.12.1"),
+    ),
 )
 _CORE = "0.12.1"
 _BOTH = r"incompatible_check|dependency_check"
@@ -157,6 +169,10 @@ MINDSPEED = Framework(
     docs=("docs",),
     bare=_BOTH,
     decides=True,
+    published=(
+        ("v2.0.0_core_r0.8.0", "2.0.0"),
+        *((f"v{name}_core_r0.12.1", name) for name in ("2.1.0", "2.2.0", "2.3.0", "26.0.0")),
+    ),
 )
 MINDSPEED_LLM = Framework(
     "mindspeed-llm",
@@ -188,6 +204,7 @@ MINDSPEED_LLM = Framework(
     needs=("mindspeed_llm", "modellink", "configs"),
     decides=True,
     entries=True,
+    published=tuple((f"v{name}", name) for name in ("2.0.0", "2.1.0", "2.2.0", "2.3.0", "26.0.0", "26.1.0")),
 )
 MINDFORMERS = Framework(
     "mindformers",

@@ -31,7 +31,7 @@ def documents(
     own = [rule for rule in rules if framework.name in rule.frameworks and rule.id not in elsewhere]
     added = tables(framework, repositories, python, say)
     return {
-        "releases.json": releases_document(framework, repositories, blobs(framework, repositories, _files(found))),
+        "releases.json": releases_document(framework, repositories, blobs(framework, repositories, files_of(found))),
         "options.json": options_document(framework, repositories, added),
         **({"entries.json": entries_document(framework, repositories, added)} if framework.entries else {}),
         "evidence.json": evidence_document(found, repositories, human["same"]),
@@ -40,7 +40,7 @@ def documents(
     }
 
 
-def _files(found: Checks) -> list[str]:
+def files_of(found: Checks) -> list[str]:
     """The files on the way from a config to a run that any release has."""
     files = {site.file for line in found.lines for site in line.places.values()}
     return sorted(file for file in files if re.search(found.framework.scope, file))

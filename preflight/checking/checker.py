@@ -94,7 +94,8 @@ class Checker:
             facts = part.facts.over(facts)
         facts = self.facts.over(facts)
         target = Target.parse(facts.target) if facts.target else None
-        said = Request(*facts[:4], target, given=Given(facts.set or {}, self.names))
+        given = Given(facts.set or {}, self.names)
+        said = Request(*facts[:4], target, given=given, program=facts.program or "")
         return said._replace(measured=self.measured, pace=self.pace, source_path=self.settings.source_path)
 
     @cached_property

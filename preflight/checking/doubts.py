@@ -13,6 +13,7 @@ from preflight.lint.altered_checkout import (
 )
 from preflight.lint.assumed_arguments import lower_what_options_may_cure, with_open_options
 from preflight.lint.refusing_releases import lower_what_a_neighbour_takes, lower_what_some_releases_take
+from preflight.lint.severity import one_finding_of_a_fork
 from preflight.loaders.document import Document, Launch
 from preflight.run.request import Request, Target
 from preflight.source.finding import Finding, Kind, Severity
@@ -41,6 +42,7 @@ def lower_what_is_uncertain(document: Document, found: list[Finding], job: Job, 
     found = lower_what_older_programs_take(lower_what_a_checkout_lacks(found, job), job)
     found = lower_what_another_program_sets(found, job)
     found = certainty.split(lower_what_some_releases_take(found, job), job)
+    found = one_finding_of_a_fork(found, job)
     near = certainty.around(job.asked, look.described)
     return lower_what_a_neighbour_takes(found, job, near) if near else found
 

@@ -30,6 +30,9 @@ TOO_DEEP = "a value is nested too deeply to be read"
 Said = tuple[str, str, int, str]
 """What names a finding: its rule, where it stands, what it says."""
 
+OWN = "own-check"
+"""The rule that tells what the program's own source refuses."""
+
 
 class Policy(NamedTuple):
     """What is asked of rules. chosen: whether one runs on a path; options: per rule; kept: never folded into others.
@@ -84,6 +87,11 @@ class Report:
         return not self.errors and not any(map(_refuses, self.findings))
 
     @property
+    def undecided(self) -> bool:
+        """Whether the source of a run's program could not decide about it; `unknown` says what would."""
+        return any(job.judged is not None and job.judged.undecided for job in self.jobs)
+
+    @property
     def fits(self) -> bool:
         """All is read and accepted, and no run is predicted not to fit in memory."""
         out = any(f.severity is Severity.ERROR and f.kind is Kind.MEMORY for f in self.findings)
@@ -111,9 +119,13 @@ def read_job(document: Document, plugins: Plugins, request: Request, beside: Bes
     if any(problem.kind in REFUSED for problem in document.problems):
         plan = replace(reading.plan, unmodelled=(*reading.plan.unmodelled, "a script that bash refuses"))
         reading = reading._replace(plan=plan)
-    return Job(
-        *reading._replace(cluster=completed(reading.cluster, document, request)), missed(request.target, reading.target)
-    )
+    made = reading._replace(cluster=completed(reading.cluster, document, request))
+    job = Job(*made, missed(request.target, reading.target))
+    if not job.arguments.certainty.sourced:
+        return job
+    from preflight.checking.judgement import with_source
+
+    return with_source(job, document, request, beside)
 
 
 def check_job(job: Job, plugins: Plugins, policy: Policy) -> tuple[list[Finding], list[Unchecked], list[Crash]]:
@@ -148,6 +160,10 @@ def check_job(job: Job, plugins: Plugins, policy: Policy) -> tuple[list[Finding]
                 unknown.append(Unchecked(rule.id, path, item.because))
     if not findings:
         return findings, unknown, crashes
+    if job.judge is not None:
+        from preflight.lint.severity import decided_by_source
+
+        findings = decided_by_source(findings, job, OWN)
     from preflight.checking.consequences import fold
     from preflight.checking.fix_policy import ranked
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -45,6 +46,8 @@ def verify_options(rule: Checkable, options: Mapping[str, Any]) -> None:
 NODES = ("NNODES", "NUM_NODES", "SLURM_NNODES", "SLURM_JOB_NUM_NODES")
 PER_NODE = ("NPROC_PER_NODE", "GPUS_PER_NODE", "NPUS_PER_NODE")
 """Variables that hold a count wherever they are used; WORLD_SIZE is the number of nodes on some platforms."""
+DIGITS = 20
+"""So many of a number are read: more than any machine has."""
 
 
 def verify_counts(facts: Facts) -> None:
@@ -53,7 +56,7 @@ def verify_counts(facts: Facts) -> None:
     found: dict[str, int | None] = {}
     for option, names, count in (("nodes", NODES, facts.nodes), ("devices-per-node", PER_NODE, facts.devices_per_node)):
         values = {f"--{option} {count}": count} if count else {}
-        values |= {f"--set {n}={said[n]}": int(said[n]) for n in names if said.get(n, "").isdecimal()}
+        values |= {f"--set {n}={said[n]}": int(said[n][:DIGITS]) for n in names if said.get(n, "")[:DIGITS].isdecimal()}
         if len(set(values.values())) > 1:
             one, other = list(values)[:2]
             raise InputError(f"{one} contradicts {other}")
@@ -80,6 +83,12 @@ def verify_release(target: str, plugins: Plugins) -> None:
     alike = wanted.version in listed or (digits and any(numbers(one)[: len(digits)] == digits for one in known))
     if wanted.version and not alike:
         raise InputError(f"{target} is not a release that preflight knows; there are {', '.join(known)}")
+
+
+def verify_program(facts: Facts) -> None:
+    """Raises InputError for a program that is no folder; settings may name one that is not on every machine."""
+    if facts.program and not os.path.isdir(os.path.expanduser(facts.program)):
+        raise InputError(f"--program {facts.program} is no folder")
 
 
 def verify_facts(facts: Facts, plugins: Plugins) -> None:

@@ -52,12 +52,12 @@ class Workspace:
         sources = [edited.get(source.name, source) for source in self.sources]
         with of_one_check():
             report = self.judge([document for source in sources for document in load(source)], edited)
-        if not report.skipped:
-            return report
-        from preflight.checking.refused_script import starts_a_run, with_refused_scripts
+            if not report.skipped:
+                return report
+            from preflight.checking.refused_script import starts_a_run, with_refused_scripts
 
-        ours = starts_a_run(self.plugins.dialects, self.request)
-        return with_refused_scripts(report, sources, self.policy.wants, ours)
+            ours = starts_a_run(self.plugins.dialects, self.request)
+            return with_refused_scripts(report, sources, self.policy.wants, ours)
 
     def judge(self, documents: Sequence[Document], edited: Mapping[str, Source] | None = None) -> Report:
         """Check documents of the sources, as they were loaded or as they would be.
@@ -67,20 +67,27 @@ class Workspace:
         def read(document: Document, name: str) -> Document | None:
             return self._read(document, name, edited)
 
-        beside = Beside(read, self._checkout, self.checkouts if self.request.follow else None, self._data)
+        beside = Beside(read, self._checkout, self._around(), self._data)
         with of_one_check():
             self._read_now.clear()
             report = check_documents(documents, self.plugins, self.request, self.policy, beside)
         looked = dict.fromkeys(path for document in documents for path in document.looked) | self._looked
         if self.request.follow:
             looked |= dict.fromkeys(path for source in self.sources for path in self.checkouts.looked(source.path))
+        judged = [vars(job).get("judged") for job in report.jobs]  # of those that were asked
+        looked |= dict.fromkeys(path for one in judged if one is not None for path in one.looked)
         if self.request.given:
             report = replace(report, reads=names_read(self.request.given, report.jobs))
         return replace(report, looked=tuple(looked)) if looked else report
 
+    def _around(self) -> Checkouts | None:
+        return self.checkouts if self.request.follow or self.request.program else None
+
     def _checkout(self, document: Document) -> Checkout | None:
-        """The checkout around a document; None where files beside it must not be opened."""
-        return self.checkouts.around(document.source.path) if self.request.follow else None
+        """The source that a document's run is made of; None where files beside it must not be opened."""
+        if not (self.request.follow or self.request.program):
+            return None
+        return self.checkouts.run_by(document, self.request.program)
 
     def _read(self, document: Document, name: str, edited: Mapping[str, Source]) -> Document | None:
         """Another file that a document names; None when it is missing or must not be opened."""

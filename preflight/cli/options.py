@@ -94,6 +94,9 @@ class JobFacts(NamedTuple):
         list[str] | None,
         option("--set", metavar="NAME=VALUE", help="What an argument or a variable of a script is; repeatable."),
     ] = None
+    program: Annotated[
+        str | None, option("--program", metavar="PATH", help="The source that runs: a checkout, or an environment.")
+    ] = None
 
 
 SELECT = "Report only these: rule ids (with *), a framework, memory, shell, silent-change, or a severity."

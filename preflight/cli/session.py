@@ -12,6 +12,7 @@ from preflight.checking.discovery import Named, Wanted, discover
 from preflight.checking.engine import Report
 from preflight.checking.failure import unreadable
 from preflight.checking.nearest import Nearest, own_devices, usable
+from preflight.checking.verification import verify_program
 from preflight.checking.workspace import Workspace, display
 from preflight.cli.options import Inputs, JobFacts, Rules, listed
 from preflight.loaders import is_script
@@ -106,7 +107,10 @@ def facts_of(facts: JobFacts) -> Facts:
         if not equals or not name.lstrip("-"):
             raise InputError(f"--set {word} says no NAME=VALUE")
         said[name.lstrip("-")] = value
-    return Facts(facts.world_size, facts.nodes, facts.devices_per_node, facts.device, facts.target, said or None)
+    stated = (facts.world_size, facts.nodes, facts.devices_per_node, facts.device, facts.target)
+    made = Facts(*stated, said or None, facts.program)
+    verify_program(made)
+    return made
 
 
 def reports(check: Checker, inputs: Inputs, command: list[str] | None) -> Iterator[Report]:

@@ -33,6 +33,11 @@ class Identity(NamedTuple):
         """The framework is not as it was published."""
         return self.patched or (self.package is not None and not self.proven)
 
+    @property
+    def tagged(self) -> bool:
+        """It is a further published state of its release."""
+        return self.package is not None and bool(self.package.tag)
+
 
 def identify(checkout: Checkout | None, frameworks: Iterable[str]) -> Identity | None:
     """The first of some frameworks that a checkout holds, else the first that it installs."""

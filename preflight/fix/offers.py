@@ -8,11 +8,11 @@ from preflight.checking.engine import Report
 from preflight.checking.workspace import Workspace
 from preflight.fix.proof import Made, made, proven
 from preflight.fix.prove_better import prove_better
-from preflight.source.finding import Edit, Finding, Fix, Safety
+from preflight.source.finding import Finding, Fix, Safety
 from preflight.source.record import replace
 from preflight.source.refusal import NotProven
 
-MOST_WORK = 1_000_000
+MOST_WORK = 2_000_000
 """Characters that are edited and checked for the offers of one file, with what each attempt costs beside them."""
 ATTEMPT = 10_000
 
@@ -48,7 +48,7 @@ class _Offers:
         self.workspace, self.report = workspace, report
         self.size = ATTEMPT + sum(len(source.text) for source in workspace.sources)
         self.work = 0
-        self.tried: dict[tuple[Edit, ...], Made | str] = {}
+        self.tried: dict[str, Made | str] = {}
 
     def kept(self, findings: Sequence[Finding]) -> list[Finding]:
         """The findings with the ways out that hold."""
@@ -71,12 +71,13 @@ class _Offers:
 
     def _holds(self, finding: Finding, fix: Fix) -> bool:
         """Whether the finding is gone with a fix, and no error is new."""
-        if fix.edits not in self.tried:
+        change = repr(fix.edits)  # a value may be a list, which has no hash
+        if change not in self.tried:
             self.work += self.size
             if self.work > MOST_WORK:
                 return False
-            self.tried[fix.edits] = made(self.workspace, self.report, [replace(finding, fix=fix)])
-        after = self.tried[fix.edits]
+            self.tried[change] = made(self.workspace, self.report, [replace(finding, fix=fix)])
+        after = self.tried[change]
         if isinstance(after, str):
             return False
         try:

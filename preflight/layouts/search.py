@@ -72,7 +72,7 @@ def search(
     for room in (budget * (1 - KEPT_FREE), budget) if limits.near is None else (budget,):
         result.rejected = Counter(arithmetic)
         proof, rows = _candidates(result, call, room)
-        _prove(proof, rows, progress)
+        _prove(proof, rows, job.sizes, progress)
         if result.layouts or room == math.inf:
             break
     if limits.near is None:
@@ -107,24 +107,33 @@ def _candidates(result: Result, call: Call, available: float) -> tuple[Proof, li
     return proof, _ranked(where, columns, need, times, available)
 
 
-def _prove(proof: Proof, rows: list[int], progress: Progress | None) -> None:
-    """Try candidates in order, until enough are proven; where of each kind only some were tried and none holds, all."""
+def _prove(proof: Proof, rows: list[int], now: Sizes, progress: Progress | None) -> None:
+    """Try candidates in order until enough are proven: of each kind some; where none of them holds, those nearest to
+    the layout as it stands."""
     result, limits = proof.result, proof.limits
+    _try_each(proof, rows[: MOST_RANKED * (KIND_ROWS if limits.kinds else 1)], progress)
+    if not result.layouts and limits.near is None:
+        proof.tried, proof.limits = 0, limits._replace(kinds=False)
+        steps = cost(proof.columns, now, stated=proof.where.stated)
+        _try_each(proof, sorted(rows, key=lambda row: float(steps[row]))[:MOST_TRIED], progress)
+        proof.limits = limits
+
+
+def _try_each(proof: Proof, rows: list[int], progress: Progress | None) -> None:
+    """Try candidates until enough are proven."""
+    result, limits = proof.result, proof.limits
+    seen = Kinds(proof.columns, limits.kinds)
     wanted = limits.show + (BEYOND if limits.near is None else 0)
-    for kinds in (True, False) if limits.kinds else (False,):
-        seen, proof.tried = Kinds(proof.columns, kinds), 0
-        for row in rows[: MOST_RANKED * (KIND_ROWS if kinds else 1)]:
-            if len(result.layouts) >= wanted or proof.tried >= MOST_TRIED:
-                break
-            if seen.enough(row):
-                continue
-            before = len(result.layouts)
-            proof.take(row)
-            seen.note(row, len(result.layouts) > before)
-            if progress is not None:
-                progress(len(result.layouts), wanted)
-        if result.layouts:
+    for row in rows:
+        if len(result.layouts) >= wanted or proof.tried >= MOST_TRIED:
             break
+        if seen.enough(row):
+            continue
+        before = len(result.layouts)
+        proof.take(row)
+        seen.note(row, len(result.layouts) > before)
+        if progress is not None:
+            progress(len(result.layouts), wanted)
 
 
 def _compare(result: Result, call: Call, budget: float) -> None:

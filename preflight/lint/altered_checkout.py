@@ -18,6 +18,8 @@ def lower_what_a_checkout_lacks(found: list[Finding], job: Job) -> list[Finding]
     """
     certainty = job.arguments.certainty
     has = certainty.has
+    if certainty.lacks:
+        found = [finding for finding in found if finding.rule not in certainty.lacks]
     if has is None:
         return found
     template = "{target} checks this, the code in this checkout does not ({evidence})"

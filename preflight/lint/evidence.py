@@ -107,6 +107,11 @@ class Evidence:
         runs = self._entry("sites", id)[1]
         return next((hash for _, _, hash, first, lines in runs if first <= number < first + len(lines)), None)
 
+    def hashes(self, rule: str) -> frozenset[str]:
+        """The hashes of the statements that a rule stands for, in any release."""
+        sites = (self._entry("sites", id) for id in self._stands(rule))
+        return frozenset(run[2] for site in sites if site is not None for run in site[1])
+
     def places(self, rule: str) -> Mapping[str, str]:
         """Place → release, of each statement that a rule stands for,
         at the newest release at which somebody read it."""
@@ -196,6 +201,12 @@ def found_places(framework: str, rule: str) -> Mapping[str, str]:
     """Place → release, of the checks of a framework that a rule stands for; nothing where no evidence was written."""
     known = evidence(framework)
     return {} if known is None else known.places(rule)
+
+
+def statements_of(rule: str, frameworks: Iterable[str]) -> frozenset[str]:
+    """The hashes of the statements of some frameworks that a rule stands for, in any release."""
+    known = filter(None, map(evidence, frameworks))
+    return frozenset(hash for one in known for hash in one.hashes(rule))
 
 
 def found_place(rule: str, versions: Mapping[str, str]) -> str | None:

@@ -160,7 +160,8 @@ class Launch(NamedTuple):
     open: any flag may be added, so the absence of a flag is not known.
     assumed: "$@", $1, $EXTRA_ARGS and the like, where whoever starts the script may add flags. They are no words,
     unless they may be the value of the flag in front of them. lost: how many of the last words bash does not hand over,
-    because a continuation is lost; more than there are where not even the entry is reached.
+    because a continuation is lost; more than there are where not even the entry is reached. directory: the folder that
+    a script changes to before it; None where it stays where it is started.
     """
 
     launcher: str
@@ -175,6 +176,7 @@ class Launch(NamedTuple):
     device: Word | None = None
     assumed: tuple[Word, ...] = ()
     lost: int = 0
+    directory: Word | None = None
 
 
 class Problem(NamedTuple):

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 from lsprotocol import types
 
-from preflight.fix.apply import apply
+from preflight.checking.engine import Report
+from preflight.fix.proof import made
 from preflight.job import Job
 from preflight.loaders.document import Unknown
-from preflight.loaders.yaml_edit import CannotEdit
 from preflight.lsp.buffers import Buffer
 from preflight.lsp.places import range_of
 from preflight.memory import MemoryEstimate
@@ -17,8 +17,7 @@ from preflight.report.memory import between
 from preflight.run.cluster import GIB
 from preflight.run.value import Value
 from preflight.source.finding import Finding, Fix, Severity
-from preflight.source.refusal import NotProven
-from preflight.source.text import InputError, Span
+from preflight.source.text import Span
 
 
 def hover(buffer: Buffer, offset: int) -> types.Hover | None:
@@ -93,11 +92,8 @@ def _with(value: Value, other: object, buffer: Buffer) -> MemoryEstimate | None:
     if not edits or value.setting is None:
         return None
     trial = Finding("", value.setting.span, (), Fix("", edits), severity=Severity.NOTE)
-    try:
-        edited, _ = apply([trial], buffer.report, {buffer.source.name: buffer.source}, proven=False)
-        report = buffer.workspace.check(edited)
-    except (CannotEdit, NotProven, InputError):
-        return None
+    found = made(buffer.workspace, buffer.report, [trial])
+    report = found.report if not isinstance(found, str) else Report()
     job = report.jobs[0] if report.jobs else None
     return job.memory if job is not None and job.memory.worst is not None and not job.withheld else None
 

@@ -54,6 +54,9 @@ class Calls(Specials):
     hooks: dict[str, Hook]
     """What is to happen around functions of the program, by dotted name."""
 
+    entered: set[str]
+    """Functions that were run, as "file:dotted name"."""
+
     def _e_Call(self, node: Any, scope: Scope) -> Value:
         function = self.evaluate(node[3], scope)
         lazy = self.lazy_calls and isinstance(function, Function) and function.dotted in self.lazy_calls
@@ -204,6 +207,7 @@ class Calls(Specials):
         scope = Scope(names, function.scope, function.scope.module, "function", function.qualified)
         self._trace(shape[0], len(arguments), names)
         scope.owner, scope.receiver = function.owner, arguments[0] if arguments and function.owner else None
+        self.entered.add(f"{function.scope.module.shown}:{function.qualified}")
         held, self.scope = self.scope, scope
         line = self.line, self.end
         self.depth += 1

@@ -45,6 +45,7 @@ def conclude(
         tuple(run.sources.read),
         why if outcome in ("unread", "may refuse") else "",
         tuple(stages),
+        frozenset(run.entered),
     )
 
 

@@ -94,6 +94,7 @@ class Session:
         run.reads.clear()
         run.guards.clear()
         run.causes.clear()
+        run.entered.clear()
         run.blurred.clear()
         run.blurred.update(run.lasting.blurred)
         run.arguments, run.known_arguments = None, frozenset()

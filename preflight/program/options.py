@@ -19,6 +19,7 @@ from preflight.program.values import (
     Value,
     both,
 )
+from preflight.program.verdict import Unstated
 
 OWN = (Function, Bound, Partial, Class)
 UNREAD = "options that could not be read"
@@ -48,6 +49,15 @@ class Parser(argparse.ArgumentParser):
     def exit(self, status: int = 0, message: str | None = None) -> NoReturn:
         """End without a run."""
         raise ParserError(message or "prints and exits", "")
+
+    def _get_value(self, action: argparse.Action, arg_string: str) -> Any:
+        if isinstance(arg_string, Unstated):
+            return Unknown(facts=(str(arg_string),))
+        return super()._get_value(action, arg_string)
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if not isinstance(value, Unknown):
+            super()._check_value(action, value)
 
     def _print_message(self, message: str, file: Any = None) -> None:
         return None
@@ -179,7 +189,7 @@ class Options(Classes):
             raise self.failure(error) from None
         if name == "parse_known_args":
             return found, rest
-        if rest:
+        if rest := [word for word in rest if not isinstance(word, Unstated)]:
             refused = self.failure(ParserError(f"unrecognized arguments: {' '.join(rest)}", ""))
             if not self.unread_options:
                 raise refused

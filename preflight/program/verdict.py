@@ -9,6 +9,12 @@ from typing import Literal, NamedTuple
 Outcome = Literal["accepts", "refuses", "may refuse", "unread"]
 
 
+class Unstated(str):
+    """A word of a command whose value nobody knows, as it is typed: "$SAVE". The argument that takes it is unknown."""
+
+    __slots__ = ()
+
+
 class Place(NamedTuple):
     """A statement in a program. file: relative to the tree that holds it; function: dotted, "" for a module's body."""
 
@@ -114,3 +120,5 @@ class Verdict(NamedTuple):
     files: tuple[str, ...] = ()
     why: str = ""
     stages: tuple[str, ...] = ()
+    functions: frozenset[str] = frozenset()
+    """Those that were run, as "file:dotted name"."""

@@ -99,6 +99,8 @@ def run_dict(job: Job) -> dict[str, Any]:
         "versions": dict(job.versions),
         "standing": _standing(job),
         "evidence": job.arguments.certainty.evidence or None,
+        "program": job.program or None,
+        "source": job.judged.outcome if job.judged is not None else None,
         "devices": job.cluster.count.raw if job.cluster.count.known else None,
         "device": device.name if device else None,
     }

@@ -38,8 +38,22 @@ def plan_text(job: Job, look: Look = Look(), step: float | None = None) -> str:
         for name, value in values.items()
         if not value.known and value.because in reasons
     ]
-    parts = [*head, "", *table, *(["", f"  {local('not known')}", *unsure] if unsure else [])]
+    parts = [*head, "", *table, *(["", f"  {local('not known')}", *unsure] if unsure else []), *_changes(job)]
     return "".join(f"{part}\n" for part in parts)
+
+
+def _changes(job: Job) -> Iterator[str]:
+    """What the program's own source changes after parsing it, and in which line."""
+    changes = job.judged.changes.values() if job.judged is not None else ()
+    if not changes:
+        return
+    yield ""
+    yield f"  {local('set by the program')}: {plain(job.program)}"
+    rows = [
+        (plain(one.name), plain(f"{_shown(one.before)} -> {_shown(one.after)}"), plain(one.upstream)) for one in changes
+    ]
+    widths = [max(columns(row[i]) for row in rows) for i in range(2)]
+    yield from (f"  {'  '.join(map(padded, row[:2], widths))}  {row[2]}" for row in rows)
 
 
 def _labelled(line: str) -> str:

@@ -22,6 +22,10 @@ UNKNOWN = "a value is unknown"
 _HOW = {Safety.SAFE: "preflight fix", Safety.UNSAFE: "preflight fix --unsafe", Safety.SHOW: "by hand"}
 
 
+MOST_PROGRAMS = 3
+"""Sources that the summary names."""
+
+
 def render(report: Report, look: Look = Look()) -> str:
     """The whole report."""
     return shown(tell(report, look), look)
@@ -42,6 +46,7 @@ def tell(report: Report, look: Look) -> Told:
         unreadable=bool(report.errors),
         crashed=bool(report.crashes),
         reads=report.reads,
+        programs=tuple(dict.fromkeys(plain(job.program) for job in report.jobs if job.program)),
     )
 
 
@@ -117,6 +122,9 @@ def summary(told: Told, look: Look) -> Iterator[str]:
     color = COLORS[told.worst or Severity.NOTE] if found else "green"
     much = local(f" in {files}, read as {read_as}." if read_as else f" in {files}.")
     yield f"{look.paint(local(f'Found {text}' if said else 'Found nothing'), color)}{much}"
+    if programs := tuple(dict.fromkeys(told.programs)):
+        more = (f"{len(programs) - MOST_PROGRAMS} more",) if len(programs) > MOST_PROGRAMS else ()
+        yield local(f"Checked against {'; '.join((*programs[:MOST_PROGRAMS], *more))}.")
     if told.bounded:
         yield f"{_guessed(told)}{local(': --target states it, `preflight init` proposes settings.')}"
     fixes = Counter(entry.fix for entry in told.entries)
@@ -157,6 +165,8 @@ def _details(report: Report) -> Iterator[str]:
         devices = job.cluster.count
         many = f"{devices.raw} devices" if devices.known else "an unknown number of devices"
         yield plain(f"{job.documents[0].source.name}: {local(f'read as {_read_as(job)}')}, {local(many)}")
+        if job.program:
+            yield plain(f"  {local(f'checked against {job.program}')}")
         for switch in job.arguments.switches:
             yield plain(
                 f"  {local(f'{switch.name}: {switch.before} becomes {switch.after}')} ({local(switch.cause)}; "

@@ -51,6 +51,9 @@ class Told(NamedTuple):
     reads: tuple[str, ...] = ()
     """Of what the caller sets, the names that something reads."""
 
+    programs: tuple[str, ...] = ()
+    """The sources that runs are checked against."""
+
     @property
     def worst(self) -> Severity | None:
         """The highest severity of its findings."""
@@ -67,7 +70,7 @@ def added(parts: Iterable[Told]) -> Told:
     if not columns:
         return Told()
     entries, unverified, reasons, targets, details, checked, skipped = columns[:7]
-    suppressed, problems, bounded, unreadable, crashed, reads = columns[7:]
+    suppressed, problems, bounded, unreadable, crashed, reads, programs = columns[7:]
 
     def joined(column: tuple[tuple[str, ...], ...]) -> tuple[str, ...]:
         return tuple(text for texts in column for text in texts)
@@ -76,4 +79,5 @@ def added(parts: Iterable[Told]) -> Told:
     lists = joined(unverified), joined(reasons), joined(targets), joined(details), joined(checked), joined(skipped)
     names = tuple(dict.fromkeys(joined(reads)))
     once = tuple(dict.fromkeys(joined(problems)))  # settings that hold for many files
-    return Told(ordered, *lists, sum(suppressed), once, sum(bounded), any(unreadable), any(crashed), names)
+    ends = any(unreadable), any(crashed), names, joined(programs)
+    return Told(ordered, *lists, sum(suppressed), once, sum(bounded), *ends)

@@ -48,7 +48,9 @@ class Certainty(NamedTuple):
     reads the file and may set other values; parts: the sections that it takes as the framework does, () for all;
     apart: where the framework's code begins that it does not run. parsed: the options are those of the checkout's own
     parser. lying: the release of the program that lies in the checkout, where it is another one. since: rules that
-    older releases of the program do not have, each with the first that has it.
+    older releases of the program do not have, each with the first that has it. lacks: rules of the release whose
+    checks the published state of it that lies here does not have. sourced: the source of the program decides, so its
+    release is certain.
     """
 
     stated: bool = True
@@ -64,11 +66,13 @@ class Certainty(NamedTuple):
     parsed: bool = False
     lying: str = ""
     since: Mapping[str, str] = MappingProxyType({})
+    lacks: frozenset[str] = frozenset()
+    sourced: bool = False
 
     @property
     def doubtful(self) -> bool:
         """What is found may have to be looked at again, also where it is no error."""
-        return bool(self.releases or self.completed or self.has or self.apart or self.since)
+        return bool(self.releases or self.completed or self.has or self.apart or self.since or self.lacks)
 
 
 def _no_default(name: str) -> Value:
@@ -123,6 +127,9 @@ class Arguments:
 
     places_of: str = ""
     """The release whose lines the rules of the framework name, where those of this one are found by the evidence."""
+
+    words: tuple[Word, ...] = ()
+    """The words that the parser of options gets, where there is one."""
 
     certainty: Certainty = Certainty()
     """How sure it is that these are the arguments of this release."""

@@ -62,6 +62,7 @@ class Request(NamedTuple):
     follow: whether other files that a config names may be opened (the gate says no).
     environment: variables of the job, not of this process.
     given: arguments and variables of scripts as the caller says them, whatever the files say.
+    program: the folder with the source that the job runs. machine: versions of packages where it will run.
     source_path: folders where further scripts lie that scripts source and start.
     """
 
@@ -75,6 +76,8 @@ class Request(NamedTuple):
     measured: float = 0.0
     given: Given = Given()
     pace: float = 1.0
+    program: str = ""
+    machine: Mapping[str, str] = {}
     source_path: tuple[Path, ...] = ()
 
     @property

@@ -23,7 +23,7 @@ _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 class Facts(NamedTuple):
     """What may be said about a job beside its files; None means not said. target: "mindformers@1.5.0". set: arguments
-    and variables, as texts."""
+    and variables, as texts. program: the folder with the source that it runs."""
 
     world_size: int | None = None
     nodes: int | None = None
@@ -31,6 +31,7 @@ class Facts(NamedTuple):
     device: str | None = None
     target: str | None = None
     set: Mapping[str, str] | None = None
+    program: str | None = None
 
     def over(self, weaker: Facts) -> Facts:
         """These facts, and what they leave open from weaker ones; a world size said here outweighs nodes said there."""
@@ -155,15 +156,17 @@ def _settings(path: Path, data: Mapping[str, Any]) -> Settings:
         path=path,
         root=path.parent,
         choice=_choice(data),
-        facts=_facts(data),
+        facts=_facts(data, path.parent),
         fail_on=data.get("fail-on", "error"),
         exclude=tuple(data.get("exclude", ())),
         include=tuple(data.get("include", ())),
-        per_file=tuple(PerFile(name, _choice(part), _facts(part)) for name, part in data.get("per-file", {}).items()),
+        per_file=tuple(
+            PerFile(name, _choice(part), _facts(part, path.parent)) for name, part in data.get("per-file", {}).items()
+        ),
         options=options,
         devices=tuple(_device(entry, path) for entry in data.get("devices", ())),
         required_version=data.get("required-version", ""),
-        measured=_measured(data["measured"]) if "measured" in data else None,
+        measured=_measured(data["measured"], path.parent) if "measured" in data else None,
         raw=data,
         source_path=tuple(_folder(name, path) for name in data.get("source-path", ())),
     )
@@ -180,17 +183,19 @@ def _folder(name: str, path: Path) -> Path:
     return folder
 
 
-def _measured(data: Mapping[str, Any]) -> Measured:
+def _measured(data: Mapping[str, Any], root: Path) -> Measured:
     peak = data["peak-gib"] * GIB if "peak-gib" in data else None
-    return Measured(data["config"], peak, _facts(data), data.get("step-seconds"))
+    return Measured(data["config"], peak, _facts(data, root), data.get("step-seconds"))
 
 
 def _choice(data: Mapping[str, Any]) -> Choice:
     return Choice(tuple(data.get("select", ())), tuple(data.get("ignore", ())), data.get("min-severity", ""))
 
 
-def _facts(data: Mapping[str, Any]) -> Facts:
+def _facts(data: Mapping[str, Any], root: Path) -> Facts:
     found = Facts(*(data.get(name.replace("_", "-")) for name in Facts._fields))
+    if found.program is not None:
+        found = found._replace(program=str(root / found.program))
     return found._replace(set={name: written(value) for name, value in found.set.items()}) if found.set else found
 
 

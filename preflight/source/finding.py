@@ -36,7 +36,7 @@ class Kind(str, Enum):
     general: what all releases have in common. options: the options that a release's parser has. no_value: an option
     without its value, which no parser takes. release: a check of a release. absence: a check of a release that misses
     an option; one that is not known may give the same. memory: the estimate of memory. cut: words that do not reach the
-    launch; an error where it is refused without them.
+    launch; an error where it is refused without them. rewrite: an argument that a release changes without asking.
     """
 
     GENERAL = "general"
@@ -46,6 +46,7 @@ class Kind(str, Enum):
     ABSENCE = "absence"
     MEMORY = "memory"
     CUT = "cut"
+    REWRITE = "rewrite"
 
     @property
     def parses(self) -> bool:

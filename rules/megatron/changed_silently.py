@@ -25,6 +25,7 @@ from collections.abc import Iterator
 from preflight import Finding, Job, Message, Severity, Value, rule
 from preflight.lint.evidence import switched_at
 from preflight.run.arguments import Switch
+from preflight.source.finding import Kind
 
 COSTLY = frozenset(
     [
@@ -47,7 +48,7 @@ ALIASES = frozenset(
 )
 
 
-@rule(severity=Severity.WARNING, frameworks=("megatron",))
+@rule(severity=Severity.WARNING, frameworks=("megatron",), kind=Kind.REWRITE)
 def check(job: Job) -> Iterator[Finding]:
     if "mindspeed" in job.versions:
         return

@@ -43,10 +43,11 @@ MindSpore 2.7.1, mindspore/train/serialization.py:561, save_checkpoint
 import re
 from collections.abc import Iterator
 
-from preflight import Edit, Finding, Fix, Job, Message, Safety, Severity, Value, rule
+from preflight import Finding, Fix, Job, Message, Safety, Severity, Value, rule
 from preflight.dialects.mindformers.registry import Argument, Takes, built, registers, taken, trains
+from preflight.lint.scientific_notation import ways
 from preflight.lint.value_kinds import ValueKind
-from preflight.source.spelling import float_of_yaml, meant_boolean, nearest
+from preflight.source.spelling import meant_boolean, nearest
 
 _SCIENTIFIC = re.compile(r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)[eE][-+]?\d{1,3}")
 
@@ -123,20 +124,21 @@ def _finding(job: Job, value: Value, name: str, kind: str, argument: Argument) -
         kind=kind,
         words=argument.kind.words,
     )
-    return Finding(message, job.place(value), key=value.key, fix=_fix(value, argument.kind), upstream=argument.upstream)
+    fixes = _fixes(value, argument.kind)
+    first, others = next(iter(fixes), None), fixes[1:]
+    return Finding(message, job.place(value), key=value.key, fix=first, alternatives=others, upstream=argument.upstream)
 
 
-def _fix(value: Value, kind: ValueKind) -> Fix | None:
-    """Writes what was meant, a number as it was spelled."""
+def _fixes(value: Value, kind: ValueKind) -> tuple[Fix, ...]:
+    """Write what was meant, a number as it was spelled."""
     meant = next((m for m in _meanings(value.raw, kind) if kind.takes(m)), None)
     edits = value.becomes(meant)
     if meant is None or not edits or value.setting is None:
-        return None
+        return ()
     if isinstance(value.raw, str) and _SCIENTIFIC.fullmatch(value.raw) and isinstance(meant, float):
-        spelled = float_of_yaml(value.raw)
-        return Fix(f"write {spelled}", (Edit("splice", value.key, spelled, value.setting.span),), Safety.SAFE)
+        return ways(value.raw, value.key, value.setting.span)
     same = isinstance(meant, (int, float)) and not isinstance(meant, bool)
-    return Fix(f"write {meant}", edits, Safety.SAFE if same else Safety.UNSAFE)
+    return (Fix(f"write {meant}", edits, Safety.SAFE if same else Safety.UNSAFE),)
 
 
 def _meanings(raw: object, kind: ValueKind) -> Iterator[object]:

@@ -46,10 +46,11 @@ from preflight.dialects.mindformers.release_tables import read_at
 from preflight.lint.certainty import lowered
 from preflight.lint.evaluator import compiled
 from preflight.lint.expressions import Expression
+from preflight.lint.scientific_notation import ways
 from preflight.lint.value_kinds import ValueKind
 from preflight.loaders.document import Unknown
 from preflight.run.arguments import REMOVE
-from preflight.source.spelling import float_of_yaml, meant_boolean, slips
+from preflight.source.spelling import meant_boolean, slips
 
 _NUMBER = re.compile(r"[-+]?(?:\d+\.\d*|\.\d+|\d+)(?:[eE][-+]?\d{1,3})?")
 _GIGABYTES = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(?:GB?)?")
@@ -111,9 +112,19 @@ def _finding(job: Job, row: Checked, value: Value) -> Finding:
     name = ".".join(map(str, value.key)) if row.renamed else row.name
     shown, words = shown or Message("empty"), row.kind.words
     message = Message("{name} is {shown}; it must be {words}", name=name, shown=shown, words=words)
-    fix = next(_fixes(job, row, value), None)
+    fixes = tuple(_fixes(job, row, value))
+    fix = next(iter(fixes), None)
+    others = tuple(one for one in fixes[1:] if one.offered)  # the same digits with the other sign
     upstream = _upstream(job, row, value)
-    return Finding(message, job.place(value), key=value.key, fix=fix, upstream=upstream, layout=row.name in _SIZES)
+    return Finding(
+        message,
+        job.place(value),
+        key=value.key,
+        fix=fix,
+        alternatives=others,
+        upstream=upstream,
+        layout=row.name in _SIZES,
+    )
 
 
 def _upstream(job: Job, row: Checked, value: Value) -> str:
@@ -148,8 +159,10 @@ def _number(value: Value, kind: ValueKind) -> Iterator[Fix]:
     """Writes a number as it is spelled where one is due."""
     text = value.raw.strip() if isinstance(value.raw, str) else ""
     if value.setting is not None and _NUMBER.fullmatch(text) and kind.takes(float(text)):
-        spelled = float_of_yaml(text) if "e" in text.lower() else text
-        yield Fix(f"write {spelled}", (Edit("splice", value.key, spelled, value.setting.span),), Safety.SAFE)
+        if "e" in text.lower():
+            yield from ways(text, value.key, value.setting.span)
+        else:
+            yield Fix(f"write {text}", (Edit("splice", value.key, text, value.setting.span),), Safety.SAFE)
 
 
 def _near(text: str, kind: ValueKind) -> str | None:

@@ -81,6 +81,8 @@ def test_the_json_report_keeps_its_schema(cli: Cli, files: Path) -> None:
             "versions": {"toy": "1.0"},
             "standing": None,
             "evidence": None,
+            "program": None,
+            "source": None,
             "devices": 8,
             "device": "toy-card",
         }

@@ -72,7 +72,6 @@ def test_a_missing_extra_is_one_line_that_names_it_and_exit_2(
         ("check -f json -f github:a -f gitlab:b -f markdown:c run.yaml", 1),
         ("fix run.yaml", 1),
         ("fix --diff run.yaml", 1),
-        ("fix --diff --unsafe run.yaml", 1),
         ("show run.yaml", 0),
         ("memory run.yaml", 0),
         ("baseline run.yaml", 0),
@@ -87,6 +86,14 @@ def test_all_else_works_without_the_extras(words: str, code: int, tmp_path: Path
     ran = without(list(EXTRAS), *words.split(), folder=tmp_path)
     assert ran.returncode == code
     assert "preflight: " not in ran.stderr
+
+
+def test_a_fix_goes_on_where_only_a_search_needs_numpy(tmp_path: Path) -> None:
+    ran = without(list(EXTRAS), "fix", "--unsafe", "run.yaml", folder=tmp_path)
+    why = "this needs numpy, which is not installed: pip install numpy"
+    assert ran.stderr == f"preflight: run.yaml: no other layout is searched for: {why}\n"
+    assert ran.returncode == 1 and "2 fixed." in ran.stdout
+    assert "learning_rate: 3.0e-4" in (tmp_path / "run.yaml").read_text(encoding="utf-8")
 
 
 def test_the_gate_refuses_without_the_extras_and_leaves_its_advice_out(tmp_path: Path) -> None:

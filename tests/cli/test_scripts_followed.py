@@ -44,7 +44,13 @@ def layout(cli: Cli, script: str, *words: str) -> int | None:
 
 @pytest.mark.parametrize(
     "starts",
-    ["srun bash jobs/inner.sh", "srun jobs/inner.sh", "bash ./jobs/inner.sh", "sbatch jobs/inner.sh", ". jobs/inner.sh"],
+    [
+        "srun bash jobs/inner.sh",
+        "srun jobs/inner.sh",
+        "bash ./jobs/inner.sh",
+        "sbatch jobs/inner.sh",
+        ". jobs/inner.sh",
+    ],
 )
 def test_a_batch_script_runs_where_it_was_submitted(real_cli: Cli, project: Path, starts: str) -> None:
     put(project, jobs__job_dot_sbatch=f"{BATCH}{starts}\n", jobs__inner_dot_sh=BAD)
@@ -56,7 +62,11 @@ def test_a_batch_script_runs_where_it_was_submitted(real_cli: Cli, project: Path
 def test_nor_does_it_matter_from_where_it_is_checked(
     real_cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    put(tmp_path, a__jobs__deep__job_dot_sbatch=f"{BATCH}srun bash jobs/deep/inner.sh\n", a__jobs__deep__inner_dot_sh=BAD)
+    put(
+        tmp_path,
+        a__jobs__deep__job_dot_sbatch=f"{BATCH}srun bash jobs/deep/inner.sh\n",
+        a__jobs__deep__inner_dot_sh=BAD,
+    )
     (tmp_path / "a" / ".git").mkdir()
     for folder in ("", "a", "a/jobs", "a/jobs/deep"):
         monkeypatch.chdir(tmp_path / folder)
@@ -86,7 +96,10 @@ def test_a_config_is_found_from_there_too(real_cli: Cli, tmp_path: Path, monkeyp
     config = "model_config: {type: LlamaConfig, num_layers: 4, hidden_size: 512, num_heads: 8, seq_length: 1024}"
     text = f"run_mode: train\nuse_parallel: True\nparallel_config: {{data_parallel: 4, model_parallel: 2}}\nmodel: {{{config}}}\n"
     put(tmp_path, a__conf__llama_dot_yaml=text)
-    put(tmp_path, a__jobs__job_dot_sbatch=f"{BATCH}msrun --worker_num 8 --local_worker_num 8 run_mindformer.py --config conf/llama.yaml\n")
+    put(
+        tmp_path,
+        a__jobs__job_dot_sbatch=f"{BATCH}msrun --worker_num 8 --local_worker_num 8 run_mindformer.py --config conf/llama.yaml\n",
+    )
     (tmp_path / "a" / ".git").mkdir()
     monkeypatch.chdir(tmp_path)
     assert layout(real_cli, "a/jobs/job.sbatch") == 2

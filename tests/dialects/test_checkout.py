@@ -9,6 +9,8 @@ import pytest
 from checkouts import INFO, PARSER, fork, launch, severities, write
 
 import preflight
+from preflight.dialects.checkout import releases
+from preflight.dialects.checkout.files import Files
 from preflight.report import json, text
 from preflight.report.style import Look
 from preflight.source.finding import Severity
@@ -89,7 +91,7 @@ def test_a_check_that_the_checkout_does_not_have_is_a_warning(tmp_path: Path) ->
 
 
 def test_a_check_that_the_checkout_does_not_have_is_nothing_about_what_nobody_wrote(tmp_path: Path) -> None:
-    rule, older = "megatron/split-inference-without-pipeline", INFO.replace("14", "9")
+    rule, older = "megatron/split-inference-without-pipeline", INFO.replace("14", "10")
     written = "--inference-batch-times-seqlen-threshold 512"
     assert rule not in severities(fork(tmp_path / "default", launch(), **{"megatron/core/package_info.py": older}))
     report = fork(tmp_path / "written", launch(written), **{"megatron/core/package_info.py": older})
@@ -178,23 +180,74 @@ def test_a_checkout_is_looked_at_once_a_call(tmp_path: Path, monkeypatch: pytest
     assert seen == ["megatron"]
 
 
-def test_a_copy_of_a_release_proves_it(tmp_path: Path) -> None:
-    library = next(
-        (
-            up / ".mirror/NVIDIA+Megatron-LM/repo"
-            for up in Path(__file__).resolve().parents
-            if (up / ".mirror").is_dir()
-        ),
-        None,
-    )
-    if library is None or not library.is_dir():
-        pytest.skip("no repository of Megatron-LM is at hand")
+def unpack(folder: Path, repository: str, *what: str) -> None:
+    """Lays a revision of a framework out in a folder; skips where its repository is not at hand."""
+    libraries = (up / ".mirror" / repository / "repo" for up in Path(__file__).resolve().parents)
+    library = next((one for one in libraries if one.is_dir()), None)
+    if library is None:
+        pytest.skip(f"no repository of {repository} is at hand")
     import subprocess
 
-    archive = subprocess.run(
-        ["git", "-C", str(library), "archive", "core_v0.14.0", "megatron"], capture_output=True, check=True
-    ).stdout
-    subprocess.run(["tar", "-x", "-C", str(tmp_path)], input=archive, check=True)
+    archive = subprocess.run(["git", "-C", str(library), "archive", *what], capture_output=True, check=True).stdout
+    subprocess.run(["tar", "-x", "-C", str(folder)], input=archive, check=True)
+
+
+@pytest.mark.parametrize(
+    ("repository", "tag", "package", "target"),
+    [
+        ("NVIDIA+Megatron-LM", "core_v0.12.2", "megatron", "megatron@0.12.1"),
+        ("NVIDIA+Megatron-LM", "core_v0.17.1", "megatron", "megatron@0.17.0"),
+        ("NVIDIA+Megatron-LM", "core_v0.18.2", "megatron", "megatron@0.18.0"),
+        ("Ascend+MindSpeed-LLM", "v2.1.0", "mindspeed_llm", "mindspeed-llm@2.1.0"),
+        ("Ascend+MindSpeed-LLM", "v2.2.0", "mindspeed_llm", "mindspeed-llm@2.2.0"),
+        ("Ascend+MindSpeed-LLM", "v2.3.0", "mindspeed_llm", "mindspeed-llm@2.3.0"),
+        ("Ascend+MindSpeed-LLM", "v26.1.0", "mindspeed_llm", "mindspeed-llm@26.1.0"),
+    ],
+)
+def test_a_published_tag_is_no_altered_release(
+    tmp_path: Path, repository: str, tag: str, package: str, target: str
+) -> None:
+    unpack(tmp_path, repository, tag, package)
+    write(tmp_path, {"examples/run.sh": launch()})
+    (run,) = json.as_dict(preflight.check(tmp_path / "examples/run.sh"))["runs"]
+    assert (f"{run['framework']}@{run['version']}", run["standing"], run["evidence"]) == (target, "proven", tag)
+    (tmp_path / package / "training" / "arguments.py").write_text("x = 1\n", encoding="utf-8")
+    (run,) = json.as_dict(preflight.check(tmp_path / "examples/run.sh"))["runs"]
+    assert run["standing"] == "altered"
+
+
+def test_a_check_that_a_tag_does_not_have_is_no_error(tmp_path: Path) -> None:
+    options = (
+        "--use-rotary-position-embeddings --rope-scaling-type yarn --rope-scaling-factor 16 "
+        "--rope-scaling-original-max-position-embeddings 4096"
+    )
+    stated = preflight.check_text(launch(options), name="run.sh", target="mindspeed-llm@2.1.0")
+    assert "mindspeed-llm/yarn-factor" in severities(stated)
+    unpack(tmp_path, "Ascend+MindSpeed-LLM", "v2.1.0", "mindspeed_llm")
+    write(tmp_path, {"examples/run.sh": launch(options)})
+    assert "mindspeed-llm/yarn-factor" not in severities(preflight.check(tmp_path / "examples/run.sh"))
+
+
+def test_a_tag_is_known_by_its_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ours, theirs = releases.object_of("ours\n"), releases.object_of("theirs\n")
+    listed = {"releases": {"1.0": {}, "2.0": {}}, "files": {"a.py": ["other", ours], "b.py": [ours, ours]}}
+    tags = {"v2.0.1": {"release": "2.0", "files": {"b.py": theirs}, "lacks": []}}
+    monkeypatch.setattr(releases, "_listed", lambda framework: listed)
+    monkeypatch.setattr(releases, "published", lambda framework: tags)
+
+    def found(**files: str) -> tuple[tuple[str, ...], str]:
+        folder = tmp_path / "_".join(files.values()).replace("\n", "")
+        write(folder, {f"{name}.py": text for name, text in files.items()})
+        like = releases.likeness("toy", Files(str(folder)))
+        return like.whole, like.tag
+
+    assert found(a="ours\n", b="ours\n") == (("2.0",), "")
+    assert found(a="ours\n", b="theirs\n") == ((), "v2.0.1")
+    assert found(a="theirs\n", b="theirs\n") == ((), "")
+
+
+def test_a_copy_of_a_release_proves_it(tmp_path: Path) -> None:
+    unpack(tmp_path, "NVIDIA+Megatron-LM", "core_v0.14.0", "megatron")
     write(tmp_path, {"examples/run.sh": launch()})
     report = preflight.check(tmp_path / "examples/run.sh")
     assert json.as_dict(report)["runs"][0]["standing"] == "proven"
@@ -206,8 +259,17 @@ def test_a_copy_of_the_checkout_at_another_place_is_the_checkout(tmp_path: Path)
     (tmp_path / "Megatron-LM").mkdir()
     elsewhere = launch("--images many", "/home/somebody/Megatron-LM/train_images.py")
     assert "bad-value" in severities(fork(tmp_path / "Megatron-LM", elsewhere, **{"train_images.py": entry}))
-    elsewhere = launch("--images many", "/home/somebody/other/train_images.py")
-    assert "bad-value" not in severities(fork(tmp_path / "Megatron-LM", elsewhere, **{"train_images.py": entry}))
+    elsewhere = launch(entry="/home/somebody/other/train_images.py")
+    assert not fork(tmp_path / "Megatron-LM", elsewhere).jobs[0].arguments.certainty.sourced
+
+
+def test_options_that_only_a_checkout_has_show_that_a_path_of_another_machine_leads_to_a_copy_of_it(
+    tmp_path: Path,
+) -> None:
+    there = launch("--own-size many", "/scratch/$USER/latency/my__Megatron-LM/pretrain_gpt.py")
+    assert "bad-value" in severities(fork(tmp_path, there, **{"pretrain_gpt.py": ""}))
+    other = launch("--xielu", "/scratch/$USER/latency/Megatron-LM/pretrain_gpt.py")
+    assert not fork(tmp_path, other, **{"pretrain_gpt.py": ""}).jobs[0].arguments.certainty.sourced
 
 
 RAMP = "MODEL_ARGS:\n" + "".join(

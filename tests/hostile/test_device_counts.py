@@ -28,7 +28,7 @@ def call(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
         (["--nodes", HUGE], f"--nodes must be at most 1,000,000, not {HUGE}"),
         (
             ["--nodes", "200000", "--devices-per-node", "8"],
-            "--nodes 200000 with --devices-per-node 8 are 1600000 devices, more than 1,000,000",
+            "200000 nodes with 8 devices each are 1600000 devices, more than 1,000,000",
         ),
     ],
 )

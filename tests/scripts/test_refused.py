@@ -176,7 +176,9 @@ def bash_version() -> tuple[int, ...]:
 @given(st.lists(st.sampled_from(PIECES), min_size=1, max_size=3), st.integers(0, 2**32))
 def test_bash_and_this_reading_agree(pieces: list[str], seed: int) -> None:
     text = slipped("\n".join(pieces), random.Random(seed)) + "\n"
-    ran = subprocess.run(["bash", "-n"], input=text, capture_output=True, text=True, cwd="/", env={"LC_ALL": "C.UTF-8"})
+    ran = subprocess.run(
+        ["bash", "-n"], input=text, capture_output=True, text=True, errors="replace", cwd="/", env={"LC_ALL": "C.UTF-8"}
+    )
     found = refusal(script(text))
     if found is None or found.rule == SYNTAX:
         assert (ran.returncode != 0) == (found is not None), (text, ran.stderr, found)
@@ -248,8 +250,30 @@ def test_fix_leaves_a_script_alone_that_bash_refuses(tmp_path: Path) -> None:
     assert "bash refuses this script, so nothing is written to it" in done.stdout + done.stderr
 
 
+def test_the_gate_refuses_the_job(tmp_path: Path) -> None:
+    text = f"#!/bin/bash\n#SBATCH --nodes=1\nmain() {{\n{RUN}"
+    command = [sys.executable, "-m", "preflight", "gate"]
+    done = subprocess.run(command, cwd=tmp_path, input=text, capture_output=True, text=True)
+    verdict = json.loads(done.stdout)
+    assert (done.returncode, verdict["verdict"]) == (1, "refuse")
+    assert [(f["rule"], f["line"]) for f in verdict["findings"]] == [("shell-syntax", 4)]
+
+
+def test_the_editor_underlines_the_place(tmp_path: Path) -> None:
+    from preflight.lsp.buffers import Buffers
+
+    buffer = Buffers().update((tmp_path / "run.sh").as_uri(), f"main() {{\n{RUN}")
+    assert buffer is not None and [(f.rule, f.line) for f in buffer.report.findings] == [("shell-syntax", 2)]
+
+
 def test_a_script_that_another_one_runs_is_told_as_well(tmp_path: Path) -> None:
     (tmp_path / "job.sh").write_text("#!/bin/bash\n#SBATCH --nodes=1\nbash inner.sh\n" + RUN)
     (tmp_path / "inner.sh").write_text("if a; then\n  b\n")
     done = ran("check", "job.sh", "-f", "json", folder=tmp_path)
     assert ("inner.sh", "shell-syntax") in {(f["path"], f["rule"]) for f in json.loads(done.stdout)["findings"]}
+
+
+def test_a_block_of_a_guide_is_no_script_that_has_to_be_whole() -> None:
+    text = f"# Train\n```bash\n{RUN.rstrip()} --save <path>\nif a; then\n```\n"
+    found = preflight.check_text(text, name="guide.md")
+    assert found.jobs and not [f for f in found.findings if f.rule == "shell-syntax"]

@@ -20,11 +20,13 @@ from preflight.dialects.checkout.packages import (
     found_below,
     found_in,
 )
+from preflight.program.locate import Located, locate
 
 if TYPE_CHECKING:  # it loads when a framework lies there
     from preflight.dialects.checkout.door_packages import DoorPackage
     from preflight.dialects.checkout.package import Package
     from preflight.dialects.checkout.parser_options import OwnOption
+    from preflight.loaders.document import Document
 
 HIGHEST = 16
 """Folders above a file that are looked into."""
@@ -61,6 +63,31 @@ class Checkout:
     def frameworks(self) -> frozenset[str]:
         """The frameworks whose packages lie in it."""
         return frozenset(layout.framework for layout in self._places)
+
+    def roots(self, frameworks: Iterable[str]) -> tuple[str, ...]:
+        """The folders in which the packages of some frameworks lie: those in it, and in folders beside it those that it
+        lacks."""
+        places = {layout.framework: at for layout, at in reversed(list(self._places.items()))}
+        lacking = [name for name in frameworks if name not in places]
+        if lacking and os.path.dirname(self.root) != self.root:
+            beside = [entry.path for entry in listed(os.path.dirname(self.root))[:MOST_FOLDERS]]
+            for one in (os.path.join(os.path.dirname(self.root), name) for name in map(os.path.basename, beside)):
+                for layout in found_in(one) if _named_so(one) else ():
+                    if layout.framework in lacking:
+                        places.setdefault(layout.framework, one)
+        return tuple(dict.fromkeys(at for name in frameworks if (at := places.get(name)) is not None))
+
+    def described(self, framework: str) -> str:
+        """How people know the source of a framework: where it lies, its release, how much of that it changes."""
+        package = self.package(framework)
+        if package is None:
+            return ""
+        shown = os.path.relpath(package.files.root)
+        where = package.files.root if shown.startswith(os.path.join("..", "..", "..")) else shown
+        more = package.release if package.release else "of an unknown release"
+        if package.release and not package.proven and (changed := package.changed):
+            more += f" with {changed} changed file{'s' if changed > 1 else ''}"
+        return f"{framework} in {where}, {more}"
 
     @cached_property
     def reader(self) -> str:
@@ -139,6 +166,9 @@ class Checkouts:
         self._made: dict[str, Checkout | None] = {}
         self._neighbours: dict[str, Neighbours] = {}
         self._programs: dict[str, Files] = {}
+        self._located: dict[tuple[object, ...], Located] = {}
+        self._joined: dict[tuple[str, ...], Checkout | None] = {}
+        self._run: dict[str, dict[str, Checkout]] = {}
 
     @property
     def isolated(self) -> bool:
@@ -153,6 +183,55 @@ class Checkouts:
         if start not in self._found:
             self._found[start] = self._above(start) if os.path.lexists(path) else None
         return self._found[start]
+
+    def run_by(self, document: Document, stated: str = "") -> Checkout | None:
+        """The source that a document's launch runs; where that says nothing, the checkout around the document.
+
+        stated: the folder that the caller says the source lies in.
+        """
+        found = self.stated(stated) if stated else self._of(document)
+        if found is not None:
+            self._run.setdefault(str(document.source.path), {})[found.root] = found
+        return found
+
+    def stated(self, folder: str) -> Checkout | None:
+        """The source in a folder that somebody names: a checkout, one with several in it, or where packages are
+        installed."""
+        start = os.path.abspath(os.path.expanduser(folder))
+        if start not in self._made:
+            self._made[start] = next((made for at in _installed_in(start) if (made := _whole(at)) is not None), None)
+        return self._made[start]
+
+    def located(self, document: Document) -> Located:
+        """Where the program of a document's launch lies."""
+        key = (document.source.path, document.source.text, document.run)
+        if key not in self._located:
+            start = os.path.dirname(os.path.abspath(document.source.path or Path.cwd() / "command"))
+            self._located[key] = locate(document, lambda folder: not self._closed(folder, start))
+        return self._located[key]
+
+    def _of(self, document: Document) -> Checkout | None:
+        where = self.located(document)
+        if where.sure == "elsewhere":
+            return self._with_paths(where.paths, None)
+        if where.sure == "unsaid":
+            return self._with_paths(where.paths, self.around(document.source.path))
+        folder = os.path.dirname(where.entry)
+        return self._with_paths((folder, *where.paths), self._above(folder))
+
+    def _with_paths(self, paths: tuple[str, ...], around: Checkout | None) -> Checkout | None:
+        """A checkout with the frameworks that lie in folders of modules in place of its own."""
+        told = tuple(path for path in paths if found_in(path))
+        if not told or (around is not None and told[0] == around.root):
+            return around
+        key = (*told, around.root if around is not None else "")
+        if key not in self._joined:
+            places: dict[Layout, str] = {}
+            for path in told:
+                for layout in found_in(path):
+                    places.setdefault(layout, path)
+            self._joined[key] = Checkout(around.root if around is not None else told[0], places)
+        return self._joined[key]
 
     def program(self, path: Path | None) -> str:
         """The Python program beside a config, or in the folder above it, that names it."""
@@ -201,6 +280,8 @@ class Checkouts:
         beside = [one for at in folders_above(start, HIGHEST_RUNNER) if (one := self._neighbours.get(at)) is not None]
         doors = [files.looked for at in folders_above(start, HIGHEST) if (files := self._programs.get(at)) is not None]
         around = dict.fromkeys(checkout.looked) if checkout is not None else {}
+        for run in self._run.get(str(path), {}).values():
+            around |= dict.fromkeys(run.looked)
         looked = [*(one.files.looked for one in beside), *doors, around]
         return dict.fromkeys(name for names in (*looked, dict.fromkeys(one.folder for one in beside)) for name in names)
 
@@ -237,3 +318,20 @@ class Checkouts:
         except OSError:
             return True
         return bool(status.st_mode & stat.S_IWOTH) or status.st_uid not in (own.st_uid, 0)
+
+
+def _installed_in(folder: str) -> Iterator[str]:
+    """A folder, its src, and those of the packages that are installed in it as an environment."""
+    yield from (folder, os.path.join(folder, "src"))
+    yield from map(str, sorted(Path(folder).glob("lib/python3*/site-packages")))
+
+
+def _named_so(folder: str) -> bool:
+    """Whether a folder is called like a checkout of a framework."""
+    name = os.path.basename(folder).lower()
+    return any(part in name for part in ("megatron", "mindspeed", "mindformers"))
+
+
+def _whole(folder: str) -> Checkout | None:
+    places = dict.fromkeys(found_in(folder), folder) or found_below(folder)
+    return Checkout(folder, places) if places else None

@@ -10,7 +10,7 @@ from preflight.dialects.checkout.files import Files
 from preflight.dialects.checkout.own_checks import OwnChecks
 from preflight.dialects.checkout.packages import Layout, said_version
 from preflight.dialects.checkout.parser_options import GENERATES, OwnOption, adds_options, own_options
-from preflight.dialects.checkout.releases import known_releases, likeness, nearest
+from preflight.dialects.checkout.releases import known_releases, likeness, nearest, published
 
 MOST_PARSERS = 300
 """Files below the package in which options may be added."""
@@ -26,12 +26,18 @@ class Package:
         text = files.text(file) if file else None
         self.said = said_version(text, pattern) if text is not None else ""
         like = likeness(self.framework, files)
-        self.release = nearest(self.framework, self.said, like) or self._by_options()
-        self.proven = self.release in like.whole
+        self.tag = like.tag
+        self.release = (
+            published(self.framework)[like.tag]["release"]
+            if like.tag
+            else nearest(self.framework, self.said, like) or self._by_options()
+        )
+        self.proven = bool(like.tag) or self.release in like.whole
+        self.changed = 0 if self.proven else like.of.get(self.release, 0) - like.same.get(self.release, 0)
         told = bool(self.said) or like.same.get(self.release, 0) > 0
         fragment = told and self.release in like.partial  # the rest comes from elsewhere
         self.partial = fragment or not self.release
-        self.evidence = file if self.said else f"{layout.package}/"
+        self.evidence = like.tag or (file if self.said else f"{layout.package}/")
         self._checks: OwnChecks | None = None
 
     def _by_options(self) -> str:
@@ -62,6 +68,11 @@ class Package:
         if self.framework == "megatron" and GENERATES in (self.files.text(names[0]) or ""):
             names += [f"megatron/core/{one}.py" for one in ("model_parallel_config", "transformer/transformer_config")]
         return names
+
+    @property
+    def lacks(self) -> frozenset[str]:
+        """The rules of the release whose checks a tag does not have."""
+        return frozenset(published(self.framework)[self.tag]["lacks"]) if self.tag else frozenset()
 
     def checks(self, arguments: Mapping[str, str]) -> OwnChecks:
         """The checks of the checkout, compared once. arguments: as for OwnChecks."""

@@ -53,12 +53,12 @@ _MEGATRON = lazy_pattern(
 )
 _BRIDGE_TRAINS = lazy_pattern(r"(?s)[+]*train\.(?:train_iters|global_batch_size|micro_batch_size)=.*")
 _BRIDGE_BESIDE = lazy_pattern(
-    r"(?s)[+]*(?:model\.(?:\w+_model_parallel_size|context_parallel_size)|scheduler\.lr_(?:warmup|decay|wsd)_\w+"
+    r"(?s)(?<![+])[+]*(?:model\.(?:\w+_model_parallel_size|context_parallel_size)|scheduler\.lr_(?:warmup|decay|wsd)_\w+"
     r"|checkpoint\.pretrained_checkpoint|ddp\.(?:use|overlap|grad|average)_\w+|dist\.\w+"
     r"|mixed_precision\.grad_reduce_in_fp32)=.*"
 )
 _BRIDGE_FILE = lazy_pattern(r"(?s)--config[-_]file(?:=.*)?")
-_BRIDGE_MORE = lazy_pattern(r"(?s)[+]*(?:model|optimizer|scheduler|checkpoint|dataset|logger|ddp)\.\w+=.*")
+_BRIDGE_MORE = lazy_pattern(r"(?s)(?<![+])[+]*(?:model|optimizer|scheduler|checkpoint|dataset|logger|ddp)\.\w+=.*")
 _OTHERS = ("trainer.", "exp_manager.", "actor_rollout_ref.", "policy.", "--config-name", "--config-path")
 """What other programs with dotted overrides have."""
 BRIDGE_SECTIONS = frozenset(

@@ -80,6 +80,7 @@ class MegatronDialect:
             assumed=tuple(parsed.assumed),
             versions=run.versions,
             names=lambda: table.defaults,
+            words=spelled.words,
             certainty=certainty(run, document, target, typed, identity, surroundings),
         )
         planned = replace(plan(run, target, writer), supposed=cache(lambda: source.supposed(writer)))

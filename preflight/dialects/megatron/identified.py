@@ -12,7 +12,7 @@ from preflight.dialects.image_tags import named_by_image
 from preflight.dialects.megatron.command_words import split_by_old_runners
 from preflight.dialects.megatron.namespace import Run
 from preflight.dialects.megatron.older_names import RENAMED
-from preflight.dialects.megatron.option_table import Flag, Table
+from preflight.dialects.megatron.option_table import Flag, Table, releases_with
 from preflight.dialects.megatron.possible_releases import possible_releases, stack_of
 from preflight.dialects.megatron.targets import is_telling, versions
 from preflight.loaders.document import Document
@@ -34,7 +34,7 @@ def identified(document: Document, typed: Mapping[str, str | None], surroundings
     if surroundings.request.target is not None:
         return None
     checkout = surroundings.checkout(document)
-    if checkout is None or _is_elsewhere(document, checkout):
+    if checkout is None or _is_another(document, typed, checkout, surroundings):
         return named_by_image(document, FAMILY)
     found = identify(checkout, FAMILY) or named_by_image(document, FAMILY)
     if checkout.patches:
@@ -63,14 +63,21 @@ def read_as(found: Identity) -> Target:
     return oldest if found.altered and oldest is not None and older else found.target
 
 
-def _is_elsewhere(document: Document, checkout: Checkout) -> bool:
-    """Whether a launch starts a script by a path that leads out of the checkout, and to no copy of it elsewhere."""
-    entry = document.launch.entry.text if document.launch is not None else None
-    if not entry or not os.path.isabs(entry) or os.path.abspath(entry).startswith(os.path.join(checkout.root, "")):
+def _is_another(
+    document: Document, typed: Mapping[str, str | None], checkout: Checkout, surroundings: Surroundings
+) -> bool:
+    """Whether a launch whose path leads to another place runs something else than what lies here.
+
+    Options that no release has tell: the checkout has them, or it does not. Without such, the name of the folder does.
+    """
+    around = surroundings.around
+    where = around.located(document) if around is not None and not surroundings.request.program else None
+    if where is None or where.sure != "likely" or not where.called:
         return False
-    folder, name = os.path.split(os.path.abspath(entry))
-    alike = os.path.basename(folder).lower() in os.path.basename(checkout.root).lower()
-    return not alike or checkout.files.text(name) is None
+    own = [option for option in typed if not any(releases_with(name, option) for name in FAMILY)]
+    if own:
+        return not checkout.mentioned.issuperset(own)
+    return where.called.lower() not in os.path.basename(checkout.root).lower()
 
 
 def _is_on_top(typed: Mapping[str, str | None], checkout: Checkout) -> bool:
@@ -88,11 +95,25 @@ def certainty(
     surroundings: Surroundings,
 ) -> Certainty:
     """How sure it is that a run is read as its own release."""
+    checkout = surroundings.checkout(document) if found is not None or surroundings.request.program else None
+    sourced = checkout is not None and checkout.package(target.framework) is not None
+    return _certainty(run, document, target, typed, found, surroundings)._replace(sourced=sourced)
+
+
+def _certainty(
+    run: Run,
+    document: Document,
+    target: Target,
+    typed: Mapping[str, str | None],
+    found: Identity | None,
+    surroundings: Surroundings,
+) -> Certainty:
     asked = surroundings.request.target is not None
     known = run.value("entry_is_known").raw is True
     if asked or (found is not None and found.proven):
         evidence = found.evidence if found is not None else ""
-        return Certainty(True, known, stack=stack_of(target.framework), evidence=evidence)
+        lacks = found.package.lacks if found is not None and found.package is not None and not asked else frozenset()
+        return Certainty(True, known, stack=stack_of(target.framework), evidence=evidence, lacks=lacks)
     doubted = {} if document.tree is None else split_by_old_runners(document.tree)
     checkout = surroundings.checkout(document)
     if found is not None and found.patched:
@@ -120,7 +141,7 @@ def own_table(table: Table, identity: Identity | None, checkout: Checkout | None
     """The options of a release with those that the checkout's parser and entry script add to it,
     or read in another way."""
     own: dict[str, OwnOption] = {}
-    if identity is not None and identity.altered and identity.package is not None:
+    if identity is not None and (identity.altered or identity.tagged) and identity.package is not None:
         own.update((one.option, one) for one in identity.package.options)
     if checkout is not None and identity is not None and identity.patched:
         own.update((one.option, one) for one in checkout.patched_options)

@@ -4,6 +4,7 @@ scripts that launch it."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
 
 from preflight.dialects import Surroundings
 from preflight.dialects.identify import Identity, has_checks, identify
@@ -12,6 +13,9 @@ from preflight.loaders.document import Document, Node, Unknown
 from preflight.run.arguments import Certainty
 from preflight.run.value import Origin, Value, unknown
 from preflight.run.versions import numbers
+
+if TYPE_CHECKING:  # most files lie in no checkout
+    from preflight.dialects.checkout.around import Checkout
 
 FRAMEWORK = "mindformers"
 DESCRIBED = (1, 5)
@@ -55,6 +59,17 @@ def certainty(document: Document, surroundings: Surroundings, read: Certainty) -
     """How sure it is that a config is read as its own release, by MindFormers itself. read: as far as the config alone
     tells."""
     checkout, found = surroundings.checkout(document), _identity(document, surroundings)
+    sourced = checkout is not None and checkout.package(FRAMEWORK) is not None
+    return _certainty(document, surroundings, read, checkout, found)._replace(sourced=sourced)
+
+
+def _certainty(
+    document: Document,
+    surroundings: Surroundings,
+    read: Certainty,
+    checkout: Checkout | None,
+    found: Identity | None,
+) -> Certainty:
     program, parts = _program(document, surroundings) if document.launch is None else ("", ())
     told = read._replace(completed=program, parts=parts, apart=NOT_COMMON if parts else ())
     if found is None or not found.target.version:

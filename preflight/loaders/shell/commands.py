@@ -29,13 +29,14 @@ from preflight.loaders.shell.substitutions import substitute, words_of
 from preflight.loaders.shell.syntax import Node, Tree, parse
 from preflight.loaders.shell.walker import Follower
 from preflight.loaders.shell.word_splitting import PILED, UNREAD, Field, Value, text_of, value_of, word
+from preflight.loaders.shell.working_folder import CHANGES, change_folder, keep_folder
 from preflight.loaders.shell.written_scripts import WrittenScripts
 from preflight.loaders.slurm import sbatch, variables
 from preflight.source.pattern import lazy_pattern
 from preflight.source.text import InputError, Source, Span
 
 MAX_CALLS = 12
-_QUIET = {"echo", "printf", "mkdir", "cd", "rm", "ls", "cat", "cp", "mv", "ln", "tee", "sleep", "date", "pwd", "which"}
+_QUIET = {"echo", "printf", "mkdir", "rm", "ls", "cat", "cp", "mv", "ln", "tee", "sleep", "date", "pwd", "which"}
 _QUIET |= {"chmod", "ulimit", "module", "pip", "grep", "sed", "awk", "touch", "tail", "head", "kill", "wait"}
 _PRINTS = frozenset(["echo", "printf", "cat", "tee"])
 _INNER = ("command_substitution", "process_substitution")
@@ -154,6 +155,9 @@ class Commands:
             return
         if plain in _READS:
             read(self.expander, tree, node, streams.document)
+            return
+        if plain in CHANGES:
+            change_folder(self.expander, tree, node)
             return
         if plain in _PRINTS:
             self._print(tree, node, plain, streams)
@@ -301,6 +305,7 @@ class Commands:
         for name, variable in self.state.variables.items():
             if variable.exported:
                 other.state.put(name, variable)
+        keep_folder(other.state, entry.span, taken.launch.directory)
         other.state.written.update(self.state.written)
         for name, given in taken.launch.environment.items():  # NAME=value in front of the command
             there = other.state.variables.get(name)

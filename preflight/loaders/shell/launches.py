@@ -13,6 +13,7 @@ from preflight.loaders.shell.nested_commands import Texts
 from preflight.loaders.shell.state import State, Variable
 from preflight.loaders.shell.uncertain_words import Settled, settle
 from preflight.loaders.shell.word_splitting import Field, word
+from preflight.loaders.shell.working_folder import working_folder
 from preflight.source.pattern import lazy_pattern
 from preflight.source.record import NamedTuple
 from preflight.source.text import Span
@@ -76,6 +77,7 @@ class Launches:
         taken = take_apart((*front.prefix, *settled.words), environment, front.asked, settled.open)
         if taken is None:
             return
+        taken = self._there(taken)
         groups = {f"${name}" for name, _ in settled.groups}
         certain = self._certain(taken, settled)
         if taken.launch.launcher == "bash" and follow(
@@ -84,7 +86,8 @@ class Launches:
             return
         if taken.launch.launcher == "bash" and (inner := behind_script(taken, settled.words)) is not None:
             again = take_apart((*front.prefix, *inner), environment, front.asked, settled.open)
-            certain = self._certain(started_by(again, taken.launch.entry), settled) if again is not None else certain
+            if again is not None:
+                certain = self._certain(self._there(started_by(again, taken.launch.entry)), settled)
         self.last = met._replace(launch=len(self.found))
         launch = (
             certain.launch._replace(lost=_lost(certain.launch, settled.words[met.reached :]))
@@ -92,6 +95,10 @@ class Launches:
             else certain.launch
         )
         self.found.append(Found(certain._replace(launch=launch), place, settled))
+
+    def _there(self, taken: Taken) -> Taken:
+        """A launch with the folder that it runs in."""
+        return taken._replace(launch=taken.launch._replace(directory=working_folder(self.state)))
 
     def _certain(self, taken: Taken, settled: Settled) -> Taken:
         """A launch without the words that may be none: its options are open where those may be any."""

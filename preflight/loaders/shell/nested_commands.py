@@ -105,6 +105,7 @@ class Texts:
             self.word(launch.device) if launch.device is not None else None,
             tuple(map(self.word, launch.assumed)),
             launch.lost,
+            self.word(launch.directory) if launch.directory is not None else None,
         )
         return taken._replace(launch=moved, problems=tuple(p._replace(span=self.span(p.span)) for p in taken.problems))
 

@@ -1,0 +1,309 @@
+"""Asks the program's own source about a run: which source it is, and what it says, as findings at the run's options."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING
+
+from preflight.checking.beside import Beside
+from preflight.checking.refusal_fixes import implied_fix
+from preflight.job import Job
+from preflight.loaders.document import Document, Word
+from preflight.run.arguments import Switch
+from preflight.run.cluster import Device
+from preflight.run.judged import Judged, Refused
+from preflight.run.request import Request
+from preflight.run.value import Value
+from preflight.source.finding import Finding, Related, Unverified
+from preflight.source.message import Message
+from preflight.source.pattern import lazy_pattern
+from preflight.source.record import NamedTuple, replace
+from preflight.source.text import Span
+
+if TYPE_CHECKING:
+    from preflight.dialects.checkout.around import Checkout
+    from preflight.dialects.checkout.sites import Site
+    from preflight.program.verdict import Place, Program, Refusal, Verdict
+
+WORLD = "world size"
+"""What the interpreter calls the number of devices."""
+USUAL_NODE = 8
+"""Devices on a node where nobody says it: programs ask no more of it than that there are some."""
+FIRST = "parse"
+"""The stage without which nothing was looked at."""
+USUAL = "pretrain_gpt.py"
+"""The entry script of a run that names none."""
+PARSER = "argparse"
+NEVER_SURE = frozenset(["AttributeError", "NameError", "UnboundLocalError", "ImportError", "ModuleNotFoundError"])
+"""Errors that may come of something that was not read: a run is not refused for them."""
+MOST_SHOWN = 4
+UNRECOGNIZED = lazy_pattern(r"unrecognized arguments: (.*)")
+CHECKS = lazy_pattern(r"__post_init__$|validate|check|_args$|(?i:calculator)")
+"""Names of functions that look at the arguments: other functions of a file are run for one value only."""
+OF_TRAINING = frozenset(["containers", "groups", "layers", "scheduler"])
+"""Stages behind the checks of the arguments."""
+GROUPS, NEEDS_GROUPS = "groups", frozenset(["layers"])
+TRAINS = lazy_pattern(r"\bpretrain\s*\(")
+MOST_ENTRY = 1_000_000
+NO_CALLS = lazy_pattern(r"$^")
+MOST_TEXT = 400
+
+
+def with_source(job: Job, document: Document, request: Request, beside: Beside) -> Job:
+    """The run with the source of its program to ask, where that is at hand and the run is read with it."""
+    if not job.arguments.certainty.sourced or not job.arguments.words or beside.around is None:
+        return job
+    checkout = beside.checkout(document)
+    if checkout is None:
+        return job
+    entry = beside.around.located(document).entry
+    judge = partial(_judged, entry=entry, request=request, checkout=checkout)
+    return replace(job, program=checkout.described(job.target.framework), judge=judge)
+
+
+class _Asked(NamedTuple):
+    """What is asked of a program, so that it is asked once."""
+
+    program: Program
+    words: tuple[str, ...]
+    environment: tuple[tuple[str, str], ...]
+    world: int | None
+    versions: tuple[tuple[str, str], ...]
+    devices: int | None
+    capability: tuple[int, int] | None
+
+
+def _judged(job: Job, *, entry: str, request: Request, checkout: Checkout) -> Judged:
+    """What the source says of a run."""
+    from preflight.program.verdict import Program
+
+    roots = checkout.roots(tuple(job.versions))
+    usual = os.path.join(checkout.root, USUAL)
+    asked = _Asked(
+        Program(job.target.framework, roots, entry or (usual if os.path.isfile(usual) else None)),
+        tuple(_words(job.arguments.words)),
+        tuple(sorted(_environment(job))),
+        _whole(job.cluster.count),
+        tuple(sorted(request.machine.items())),
+        _whole(job.cluster.per_node) or min(_whole(job.cluster.count) or USUAL_NODE, USUAL_NODE),
+        _capability(job.cluster.device),
+    )
+    verdict = _of_training(_verdict(asked), asked.program.entry)
+    return _told(_without_guesses(verdict, checkout, job), job, roots)
+
+
+def _of_training(verdict: Verdict, entry: str | None) -> Verdict:
+    """The verdict without what only a training loop runs, where the script that is started has none, and without what
+    needs process groups, where the interpretation did not reach these."""
+    left_out = frozenset[str]() if _trains(entry) else OF_TRAINING
+    if GROUPS not in verdict.stages:
+        left_out |= NEEDS_GROUPS
+    left = tuple(one for one in verdict.refusals if one.stage not in left_out)
+    if len(left) == len(verdict.refusals):
+        return verdict
+    outcome = verdict.outcome if any(one.certain for one in left) else "may refuse" if left else "accepts"
+    return verdict._replace(refusals=left, outcome=outcome)
+
+
+@lru_cache(maxsize=64)
+def _trains(entry: str | None) -> bool:
+    """Whether a script calls the training loop."""
+    try:
+        with open(entry or "", encoding="utf-8", errors="replace") as file:
+            return TRAINS.search(file.read(MOST_ENTRY)) is not None
+    except OSError:
+        return False
+
+
+def _without_guesses(verdict: Verdict, checkout: Checkout, job: Job) -> Verdict:
+    """The verdict, undecided where a refusal may come of something that was not read: a name that is nowhere, an option
+    that other code of the program adds, the values of a checkpoint."""
+    if FIRST not in verdict.stages and verdict.outcome != "refuses":
+        return verdict._replace(outcome="unread", refusals=(), why=verdict.why or "its parser was not found")
+    certain = next((one for one in verdict.refusals if one.certain), None)
+    if certain is None or verdict.outcome != "refuses":
+        return verdict
+    named = UNRECOGNIZED.match(certain.message) if certain.error == PARSER else None
+    options = {word.partition("=")[0] for word in named[1].split() if word.startswith("--")} if named else set()
+    brought = bool(job.arguments.settled) and certain.error != PARSER
+    if certain.error not in NEVER_SURE and not brought and not options & checkout.mentioned:
+        return verdict
+    why = "values of a checkpoint are not known" if brought else f"{_text(certain)} ({certain.place})"
+    return verdict._replace(outcome="unread", refusals=(), why=why)
+
+
+@lru_cache(maxsize=256)
+def _verdict(asked: _Asked) -> Verdict:
+    from preflight.program import judge
+    from preflight.program.verdict import Machine, Verdict
+
+    try:
+        return judge.judge(
+            asked.program,
+            asked.words,
+            env=dict(asked.environment),
+            world_size=asked.world,
+            machine=Machine(dict(asked.versions), asked.capability, asked.devices),
+        )
+    except Exception as error:  # a construct that the interpreter fails at leaves the program unread
+        return Verdict("unread", why=f"the interpreter failed with {type(error).__name__}: {error}")
+
+
+def _capability(device: Device | None) -> tuple[int, int] | None:
+    """What the driver says of a device, where its architecture tells it: of 8 there are those with FP8, too."""
+    if device is None or not device.architecture or (device.architecture == 8 and device.fp8 is not None):
+        return None
+    return device.architecture, 0
+
+
+def _words(words: Iterable[Word]) -> Iterator[str]:
+    """The words of a command, with an option apart from a value that nobody knows."""
+    from preflight.program.verdict import Unstated
+
+    last = ""
+    for word in words:
+        if word.text is not None:
+            last = word.text.partition("=")[0] if word.text.startswith("--") else last
+            yield word.text
+            continue
+        option, value = word.parts
+        if value is not None and option.text is not None:
+            yield (last := option.text)
+        because = (value or word).because
+        yield Unstated(because if because.startswith("$") and " " not in because else f"${last}")
+
+
+def _whole(value: Value) -> int | None:
+    return value.raw if value.known and isinstance(value.raw, int) else None
+
+
+def _environment(job: Job) -> Iterator[tuple[str, str]]:
+    for name, value in job.arguments.environment.items():
+        if value.known and isinstance(value.raw, (str, int)):
+            yield name, str(value.raw)
+
+
+def _told(verdict: Verdict, job: Job, roots: Sequence[str]) -> Judged:
+    certain = next((one for one in verdict.refusals if one.certain), None) if verdict.outcome == "refuses" else None
+    said: list[Finding | Unverified] = []
+    refused = None
+    if certain is not None:
+        site = _site(certain.place, roots) if certain.error != PARSER else None
+        refused = _refused(certain, site)
+        said.append(_finding(certain, job, site))
+    elif verdict.outcome == "may refuse":
+        said += _left_open(verdict.refusals, job)
+    elif verdict.outcome == "unread":
+        said.append(Unverified(Message("the source could not be read: {why}", why=verdict.why)))
+    changes = {
+        one.argument: Switch(one.argument, one.before, one.after, "", str(one.place))
+        for one in verdict.rewrites
+        if one.place.file
+    }
+    looked = tuple(os.path.join(root, file) for file in verdict.files for root in roots)
+    possible = tuple(_refused(one, _site(one.place, roots)) for one in verdict.refusals if not one.certain)
+    complete = verdict.outcome in ("accepts", "refuses") or not verdict.why
+    checked = frozenset(name.partition(":")[0] for name in verdict.functions if CHECKS.search(name))
+    files = checked if verdict.functions else frozenset(verdict.files)
+    return Judged(verdict.outcome, tuple(said), refused, possible, files, looked, complete, changes)
+
+
+def _refused(refusal: Refusal, site: Site | None) -> Refused:
+    place = refusal.place
+    statement = refusal.statement or (site.hash if site is not None else "")
+    return Refused(place.file, place.line, place.end, statement, refusal.reads, refusal.error == PARSER)
+
+
+def _left_open(refusals: Sequence[Refusal], job: Job) -> list[Unverified]:
+    """What would decide whether the program refuses; the number of devices is named once for all checks of it."""
+    world = [one for one in refusals if any(fact.startswith(WORLD) for fact in one.unless)]
+    said = [_open(one, job) for one in refusals if one not in world]
+    if world:
+        known = job.cluster.count.known
+        because = Message.plural(
+            len(world),
+            "{count} check of the program depends on the number of devices",
+            "{count} checks of the program depend on the number of devices",
+            count=len(world),
+        )
+        said.append(_open(world[0], job) if known else Unverified(because, job.start))
+    return said or [Unverified("the program leaves open whether it refuses", job.start)]
+
+
+def _open(refusal: Refusal, job: Job) -> Unverified:
+    """What would decide a refusal."""
+    parts: dict[str, object] = {"text": _text(refusal), "place": str(refusal.place)}
+    lost = (fact.partition(" ")[0] for fact in refusal.unless if fact.startswith("$"))
+    unstated = tuple(dict.fromkeys(fact.removeprefix("$") if fact.startswith("$--") else fact for fact in lost))
+    if unstated:
+        because = Message("may be refused, depending on {facts:and}: {text} ({place})", facts=unstated, **parts)
+    elif refusal.unless:
+        because = Message("refused unless {facts:and}: {text} ({place})", facts=refusal.unless, **parts)
+    else:
+        because = Message("may be refused: {text} ({place})", **parts)
+    return Unverified(because, job.start)
+
+
+def _text(refusal: Refusal) -> str:
+    """What upstream says, on one line."""
+    return " ".join(refusal.message.split())[:MOST_TEXT] or refusal.error
+
+
+def _site(place: Place, roots: Sequence[str]) -> Site | None:
+    """The refusal at a place with its condition; None where it cannot be read again."""
+    from preflight.dialects.checkout.statements import sites
+
+    for root in roots:
+        try:
+            with open(os.path.join(root, place.file), encoding="utf-8") as file:
+                text = file.read()
+            found = sites(place.file, text, NO_CALLS)
+        except (OSError, ValueError, SyntaxError, RecursionError):
+            continue
+        return next((one for one in found if one.line <= place.line <= one.end), None)
+    return None
+
+
+def _finding(refusal: Refusal, job: Job, site: Site | None) -> Finding:
+    """A refusal at the option that is to blame."""
+    parsed = refusal.error == PARSER
+    spans = _spans(refusal, job)
+    text = _text(refusal)
+    if not refusal.message.strip() and site is not None and site.condition:
+        text = " and ".join(sorted(site.condition))
+    given = tuple(_shown(name, job) for name in refusal.reads if job.arguments.given(name) is not None)[:MOST_SHOWN]
+    place = str(refusal.place)
+    if parsed:
+        message = Message("the program's parser refuses it: {text}", text=text)
+    elif given:
+        message = Message("{place} refuses it: {text}; here {given:and}", place=place, text=text, given=given)
+    else:
+        message = Message("{place} refuses it: {text}", place=place, text=text)
+    first = next((value for name in refusal.reads if (value := job.arguments.given(name)) is not None), None)
+    fix = implied_fix(site.condition, job.arguments) if site is not None else None
+    return Finding(
+        message,
+        spans[0] if spans else job.start,
+        related=tuple(Related(span, "read there") for span in spans[1:MOST_SHOWN]),
+        fix=fix,
+        key=first.key if first is not None else (),
+        upstream=PARSER if parsed else place,
+    )
+
+
+def _shown(name: str, job: Job) -> str:
+    value = job.arguments.given(name)
+    raw = value.raw if value is not None and value.known else "?"
+    return job.arguments.spell(name) if raw is True else f"{job.arguments.spell(name)} {raw}"
+
+
+def _spans(refusal: Refusal, job: Job) -> list[Span]:
+    """Where the arguments stand that the condition read; of the parser's, the words that its message names."""
+    values = (job.arguments.given(name) for name in refusal.reads)
+    found = [value.setting.span for value in values if value is not None and value.setting is not None]
+    if not found and refusal.error == PARSER:
+        said = refusal.message.replace(",", " ").split()
+        found = [word.span for word in job.arguments.words if (word.text or "").partition("=")[0] in said]
+    return list(dict.fromkeys(found))

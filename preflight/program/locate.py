@@ -1,0 +1,161 @@
+"""Which source a launch runs: the entry script and the folders of its modules, found by the launch itself."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Literal
+
+from preflight.loaders.document import Document, Launch, Piece, Word, word_of
+from preflight.program.launch_paths import START, Known, path_of
+from preflight.source.record import NamedTuple
+
+HIGHEST = 16
+"""Folders above a script in which its program is looked for."""
+REPOSITORY = ".git"
+MODULE = "-m"
+Sure = Literal["found", "likely", "elsewhere", "unsaid"]
+
+
+class Located(NamedTuple):
+    """Where the program of a launch lies.
+
+    sure: found: its path leads there. likely: it leads to another place, in which the same path may be; whether the
+    options are those of what lies here is still to be asked. elsewhere: it leads to what is not here. unsaid: nothing
+    tells. entry: the script that is started, "" where it is not here. paths: folders of modules that the launch names,
+    which are there. called: what the launch calls the folder that is taken for one here, "" where it does not say.
+    """
+
+    sure: Sure
+    entry: str = ""
+    paths: tuple[str, ...] = ()
+    called: str = ""
+
+
+UNSAID = Located("unsaid")
+
+
+def locate(document: Document, is_open: Callable[[str], bool]) -> Located:
+    """Where the program of a document's launch lies. is_open: whether a folder may be looked into."""
+    launch = document.launch
+    if launch is None:
+        return UNSAID
+    path = document.source.path
+    if path is None or not os.path.lexists(path):
+        path = None if document.kind != "command" else Path.cwd() / "command"
+    return UNSAID if path is None else _Search(launch, str(Path(os.path.abspath(path))), is_open).located()
+
+
+class _Search:
+    """The search for one launch. start: the folder in which the script lies."""
+
+    def __init__(self, launch: Launch, script: str, is_open: Callable[[str], bool]) -> None:
+        self.launch, self.script, self.is_open = launch, script, is_open
+        self.start = os.path.dirname(script)
+        self.above = list(self._folders_above())
+        self.top = self.above[-1] if self.above else self.start
+
+    def located(self) -> Located:
+        """What the launch says."""
+        working = self._working()
+        paths = self._module_paths(working)
+        module = self.launch.launcher_words and self.launch.launcher_words[-1].text == MODULE
+        wanted = self._entry(working, bool(module))
+        if not wanted.text:
+            return Located("unsaid", paths=paths)
+        if wanted.absolute:
+            if self._is_file(wanted.text):
+                return Located("found", wanted.text, paths)
+            return self._alike(wanted, paths)
+        if wanted.from_start:
+            working = None
+        if not wanted.whole or (working is not None and not working):
+            return self._alike(wanted, paths)
+        for folder in working if working is not None else (*self.above, os.getcwd()):
+            if self._is_file(found := os.path.normpath(os.path.join(folder, wanted.text))):
+                return Located("found", found, paths)
+        if working is None and "/" not in wanted.text:
+            return Located("unsaid", paths=paths)
+        return self._alike(wanted, paths)
+
+    def _folders_above(self) -> Iterator[str]:
+        """The folder of the script and those above it, up to the top of its repository."""
+        for folder in [self.start, *map(str, Path(self.start).parents)][:HIGHEST]:
+            if not self.is_open(folder):
+                return
+            yield folder
+            if os.path.lexists(os.path.join(folder, REPOSITORY)):
+                return
+
+    def _path(self, word: Word, working: str = "") -> Known:
+        source = word.span.source.path
+        script = str(Path(os.path.abspath(source))) if source is not None and os.path.lexists(source) else self.script
+        changed = self.launch.directory
+
+        def folder(piece: Piece) -> str:
+            """The folder before the script changes to another one is the one that it is started in."""
+            if changed is None or (piece.span.source is changed.span.source and piece.span.start < changed.span.start):
+                return START
+            return working
+
+        return path_of(word, script if os.path.isfile(script) else "", folder, self.top)
+
+    def _working(self) -> tuple[str, ...] | None:
+        """The folders that it may run in: () where it changes to one that is not here, None where it changes to
+        none."""
+        if self.launch.directory is None:
+            return None
+        to = self._path(self.launch.directory)
+        if to.absolute:
+            return (to.text,) if os.path.isdir(to.text) else ()
+        if not to.whole:
+            return ()
+        made = (os.path.normpath(os.path.join(folder, to.text)) for folder in (self.start, os.getcwd(), *self.above))
+        return tuple(folder for folder in dict.fromkeys(made) if os.path.isdir(folder))
+
+    def _entry(self, working: tuple[str, ...] | None, module: bool) -> Known:
+        entry = self.launch.entry
+        if module:
+            text = entry.text or ""
+            return Known(f"{text.replace('.', '/')}.py" if text else "", True)
+        return self._path(entry, working[0] if working else "")
+
+    def _module_paths(self, working: tuple[str, ...] | None) -> tuple[str, ...]:
+        """The folders of PYTHONPATH that are here."""
+        word = self.launch.environment.get("PYTHONPATH")
+        if word is None:
+            return ()
+        found = (self._path(part, working[0] if working else "") for part in _split(word))
+        made = [os.path.normpath(os.path.join(self.start, one.text)) for one in found if one.whole and one.text]
+        return tuple(folder for folder in dict.fromkeys(made) if os.path.isdir(folder) and self.is_open(folder))
+
+    def _alike(self, wanted: Known, paths: tuple[str, ...]) -> Located:
+        """What lies here under the end of a path that leads to another place, the longest end first."""
+        parts = wanted.text.strip("/").split("/")
+        beside = os.path.dirname(self.top)
+        for at in range(len(parts)):
+            end = os.path.join(*parts[at:])
+            for folder in (*self.above, *([beside] if "/" in end and self.is_open(beside) else [])):
+                if self._is_file(found := os.path.join(folder, end)):
+                    return Located("likely", found, paths, parts[at - 1] if at else "")
+        named = wanted.whole or len(parts) > 1  # of a script in a folder that nobody knows
+        return Located("elsewhere" if named else "unsaid", paths=paths)
+
+    def _is_file(self, path: str) -> bool:
+        return self.is_open(os.path.dirname(path)) and os.path.isfile(path)
+
+
+def _split(word: Word) -> list[Word]:
+    """The parts of a list of folders."""
+    pieces = word.pieces or (Piece(word.text, word.span, because=word.because),)
+    parts: list[list[Piece]] = [[]]
+    for piece in pieces:
+        if piece.text is None or ":" not in piece.text:
+            parts[-1].append(piece)
+            continue
+        first, *more = piece.text.split(":")
+        parts[-1].append(piece._replace(text=first, exact=False))
+        parts += [[piece._replace(text=one, exact=False)] for one in more]
+    kept = [[piece for piece in part if piece.text != ""] for part in parts]
+    return [word_of(tuple(part)) for part in kept if part]

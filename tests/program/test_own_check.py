@@ -1,0 +1,223 @@
+"""What the program's own source says decides, whatever tables say. A stand-in reads it here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from checkouts import INFO, PARSER, SIZES, write
+
+import preflight
+from preflight.checking import judgement
+from preflight.program.verdict import Machine, Place, Program, Refusal, Rewrite, Verdict
+from preflight.source.finding import Severity
+
+ARGUMENTS = "megatron/training/arguments.py"
+CHECKS = """
+def validate_args(args):
+    if args.use_legacy_models and not args.own_switch:
+        raise ValueError("legacy models need the switch")
+    assert args.own_size % 2 == 0
+    assert args.rotary_base in [10000]
+    assert args.num_layers > 1, "few layers"
+"""
+TREE = {"megatron/core/package_info.py": INFO, ARGUMENTS: PARSER.replace("return parser", '''group.add_argument(
+        "--own-switch", action="store_true")
+    return parser''') + CHECKS, "pretrain_gpt.py": ""}  # fmt: skip
+Judge = Callable[..., list[tuple[Program, Sequence[str], dict[str, Any]]]]
+
+
+@pytest.fixture
+def says(monkeypatch: pytest.MonkeyPatch) -> Judge:
+    """Makes the interpreter give a verdict, and accept once a word is in the command; the list fills with what it is
+    asked."""
+
+    def give(verdict: Verdict, cure: str = "") -> list[tuple[Program, Sequence[str], dict[str, Any]]]:
+        asked: list[tuple[Program, Sequence[str], dict[str, Any]]] = []
+
+        def judge(program: Program, argv: Sequence[str], **said: Any) -> Verdict:
+            asked.append((program, argv, said))
+            if cure in argv:
+                return Verdict("accepts", files=(ARGUMENTS,), stages=("parse", "validate"))
+            return verdict._replace(files=verdict.files or (ARGUMENTS,), stages=("parse", "validate"))
+
+        monkeypatch.setattr("preflight.program.judge.judge", judge)
+        judgement._verdict.cache_clear()
+        return asked
+
+    return give
+
+
+def line_of(text: str) -> int:
+    return next(at for at, line in enumerate(TREE[ARGUMENTS].split("\n"), 1) if text in line)
+
+
+def refusal(text: str, message: str = "", *reads: str, **more: Any) -> Refusal:
+    line = line_of(text)
+    return Refusal(Place(ARGUMENTS, line, line, "validate_args"), "AssertionError", message, reads, **more)
+
+
+def check(folder: Path, more: str, **said: Any) -> preflight.Report:
+    write(folder, {**TREE, "run.sh": f"torchrun --nproc-per-node 8 pretrain_gpt.py {SIZES} {more}\n"})
+    return preflight.check(folder / "run.sh", **said)
+
+
+def own(report: preflight.Report) -> list[preflight.Finding]:
+    return [finding for finding in report.findings if finding.rule == "own-check"]
+
+
+def test_a_refusal_that_no_rule_knows_is_told_at_the_option_in_the_words_of_the_program(
+    tmp_path: Path, says: Judge
+) -> None:
+    says(Verdict("refuses", (refusal("own_size % 2", "own size must be even", "own_size"),)))
+    report = check(tmp_path, "--own-size 3")
+    (found,) = own(report)
+    place = f"{ARGUMENTS}:{line_of('own_size % 2')}"
+    assert (found.severity, found.upstream, found.key) == (Severity.ERROR, place, ("--own-size",))
+    assert found.message == f"{place} refuses it: own size must be even; here --own-size 3"
+    assert found.span.text == "3"
+    assert not report.accepted
+    assert not report.undecided
+
+
+def test_a_refusal_without_words_is_told_by_its_condition(tmp_path: Path, says: Judge) -> None:
+    says(Verdict("refuses", (refusal("own_size % 2", "", "own_size"),)))
+    assert "0 != own_size % 2" in own(check(tmp_path, "--own-size 3"))[0].message
+
+
+def test_what_another_thing_needs_is_switched_on(tmp_path: Path, says: Judge) -> None:
+    place = refusal("legacy models need", "legacy models need the switch", "use_legacy_models", "own_switch")
+    says(Verdict("refuses", (place,)), "--own-switch")
+    fix = own(check(tmp_path, "--use-legacy-models"))[0].fix
+    assert fix is not None
+    assert (fix.title, str(fix.safety)) == ("add --own-switch", "unsafe")
+
+
+def test_the_only_value_that_is_taken_is_offered(tmp_path: Path, says: Judge) -> None:
+    says(Verdict("refuses", (refusal("in [10000]", "base", "rotary_base"),)), "10000")
+    fix = own(check(tmp_path, "--rotary-base 7"))[0].fix
+    assert fix is not None
+    assert fix.title == "set --rotary-base 10000"
+
+
+def test_a_shape_with_several_ways_out_has_no_fix(tmp_path: Path, says: Judge) -> None:
+    says(Verdict("refuses", (refusal("few layers", "few layers", "num_layers"),)))
+    assert own(check(tmp_path, ""))[0].fix is None
+
+
+def test_the_parser_refuses_in_its_own_words(tmp_path: Path, says: Judge) -> None:
+    said = Refusal(Place(ARGUMENTS, 1, 1), "argparse", "argument --own-size: invalid int value: 'many'", ("own_size",))
+    says(Verdict("refuses", (said,)))
+    (found,) = own(check(tmp_path, "--own-size many", select=["own-check"]))
+    assert (found.upstream, found.span.text) == ("argparse", "many")
+
+
+def test_a_rule_that_knows_the_statement_tells_it_in_its_words_and_once(tmp_path: Path, says: Judge) -> None:
+    said = Refusal(Place(ARGUMENTS, 1, 1), "argparse", "argument --own-size: invalid int value: 'many'", ("own_size",))
+    says(Verdict("refuses", (said,)))
+    assert [f.rule for f in check(tmp_path, "--own-size many").findings if f.severity is Severity.ERROR] == [
+        "bad-value"
+    ]
+
+
+def test_what_depends_on_the_machine_is_no_error_and_says_what_would_decide_it(tmp_path: Path, says: Judge) -> None:
+    unless = ("Transformer Engine >= 2.1",)
+    says(Verdict("may refuse", (refusal("own_size % 2", "too old", "own_size", certain=False, unless=unless),)))
+    report = check(tmp_path, "--own-size 3")
+    assert report.undecided
+    assert not own(report)
+    assert any(u.because.startswith("refused unless Transformer Engine >= 2.1: too old") for u in report.unknown)
+
+
+def test_a_source_that_cannot_be_read_leaves_everything_as_the_tables_have_it(tmp_path: Path, says: Judge) -> None:
+    says(Verdict("unread", why="over the budget"))
+    report = check(tmp_path, "--own-size many")
+    assert report.undecided
+    assert any("over the budget" in u.because for u in report.unknown)
+    assert [f.rule for f in report.findings if f.severity is Severity.ERROR] == ["bad-value"]
+
+
+def test_where_the_program_accepts_errors_of_tables_go(tmp_path: Path, says: Judge) -> None:
+    says(Verdict("accepts"))
+    report = check(tmp_path, "--own-size many --not-an-option")
+    assert report.accepted
+    assert not {"bad-value", "unknown-flag"} & {f.rule for f in report.findings}
+
+
+def test_an_interpreter_that_fails_leaves_the_run_undecided(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*given: object, **said: object) -> Verdict:
+        raise RecursionError("too deep")
+
+    monkeypatch.setattr("preflight.program.judge.judge", fails)
+    report = check(tmp_path, "--own-size 2")
+    assert report.undecided
+    assert any("RecursionError: too deep" in u.because for u in report.unknown)
+
+
+def test_a_silent_change_that_the_program_does_not_make_is_not_told(tmp_path: Path, says: Judge) -> None:
+    says(Verdict("accepts"))
+    quiet = check(tmp_path / "a", "--sequence-parallel")
+    change = Rewrite("sequence_parallel", True, False, Place(ARGUMENTS, 3, 3))
+    says(Verdict("accepts", rewrites=(change,)))
+    told = check(tmp_path / "b", "--sequence-parallel")
+    assert "changed-silently" not in {f.rule for f in quiet.findings}
+    assert "changed-silently" in {f.rule for f in told.findings}
+
+
+def test_harm_and_memory_stay_whatever_the_program_accepts(tmp_path: Path, says: Judge) -> None:
+    says(Verdict("accepts"))
+    report = check(tmp_path, "--num-layers 96 --hidden-size 12288 --num-attention-heads 96", device="h100")
+    assert "predicted-oom" in {f.rule for f in report.findings}
+
+
+def test_the_interpreter_is_asked_with_the_words_the_environment_and_the_machine(tmp_path: Path, says: Judge) -> None:
+    asked = says(Verdict("accepts"))
+    write(tmp_path, TREE)
+    words = ["torchrun", "--nproc-per-node", "8", "pretrain_gpt.py", *SIZES.split(), "--own-size", "2"]
+    versions = {"torch": "2.8.0", "transformer-engine": "2.17"}
+    preflight.check_command(
+        words, env={"A": "1"}, program=tmp_path, machine=versions, select=["own-check"], world_size=16, device="h100"
+    )
+    ((program, argv, said),) = asked
+    assert program == Program("megatron", (str(tmp_path),), str(tmp_path / "pretrain_gpt.py"))
+    assert argv[-2:] == ("--own-size", "2")
+    assert (said["world_size"], said["env"]) == (16, {"A": "1"})
+    assert said["machine"] == Machine(versions, (9, 0), 8)
+
+
+def test_only_the_selected_rule_runs(tmp_path: Path, says: Judge) -> None:
+    says(Verdict("refuses", (refusal("few layers", "few layers", "num_layers"),)))
+    report = check(tmp_path, "--bf16 --fp16", select=["own-check"])
+    assert {f.rule for f in report.findings} == {"own-check"}
+
+
+@pytest.mark.parametrize(("stage", "entry"), [("scheduler", "generate()"), ("layers", "pretrain(x)")])
+def test_what_the_run_does_not_reach_refuses_nothing(tmp_path: Path, says: Judge, stage: str, entry: str) -> None:
+    """A script without a training loop has no schedule; layers are laid out once there are process groups."""
+    says(Verdict("refuses", (refusal("few layers", "few layers", certain=True, stage=stage),)))
+    write(tmp_path, {**TREE, "pretrain_gpt.py": entry, "run.sh": f"torchrun pretrain_gpt.py {SIZES}\n"})
+    report = preflight.check(tmp_path / "run.sh")
+    assert not own(report)
+    assert not report.undecided
+
+
+def test_without_source_nothing_is_asked(tmp_path: Path, says: Judge) -> None:
+    asked = says(Verdict("refuses"))
+    write(tmp_path, {"run.sh": f"torchrun pretrain_gpt.py {SIZES}\n"})
+    report = preflight.check(tmp_path / "run.sh")
+    assert not asked
+    assert not report.undecided
+
+
+def test_an_isolated_check_reads_no_source(tmp_path: Path, says: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
+    from preflight.cli import run
+
+    asked = says(Verdict("accepts"))
+    write(tmp_path, {**TREE, "jobs/run.sh": f"torchrun ../pretrain_gpt.py {SIZES}\n"})
+    monkeypatch.chdir(tmp_path / "jobs")
+    run(["check", "run.sh", "--isolated"])
+    assert not asked
+    run(["check", "run.sh"])
+    assert asked

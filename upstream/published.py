@@ -1,0 +1,79 @@
+"""Further published states of a release: tags and branches beside the one that is described.
+
+    python -m upstream.published mindspeed-llm [--repository PATH]
+
+writes schemas/<framework>/published.json: tag → the release that it is read as, its files that differ from that one's,
+and the rules that hold there and whose checks it does not have as they were read. What it checks and the release does
+not is left out; its options are those of its own parser, which lies beside a run.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from upstream.compact import entries
+from upstream.decisions import read
+from upstream.described import blobs, checks
+from upstream.documents import Document, head, holds_document
+from upstream.frameworks import FRAMEWORKS, Framework, Release
+from upstream.known import known
+from upstream.repositories import Repositories
+from upstream.write import SCHEMAS, files_of
+
+
+def published_document(framework: Framework, repositories: Repositories) -> Document:
+    """Tag → what differs from the release that it is read as."""
+    human = read(SCHEMAS / framework.name / "decisions.json")
+    whole = replace(framework, releases=tuple(_with_tags(framework)))
+    found = checks(whole, repositories, known=known(SCHEMAS / framework.name, human["stands"], human["rules"]))
+    everywhere = {**human, "within": {}}  # releases that a rule is kept to by name: a tag has the name of none
+    holds = holds_document(found, repositories, everywhere)["holds"]
+    objects = blobs(whole, repositories, files_of(found))
+    rows: Document = {}
+    for tag, release in framework.published:
+        row = _row(whole, holds, objects, tag, release)
+        if row["files"]:
+            rows[tag] = {"release": release, "commit": repositories.checkout(whole, tag).commit[:10], **row}
+    return {
+        **head(framework, repositories),
+        "command": f"python -m upstream.published {framework.name}",
+        "published": rows,
+    }
+
+
+def _with_tags(framework: Framework) -> list[Release]:
+    """The releases, each with its tags behind it."""
+    rows = []
+    for release in framework.releases:
+        rows.append(release)
+        rows += [
+            release._replace(name=tag, revision=tag, also=())
+            for tag, of in framework.published
+            if of == release.name and not release.options_only
+        ]
+    return rows
+
+
+def _row(
+    framework: Framework, holds: Document, objects: Mapping[str, Sequence[str | None]], tag: str, release: str
+) -> Document:
+    names = [one.name for one in framework.releases]
+    here, there = names.index(tag), names.index(release)
+    held = {rule: {n for first, last in spans for n in range(first, last + 1)} for rule, spans in holds.items()}
+    return {
+        "files": {path: row[here] for path, row in objects.items() if row[here] != row[there]},
+        "lacks": sorted(rule for rule, numbers in held.items() if there in numbers and here not in numbers),
+    }
+
+
+def main(words: Sequence[str]) -> None:
+    """Writes the file of a framework."""
+    name, *given = words
+    document = published_document(FRAMEWORKS[name], Repositories(given[1:], name))
+    (SCHEMAS / name / "published.json").write_text(entries(document), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
