@@ -177,10 +177,9 @@ def check_documents(
     policy: Policy = Policy(),
     beside: Beside = NOTHING,
 ) -> Report:
-    """Check documents that were loaded. Raises InputError where a claimed file cannot be read as its framework does."""
-    findings: list[Finding] = []
-    unknown: list[Unchecked] = []
-    crashes: list[Crash] = []
+    """Check documents that were loaded. Raises InputError where a claimed file cannot be read as its framework reads
+    it."""
+    findings, unknown, crashes = list[Finding](), list[Unchecked](), list[Crash]()
     jobs: list[Job] = []
     said: list[set[Said]] = []
     skipped: list[str] = []

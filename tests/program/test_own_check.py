@@ -26,18 +26,21 @@ def validate_args(args):
 TREE = {"megatron/core/package_info.py": INFO, ARGUMENTS: PARSER.replace("return parser", '''group.add_argument(
         "--own-switch", action="store_true")
     return parser''') + CHECKS, "pretrain_gpt.py": ""}  # fmt: skip
-Judge = Callable[[Verdict], list[tuple[Program, Sequence[str], dict[str, Any]]]]
+Judge = Callable[..., list[tuple[Program, Sequence[str], dict[str, Any]]]]
 
 
 @pytest.fixture
 def says(monkeypatch: pytest.MonkeyPatch) -> Judge:
-    """Makes the interpreter give a verdict; the list fills with what it is asked."""
+    """Makes the interpreter give a verdict, and accept once a word is in the command; the list fills with what it is
+    asked."""
 
-    def give(verdict: Verdict) -> list[tuple[Program, Sequence[str], dict[str, Any]]]:
+    def give(verdict: Verdict, cure: str = "") -> list[tuple[Program, Sequence[str], dict[str, Any]]]:
         asked: list[tuple[Program, Sequence[str], dict[str, Any]]] = []
 
         def judge(program: Program, argv: Sequence[str], **said: Any) -> Verdict:
             asked.append((program, argv, said))
+            if cure in argv:
+                return Verdict("accepts", files=(ARGUMENTS,), stages=("parse", "validate"))
             return verdict._replace(files=verdict.files or (ARGUMENTS,), stages=("parse", "validate"))
 
         monkeypatch.setattr("preflight.program.judge.judge", judge)
@@ -86,14 +89,14 @@ def test_a_refusal_without_words_is_told_by_its_condition(tmp_path: Path, says: 
 
 def test_what_another_thing_needs_is_switched_on(tmp_path: Path, says: Judge) -> None:
     place = refusal("legacy models need", "legacy models need the switch", "use_legacy_models", "own_switch")
-    says(Verdict("refuses", (place,)))
+    says(Verdict("refuses", (place,)), "--own-switch")
     fix = own(check(tmp_path, "--use-legacy-models"))[0].fix
     assert fix is not None
     assert (fix.title, str(fix.safety)) == ("add --own-switch", "unsafe")
 
 
 def test_the_only_value_that_is_taken_is_offered(tmp_path: Path, says: Judge) -> None:
-    says(Verdict("refuses", (refusal("in [10000]", "base", "rotary_base"),)))
+    says(Verdict("refuses", (refusal("in [10000]", "base", "rotary_base"),)), "10000")
     fix = own(check(tmp_path, "--rotary-base 7"))[0].fix
     assert fix is not None
     assert fix.title == "set --rotary-base 10000"

@@ -33,7 +33,7 @@ class Package:
             else nearest(self.framework, self.said, like) or self._by_options()
         )
         self.proven = bool(like.tag) or self.release in like.whole
-        self.changed = 0 if like.tag else like.of.get(self.release, 0) - like.same.get(self.release, 0)
+        self.changed = 0 if self.proven else like.of.get(self.release, 0) - like.same.get(self.release, 0)
         told = bool(self.said) or like.same.get(self.release, 0) > 0
         fragment = told and self.release in like.partial  # the rest comes from elsewhere
         self.partial = fragment or not self.release
