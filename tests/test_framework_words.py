@@ -14,6 +14,7 @@ KNOW_FRAMEWORKS = {
     "preflight/plugins/builtin.py": "registers the dialects and the rules",
     "preflight/program/judge.py": "picks the order in which a trainer's own functions run",
     "preflight/program/megatron.py": "is that order, for one trainer",
+    "preflight/program/mindspeed.py": "is that order, for a trainer around another",
     "preflight/loaders/options.py": "accelerate has an option of that name",
     "preflight/report/coverage.py": "names the data file that it shows",
     "preflight/cli/rule_templates.py": "writes the first check of a framework's topic file",

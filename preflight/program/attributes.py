@@ -79,7 +79,8 @@ class Attributes(Imports):
             return names
         if name == "__class__":
             return type(owner)
-        raise self.failure(AttributeError(f"'{type(owner).__name__}' object has no attribute '{name}'"))
+        error = AttributeError(f"'{type(owner).__name__}' object has no attribute '{name}'")
+        raise self.failure(error, sure=not self.unread_options)
 
     def _of_object(self, owner: Object, name: str) -> Value:
         if name in self.known_arguments:

@@ -66,6 +66,8 @@ class Calls(Specials):
             mark = len(self.reads)
             found = self.elements((one,), scope) if not lazy else [self._as_written(one, scope)]
             if isinstance(found, Unknown):
+                if getattr(function, "__name__", "") == "add_argument":
+                    self.unread_options.append(f"an option with an unknown name at {self.place()}")
                 return self.lost("a call with unknown arguments", found) if _own(function) else found
             arguments.extend(found)
             reads.extend([self.read_since(mark)] * len(found))
@@ -138,6 +140,8 @@ class Calls(Specials):
             return self.decorate(function, arguments[0]) if arguments else function
         if isinstance(function, (Property, Module, Super)):
             return self.lost("a call of what is no function")
+        if REST in keywords and getattr(function, "__name__", "") == "add_argument":
+            self.unread_options.append(f"an option with unknown properties at {self.place()}")
         keywords.pop(REST, None)
         return self.call_native(function, arguments, keywords)
 

@@ -88,6 +88,7 @@ class Engine:
         self.known_arguments: frozenset[str] = frozenset()
         self.writes: dict[str, Place] = {}
         self.blurred: dict[int, tuple[Value, Unknown]] = {}
+        self.unread_options: list[str] = []
         self.lasting = Lasting({}, [], {})
 
     # bounds

@@ -30,7 +30,6 @@ class Interpreter(Options):
         self.loaded = lambda module: None
         self.recorded = None
         self.containers = []
-        self.unread_options: list[str] = []
         self.entered: set[str] = set()
         self.environ = dict(facts.environ)
         self.specials = {

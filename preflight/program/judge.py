@@ -18,8 +18,8 @@ from preflight.program.sources import Sources
 from preflight.program.values import Exhausted, Raised
 from preflight.program.verdict import Budget, Machine, Program, Verdict
 
-STACK = 256 << 20
-FRAMES = 40_000
+STACK = 128 << 20
+FRAMES = 20_000
 
 
 class Session:
@@ -29,6 +29,7 @@ class Session:
     """
 
     strict = False
+    _used = False
 
     def __init__(self, program: Program, machine: Machine, budget: Budget) -> None:
         self.sources = Sources(program.roots, budget)
@@ -46,8 +47,9 @@ class Session:
 
     def judge(self, argv: Sequence[str], env: Mapping[str, str], world_size: int | None) -> Verdict:
         """What the program says of one command."""
-        if self.driver.stages and isinstance(self.driver, MindSpeed):
+        if self._used and isinstance(self.driver, MindSpeed):
             self._read()  # what patches replace depends on the command
+        self._used = True
         self._begin(argv, env, world_size)
         try:
             raised = self._driven()
@@ -177,6 +179,9 @@ def in_thread(run: Any) -> Any:
     try:
         thread = threading.Thread(target=work, name="preflight program")
         thread.start()
+    except RuntimeError:  # no room for such a stack: the usual one has to do
+        sys.setrecursionlimit(limit)
+        return run()
     finally:
         threading.stack_size(size)
     try:

@@ -77,14 +77,10 @@ class Megatron:
 
     def later(self) -> dict[str, Callable[[], Value]]:
         """The stages that are left out where they cannot be read."""
-        return {
-            "containers": self._containers,
-            "groups": self._groups,
-            "layers": self._layers,
-            "scheduler": self._scheduler,
-        }
-
-    # stages
+        stages = {"groups": self._groups, "layers": self._layers, "scheduler": self._scheduler}
+        if self.function(CONTAINERS, "pretrain_cfg_container_from_args") is MISSING:
+            return {**stages, "optimizer": self._optimizer}
+        return {"containers": self._containers, **stages}
 
     def _at(self, stage: str) -> None:
         self.run.stage = stage
@@ -298,8 +294,6 @@ class Megatron:
 
     def _containers(self) -> Value:
         """The configurations of optimizer, data parallelism, checkpoints and the like."""
-        if self.function(CONTAINERS, "pretrain_cfg_container_from_args") is MISSING:
-            return self._optimizer()
         hybrid = (self.run.names_of(self._args) or {}).get("hybrid_layer_pattern") is not None
         model = self.call(CONTAINERS, f"{'hybrid' if hybrid else 'gpt'}_config_from_args", [self._args])
         return self.call(CONTAINERS, "pretrain_cfg_container_from_args", [self._args, model])

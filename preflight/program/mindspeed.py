@@ -6,6 +6,7 @@ changes is loaded, so that the files of operators are not read.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 from preflight.program.interpreter import Interpreter
@@ -64,11 +65,19 @@ class MindSpeed(Megatron):
         for name in REGISTERING:
             if self.run.sources.has(name) and self.run.sources.find(name) is not None:
                 self.run.load(name)
-        self.run.load(adaptor)
+        try:
+            self.run.load(adaptor)
+        except Raised as raised:
+            raised.sure = raised.sure and not isinstance(raised.error, AttributeError)
+            raise
         self._reached("patches", None)
         super().__call__()
 
     keeps = False
+
+    def later(self) -> dict[str, Callable[[], Value]]:
+        """None: what MindSpeed changes of these stages is not read."""
+        return {}
 
     def _register(self, given: list[Value], named: Names) -> None:
         name = given[0] if given else named.get("orig_func_name")
@@ -84,7 +93,7 @@ class MindSpeed(Megatron):
                 patch.wrappers.append(value)
         elif value is not None:
             if patch.replacement and force is not True:
-                raise self.run.failure(RuntimeError(f"the patch of {name.rpartition('.')[2]} exist !"))
+                raise self.run.failure(RuntimeError(f"{name} is replaced twice"), sure=False)
             patch.replacement[:] = [value]
 
     def _remove(self, given: list[Value], named: Names) -> None:

@@ -86,7 +86,7 @@ class Natives(Statements):
             if isinstance(arguments[0] if arguments else None, Unknown):
                 return arguments[0]
             return self.native(kind, arguments[:1])
-        if issubclass(kind, argparse.Action):
+        if issubclass(kind, argparse.Action) or kind in (argparse.Namespace, types.SimpleNamespace):
             return self.native(kind, arguments, keywords)
         if id(kind) in CALLABLE or kind in (type(None), collections.Counter):
             return self._plain(kind, arguments, keywords)

@@ -66,9 +66,6 @@ class Parser(argparse.ArgumentParser):
 class Options(Classes):
     """How parsers are built and used."""
 
-    unread_options: list[str]
-    """Why options may exist that were not read."""
-
     def call_parser(self, function: Any, receiver: Any, arguments: list[Value], keywords: Names) -> Value:
         """A method of a parser or of one of its groups."""
         name = function.__name__
@@ -122,7 +119,7 @@ class Options(Classes):
 
     def _add_argument(self, receiver: Any, arguments: list[Value], keywords: Names) -> Value:
         names = [one for one in arguments if isinstance(one, str)]
-        if len(names) != len(arguments) or isinstance(keywords.get("dest"), Unknown) or "**" in keywords:
+        if len(names) != len(arguments) or isinstance(keywords.get("dest"), Unknown):
             self.unread_options.append("an option with an unknown name")
             return self.gap("an option with an unknown name")
         known = {key: value for key, value in keywords.items() if key not in ("help", "metavar", "version")}

@@ -349,14 +349,14 @@ class Specials(Sequences):
 
     def _signature(self, given: list[Value], named: Names) -> Value:
         function = given[0].function if isinstance(given[0], Bound) else given[0]
-        if isinstance(function, Class):
-            rows = list(function.fields or {})
-            method = function.find("__init__")
-            if isinstance(method, Function):
-                function, rows = method, []
-        else:
-            rows = []
+        rows: list[str] = []
         kinds = inspect.Parameter
+        if isinstance(function, Class):
+            method = function.find("__init__")
+            while isinstance(method, Function) and method.names.get("__wrapped__") is not None:
+                method = method.names["__wrapped__"]
+            rows = list(function.fields or {})
+            function = method if isinstance(method, Function) else None
         if isinstance(function, Function):
             shape = function.node[4] if function.node[0] == "FunctionDef" else function.node[3]
             skipped = 1 if function is not given[0] else 0

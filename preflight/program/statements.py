@@ -22,6 +22,8 @@ from preflight.program.values import (
 
 BREAK, CONTINUE = Done("break"), Done("continue")
 LOOPS = 100_000
+BUILDING = ("parse", "patches")
+"""Stages in which options are added."""
 Thunk = Callable[[], "Done | None"]
 
 
@@ -295,6 +297,8 @@ class Statements(Targets):
 
     def _maybe_once(self, run: Thunk, cause: Unknown) -> Done | None:
         """A body that runs an unknown number of times: what it writes is unknown afterwards."""
+        if self.stage in BUILDING:
+            self.unread_options.append(f"what a loop over something unknown adds at {self.place()}")
         side = self.explore(run, cause)
         if side.raised is not None:
             self.note(side.raised, cause)

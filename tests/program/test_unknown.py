@@ -168,3 +168,17 @@ def test_what_one_command_changes_is_gone_for_the_next(tmp_path: Path) -> None:
         return [session.judge([], {}, 8).outcome for _ in range(3)]
 
     assert in_thread(run) == ["accepts"] * 3
+
+
+def test_a_namespace_holds_what_is_unknown(tmp_path: Path) -> None:
+    validate = "copy = argparse.Namespace(**{**vars(args), 'where': os.getcwd()})\nassert copy.width == 8"
+    root = write_tree(tmp_path, validate)
+    assert judged(root).outcome == "accepts" and judged(root, ["--width", "7"]).outcome == "refuses"
+
+
+def test_options_of_a_class_that_is_unknown_are_not_refused(tmp_path: Path) -> None:
+    head = "import dataclasses\nimport vendor\nSize = vendor.pick(1)"
+    parser = "for one in dataclasses.fields(Size):\n    group.add_argument(*one.names, **one.options)"
+    root = write_tree(tmp_path, "assert args.depth > 0", head=head, parser=parser)
+    verdict = judged(root, ["--depth", "4"])
+    assert verdict.outcome in ("may refuse", "unread") and not any(one.certain for one in verdict.refusals)

@@ -1,0 +1,121 @@
+"""A trainer whose features add options, replace and wrap functions of another before its parser runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from trainer import write_tree
+
+from preflight.program.judge import Session, in_thread
+from preflight.program.verdict import Budget, Machine, Program, Verdict
+
+MANAGER = """
+class MindSpeedPatchesManager:
+    patches_info = {}
+    @staticmethod
+    def register_patch(orig_func_name, new_func=None, force_patch=False, create_dummy=False):
+        raise NotImplementedError
+    @staticmethod
+    def apply_patches():
+        raise NotImplementedError
+"""
+ADAPTOR = """
+import argparse
+from mindspeed.features import FEATURES
+from mindspeed.patch_utils import MindSpeedPatchesManager
+parser = argparse.ArgumentParser(allow_abbrev=False)
+for feature in FEATURES:
+    feature.register_args(parser)
+args, _ = parser.parse_known_args()
+for feature in FEATURES:
+    if feature.is_need_apply(args):
+        feature.register_patches(MindSpeedPatchesManager, args)
+MindSpeedPatchesManager.apply_patches()
+"""
+FEATURES = """
+class Deep:
+    def register_args(self, parser):
+        parser.add_argument("--depth", type=int, default=2)
+        parser.add_argument("--wide", action="store_true")
+    def is_need_apply(self, args):
+        return True
+    def register_patches(self, manager, args):
+        from mindspeed.wrappers import parse_args_wrapper, validate_args_wrapper
+        manager.register_patch("megatron.training.arguments.parse_args", parse_args_wrapper)
+        manager.register_patch("megatron.training.arguments.validate_args", validate_args_wrapper)
+        if args.wide:
+            from mindspeed.operators import kernel
+            from mindspeed.wrappers import check_wide
+            manager.register_patch("megatron.layers.kernel", kernel)
+            manager.register_patch("megatron.training.arguments.check", check_wide)
+FEATURES = [Deep()]
+"""
+WRAPPERS = """
+from functools import wraps
+from mindspeed.features import FEATURES
+def parse_args_wrapper(parse_args):
+    @wraps(parse_args)
+    def wrapper(extra_args_provider=None):
+        def provider(parser):
+            for feature in FEATURES:
+                feature.register_args(parser)
+            return parser
+        return parse_args(provider)
+    return wrapper
+def validate_args_wrapper(validate_args):
+    @wraps(validate_args)
+    def wrapper(args, defaults=None):
+        assert args.depth > 1, "too flat"
+        return validate_args(args, defaults)
+    return wrapper
+def check_wide(args):
+    assert args.width >= 16, "too narrow"
+"""
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    files = {
+        "mindspeed/__init__.py": "",
+        "mindspeed/patch_utils.py": MANAGER,
+        "mindspeed/features.py": FEATURES,
+        "mindspeed/wrappers.py": WRAPPERS,
+        "mindspeed/operators.py": "import nothing_of_the_kind.at_all\nraise RuntimeError('operators are not read')",
+        "mindspeed/megatron_adaptor.py": ADAPTOR,
+    }
+    head = "def check(args):\n    assert args.width % 2 == 0, 'odd'"
+    return write_tree(tmp_path, "check(args)", head=head, files=files)
+
+
+def judged(root: Path, *argv: str) -> Verdict:
+    def run() -> Verdict:
+        session = Session(Program("mindspeed", (str(root),)), Machine(), Budget())
+        session.strict = True
+        session.judge(["--wide"], {}, 8)  # what one command patches is gone for the next
+        return session.judge(argv, {}, 8)
+
+    verdict: Verdict = in_thread(run)
+    return verdict
+
+
+def test_options_of_features_are_known(root: Path) -> None:
+    verdict = judged(root, "--depth", "3")
+    assert verdict.outcome == "accepts" and verdict.values["depth"] == 3
+    assert judged(root, "--dept", "3").refusals[-1].error == "argparse"
+
+
+def test_what_wraps_a_check_refuses(root: Path) -> None:
+    refusal = judged(root, "--depth", "1").refusals[-1]
+    assert refusal.message == "too flat" and refusal.place.file == "mindspeed/wrappers.py"
+
+
+def test_what_replaces_a_check_counts(root: Path) -> None:
+    assert judged(root, "--width", "7").refusals[-1].message == "odd"
+    assert judged(root, "--width", "8").outcome == "accepts"
+    assert judged(root, "--width", "8", "--wide").refusals[-1].message == "too narrow"
+    assert judged(root, "--width", "17", "--wide").outcome == "accepts"
+
+
+def test_operators_are_not_read(root: Path) -> None:
+    assert "mindspeed/operators.py" not in judged(root, "--wide", "--width", "16").files
