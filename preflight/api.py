@@ -96,14 +96,14 @@ def check(
     report = _proven(Workspace(sources, installed(), asked, policy(select), around))
     if len(sources) != 1:
         return report
-    return with_refused_shape(_told(report, sources[0]), sources[0], installed(), asked)
+    return with_refused_shape(_told(report, sources[0], policy(select)), sources[0], installed(), asked)
 
 
-def _told(report: Report, source: Source) -> Report:
+def _told(report: Report, source: Source, asked: Policy) -> Report:
     """A report of one source; where that is a script that bash refuses, with the place."""
     from preflight.checking.refused_script import with_refused_scripts
 
-    return with_refused_scripts(report, (source,), lambda finding: True)
+    return with_refused_scripts(report, (source,), asked.wants)
 
 
 def _proven(workspace: Workspace) -> Report:
@@ -132,7 +132,7 @@ def check_text(
     try:
         asked = request(world_size, device, target, program=program, machine=machine)
         report = _proven(Workspace([source], installed(), asked, policy(select)))
-        return with_refused_shape(_told(report, source), source, installed(), asked)
+        return with_refused_shape(_told(report, source, policy(select)), source, installed(), asked)
     except InputError as error:
         return unreadable(source, error, target)
 

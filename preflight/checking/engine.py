@@ -179,9 +179,7 @@ def check_documents(
 ) -> Report:
     """Check documents that were loaded. Raises InputError where a claimed file cannot be read as its framework reads
     it."""
-    findings: list[Finding] = []
-    unknown: list[Unchecked] = []
-    crashes: list[Crash] = []
+    findings, unknown, crashes = list[Finding](), list[Unchecked](), list[Crash]()
     jobs: list[Job] = []
     said: list[set[Said]] = []
     skipped: list[str] = []

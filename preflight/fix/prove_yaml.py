@@ -46,6 +46,8 @@ def _prove_yaml(old: Document, edits: Sequence[Edit], new: Document) -> None:
                 want = _carry_out(want, edit._replace(key=key))
     if not same(want, have):
         raise NotProven("a setting would change that was not meant to")
+    if _marked_lines(old.source.text) == _marked_lines(new.source.text):
+        return  # what is no comment any more, or has become one, would have changed a setting
     spliced = [edit.span for edit in edits if edit.action == "splice" and edit.span is not None]
     before = _comments(old.source.text)
     after = _comments(new.source.text)
@@ -74,6 +76,11 @@ def same(left: Any, right: Any) -> bool:
     return type(left) is type(right) and (left == right or (left != left and right != right))
 
 
+def _marked_lines(text: str) -> Counter[str]:
+    """The lines that may have a comment."""
+    return Counter(line for line in text.splitlines() if "#" in line)
+
+
 def _comments(text: str) -> Counter[str]:
     """Comments as ruamel.yaml's scanner sees them, which shares no code with ours."""
     found: Counter[str] = Counter()
@@ -82,12 +89,17 @@ def _comments(text: str) -> Counter[str]:
     from ruamel.yaml import YAML
     from ruamel.yaml.error import YAMLError
 
+    reader = YAML()
     try:
-        for token in YAML().scan(text):
+        for token in reader.scan(text):
             for part in _flat(getattr(token, "_comment", None)):
                 found.update(line.strip() for line in part.value.splitlines() if line.strip().startswith("#"))
     except YAMLError:
         found.update(line.strip() for line in text.splitlines() if line.strip().startswith("#"))
+    finally:
+        for part in list(vars(reader).values()):  # they hold each other, and would wait for the garbage collector
+            if type(part).__module__.startswith("ruamel."):
+                vars(part).clear()
     return found
 
 

@@ -10,6 +10,7 @@ from preflight.loaders.document import Comment, Document, Node, Piece, Problem
 from preflight.loaders.launchers import Taken
 from preflight.loaders.shell import Spent, load_script
 from preflight.loaders.shell.nested_commands import MAX_TEXT, Nested, Texts, nested
+from preflight.loaders.shell.refusal import has_open_quote
 from preflight.loaders.shell.word_splitting import Field
 from preflight.source.record import NamedTuple, replace
 from preflight.source.text import InputError, Span
@@ -36,10 +37,10 @@ def inline(node: Node, environment: Mapping[str, str], spent: Spent) -> Inline |
     if len(str(node.value)) > MAX_TEXT:
         return None
     text = nested([Field([part for piece in _pieces(node) for part in without(TEMPLATE, piece)])])
-    if text is None:
+    if text is None or has_open_quote(text.source):
         return None
     try:
-        found = load_script(text.source, environment, spent)
+        found = load_script(text.source, environment, spent, whole=True)
     except InputError:
         return None
     documents = tuple(document for document in found if document.launch is not None)

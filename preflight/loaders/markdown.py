@@ -29,9 +29,13 @@ def load_markdown(source: Source) -> tuple[Document, ...]:
 
 def _launches(source: Source, block: str) -> Iterator[Document]:
     from preflight.loaders.shell import load_script
+    from preflight.loaders.shell.refusal import has_open_quote
 
+    script = Source(block, source.name, path=source.path)
+    if has_open_quote(script):
+        return
     try:
-        documents = load_script(Source(block, source.name, path=source.path))
+        documents = load_script(script, whole=True)
     except InputError:  # what is shown is no script
         return
     for document in documents:

@@ -93,7 +93,7 @@ class MindSpeed(Megatron):
                 patch.wrappers.append(value)
         elif value is not None:
             if patch.replacement and force is not True:
-                raise self.run.failure(RuntimeError(f"{name} is replaced twice"), sure=False)
+                self.run.lost(f"{name} is replaced twice")
             patch.replacement[:] = [value]
 
     def _remove(self, given: list[Value], named: Names) -> None:

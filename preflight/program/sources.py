@@ -63,7 +63,7 @@ class Sources:
             return Found(package, root, True)
         if os.path.isfile(where + ".py"):
             return Found(where + ".py", root, False)
-        return Found("", root, True) if os.path.isdir(where) and self._modules(where) else None
+        return Found("", root, True) if os.path.isdir(where) and (len(parts) > 1 or self._modules(where)) else None
 
     def _modules(self, where: str) -> bool:
         """Whether a folder without a file of its own holds modules, itself or one level below."""

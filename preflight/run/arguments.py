@@ -49,7 +49,8 @@ class Certainty(NamedTuple):
     apart: where the framework's code begins that it does not run. parsed: the options are those of the checkout's own
     parser. lying: the release of the program that lies in the checkout, where it is another one. since: rules that
     older releases of the program do not have, each with the first that has it. lacks: rules of the release whose
-    checks the published state of it that lies here does not have.
+    checks the published state of it that lies here does not have. sourced: the source of the program decides, so its
+    release is certain.
     """
 
     stated: bool = True
@@ -65,8 +66,8 @@ class Certainty(NamedTuple):
     parsed: bool = False
     lying: str = ""
     since: Mapping[str, str] = MappingProxyType({})
-    sourced: bool = False
     lacks: frozenset[str] = frozenset()
+    sourced: bool = False
 
     @property
     def doubtful(self) -> bool:

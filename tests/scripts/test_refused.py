@@ -271,3 +271,9 @@ def test_a_script_that_another_one_runs_is_told_as_well(tmp_path: Path) -> None:
     (tmp_path / "inner.sh").write_text("if a; then\n  b\n")
     done = ran("check", "job.sh", "-f", "json", folder=tmp_path)
     assert ("inner.sh", "shell-syntax") in {(f["path"], f["rule"]) for f in json.loads(done.stdout)["findings"]}
+
+
+def test_a_block_of_a_guide_is_no_script_that_has_to_be_whole() -> None:
+    text = f"# Train\n```bash\n{RUN.rstrip()} --save <path>\nif a; then\n```\n"
+    found = preflight.check_text(text, name="guide.md")
+    assert found.jobs and not [f for f in found.findings if f.rule == "shell-syntax"]

@@ -37,10 +37,10 @@ def load_script(
     """The launches of a script; one document without a launch where it has none. Raises InputError.
 
     environment: variables known to be set. spent: the work of the scripts before this one, to which its own is added.
-    whole: read also what bash does not, because it stops before.
+    whole: read also what bash does not, because it stops before, and do not say so.
     """
-    refused = refusal(source)
-    tree = parse(source, MAX_PADDED, None if refused is None or refused.readable or whole else refused.unit)
+    refused = refusal(source) if not whole else None
+    tree = parse(source, MAX_PADDED, None if refused is None or refused.readable else refused.unit)
     asked, _ = sbatch(source)
     commands = Commands(source, {**environment, **source.variables}, asked, variables(asked))
     commands.state.held = frozenset(source.variables)

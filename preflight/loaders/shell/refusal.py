@@ -54,6 +54,12 @@ class Refusal(NamedTuple):
         return Problem(self.rule, self.message, Span(source, self.start, self.end), related)
 
 
+def has_open_quote(source: Source) -> bool:
+    """Whether a text that may be no script opens a quote that it never closes."""
+    found = refusal(source)
+    return found is not None and source.text[found.start : found.end] in ("'", '"') and found.rule == SYNTAX
+
+
 def refusal(source: Source) -> Refusal | None:
     """Where bash refuses a script; None where it accepts it, and where nobody knows: for another shell, for a template
     that a program has yet to fill in, and for what nests too deeply."""
