@@ -1,4 +1,4 @@
-"""Only preflight/source/writing.py opens files for writing: everything else asks it, and it asks what is written over."""
+"""Only preflight/source/writing.py opens files for writing: all else asks it, and it asks what is written over."""
 
 from __future__ import annotations
 
@@ -43,6 +43,8 @@ def writes(call: ast.Call) -> bool:
         return name in OF_OS and (name != "fdopen" or not set(mode(call, 1)).isdisjoint("wax+"))
     if owner in OTHERS:
         return name not in HARMLESS
+    if owner == "self":  # a method of the class
+        return False
     if name == "savefig":
         return ast.unparse(call.args[0]) != "picture"
     return name in METHODS or (name == "open" and not set(mode(call, 0)).isdisjoint("wax+") and text_mode(call))

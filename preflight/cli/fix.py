@@ -73,11 +73,8 @@ def fix(
     report = merge([*(result.report for result in results), *map(unreadable, errors)])
     if not (report.checked or report.errors or report.crashes or inputs.allow_unclaimed):
         return output.nothing("checked", report.skipped, checker)
-    told = _summary(results, style, would=diff) if report.checked else ""
-    if diff or "-" in (inputs.paths or []) or any(source.path is None for source, _, _ in texts):
-        sys.stderr.write(told)
-    else:
-        say(told)
+    aside = diff or "-" in (inputs.paths or []) or any(source.path is None for source, _, _ in texts)
+    (sys.stderr.write if aside else say)(_summary(results, style, would=diff) if report.checked else "")
     output.write(report, [], style)
     code = output.exit_code(report, checker.settings.fail_on)
     return FOUND if diff and code == OK and any(result.edited for result in results) else code
