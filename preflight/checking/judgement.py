@@ -40,6 +40,10 @@ NEVER_SURE = frozenset(["AttributeError", "NameError", "UnboundLocalError", "Imp
 """Errors that may come of something that was not read: a run is not refused for them."""
 MOST_SHOWN = 4
 UNRECOGNIZED = lazy_pattern(r"unrecognized arguments: (.*)")
+REQUIRED = lazy_pattern(r"are required|is required|expected (?:one|at least one) argument")
+RANKS = frozenset(["rank", "local_rank", "world_size"])
+"""Arguments that a program has from its environment."""
+ADDED = "options that are added when the job starts"
 CHECKS = lazy_pattern(r"__post_init__$|validate|check|_args$|(?i:calculator)")
 """Names of functions that look at the arguments: other functions of a file are run for one value only."""
 OF_TRAINING = frozenset(["containers", "groups", "layers", "scheduler"])
@@ -91,7 +95,20 @@ def _judged(job: Job, *, entry: str, request: Request, checkout: Checkout) -> Ju
         _capability(job.cluster.device),
     )
     verdict = _of_training(_verdict(asked), asked.program.entry)
-    return _told(_without_guesses(verdict, checkout, job), job, roots)
+    return _told(_where_options_are_added(_without_guesses(verdict, checkout, job), job), job, roots)
+
+
+def _where_options_are_added(verdict: Verdict, job: Job) -> Verdict:
+    """The verdict, undecided where options may be added and the refusal rests on one that nobody typed."""
+    certain = next((one for one in verdict.refusals if one.certain), None)
+    if certain is None or not job.arguments.open or verdict.outcome != "refuses":
+        return verdict
+    missing = certain.error == PARSER and REQUIRED.search(certain.message) is not None
+    typed = certain.reads and all(job.arguments.given(name) is not None for name in certain.reads if name not in RANKS)
+    if (typed or certain.error == PARSER) and not missing:
+        return verdict
+    left = (certain._replace(certain=False, unless=(ADDED,)) if one is certain else one for one in verdict.refusals)
+    return verdict._replace(outcome="may refuse", refusals=tuple(left))
 
 
 def _of_training(verdict: Verdict, entry: str | None) -> Verdict:
@@ -233,14 +250,19 @@ def _left_open(refusals: Sequence[Refusal], job: Job) -> list[Unverified]:
 
 
 def _open(refusal: Refusal, job: Job) -> Unverified:
-    """What would decide a refusal."""
+    """What would decide a refusal: the one fact that does, or all that it depends on."""
+    from preflight.program.values import parted
+
     parts: dict[str, object] = {"text": _text(refusal), "place": str(refusal.place)}
     lost = (fact.partition(" ")[0] for fact in refusal.unless if fact.startswith("$"))
     unstated = tuple(dict.fromkeys(fact.removeprefix("$") if fact.startswith("$--") else fact for fact in lost))
     if unstated:
         because = Message("may be refused, depending on {facts:and}: {text} ({place})", facts=unstated, **parts)
-    elif refusal.unless:
+    elif len(refusal.unless) == 1 and parted(refusal.unless[0])[1]:
         because = Message("refused unless {facts:and}: {text} ({place})", facts=refusal.unless, **parts)
+    elif refusal.unless:
+        names = tuple(dict.fromkeys(parted(fact)[0] for fact in refusal.unless))
+        because = Message("may be refused, depending on {facts:and}: {text} ({place})", facts=names, **parts)
     else:
         because = Message("may be refused: {text} ({place})", **parts)
     return Unverified(because, job.start)

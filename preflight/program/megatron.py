@@ -10,7 +10,7 @@ from preflight.program import kept_parser
 from preflight.program.calls import Hook
 from preflight.program.interpreter import Interpreter
 from preflight.program.options import Parser
-from preflight.program.values import MISSING, Builtin, Exhausted, Function, Module, Names, Raised, Unknown, Value
+from preflight.program.values import MISSING, Builtin, Exhausted, Function, Module, Names, Raised, Symbol, Unknown, Value
 
 ARGUMENTS = ("megatron.training.arguments", "megatron.arguments")
 TRAINING = "megatron.training.training"
@@ -220,9 +220,10 @@ class Megatron:
         provider = started.get("extra_args_provider")
         if provider is None:
             return started
-        if isinstance(provider, Unknown):
-            causes = ", ".join(sorted(provider.facts or provider.gaps))
-            self.run.unread_options.append(f"those that the script adds ({causes})")
+        if isinstance(provider, (Unknown, Symbol)):
+            causes = provider.name if isinstance(provider, Symbol) else sorted(provider.facts or provider.gaps)
+            shown = causes if isinstance(causes, str) else ", ".join(causes)
+            self.run.unread_options.append(f"those that the script adds ({shown})")
             return {**started, "extra_args_provider": None}
         added: list[Value] = []
 

@@ -18,6 +18,7 @@ from preflight.program.values import (
     Unknown,
     Value,
     both,
+    opposite,
 )
 
 BREAK, CONTINUE = Done("break"), Done("continue")
@@ -80,7 +81,7 @@ class Statements(Refusing):
 
         Gives whether the rest of the block has run, and how it ended.
         """
-        one = self.explore(lambda: self._guarded(node[4], reads, scope), cause)
+        one = self.explore(lambda: self._guarded(node[4], reads, scope), opposite(cause))
         other = self.explore(lambda: self._guarded(node[5], reads, scope), cause)
         ends = [side.done is not None for side in (one, other)]
         if one.raised is not None or other.raised is not None or ends[0] == ends[1]:
@@ -91,15 +92,19 @@ class Statements(Refusing):
             self.replay(falling)
             return self.block(rest, scope)
 
-        return True, self._settle(ended, self.explore(go_on, cause), cause)
+        return True, self._settled(ends[0], ended, self.explore(go_on, cause if ends[0] else opposite(cause)), cause)
+
+    def _settled(self, first: bool, ended: Side, falling: Side, cause: Unknown) -> Done | None:
+        """The state after two paths of which one ended. first: the one on which the condition holds."""
+        return self._settle(ended, falling, cause) if first else self._settle(falling, ended, cause)
 
     def _settle(self, one: Side, other: Side, cause: Unknown) -> Done | None:
         """The state after two paths, and how they ended."""
         if one.raised is not None and other.raised is not None:
             self._both_raise(one.raised, other.raised, cause)
-        for side, good in ((one, other), (other, one)):
+        for side, good, where in ((one, other, opposite(cause)), (other, one, cause)):
             if side.raised is not None:
-                self.note(side.raised, cause)
+                self.note(side.raised, where)
                 self.replay(good)
                 return good.done
         self.merge(one, other, cause)
