@@ -76,9 +76,8 @@ def test_every_command_does_the_same_without_them(project: Path, scratch: Path, 
         ran = preflight(*words)
         assert (ran.returncode, ran.stdout) == (alone.returncode, alone.stdout), ran.stderr
         told = [line for line in ran.stderr.splitlines() if IGNORED in line]
-        assert told == [
-            f"preflight: {scratch}/preflight.toml: {IGNORED}: everybody may write to its folder; --config FILE uses them"
-        ]
+        why = "everybody may write to its folder; --config FILE uses them"
+        assert told == [f"preflight: {scratch}/preflight.toml: {IGNORED}: {why}"]
 
 
 def test_stdin_and_a_command_do_the_same(project: Path, scratch: Path) -> None:
