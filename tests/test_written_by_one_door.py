@@ -1,4 +1,4 @@
-"""Only preflight/source/writing.py opens files for writing: all else asks it, and it asks what is written over."""
+"""Only preflight/source/writing.py opens files for writing: everything else asks it, and it judges what is there."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ def writes(call: ast.Call) -> bool:
         return name in OF_OS and (name != "fdopen" or not set(mode(call, 1)).isdisjoint("wax+"))
     if owner in OTHERS:
         return name not in HARMLESS
-    if owner == "self":  # a method of the class
-        return False
     if name == "savefig":
         return ast.unparse(call.args[0]) != "picture"
+    if owner == "self":  # its own methods, which are looked at themselves
+        return False
     return name in METHODS or (name == "open" and not set(mode(call, 0)).isdisjoint("wax+") and text_mode(call))
 
 
@@ -86,6 +86,8 @@ def test_nothing_else_writes(path: Path) -> None:
         ("text.replace('a', 'b')", False),
         ("shutil.which('git')", False),
         ("shutil.copy(a, b)", True),
+        ("self.touch(container)", False),
+        ("path.touch()", True),
         ("figure.savefig(path)", True),
         ("figure.savefig(picture, format='png')", False),
         ("os.fdopen(handle, 'wb')", True),

@@ -66,9 +66,7 @@ def fix(
     suggest = _suggest() if unsafe or interactive else None
     choose = partial(fix_by_choice, ask=Dialogue(style), inside=inside, suggest=suggest) if interactive else None
     apply = partial(fix_source, checker, unsafe=unsafe, suggest=suggest, inside=inside, by_choice=choose)
-    fixed = _each(checker, texts, apply, errors)
-    if checker.facts.set:
-        fixed = _all_read(checker, inputs, tuple(fixed))
+    fixed = _all_read(checker, inputs, _each(checker, texts, apply, errors))
     results = _delivered(fixed, partial(_deliver, diff=diff, style=style), errors)
     report = merge([*(result.report for result in results), *map(unreadable, errors)])
     if not (report.checked or report.errors or report.crashes or inputs.allow_unclaimed):
@@ -81,11 +79,14 @@ def fix(
 
 
 def _all_read(
-    checker: Checker, inputs: Inputs, fixed: tuple[tuple[Source, Fixed, bool], ...]
+    checker: Checker, inputs: Inputs, fixed: Iterator[tuple[Source, Fixed, bool]]
 ) -> Iterator[tuple[Source, Fixed, bool]]:
     """What was fixed, before any of it is written. Raises InputError where nothing reads a name that is set."""
-    refuse_unread(checker, inputs, [source.name for source, result, _ in fixed if result.report.checked])
-    return iter(fixed)
+    if not checker.facts.set:
+        return fixed
+    every = tuple(fixed)
+    refuse_unread(checker, inputs, [source.name for source, result, _ in every if result.report.checked])
+    return iter(every)
 
 
 def _summary(results: Iterable[Fixed], style: Look, *, would: bool) -> str:
