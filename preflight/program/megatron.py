@@ -10,7 +10,18 @@ from preflight.program import kept_parser
 from preflight.program.calls import Hook
 from preflight.program.interpreter import Interpreter
 from preflight.program.options import Parser
-from preflight.program.values import MISSING, Builtin, Exhausted, Function, Module, Names, Raised, Symbol, Unknown, Value
+from preflight.program.values import (
+    MISSING,
+    Builtin,
+    Exhausted,
+    Function,
+    Module,
+    Names,
+    Raised,
+    Symbol,
+    Unknown,
+    Value,
+)
 
 ARGUMENTS = ("megatron.training.arguments", "megatron.arguments")
 TRAINING = "megatron.training.training"
