@@ -123,8 +123,9 @@ def test_operators_are_not_read(root: Path) -> None:
 
 def test_a_table_of_patches_that_is_asked_refuses_nothing(root: Path) -> None:
     adaptor = root / "mindspeed/megatron_adaptor.py"
-    asked = 'MindSpeedPatchesManager.register_patch("torch.save", None)\nMindSpeedPatchesManager.patches_info["torch.save"].apply()\n'
-    adaptor.write_text(adaptor.read_text().replace("MindSpeedPatchesManager.apply_patches()", asked))
+    manager = "MindSpeedPatchesManager"
+    asked = f'{manager}.register_patch("torch.save", None)\n{manager}.patches_info["torch.save"].apply()\n'
+    adaptor.write_text(adaptor.read_text().replace(f"{manager}.apply_patches()", asked))
     assert judged(root).outcome != "refuses"
 
 
