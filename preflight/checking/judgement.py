@@ -48,6 +48,8 @@ CHECKS = lazy_pattern(r"__post_init__$|validate|check|_args$|(?i:calculator)")
 """Names of functions that look at the arguments: other functions of a file are run for one value only."""
 OF_TRAINING = frozenset(["containers", "groups", "layers", "scheduler"])
 """Stages behind the checks of the arguments."""
+OF_SCRIPT = frozenset(["containers"])
+"""Those that depend on the script that is started."""
 GROUPS, NEEDS_GROUPS = "groups", frozenset(["layers"])
 TRAINS = lazy_pattern(r"\bpretrain\s*\(")
 MOST_ENTRY = 1_000_000
@@ -83,7 +85,10 @@ def _judged(job: Job, *, entry: str, request: Request, checkout: Checkout) -> Ju
     """What the source says of a run."""
     from preflight.program.verdict import Program
 
-    roots = checkout.roots(tuple(job.versions))
+    roots, lacking = checkout.roots(job.versions)
+    if lacking:
+        why = Message("the source of {names:and} is not at hand", names=lacking)
+        return Judged("unread", (Unverified(why),), complete=False)
     usual = os.path.join(checkout.root, USUAL)
     asked = _Asked(
         Program(job.target.framework, roots, entry or (usual if os.path.isfile(usual) else None)),
@@ -94,7 +99,7 @@ def _judged(job: Job, *, entry: str, request: Request, checkout: Checkout) -> Ju
         _whole(job.cluster.per_node) or min(_whole(job.cluster.count) or USUAL_NODE, USUAL_NODE),
         _capability(job.cluster.device),
     )
-    verdict = _of_training(_verdict(asked), asked.program.entry)
+    verdict = _of_training(_verdict(asked), asked.program.entry, named=bool(entry))
     return _told(_where_options_are_added(_without_guesses(verdict, checkout, job), job), job, roots)
 
 
@@ -111,10 +116,13 @@ def _where_options_are_added(verdict: Verdict, job: Job) -> Verdict:
     return verdict._replace(outcome="may refuse", refusals=tuple(left))
 
 
-def _of_training(verdict: Verdict, entry: str | None) -> Verdict:
+def _of_training(verdict: Verdict, entry: str | None, *, named: bool) -> Verdict:
     """The verdict without what only a training loop runs, where the script that is started has none, and without what
-    needs process groups, where the interpretation did not reach these."""
-    left_out = frozenset[str]() if _trains(entry) else OF_TRAINING
+    needs process groups, where the interpretation did not reach these.
+
+    named: the run names its script; where it does not, which configurations it builds is not known.
+    """
+    left_out = (frozenset() if named else OF_SCRIPT) if _trains(entry) else OF_TRAINING
     if GROUPS not in verdict.stages:
         left_out |= NEEDS_GROUPS
     left = tuple(one for one in verdict.refusals if one.stage not in left_out)

@@ -59,8 +59,16 @@ class Sources:
         return found._replace(root=root) if found is not None and root is not None else None
 
     def has(self, name: str) -> bool:
-        """Whether a module belongs to the program: the package at its top lies in one of the trees."""
-        return self.find(name.partition(".")[0]) is not None
+        """Whether a module belongs to the program: its topmost package with a file of its own lies in one of the trees.
+
+        A folder without one may share its name with a package that is installed apart: megatron.energon.
+        """
+        parts = name.split(".")
+        for at in range(1, len(parts) + 1):
+            found = self.find(".".join(parts[:at]))
+            if found is None or found.path:
+                return found is not None
+        return True
 
     def _find(self, root: str, name: str) -> Found | None:
         parts = name.split(".")
