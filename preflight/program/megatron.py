@@ -36,6 +36,8 @@ VOCABULARY = 50304
 """A padded size that every tensor parallel size divides, where the tokenizer would say it."""
 LATER = 15_000
 """Steps of a stage after the model's configuration, which is left out where it takes more."""
+MANY, EARLY = 32, 2_000
+"""Processes whose groups cannot be made within these steps, and in how many their sizes are checked before."""
 
 
 class Started(Exception):
@@ -265,7 +267,8 @@ class Megatron:
         run = self.run
         notes, gaps, limit = len(run.notes), dict(run.gaps), run.budget
         self._at(name)
-        run.budget = limit._replace(steps=min(run.steps + LATER, limit.steps))
+        most = EARLY if name == "groups" and (run.facts.world_size or 0) > MANY else LATER
+        run.budget = limit._replace(steps=min(run.steps + most, limit.steps))
         try:
             found = stage()
             whole = found is not MISSING and run.gaps.keys() == gaps.keys()
