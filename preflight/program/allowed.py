@@ -64,7 +64,7 @@ _EXPORTS: dict[Any, str] = {
         ZERO_OR_MORE OPTIONAL ONE_OR_MORE _ArgumentGroup _StoreAction _StoreTrueAction _StoreFalseAction
         _StoreConstAction""",
     inspect: """getsource cleandoc isclass isfunction signature Parameter getdoc ismethod getmembers iscoroutinefunction
-        isabstract""",
+        isabstract currentframe getmodule""",
     ast: "parse literal_eval Module ClassDef AnnAssign Name Expr Constant Assign",
     packaging.version: "Version parse InvalidVersion",
 }

@@ -139,6 +139,8 @@ class Imports(Engine):
             return BUILTINS[name]
         if name in ("exit", "quit"):
             return self.symbol("sys.exit")
+        if scope.module.package and self.sources.find(below := f"{scope.module.name}.{name}") is not None:
+            return self.load(below)  # what imports a module makes it a name of the package around it
         raise self.failure(NameError(f"name '{name}' is not defined"), sure=False)
 
     def _named(self, name: str, holder: Scope) -> Value:

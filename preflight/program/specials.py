@@ -25,6 +25,7 @@ from preflight.program.values import (
     ClassMethod,
     Decorator,
     Function,
+    Lazy,
     Module,
     Names,
     Object,
@@ -108,6 +109,9 @@ class Specials(Sequences):
             inspect.isclass: lambda given, named: isinstance(given[0], (Class, type)),
             inspect.isfunction: lambda given, named: isinstance(given[0], Function),
             inspect.getdoc: lambda given, named: None,
+            inspect.currentframe: lambda given, named: self.scope.module if self.scope else None,
+            inspect.getmodule: self._module_of,
+            inspect.getmembers: self._members,
             inspect.signature: self._signature,
             ast.parse: self._parse,
             typing.get_type_hints: lambda given, named: self.gap("type hints"),
@@ -346,6 +350,31 @@ class Specials(Sequences):
         if not isinstance(text, str) or len(text) > 1000:
             return self.gap("ast.parse")
         return self.native(ast.parse, [text, *given[1:]], named)
+
+    def _module_of(self, given: list[Value], named: Names) -> Value:
+        """The module of a function, a class or the code that runs."""
+        value = given[0]
+        if isinstance(value, (Function, Class)):
+            return value.scope.module if isinstance(value, Function) else value.module
+        return value if isinstance(value, Module) else self.lost("the module of something")
+
+    def _members(self, given: list[Value], named: Names) -> Value:
+        """The names of a module with what they are, in order; a predicate chooses among them."""
+        if not isinstance(given[0], Module):
+            return self.lost("the members of something")
+        chosen = given[1] if len(given) > 1 else named.get("predicate")
+        found = []
+        for name in sorted(given[0].names):
+            lazy = given[0].names[name]
+            if isinstance(lazy, Lazy) and chosen is inspect.isfunction and not self.sources.has(lazy.module):
+                continue  # nothing outside the program can be run
+            value = self.member(given[0], name)
+            holds = self.truth(self.call(chosen, [value], {})) if chosen is not None else True
+            if isinstance(holds, Unknown):
+                return holds
+            if holds:
+                found.append((name, value))
+        return found
 
     def _signature(self, given: list[Value], named: Names) -> Value:
         function = given[0].function if isinstance(given[0], Bound) else given[0]

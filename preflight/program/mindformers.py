@@ -1,0 +1,233 @@
+"""MindFormers: its own starting script is followed with a configuration file, from the template to the network."""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from preflight.program.calls import Hook, Override
+from preflight.program.interpreter import Interpreter
+from preflight.program.mindspore import MindSpore
+from preflight.program.values import MISSING, Exhausted, Function, Names, Raised, Unknown, Value
+
+ENTRY = "run_mindformer.py"
+CONFIG = "mindformers.tools.register.config.MindFormerConfig"
+REGISTER = "mindformers.tools.register.register.MindFormerRegister"
+TRAINER = "mindformers.trainer.base_trainer.BaseTrainer"
+TOP = "mindformers.trainer.trainer.Trainer"
+FILE = "configuration.yaml"
+"""What the configuration is called where the script asks for its name."""
+STAGES = {
+    f"{CONFIG}.__init__": "load",
+    "__main__.main": "run_mode",
+    "mindformers.core.context.build_context.build_context": "context",
+    "mindformers.trainer.trainer.Trainer.__init__": "trainer_init",
+    f"{TRAINER}.set_config": "set_config",
+    "mindformers.tools.check_rules.check_rules": "check_rules",
+}
+"""Functions that begin or end a stage."""
+NETWORK = ("create_network", "create_network_without_param_init")
+DATASET = ("create_train_dataset", "create_eval_dataset", "create_dataset")
+PRESENT = frozenset(("mindspore", "pyyaml", "numpy"))
+"""What is installed where MindFormers runs."""
+LATER = 60_000
+"""Steps of the network's construction, which is left out where it takes more."""
+DEFINED = re.compile(rb"^\s*(?:class|def)\s+(\w+)|\balias\s*=\s*['\"](\w+)|['\"]([\w.-]+)['\"]", re.MULTILINE)
+MOST_FILES, MOST_BYTES = 3000, 2_000_000
+
+
+class Finished(Exception):
+    """The program goes on to what is not read: the optimizer, the data, the graph."""
+
+
+class MindFormers:
+    """One tree of MindFormers with one configuration."""
+
+    def __init__(self, run: Interpreter, entry: str | None) -> None:
+        self.run = run
+        self.entry = entry or self._usual()
+        self.document: Mapping[str, Value] | None = None
+        self.stages: list[str] = []
+        self.initial: Names = {}
+        self._classes: dict[str, list[str]] | None = None
+        self._network_open = False
+        for dotted, stage in STAGES.items():
+            run.hooks[dotted] = Hook(lambda stage=stage: self._begin(stage), lambda found, stage=stage: self._end(stage, found))  # type: ignore[misc]
+        run.overrides[f"{CONFIG}._file2dict"] = lambda given, named: self._read(given)
+        run.overrides[f"{TOP}.get_task_config"] = lambda given, named: {}
+        for name in ("get_load_checkpoint",):
+            run.overrides[f"{TOP}.{name}"] = lambda given, named: given[-1] if given else None
+        for name in ("get_cls", "is_exist"):
+            self._around(f"{REGISTER}.{name}", self._registered)
+        for name in DATASET:
+            run.overrides[f"{TRAINER}.{name}"] = lambda given, named: run.symbol("mindspore.dataset.Dataset()")
+        for name in NETWORK:
+            self._around(f"{TRAINER}.{name}", self._network)
+
+    def _usual(self) -> str:
+        for root in self.run.sources.roots:
+            if os.path.isfile(path := os.path.join(root, ENTRY)):
+                return path
+        return ""
+
+    def _path(self, path: Value) -> Value:
+        """A whole path; the program runs in the folder of its script."""
+        if not isinstance(path, str):
+            return Unknown(gaps=("a path",))
+        return posixpath.normpath(posixpath.join(posixpath.dirname(self.entry) or "/", path))
+
+    def forget(self) -> None:
+        """Nothing is kept from one configuration to the next."""
+
+    def __call__(self) -> None:
+        """Every stage in order; a refusal ends them."""
+        run = self.run
+        run.stage = "load"
+        MindSpore(run).teach()
+        run.facts.learn({}, {f"os.path.{name}": self._path for name in ("abspath", "realpath", "expanduser")})
+        found = run.sources.locate(self.entry) if self.entry else None
+        if found is None or self.document is None:
+            run.lost("the script that is started")
+            return
+        run.known_arguments = frozenset(_keys(self.document))
+        try:
+            run.run_module("__main__", found)
+        except Finished:
+            pass
+        finally:
+            run.modules.pop("__main__", None)
+
+    # stages
+
+    def _begin(self, stage: str) -> None:
+        if stage not in self.stages:
+            self.run.stage = stage
+
+    def _end(self, stage: str, found: Value) -> Value:
+        if stage not in self.stages:
+            self.stages.append(stage)
+        return found
+
+    def _read(self, given: list[Value]) -> Value:
+        """What yaml makes of the file, sorted by key as the program sorts it; of other files nothing is known."""
+        if not isinstance(given[-1], str) or posixpath.basename(given[-1]) != FILE or "base_config" in (self.document or {}):
+            return self.run.lost("another configuration file")
+        return {key: _copied(value) for key, value in sorted((self.document or {}).items(), key=lambda row: str(row[0]))}
+
+    def _around(self, dotted: str, around: Any) -> None:
+        """Run a method of the driver around a function of the program."""
+
+        def override(given: list[Value], named: Names) -> Value:
+            return around(given, named, lambda: self._original(dotted, override, given, named))
+
+        self.run.overrides[dotted] = override
+
+    def _original(self, dotted: str, override: Override, given: list[Value], named: Names) -> Value:
+        run = self.run
+        *path, name = dotted.removeprefix(f"{self._module(dotted)}.").split(".")
+        owner: Value = run.load(self._module(dotted))
+        for part in [*path, name]:
+            owner = owner.names.get(part) if hasattr(owner, "names") else None
+        function = getattr(owner, "function", owner)
+        if not isinstance(function, Function):
+            return run.lost(f"no {name}")
+        del run.overrides[dotted]
+        try:
+            return run.call(function, given, named)
+        finally:
+            run.overrides[dotted] = override
+
+    def _module(self, dotted: str) -> str:
+        while dotted and self.run.sources.find(dotted) is None:
+            dotted = dotted.rpartition(".")[0]
+        return dotted
+
+    def _network(self, given: list[Value], named: Names, original: Any) -> Value:
+        """The network is built within a bound; what follows is not read."""
+        run = self.run
+        notes, gaps, limit = len(run.notes), dict(run.gaps), run.budget
+        run.stage = "network"
+        run.budget = limit._replace(steps=min(run.steps + LATER, limit.steps))
+        whole = False
+        try:
+            original()
+            whole = run.gaps.keys() == gaps.keys()
+        except Raised as raised:
+            if raised.sure and run.gaps.keys() == gaps.keys():
+                raise
+        except (Exhausted, RecursionError):
+            pass
+        finally:
+            run.budget = limit
+        if whole:
+            self._end("network", None)
+        else:
+            del run.notes[notes:]
+            run.gaps = gaps
+        if run.causes:
+            return Unknown(gaps=("the network",))
+        raise Finished
+
+    # the registry
+
+    def _registered(self, given: list[Value], named: Names, original: Any) -> Value:
+        """Classes are registered when their modules are imported: those that define the name are."""
+        name = given[2] if len(given) > 2 else named.get("class_name")
+        if not isinstance(name, str):
+            return original()
+        modules = self._defining(name)
+        for module in modules:
+            if module not in self.run.modules:
+                self.run.load(module)
+        found = original()
+        return found
+
+    def _defining(self, name: str) -> list[str]:
+        """The modules of the program in which a name is a class, a function or a text of its own."""
+        if self._classes is None:
+            self._classes = {}
+            for module, data in self._files():
+                for match in DEFINED.finditer(data):
+                    word = (match[1] or match[2] or b"").decode("ascii", "replace")
+                    if word and module not in (rows := self._classes.setdefault(word, [])):
+                        rows.append(module)
+        return self._classes.get(name, [])
+
+    def _files(self) -> Iterator[tuple[str, bytes]]:
+        left = MOST_FILES
+        for root in self.run.sources.roots:
+            top = os.path.join(root, "mindformers")
+            for folder, folders, files in os.walk(top):
+                folders.sort()
+                for file in sorted(files):
+                    if not file.endswith(".py"):
+                        continue
+                    left -= 1
+                    if left < 0:
+                        return
+                    path = os.path.join(folder, file)
+                    name = os.path.relpath(path, root)[:-3].replace(os.sep, ".").removesuffix(".__init__")
+                    if os.path.getsize(path) <= MOST_BYTES:
+                        with open(path, "rb") as stream:
+                            yield name, stream.read(MOST_BYTES)
+
+
+def _keys(value: Value) -> Iterator[str]:
+    """Every key of a document, at any depth."""
+    if isinstance(value, Mapping):
+        for key, inner in value.items():
+            if isinstance(key, str):
+                yield key
+            yield from _keys(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _keys(inner)
+
+
+def _copied(value: Value) -> Value:
+    if isinstance(value, Mapping):
+        return {key: _copied(inner) for key, inner in value.items()}
+    return [_copied(inner) for inner in value] if isinstance(value, list) else value
