@@ -129,7 +129,8 @@ ATTRIBUTES: dict[type, frozenset[str]] = {
     BaseException: frozenset(("args", "msg", "code", "name")),
     enum.Enum: frozenset(("name", "value", "_value_", "_name_")),
     slice: frozenset(("start", "stop", "step")),
-    inspect.Signature: frozenset(("parameters",)),
+    inspect.Signature: frozenset(("parameters", "bind", "bind_partial")),
+    inspect.BoundArguments: frozenset(("arguments", "args", "kwargs", "apply_defaults")),
     inspect.Parameter: frozenset(
         "name default annotation kind empty POSITIONAL_ONLY POSITIONAL_OR_KEYWORD VAR_POSITIONAL KEYWORD_ONLY "
         "VAR_KEYWORD".split()

@@ -33,6 +33,9 @@ NAMESPACES = (argparse.Namespace, types.SimpleNamespace)
 NOTHING = Builtin("nothing", lambda *given, **named: None)
 HOOKS = frozenset(("__init__", "__post_init__", "__init_subclass__", "__setattr__", "__set_name__"))
 
+ENDING = ("nn.Cell", "nn.Module", "nn.cell.Cell")
+"""Classes outside the program whose __init__ goes on to no other class."""
+
 
 class Attributes(Imports):
     """How attributes are found and set."""
@@ -83,6 +86,13 @@ class Attributes(Imports):
         raise self.failure(error, sure=not self.unread_options)
 
     def _of_object(self, owner: Object, name: str) -> Value:
+        looked_up = owner.cls.find("__getattribute__")
+        if isinstance(looked_up, Function):
+            return self.call(looked_up, [owner, name], {})
+        return self._plain_attribute(owner, name)
+
+    def _plain_attribute(self, owner: Object, name: str) -> Value:
+        """An attribute of an object, found as Python does where the class does not say how."""
         if name in self.known_arguments:
             self.reads.append(name)
         found = owner.cls.find(name)
@@ -179,9 +189,13 @@ class Attributes(Imports):
     def _of_super(self, owner: Super, name: str) -> Value:
         receiver = owner.receiver
         cls = receiver.cls if isinstance(receiver, Object) else receiver
-        rows = cls.lineage if isinstance(cls, Class) else []
+        rows = cls.order() if isinstance(cls, Class) and cls.opaque else cls.lineage if isinstance(cls, Class) else []
         start = next((at + 1 for at, one in enumerate(rows) if one is owner.cls), 1)
         for one in rows[start:]:
+            if isinstance(one, Symbol):
+                if name == "__init__" and one.name.endswith(ENDING):
+                    return NOTHING
+                continue
             if name == "__new__" and name in one.names:
                 found = one.names[name]
                 return found.function if isinstance(found, Static) else found
@@ -193,6 +207,8 @@ class Attributes(Imports):
             return found
         if name == "__setattr__" and isinstance(receiver, Object):
             return self._setter(receiver)
+        if name == "__getattribute__" and isinstance(receiver, Object):
+            return Builtin(name, lambda key: self._plain_attribute(receiver, key))
         if name == "__new__":
             return Builtin("__new__", lambda *given, **named: self.blank(given))
         return NOTHING if name in HOOKS else self.gap(f"super().{name}")

@@ -8,9 +8,11 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from packaging.version import InvalidVersion, Version
+
 from preflight.program.calls import Hook, Override
 from preflight.program.interpreter import Interpreter
-from preflight.program.mindspore import MindSpore
+from preflight.program.mindspore import DATA, MindSpore
 from preflight.program.values import MISSING, Exhausted, Function, Names, Raised, Unknown, Value
 
 ENTRY = "run_mindformer.py"
@@ -18,6 +20,12 @@ CONFIG = "mindformers.tools.register.config.MindFormerConfig"
 REGISTER = "mindformers.tools.register.register.MindFormerRegister"
 TRAINER = "mindformers.trainer.base_trainer.BaseTrainer"
 TOP = "mindformers.trainer.trainer.Trainer"
+UTILITIES = "mindformers.tools.utils"
+TEXTS = "mindformers.models.configuration_utils.PretrainedConfig.dict_ms_dtype_to_str"
+"""Makes texts of types for what is written into a file."""
+OLDEST = Version("2.2")
+"""MindSpore of the oldest release of MindFormers that is followed, 1.0."""
+REGISTER_PATH = "REGISTER_PATH"
 FILE = "configuration.yaml"
 """What the configuration is called where the script asks for its name."""
 STAGES = {
@@ -35,7 +43,11 @@ PRESENT = frozenset(("mindspore", "pyyaml", "numpy"))
 """What is installed where MindFormers runs."""
 LATER = 60_000
 """Steps of the network's construction, which is left out where it takes more."""
-DEFINED = re.compile(rb"^\s*(?:class|def)\s+(\w+)|\balias\s*=\s*['\"](\w+)|['\"]([\w.-]+)['\"]", re.MULTILINE)
+DEFINED = re.compile(r"^\s*(?:class|def)\s+(\w+)", re.MULTILINE)
+REGISTERED = re.compile(r"\bregister(?:_cls)?\(([^()]*(?:\([^()]*\)[^()]*)*)\)")
+QUOTED = re.compile(r"['\"]([\w.-]+)['\"]")
+SURE = ("CONFIG", "MODELS", "TRAINER")
+"""Kinds of classes that the program's own files define: others come from MindSpore, too."""
 MOST_FILES, MOST_BYTES = 3000, 2_000_000
 
 
@@ -53,17 +65,18 @@ class MindFormers:
         self.stages: list[str] = []
         self.initial: Names = {}
         self._classes: dict[str, list[str]] | None = None
-        self._network_open = False
+        self._texts: list[tuple[str, str]] = []
         for dotted, stage in STAGES.items():
             run.hooks[dotted] = Hook(lambda stage=stage: self._begin(stage), lambda found, stage=stage: self._end(stage, found))  # type: ignore[misc]
         run.overrides[f"{CONFIG}._file2dict"] = lambda given, named: self._read(given)
         run.overrides[f"{TOP}.get_task_config"] = lambda given, named: {}
-        for name in ("get_load_checkpoint",):
-            run.overrides[f"{TOP}.{name}"] = lambda given, named: given[-1] if given else None
+        run.overrides[f"{TOP}.get_load_checkpoint"] = lambda given, named: given[-1] if given else None
+        run.overrides[f"{UTILITIES}.is_version_ge"] = lambda given, named: self._newer(given)
+        run.overrides[TEXTS] = lambda given, named: None
         for name in ("get_cls", "is_exist"):
             self._around(f"{REGISTER}.{name}", self._registered)
         for name in DATASET:
-            run.overrides[f"{TRAINER}.{name}"] = lambda given, named: run.symbol("mindspore.dataset.Dataset()")
+            run.overrides[f"{TRAINER}.{name}"] = lambda given, named: run.symbol(DATA)
         for name in NETWORK:
             self._around(f"{TRAINER}.{name}", self._network)
 
@@ -79,6 +92,15 @@ class MindFormers:
             return Unknown(gaps=("a path",))
         return posixpath.normpath(posixpath.join(posixpath.dirname(self.entry) or "/", path))
 
+    def _newer(self, given: list[Value]) -> Value:
+        """Whether a version is at least another one; of MindSpore's it is known where it is stated, or long ago."""
+        current, base = (*given, None, None)[:2]
+        try:
+            least = Version(base)
+            return Version(current) >= least if isinstance(current, str) else least <= OLDEST or _from(current, base)
+        except (InvalidVersion, TypeError):
+            return Unknown(gaps=("a version",))
+
     def forget(self) -> None:
         """Nothing is kept from one configuration to the next."""
 
@@ -88,6 +110,7 @@ class MindFormers:
         run.stage = "load"
         MindSpore(run).teach()
         run.facts.learn({}, {f"os.path.{name}": self._path for name in ("abspath", "realpath", "expanduser")})
+        run.environ.setdefault(REGISTER_PATH, Unknown((f"environment variable {REGISTER_PATH}",)))
         found = run.sources.locate(self.entry) if self.entry else None
         if found is None or self.document is None:
             run.lost("the script that is started")
@@ -148,7 +171,7 @@ class MindFormers:
     def _network(self, given: list[Value], named: Names, original: Any) -> Value:
         """The network is built within a bound; what follows is not read."""
         run = self.run
-        notes, gaps, limit = len(run.notes), dict(run.gaps), run.budget
+        notes, gaps, limit, entered = len(run.notes), dict(run.gaps), run.budget, set(run.entered)
         run.stage = "network"
         run.budget = limit._replace(steps=min(run.steps + LATER, limit.steps))
         whole = False
@@ -167,6 +190,7 @@ class MindFormers:
         else:
             del run.notes[notes:]
             run.gaps = gaps
+            run.entered = entered
         if run.causes:
             return Unknown(gaps=("the network",))
         raise Finished
@@ -175,28 +199,40 @@ class MindFormers:
 
     def _registered(self, given: list[Value], named: Names, original: Any) -> Value:
         """Classes are registered when their modules are imported: those that define the name are."""
+        run = self.run
         name = given[2] if len(given) > 2 else named.get("class_name")
         if not isinstance(name, str):
             return original()
-        modules = self._defining(name)
+        modules, mentioned = self._defining(name)
         for module in modules:
-            if module not in self.run.modules:
-                self.run.load(module)
-        found = original()
-        return found
+            if module not in run.modules:
+                run.load(module)
+        kind = given[1] if len(given) > 1 else named.get("module_type")
+        sure = not mentioned and str(getattr(kind, "name", "")) in SURE
+        try:
+            found = original()
+        except Raised as raised:
+            raised.sure = raised.sure and sure
+            raise
+        return run.lost(f"whether {name} is registered") if found is False and not sure else found
 
-    def _defining(self, name: str) -> list[str]:
-        """The modules of the program in which a name is a class, a function or a text of its own."""
+    def _defining(self, name: str) -> tuple[list[str], bool]:
+        """The modules of the program that define a class or register it under this name, and whether others mention
+        it."""
         if self._classes is None:
-            self._classes = {}
-            for module, data in self._files():
-                for match in DEFINED.finditer(data):
-                    word = (match[1] or match[2] or b"").decode("ascii", "replace")
-                    if word and module not in (rows := self._classes.setdefault(word, [])):
-                        rows.append(module)
-        return self._classes.get(name, [])
+            self._classes, self._texts = {}, list(self._files())
+            for module, text in self._texts:
+                words = set(DEFINED.findall(text)) if "egister" in text else set()
+                for inner in REGISTERED.findall(text):
+                    words.update(QUOTED.findall(inner))
+                for word in words:
+                    self._classes.setdefault(word, []).append(module)
+        if name in self._classes:
+            return self._classes[name], True
+        return [], any(name in text for _, text in self._texts)
 
-    def _files(self) -> Iterator[tuple[str, bytes]]:
+    def _files(self) -> Iterator[tuple[str, str]]:
+        """The modules of the program with their texts."""
         left = MOST_FILES
         for root in self.run.sources.roots:
             top = os.path.join(root, "mindformers")
@@ -212,7 +248,12 @@ class MindFormers:
                     name = os.path.relpath(path, root)[:-3].replace(os.sep, ".").removesuffix(".__init__")
                     if os.path.getsize(path) <= MOST_BYTES:
                         with open(path, "rb") as stream:
-                            yield name, stream.read(MOST_BYTES)
+                            yield name, stream.read(MOST_BYTES).decode("utf-8", "replace")
+
+
+def _from(current: Value, base: str) -> Unknown:
+    facts = current.facts if isinstance(current, Unknown) else ()
+    return Unknown([f"{fact} >= {base}" for fact in facts], () if facts else ("a version",))
 
 
 def _keys(value: Value) -> Iterator[str]:

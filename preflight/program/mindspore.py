@@ -30,7 +30,7 @@ MODES = {
     "SEMI_AUTO_PARALLEL": "semi_auto_parallel",
     "AUTO_PARALLEL": "auto_parallel",
 }
-PLACES = ("mindspore", "mindspore.context", "mindspore.parallel", "mindspore.communication")
+PLACES = ("mindspore", "mindspore.context", "mindspore.common", "mindspore.parallel", "mindspore.communication")
 """Modules that give these functions under the same name."""
 COMMUNICATION = ("mindspore.communication", "mindspore.communication.management", "mindspore.communication.comm_func")
 CHECKS = ("mindspore._checkparam", "mindspore._checkparam.Validator", "mindspore.common._checkparam")
@@ -39,6 +39,10 @@ KEEPING = ("lazy_inline", "jit", "ms_function", "jit_class", "ms_class", "conste
 """Decorators that return a function with the same arguments."""
 DECORATORS = ("args_type_check",)
 """Calls that give such a decorator."""
+
+
+DATA = "mindspore.dataset.Dataset()"
+"""The data of a run, of which nothing is known but that it is there."""
 
 
 class MindSpore:
@@ -72,6 +76,8 @@ class MindSpore:
         for place in CHECKS:
             calls |= {f"{place}.{name}": check for name, check in self._checks().items()}
             calls |= {f"{place}.{name}": lambda *given, **named: Builtin("decorator", _kept) for name in DECORATORS}
+        data = self.run.symbol(DATA)
+        calls |= {f"{DATA}.{name}": lambda *given, **named: data for name in ("take", "repeat", "batch", "project")}
         self.run.facts.learn(values, calls)
 
     # the auto-parallel context

@@ -386,13 +386,38 @@ class Specials(Sequences):
                 method = method.names["__wrapped__"]
             rows = list(function.fields or {})
             function = method if isinstance(method, Function) else None
+        if isinstance(function, Function) and not isinstance(given[0], Class):
+            while isinstance(function.names.get("__wrapped__"), Function):
+                function = function.names["__wrapped__"]
+            return inspect.Signature(_parameters(function)[1 if isinstance(given[0], Bound) else 0 :])
         if isinstance(function, Function):
-            shape = function.node[4] if function.node[0] == "FunctionDef" else function.node[3]
-            skipped = 1 if function is not given[0] else 0
-            rows = [*shape[0][skipped:], *shape[3]]
+            shape = function.node[4]
+            rows = [*shape[0][1:], *shape[3]]
         elif not rows:
             return self.gap("a signature")
         return inspect.Signature([kinds(name, kinds.KEYWORD_ONLY) for name in dict.fromkeys(rows)])
+
+
+def _parameters(function: Function) -> list[inspect.Parameter]:
+    """The parameters of a function, with their kinds and defaults."""
+    positional, hidden, rest, named, _, others, _ = function.node[4 if function.node[0] == "FunctionDef" else 3]
+    made, empty = inspect.Parameter, inspect.Parameter.empty
+    first = len(positional) - len(function.defaults)
+    found = [
+        made(
+            name,
+            made.POSITIONAL_ONLY if at < hidden else made.POSITIONAL_OR_KEYWORD,
+            default=function.defaults[at - first] if at >= first else empty,
+        )
+        for at, name in enumerate(positional)
+    ]
+    if rest is not None:
+        found.append(made(rest, made.VAR_POSITIONAL))
+    for name, default in zip(named, function.keyword_defaults, strict=False):
+        found.append(made(name, made.KEYWORD_ONLY, default=empty if default is MISSING else default))
+    if others is not None:
+        found.append(made(others, made.VAR_KEYWORD))
+    return found
 
 
 def _flat(kinds: Value) -> list[Value]:
