@@ -61,8 +61,8 @@ class Session:
         config: Mapping[str, Any] | None = None,
     ) -> Verdict:
         """What the program says of one command, which names a file with this configuration."""
-        if self._used and type(self.driver) is not Megatron:
-            self._read()  # what patches replace and what is registered depends on the command
+        if self._used and isinstance(self.driver, MindSpeed):
+            self._read()  # what patches replace depends on the command
         self._used = True
         if isinstance(self.driver, MindFormers):
             self.driver.document, argv = config, [*NAMED, *argv]

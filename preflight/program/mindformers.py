@@ -12,8 +12,9 @@ from packaging.version import InvalidVersion, Version
 
 from preflight.program.calls import Hook, Override
 from preflight.program.interpreter import Interpreter
+from preflight.program.ir import Unreadable
 from preflight.program.mindspore import DATA, MindSpore
-from preflight.program.values import MISSING, Exhausted, Function, Names, Raised, Unknown, Value
+from preflight.program.values import Exhausted, Function, Module, Names, Raised, Scope, Unknown, Value
 
 ENTRY = "run_mindformer.py"
 CONFIG = "mindformers.tools.register.config.MindFormerConfig"
@@ -48,7 +49,9 @@ REGISTERED = re.compile(r"\bregister(?:_cls)?\(([^()]*(?:\([^()]*\)[^()]*)*)\)")
 QUOTED = re.compile(r"['\"]([\w.-]+)['\"]")
 SURE = ("CONFIG", "MODELS", "TRAINER")
 """Kinds of classes that the program's own files define: others come from MindSpore, too."""
-MOST_FILES, MOST_BYTES = 3000, 2_000_000
+FOLDERS = frozenset(("mindformers", "research"))
+"""Where classes are defined that a configuration may name."""
+MOST_FILES = 3000
 
 
 class Finished(Exception):
@@ -65,9 +68,12 @@ class MindFormers:
         self.stages: list[str] = []
         self.initial: Names = {}
         self._classes: dict[str, list[str]] | None = None
+        self._partial = False
         self._texts: list[tuple[str, str]] = []
         for dotted, stage in STAGES.items():
-            run.hooks[dotted] = Hook(lambda stage=stage: self._begin(stage), lambda found, stage=stage: self._end(stage, found))  # type: ignore[misc]
+            run.hooks[dotted] = Hook(
+                lambda stage=stage: self._begin(stage), lambda found, stage=stage: self._end(stage, found)
+            )  # type: ignore[misc]
         run.overrides[f"{CONFIG}._file2dict"] = lambda given, named: self._read(given)
         run.overrides[f"{TOP}.get_task_config"] = lambda given, named: {}
         run.overrides[f"{TOP}.get_load_checkpoint"] = lambda given, named: given[-1] if given else None
@@ -116,8 +122,12 @@ class MindFormers:
             run.lost("the script that is started")
             return
         run.known_arguments = frozenset(_keys(self.document))
+        module = run.modules["__main__"] = Module("__main__", found.path, found.shown, False)
         try:
-            run.run_module("__main__", found)
+            run.scope = Scope(module.names, None, module, "module", "")
+            run.block(run.sources.form(found), run.scope)
+        except Unreadable:
+            run.lost("the script that is started")
         except Finished:
             pass
         finally:
@@ -136,9 +146,15 @@ class MindFormers:
 
     def _read(self, given: list[Value]) -> Value:
         """What yaml makes of the file, sorted by key as the program sorts it; of other files nothing is known."""
-        if not isinstance(given[-1], str) or posixpath.basename(given[-1]) != FILE or "base_config" in (self.document or {}):
+        if (
+            not isinstance(given[-1], str)
+            or posixpath.basename(given[-1]) != FILE
+            or "base_config" in (self.document or {})
+        ):
             return self.run.lost("another configuration file")
-        return {key: _copied(value) for key, value in sorted((self.document or {}).items(), key=lambda row: str(row[0]))}
+        return {
+            key: _copied(value) for key, value in sorted((self.document or {}).items(), key=lambda row: str(row[0]))
+        }
 
     def _around(self, dotted: str, around: Any) -> None:
         """Run a method of the driver around a function of the program."""
@@ -205,10 +221,10 @@ class MindFormers:
             return original()
         modules, mentioned = self._defining(name)
         for module in modules:
-            if module not in run.modules:
+            if module.startswith("mindformers") and module not in run.modules:
                 run.load(module)
         kind = given[1] if len(given) > 1 else named.get("module_type")
-        sure = not mentioned and str(getattr(kind, "name", "")) in SURE
+        sure = not mentioned and str(getattr(kind, "name", kind)).upper() in SURE
         try:
             found = original()
         except Raised as raised:
@@ -229,26 +245,28 @@ class MindFormers:
                     self._classes.setdefault(word, []).append(module)
         if name in self._classes:
             return self._classes[name], True
-        return [], any(name in text for _, text in self._texts)
+        return [], self._partial or any(name in text for _, text in self._texts)
 
     def _files(self) -> Iterator[tuple[str, str]]:
         """The modules of the program with their texts."""
         left = MOST_FILES
         for root in self.run.sources.roots:
-            top = os.path.join(root, "mindformers")
-            for folder, folders, files in os.walk(top):
-                folders.sort()
+            for folder, folders, files in os.walk(root):
+                folders[:] = sorted(FOLDERS.intersection(folders) if folder == root else folders)
                 for file in sorted(files):
                     if not file.endswith(".py"):
                         continue
                     left -= 1
                     if left < 0:
+                        self._partial = True
                         return
                     path = os.path.join(folder, file)
                     name = os.path.relpath(path, root)[:-3].replace(os.sep, ".").removesuffix(".__init__")
-                    if os.path.getsize(path) <= MOST_BYTES:
-                        with open(path, "rb") as stream:
-                            yield name, stream.read(MOST_BYTES).decode("utf-8", "replace")
+                    text = self.run.sources.text(path)
+                    if text is None:
+                        self._partial = True
+                    else:
+                        yield name, text
 
 
 def _from(current: Value, base: str) -> Unknown:

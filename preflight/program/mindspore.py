@@ -34,8 +34,26 @@ PLACES = ("mindspore", "mindspore.context", "mindspore.common", "mindspore.paral
 """Modules that give these functions under the same name."""
 COMMUNICATION = ("mindspore.communication", "mindspore.communication.management", "mindspore.communication.comm_func")
 CHECKS = ("mindspore._checkparam", "mindspore._checkparam.Validator", "mindspore.common._checkparam")
-SILENT = ("set_context", "set_seed", "set_dump", "set_device", "set_deterministic", "reset_ps_context", "save_checkpoint")
-KEEPING = ("lazy_inline", "jit", "ms_function", "jit_class", "ms_class", "constexpr", "_primexpr", "_no_grad", "no_grad")
+SILENT = (
+    "set_context",
+    "set_seed",
+    "set_dump",
+    "set_device",
+    "set_deterministic",
+    "reset_ps_context",
+    "save_checkpoint",
+)
+KEEPING = (
+    "lazy_inline",
+    "jit",
+    "ms_function",
+    "jit_class",
+    "ms_class",
+    "constexpr",
+    "_primexpr",
+    "_no_grad",
+    "no_grad",
+)
 """Decorators that return a function with the same arguments."""
 DECORATORS = ("args_type_check",)
 """Calls that give such a decorator."""
