@@ -67,14 +67,15 @@ def _valued(value: object) -> object:
 def _finding(refusal: Refusal, job: Job) -> Finding:
     """A refusal at the key that is to blame."""
     named = list(_named(refusal.reads, job))[:MOST_SHOWN]
-    values = [value for name in named if (value := job.arguments.given(name)) is not None]
+    values = [job.arguments.written[name] for name in named]
     spans = list(dict.fromkeys(value.setting.span for value in values if value.setting is not None))
+    key = values[0].key if values else None
     text = " ".join(refusal.message.split())[:MOST_TEXT] or refusal.error
     return Finding(
         Message("{place} refuses it: {text}", place=str(refusal.place), text=text),
         spans[0] if spans else job.start,
         related=tuple(Related(span, "read there") for span in spans[1:]),
-        key=values[0].key if values else (),
+        key=key or (),
         upstream=str(refusal.place),
     )
 
@@ -85,5 +86,5 @@ def _named(reads: Iterable[str], job: Job) -> Iterator[str]:
     for name in job.arguments.written:
         found.setdefault(name.rpartition(".")[2], []).append(name)
     for read in reads:
-        if len(names := found.get(read, ())) == 1:
+        if len(names := found.get(read) or []) == 1:
             yield names[0]

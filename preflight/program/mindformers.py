@@ -6,6 +6,7 @@ import os
 import posixpath
 import re
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any
 
 from packaging.version import InvalidVersion, Version
@@ -71,9 +72,7 @@ class MindFormers:
         self._partial = False
         self._texts: list[tuple[str, str]] = []
         for dotted, stage in STAGES.items():
-            run.hooks[dotted] = Hook(
-                lambda stage=stage: self._begin(stage), lambda found, stage=stage: self._end(stage, found)
-            )  # type: ignore[misc]
+            run.hooks[dotted] = Hook(partial(self._begin, stage), partial(self._end, stage))
         run.overrides[f"{CONFIG}._file2dict"] = lambda given, named: self._read(given)
         run.overrides[f"{TOP}.get_task_config"] = lambda given, named: {}
         run.overrides[f"{TOP}.get_load_checkpoint"] = lambda given, named: given[-1] if given else None

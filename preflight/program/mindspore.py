@@ -133,7 +133,7 @@ class MindSpore:
                     return value
                 if isinstance(value, bool) or not isinstance(value, kinds):
                     raise self._wrong(TypeError, name, f"must be {kinds[-1].__name__}", value)
-                if least is not None and value < least:
+                if least is not None and isinstance(value, int) and value < least:
                     raise self._wrong(ValueError, name, f"must be at least {least}", value)
                 return value
 

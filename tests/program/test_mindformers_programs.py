@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 from trainer import judged, write_tree
 
+import preflight
 from preflight.program.judge import Session, in_thread
+from preflight.program.values import Unknown
 from preflight.program.verdict import Budget, Machine, Program, Verdict
 
 SCRIPT = """
@@ -375,7 +377,9 @@ def signed(n, *rest, even=True, **named):
 """
 CONSTRUCTS = {
     "own methods before __getattr__": "held = Settings(width=args.width)\nheld.update(more=1)\nassert held.width == 8",
-    "missing names of a dictionary": "held = Settings(width=args.width)\nassert held.nothing is None and held.width == 8",
+    "missing names of a dictionary": (
+        "held = Settings(width=args.width)\nassert held.nothing is None and held.width == 8"
+    ),
     "dict.__setitem__": "held = Settings()\ndict.__setitem__(held, 'width', args.width)\nassert held['width'] == 8",
     "__delattr__": "held = Settings(n=1)\ndel held.n\nassert 'n' not in held and args.width == 8",
     "object.__setattr__": "held = Plain()\nheld.__setattr__('n', args.width)\nassert held.n == 8",
@@ -396,3 +400,59 @@ def test_each_construct_refuses_and_accepts_what_python_would(tmp_path: Path, na
     root = write_tree(tmp_path, CONSTRUCTS[name], head=HEAD)
     assert judged(root, []).outcome == "accepts"
     assert judged(root, ["--width", "7"]).outcome == "refuses"
+
+
+OWN_RULE = """
+from mindspore.communication import get_group_size
+
+def check_rules(config):
+    if config.parallel_config.data_parallel % 2:
+        raise ValueError(f"an odd data_parallel: {config.parallel_config.data_parallel}")
+"""
+YAML = """
+run_mode: 'train'
+use_parallel: True
+trainer:
+  type: own
+parallel:
+  parallel_mode: 1
+parallel_config:
+  data_parallel: {data}
+  model_parallel: 1
+  pipeline_stage: 1
+  micro_batch_num: 1
+model:
+  type: Model
+  layers: 4
+  model_config:
+    type: LlamaConfig
+    num_layers: 4
+  arch:
+    type: LlamaForCausalLM
+"""
+
+
+def test_a_report_tells_a_refusal_of_the_source_at_its_key(tmp_path: Path) -> None:
+    tree, config = tmp_path / "tree", tmp_path / "run.yaml"
+    files = {
+        "mindformers/models/model.py": MODEL.replace("width=8)", "width=8, **more)"),
+        "mindformers/tools/check_rules.py": OWN_RULE,
+        "mindformers/version_info.txt": "1.7.0",
+    }
+    told(tree, files=files)
+
+    def report(data: int) -> preflight.Report:
+        config.write_text(YAML.format(data=data), encoding="utf-8")
+        return preflight.check(config, program=str(tree), world_size=data, select=["own-check"])
+
+    assert report(8).findings == ()
+    (finding,) = report(7).findings
+    assert "mindformers/tools/check_rules.py:6" in str(finding.message) and "an odd data_parallel: 7" in str(
+        finding.message
+    )
+    assert finding.span.text == "7"
+
+
+def test_a_value_that_nobody_knows_refuses_nothing(tmp_path: Path) -> None:
+    odd = {"parallel_config": {"data_parallel": Unknown(("$DATA",)), "pipeline_stage": 2}}
+    assert told(tmp_path, odd).outcome == "may refuse"
