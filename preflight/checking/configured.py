@@ -1,4 +1,4 @@
-"""Asks the source of a program that reads a configuration file, as MindFormers is, about a run."""
+"""Asks the source of a program that reads a configuration file about a run."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from preflight.job import Job
-from preflight.loaders.document import Node
 from preflight.run.judged import Judged, Refused
 from preflight.run.request import Request
 from preflight.source.finding import Finding, Related
@@ -17,7 +16,6 @@ if TYPE_CHECKING:
     from preflight.dialects.checkout.sites import Site
     from preflight.program.verdict import Place, Refusal
 
-FRAMEWORK = "mindformers"
 OF_ANOTHER_STACK = frozenset(["training", "parallelism", "lr_scheduler"])
 """Sections of a configuration that is not for the graph mode, whose source is not followed."""
 NEVER_SURE = frozenset(["AttributeError", "NameError", "UnboundLocalError", "ImportError", "ModuleNotFoundError"])
@@ -25,19 +23,26 @@ NEVER_SURE = frozenset(["AttributeError", "NameError", "UnboundLocalError", "Imp
 MOST_SHOWN, MOST_TEXT = 3, 400
 
 
+def reads_configurations(job: Job) -> bool:
+    """Whether the program of a run is one whose script reads a configuration file."""
+    from preflight.program.judge import READS_CONFIGURATIONS
+
+    return job.target.framework in READS_CONFIGURATIONS
+
+
 def judged_configuration(
-    job: Job, *, tree: Node, request: Request, roots: Sequence[str], site: Callable[[Place, Sequence[str]], Site | None]
+    job: Job, *, request: Request, roots: Sequence[str], site: Callable[[Place, Sequence[str]], Site | None]
 ) -> Judged:
     """What the source says of a run: a refusal that is sure; anything else leaves the rules as they are."""
     from preflight.program import judge
     from preflight.program.verdict import Machine, Program
 
-    content = _valued(tree.plain())
+    content = _valued(job.arguments.tree.plain()) if job.arguments.tree is not None else None
     if not isinstance(content, dict) or not roots:
         return Judged("unread", complete=False)
     count = job.cluster.count
     world = count.raw if count.known and isinstance(count.raw, int) else None
-    program = Program(FRAMEWORK, tuple(roots))
+    program = Program(job.target.framework, tuple(roots))
     try:
         verdict = judge.judge(
             program, (), env={}, world_size=world, machine=Machine(dict(request.machine)), config=content

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
 WORLD = "world size"
 """What the interpreter calls the number of devices."""
-CONFIGURED = "mindformers"
-"""The framework whose script reads a configuration file."""
 USUAL_NODE = 8
 """Devices on a node where nobody says it: programs ask no more of it than that there are some."""
 FIRST = "parse"
@@ -60,10 +58,8 @@ def with_source(job: Job, document: Document, request: Request, beside: Beside) 
     checkout = beside.checkout(document)
     if checkout is None:
         return job
-    if job.target.framework == CONFIGURED:
-        return _with_configuration(job, document, request, beside, checkout)
     if not job.arguments.words:
-        return job
+        return _with_configuration(job, document, request, beside, checkout)
     entry = beside.around.located(document).entry
     judge = partial(_judged, entry=entry, request=request, checkout=checkout)
     return replace(job, program=checkout.described(job.target.framework), judge=judge)
@@ -71,21 +67,17 @@ def with_source(job: Job, document: Document, request: Request, beside: Beside) 
 
 def _with_configuration(job: Job, document: Document, request: Request, beside: Beside, checkout: Checkout) -> Job:
     """The run of a configuration file, where the program's own script reads it and nothing beside it changes it."""
-    from preflight.checking.configured import OF_ANOTHER_STACK, judged_configuration
+    from preflight.checking.configured import OF_ANOTHER_STACK, judged_configuration, reads_configurations
 
-    path, tree, certainty = document.source.path, job.arguments.tree or document.tree, job.arguments.certainty
+    path, tree, certainty = document.source.path, job.arguments.tree, job.arguments.certainty
     launched = beside.around.launches(path) if beside.around is not None else ()
     if tree is None or document.launch is not None or document.problems or launched or certainty.completed:
         return job
-    if any(tree.get(name) is not None for name in OF_ANOTHER_STACK):
+    if any(tree.get(name) is not None for name in OF_ANOTHER_STACK) or not reads_configurations(job):
         return job
-    return replace(
-        job,
-        program=checkout.described(CONFIGURED),
-        judge=partial(
-            judged_configuration, tree=tree, request=request, roots=checkout.roots((CONFIGURED,)), site=_site
-        ),
-    )
+    framework = job.target.framework
+    judge = partial(judged_configuration, request=request, roots=checkout.roots((framework,)), site=_site)
+    return replace(job, program=checkout.described(framework), judge=judge)
 
 
 class _Asked(NamedTuple):

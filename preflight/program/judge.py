@@ -21,6 +21,8 @@ from preflight.program.values import Exhausted, Raised
 from preflight.program.verdict import Budget, Machine, Program, Verdict
 
 MINDFORMERS = "mindformers"
+READS_CONFIGURATIONS = frozenset((MINDFORMERS,))
+"""Frameworks whose scripts read a file of settings."""
 NAMED = ("--config", FILE)
 """How the script of MindFormers is told its configuration."""
 STACK = 128 << 20
