@@ -301,6 +301,8 @@ class Attributes(Imports):
             return owner.__bases__
         if owner in (dict, list) and (method := self._unbound(name)) is not None:
             return method
+        if owner is object and name == "__new__":
+            return Builtin("__new__", lambda *given, **named: self.blank(given))
         if name in ("__init__", "__new__", "__call__"):
             return self.gap(f"{owner.__name__}.{name}")
         if readable(owner, name):

@@ -127,6 +127,9 @@ class MindFormers:
             run.block(run.sources.form(found), run.scope)
         except Unreadable:
             run.lost("the script that is started")
+        except Raised as raised:
+            raised.sure = raised.sure and not run.gaps  # what was not read may have changed what is refused
+            raise
         except Finished:
             pass
         finally:

@@ -381,6 +381,7 @@ CONSTRUCTS = {
         "held = Settings(width=args.width)\nassert held.nothing is None and held.width == 8"
     ),
     "dict.__setitem__": "held = Settings()\ndict.__setitem__(held, 'width', args.width)\nassert held['width'] == 8",
+    "object.__new__": "held = object.__new__(Plain)\nheld.n = args.width\nassert held.n == 8",
     "__delattr__": "held = Settings(n=1)\ndel held.n\nassert 'n' not in held and args.width == 8",
     "object.__setattr__": "held = Plain()\nheld.__setattr__('n', args.width)\nassert held.n == 8",
     "signature": (
@@ -451,6 +452,14 @@ def test_a_report_tells_a_refusal_of_the_source_at_its_key(tmp_path: Path) -> No
         finding.message
     )
     assert finding.span.text == "7"
+
+
+def test_a_refusal_after_what_could_not_be_read_is_left_open(tmp_path: Path) -> None:
+    lost = CONTEXT.replace("    init()", "    exec('nothing = 1')\n    init()")
+    files = {"mindformers/core/context/build_context.py": lost}
+    odd = {"parallel_config": {"data_parallel": 2, "pipeline_stage": 2}}
+    assert told(tmp_path, odd).outcome == "refuses"
+    assert told(tmp_path, odd, files=files).outcome == "unread"
 
 
 def test_a_value_that_nobody_knows_refuses_nothing(tmp_path: Path) -> None:
