@@ -74,6 +74,7 @@ def test_the_settings_of_the_guide_are_settings(tmp_path: Path) -> None:
 
     (text,) = re.findall(r"```toml\n(.*?)```", (ROOT / "docs" / "settings.md").read_text(encoding="utf-8"), re.DOTALL)
     (tmp_path / "preflight.toml").write_text(text, encoding="utf-8")
+    (tmp_path / "tools" / "env").mkdir(parents=True)
     settings = load_settings(tmp_path / "preflight.toml")
     assert Checker(settings, load([OwnDevices(settings.devices)])).settings.devices[0].name == "acme-one"
 

@@ -104,6 +104,7 @@ def test_findings_of_every_fixture_are_chinese(tmp_path: Path) -> None:
     english = [
         f"{rule}: {told}"
         for rule, told in sorted(set(of_fixtures(tmp_path)))
+        if rule != "own-check"  # the program's own words
         if not re.search("[\u4e00-\u9fff]", told) or WORDS.search(QUOTED.sub("", told))
     ]
     assert len(english) <= FEW, "\n".join(english)

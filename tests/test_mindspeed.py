@@ -120,7 +120,7 @@ def test_placeholders_of_messages_are_arguments_or_shown() -> None:
 def test_topic_files_stay_small() -> None:
     for info in iter_modules(import_module(FOLDER).__path__):
         declared = [rule for rule in collect(import_module(f"{FOLDER}.{info.name}")) if isinstance(rule, Constraint)]
-        assert len(declared) <= 20, info.name
+        assert len(declared) <= 25, info.name
 
 
 def owned() -> set[str]:

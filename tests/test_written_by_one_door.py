@@ -1,4 +1,4 @@
-"""Only preflight/source/writing.py opens files for writing: everything else asks it, and it asks what is written over."""
+"""Only preflight/source/writing.py opens files for writing: everything else asks it, and it judges what is there."""
 
 from __future__ import annotations
 
@@ -45,6 +45,8 @@ def writes(call: ast.Call) -> bool:
         return name not in HARMLESS
     if name == "savefig":
         return ast.unparse(call.args[0]) != "picture"
+    if owner == "self":  # its own methods, which are looked at themselves
+        return False
     return name in METHODS or (name == "open" and not set(mode(call, 0)).isdisjoint("wax+") and text_mode(call))
 
 
@@ -84,6 +86,8 @@ def test_nothing_else_writes(path: Path) -> None:
         ("text.replace('a', 'b')", False),
         ("shutil.which('git')", False),
         ("shutil.copy(a, b)", True),
+        ("self.touch(container)", False),
+        ("path.touch()", True),
         ("figure.savefig(path)", True),
         ("figure.savefig(picture, format='png')", False),
         ("os.fdopen(handle, 'wb')", True),

@@ -40,10 +40,16 @@ NEVER_SURE = frozenset(["AttributeError", "NameError", "UnboundLocalError", "Imp
 """Errors that may come of something that was not read: a run is not refused for them."""
 MOST_SHOWN = 4
 UNRECOGNIZED = lazy_pattern(r"unrecognized arguments: (.*)")
+REQUIRED = lazy_pattern(r"are required|is required|expected (?:one|at least one) argument")
+RANKS = frozenset(["rank", "local_rank", "world_size"])
+"""Arguments that a program has from its environment."""
+ADDED = "options that are added when the job starts"
 CHECKS = lazy_pattern(r"__post_init__$|validate|check|_args$|(?i:calculator)")
 """Names of functions that look at the arguments: other functions of a file are run for one value only."""
 OF_TRAINING = frozenset(["containers", "groups", "layers", "scheduler"])
 """Stages behind the checks of the arguments."""
+OF_SCRIPT = frozenset(["containers"])
+"""Those that depend on the script that is started."""
 GROUPS, NEEDS_GROUPS = "groups", frozenset(["layers"])
 TRAINS = lazy_pattern(r"\bpretrain\s*\(")
 MOST_ENTRY = 1_000_000
@@ -96,7 +102,10 @@ def _judged(job: Job, *, entry: str, request: Request, checkout: Checkout) -> Ju
     """What the source says of a run."""
     from preflight.program.verdict import Program
 
-    roots = checkout.roots(tuple(job.versions))
+    roots, lacking = checkout.roots(job.versions)
+    if lacking:
+        why = Message("the source of {names:and} is not at hand", names=lacking)
+        return Judged("unread", (Unverified(why),), complete=False)
     usual = os.path.join(checkout.root, USUAL)
     asked = _Asked(
         Program(job.target.framework, roots, entry or (usual if os.path.isfile(usual) else None)),
@@ -107,14 +116,30 @@ def _judged(job: Job, *, entry: str, request: Request, checkout: Checkout) -> Ju
         _whole(job.cluster.per_node) or min(_whole(job.cluster.count) or USUAL_NODE, USUAL_NODE),
         _capability(job.cluster.device),
     )
-    verdict = _of_training(_verdict(asked), asked.program.entry)
-    return _told(_without_guesses(verdict, checkout, job), job, roots)
+    verdict = _of_training(_verdict(asked), asked.program.entry, named=bool(entry))
+    return _told(_where_options_are_added(_without_guesses(verdict, checkout, job), job), job, roots)
 
 
-def _of_training(verdict: Verdict, entry: str | None) -> Verdict:
+def _where_options_are_added(verdict: Verdict, job: Job) -> Verdict:
+    """The verdict, undecided where options may be added and the refusal rests on one that nobody typed."""
+    certain = next((one for one in verdict.refusals if one.certain), None)
+    if certain is None or not job.arguments.open or verdict.outcome != "refuses":
+        return verdict
+    missing = certain.error == PARSER and REQUIRED.search(certain.message) is not None
+    typed = certain.reads and all(job.arguments.given(name) is not None for name in certain.reads if name not in RANKS)
+    if (typed or certain.error == PARSER) and not missing:
+        return verdict
+    left = (certain._replace(certain=False, unless=(ADDED,)) if one is certain else one for one in verdict.refusals)
+    return verdict._replace(outcome="may refuse", refusals=tuple(left))
+
+
+def _of_training(verdict: Verdict, entry: str | None, *, named: bool) -> Verdict:
     """The verdict without what only a training loop runs, where the script that is started has none, and without what
-    needs process groups, where the interpretation did not reach these."""
-    left_out = frozenset[str]() if _trains(entry) else OF_TRAINING
+    needs process groups, where the interpretation did not reach these.
+
+    named: the run names its script; where it does not, which configurations it builds is not known.
+    """
+    left_out = (frozenset() if named else OF_SCRIPT) if _trains(entry) else OF_TRAINING
     if GROUPS not in verdict.stages:
         left_out |= NEEDS_GROUPS
     left = tuple(one for one in verdict.refusals if one.stage not in left_out)
@@ -250,14 +275,19 @@ def _left_open(refusals: Sequence[Refusal], job: Job) -> list[Unverified]:
 
 
 def _open(refusal: Refusal, job: Job) -> Unverified:
-    """What would decide a refusal."""
+    """What would decide a refusal: the one fact that does, or all that it depends on."""
+    from preflight.program.values import parted
+
     parts: dict[str, object] = {"text": _text(refusal), "place": str(refusal.place)}
     lost = (fact.partition(" ")[0] for fact in refusal.unless if fact.startswith("$"))
     unstated = tuple(dict.fromkeys(fact.removeprefix("$") if fact.startswith("$--") else fact for fact in lost))
     if unstated:
         because = Message("may be refused, depending on {facts:and}: {text} ({place})", facts=unstated, **parts)
-    elif refusal.unless:
+    elif len(refusal.unless) == 1 and parted(refusal.unless[0])[1]:
         because = Message("refused unless {facts:and}: {text} ({place})", facts=refusal.unless, **parts)
+    elif refusal.unless:
+        names = tuple(dict.fromkeys(parted(fact)[0] for fact in refusal.unless))
+        because = Message("may be refused, depending on {facts:and}: {text} ({place})", facts=names, **parts)
     else:
         because = Message("may be refused: {text} ({place})", **parts)
     return Unverified(because, job.start)

@@ -66,29 +66,27 @@ def fix(
     suggest = _suggest() if unsafe or interactive else None
     choose = partial(fix_by_choice, ask=Dialogue(style), inside=inside, suggest=suggest) if interactive else None
     apply = partial(fix_source, checker, unsafe=unsafe, suggest=suggest, inside=inside, by_choice=choose)
-    fixed = _each(checker, texts, apply, errors)
-    if checker.facts.set:
-        fixed = _all_read(checker, inputs, tuple(fixed))
+    fixed = _all_read(checker, inputs, _each(checker, texts, apply, errors))
     results = _delivered(fixed, partial(_deliver, diff=diff, style=style), errors)
     report = merge([*(result.report for result in results), *map(unreadable, errors)])
     if not (report.checked or report.errors or report.crashes or inputs.allow_unclaimed):
         return output.nothing("checked", report.skipped, checker)
-    told = _summary(results, style, would=diff) if report.checked else ""
-    if diff or "-" in (inputs.paths or []) or any(source.path is None for source, _, _ in texts):
-        sys.stderr.write(told)
-    else:
-        say(told)
+    aside = diff or "-" in (inputs.paths or []) or any(source.path is None for source, _, _ in texts)
+    (sys.stderr.write if aside else say)(_summary(results, style, would=diff) if report.checked else "")
     output.write(report, [], style)
     code = output.exit_code(report, checker.settings.fail_on)
     return FOUND if diff and code == OK and any(result.edited for result in results) else code
 
 
 def _all_read(
-    checker: Checker, inputs: Inputs, fixed: tuple[tuple[Source, Fixed, bool], ...]
+    checker: Checker, inputs: Inputs, fixed: Iterator[tuple[Source, Fixed, bool]]
 ) -> Iterator[tuple[Source, Fixed, bool]]:
     """What was fixed, before any of it is written. Raises InputError where nothing reads a name that is set."""
-    refuse_unread(checker, inputs, [source.name for source, result, _ in fixed if result.report.checked])
-    return iter(fixed)
+    if not checker.facts.set:
+        return fixed
+    every = tuple(fixed)
+    refuse_unread(checker, inputs, [source.name for source, result, _ in every if result.report.checked])
+    return iter(every)
 
 
 def _summary(results: Iterable[Fixed], style: Look, *, would: bool) -> str:

@@ -21,6 +21,7 @@ from preflight.program.values import (
     Symbol,
     Unknown,
     Value,
+    parted,
 )
 from preflight.program.verdict import Budget, Place
 
@@ -364,7 +365,7 @@ def _mixed(one: Value, other: Value, cause: Unknown) -> Unknown:
         if isinstance(value, Unknown):
             facts |= value.facts
             gaps |= value.gaps
-    return Unknown(facts, gaps)
+    return Unknown((parted(fact)[0] for fact in facts), gaps, computed=True)
 
 
 def _copied(container: Value) -> Value:

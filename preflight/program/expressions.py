@@ -22,6 +22,7 @@ from preflight.program.values import (
     Unknown,
     Value,
     both,
+    opposite,
 )
 
 UNARY: dict[str, Callable[[Any], Any]] = {"USub": operator.neg, "UAdd": operator.pos, "Invert": operator.inv}
@@ -143,7 +144,7 @@ class Expressions(Operators):
         value = self.evaluate(node[4], scope)
         if node[3] == "Not":
             truth = self.truth(value)
-            return truth if isinstance(truth, Unknown) else not truth
+            return opposite(truth) if isinstance(truth, Unknown) else not truth
         if isinstance(value, (Unknown, Symbol, *OWN)):
             return both(value, Unknown(gaps=() if isinstance(value, Unknown) else (f"-{value}",)))
         return self.native(UNARY[node[3]], [value])
@@ -169,15 +170,15 @@ class Expressions(Operators):
         if not isinstance(truth, Unknown):
             return self.evaluate(node[4] if truth else node[5], scope)
         sides = [
-            self.explore(lambda chosen=chosen: Done("return", self.evaluate(chosen, scope)), truth)  # type: ignore[misc]
-            for chosen in (node[4], node[5])
+            self.explore(lambda chosen=chosen: Done("return", self.evaluate(chosen, scope)), where)  # type: ignore[misc]
+            for chosen, where in ((node[4], opposite(truth)), (node[5], truth))
         ]
         one, other = sides
         if one.raised is not None and other.raised is not None:
             raise one.raised
-        for side, good in ((one, other), (other, one)):
+        for side, good, where in ((one, other, opposite(truth)), (other, one, truth)):
             if side.raised is not None:
-                self.note(side.raised, truth)
+                self.note(side.raised, where)
                 self.replay(good)
                 return good.done.value if good.done else None
         self.merge(one, other, truth)

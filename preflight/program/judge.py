@@ -39,7 +39,7 @@ class Session:
     _used = False
 
     def __init__(self, program: Program, machine: Machine, budget: Budget) -> None:
-        self.sources = Sources(program.roots, budget)
+        self.sources = Sources(program.roots, budget, program.entry)
         self.program, self.machine, self.budget = program, _machine(program, machine), budget
         self._read()
 

@@ -10,7 +10,18 @@ from preflight.program import kept_parser
 from preflight.program.calls import Hook
 from preflight.program.interpreter import Interpreter
 from preflight.program.options import Parser
-from preflight.program.values import MISSING, Builtin, Exhausted, Function, Module, Names, Raised, Unknown, Value
+from preflight.program.values import (
+    MISSING,
+    Builtin,
+    Exhausted,
+    Function,
+    Module,
+    Names,
+    Raised,
+    Symbol,
+    Unknown,
+    Value,
+)
 
 ARGUMENTS = ("megatron.training.arguments", "megatron.arguments")
 TRAINING = "megatron.training.training"
@@ -44,6 +55,7 @@ class Megatron:
         self.initial: Names = {}
         self._parser: Value = MISSING
         self._started: Names | None = None
+        self._names: frozenset[str] = frozenset()
         self.module = next((name for name in ARGUMENTS if run.sources.find(name) is not None), "")
         self._args: Value = None
         self._config: Value = None
@@ -188,6 +200,7 @@ class Megatron:
             return {}
         kept = dict(run.overrides), dict(run.hooks), len(run.notes), dict(run.gaps)
         run.hooks.clear()
+        self._names = frozenset()
         for dotted in (*STARTS, *INITIALIZE, f"{self.module}.parse_and_validate_args"):
             run.overrides[dotted] = self._starter(dotted)
         started: Names = {}
@@ -211,6 +224,8 @@ class Megatron:
         def started(given: list[Value], named: Names) -> Value:
             function = self.function(module, name)
             shape = function.node[4] if isinstance(function, Function) else ((),)
+            script = self.run.modules.get("__main__")
+            self._names = frozenset(script.names) if script is not None else self._names
             raise Started({**dict(zip(shape[0], given, strict=False)), **named})
 
         return started
@@ -220,9 +235,10 @@ class Megatron:
         provider = started.get("extra_args_provider")
         if provider is None:
             return started
-        if isinstance(provider, Unknown):
-            causes = ", ".join(sorted(provider.facts or provider.gaps))
-            self.run.unread_options.append(f"those that the script adds ({causes})")
+        if isinstance(provider, (Unknown, Symbol)):
+            causes = provider.name if isinstance(provider, Symbol) else sorted(provider.facts or provider.gaps)
+            shown = causes if isinstance(causes, str) else ", ".join(causes)
+            self.run.unread_options.append(f"those that the script adds ({shown})")
             return {**started, "extra_args_provider": None}
         added: list[Value] = []
 
@@ -293,10 +309,12 @@ class Megatron:
         return self.call(TRAINING, "get_optimizer_param_scheduler", [optimizer])
 
     def _containers(self) -> Value:
-        """The configurations of optimizer, data parallelism, checkpoints and the like."""
+        """The configurations of optimizer, data parallelism, checkpoints and the like, and of the model where the script
+        builds it before training starts."""
         hybrid = (self.run.names_of(self._args) or {}).get("hybrid_layer_pattern") is not None
-        model = self.call(CONTAINERS, f"{'hybrid' if hybrid else 'gpt'}_config_from_args", [self._args])
-        return self.call(CONTAINERS, "pretrain_cfg_container_from_args", [self._args, model])
+        builder = f"{'hybrid' if hybrid else 'gpt'}_config_from_args"
+        model = [self.call(CONTAINERS, builder, [self._args])] if builder in self._names else []
+        return self.call(CONTAINERS, "pretrain_cfg_container_from_args", [self._args, *model])
 
     def _optimizer(self) -> Value:
         for name in ("get_megatron_optimizer_config", "get_megatron_ddp_config"):

@@ -59,8 +59,8 @@ class MindSpeed(Megatron):
         """The patches, then Megatron's stages."""
         self._at("patches")
         adaptor = next((name for name in ADAPTORS[self.framework] if self.run.sources.find(name) is not None), None)
-        if adaptor is None:
-            self.run.lost(f"a tree without the patches of {self.framework}")
+        if adaptor is None or self.run.sources.find("mindspeed") is None:
+            self.run.lost(f"a tree without the patches of {'mindspeed' if adaptor else self.framework}")
             return
         for name in REGISTERING:
             if self.run.sources.has(name) and self.run.sources.find(name) is not None:
@@ -86,6 +86,7 @@ class MindSpeed(Megatron):
         if not isinstance(name, str):
             self.run.lost("a patch of something unknown")
             return
+        self._noted(name)
         patch = self.patches.setdefault(name, Patch([], []))
         title = getattr(value, "name", None) or ""
         if title.endswith(WRAPS):
@@ -93,8 +94,15 @@ class MindSpeed(Megatron):
                 patch.wrappers.append(value)
         elif value is not None:
             if patch.replacement and force is not True:
-                raise self.run.failure(RuntimeError(f"{name} is replaced twice"), sure=False)
+                self.run.lost(f"{name} is replaced twice")
             patch.replacement[:] = [value]
+
+    def _noted(self, name: str) -> None:
+        """Enter a patch into the manager's own table, for code that asks it."""
+        module, _, manager = MANAGER.rpartition(".")
+        table = self.run.names_of(self.run.imported(module, manager)) or {}
+        if isinstance(patches := table.get("patches_info"), dict):
+            self.run.put(patches, name, Unknown(gaps=(f"the patch of {name}",)))
 
     def _remove(self, given: list[Value], named: Names) -> None:
         name = given[0] if given else named.get("orig_func_name")

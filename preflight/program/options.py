@@ -134,7 +134,7 @@ class Options(Classes):
             if self.causes:
                 self.unread_options.append(f"{names[:1]}: added on several paths")
                 return None
-            raise self.failure(error) from None
+            raise self.failure(error, sure=not self.runs_packages) from None  # patches may add the options elsewhere
 
     def _plain_keywords(self, known: Names) -> None:
         """Replace what argparse could not work with."""

@@ -33,10 +33,11 @@ class Found(NamedTuple):
 
 
 class Sources:
-    """The trees of a program in the order in which modules are looked for."""
+    """The trees of a program in the order in which modules are looked for, and then the folder of its script."""
 
-    def __init__(self, roots: tuple[str, ...], budget: Budget) -> None:
+    def __init__(self, roots: tuple[str, ...], budget: Budget, entry: str | None = None) -> None:
         self.roots = tuple(os.path.realpath(root) for root in roots)
+        self._beside = os.path.dirname(os.path.realpath(entry)) if entry else ""
         self._budget = budget
         self._found: dict[str, Found | None] = {}
         self._forms: dict[str, tuple[Node, ...] | None] = {}
@@ -47,12 +48,27 @@ class Sources:
     def find(self, name: str) -> Found | None:
         """The file or folder of a module, None where no tree has it."""
         if name not in self._found:
-            self._found[name] = next(filter(None, (self._find(root, name) for root in self.roots)), None)
+            found = next(filter(None, (self._find(root, name) for root in self.roots)), None)
+            self._found[name] = found or self._find_beside(name)
         return self._found[name]
 
+    def _find_beside(self, name: str) -> Found | None:
+        """A module in the folder of the script, which lies in one of the trees."""
+        root = next((root for root in self.roots if _inside(self._beside, root)), None)
+        found = self._find(self._beside, name) if root is not None else None
+        return found._replace(root=root) if found is not None and root is not None else None
+
     def has(self, name: str) -> bool:
-        """Whether a module belongs to the program: the package at its top lies in one of the trees."""
-        return self.find(name.partition(".")[0]) is not None
+        """Whether a module belongs to the program: its topmost package with a file of its own lies in one of the trees.
+
+        A folder without one may share its name with a package that is installed apart: megatron.energon.
+        """
+        parts = name.split(".")
+        for at in range(1, len(parts) + 1):
+            found = self.find(".".join(parts[:at]))
+            if found is None or found.path:
+                return found is not None
+        return True
 
     def _find(self, root: str, name: str) -> Found | None:
         parts = name.split(".")
@@ -63,7 +79,7 @@ class Sources:
             return Found(package, root, True)
         if os.path.isfile(where + ".py"):
             return Found(where + ".py", root, False)
-        return Found("", root, True) if os.path.isdir(where) and self._modules(where) else None
+        return Found("", root, True) if os.path.isdir(where) and (len(parts) > 1 or self._modules(where)) else None
 
     def _modules(self, where: str) -> bool:
         """Whether a folder without a file of its own holds modules, itself or one level below."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from preflight.program.engine import Done, Note, Side
 from preflight.program.guards import safe_arithmetic
 from preflight.program.ir import Node
-from preflight.program.targets import Targets
+from preflight.program.refusing import Refusing
 from preflight.program.values import (
     MISSING,
     Exhausted,
@@ -18,6 +18,7 @@ from preflight.program.values import (
     Unknown,
     Value,
     both,
+    opposite,
 )
 
 BREAK, CONTINUE = Done("break"), Done("continue")
@@ -27,7 +28,7 @@ BUILDING = ("parse", "patches")
 Thunk = Callable[[], "Done | None"]
 
 
-class Statements(Targets):
+class Statements(Refusing):
     """One method a kind of statement, found by its name."""
 
     def block(self, body: Iterable[Node], scope: Scope) -> Done | None:
@@ -80,7 +81,7 @@ class Statements(Targets):
 
         Gives whether the rest of the block has run, and how it ended.
         """
-        one = self.explore(lambda: self._guarded(node[4], reads, scope), cause)
+        one = self.explore(lambda: self._guarded(node[4], reads, scope), opposite(cause))
         other = self.explore(lambda: self._guarded(node[5], reads, scope), cause)
         ends = [side.done is not None for side in (one, other)]
         if one.raised is not None or other.raised is not None or ends[0] == ends[1]:
@@ -91,15 +92,19 @@ class Statements(Targets):
             self.replay(falling)
             return self.block(rest, scope)
 
-        return True, self._settle(ended, self.explore(go_on, cause), cause)
+        return True, self._settled(ends[0], ended, self.explore(go_on, cause if ends[0] else opposite(cause)), cause)
+
+    def _settled(self, first: bool, ended: Side, falling: Side, cause: Unknown) -> Done | None:
+        """The state after two paths of which one ended. first: the one on which the condition holds."""
+        return self._settle(ended, falling, cause) if first else self._settle(falling, ended, cause)
 
     def _settle(self, one: Side, other: Side, cause: Unknown) -> Done | None:
         """The state after two paths, and how they ended."""
         if one.raised is not None and other.raised is not None:
             self._both_raise(one.raised, other.raised, cause)
-        for side, good in ((one, other), (other, one)):
+        for side, good, where in ((one, other, opposite(cause)), (other, one, cause)):
             if side.raised is not None:
-                self.note(side.raised, cause)
+                self.note(side.raised, where)
                 self.replay(good)
                 return good.done
         self.merge(one, other, cause)
@@ -161,54 +166,6 @@ class Statements(Targets):
 
     def _s_ImportFrom(self, node: Node, scope: Scope) -> None:
         self.import_from(node, scope)
-
-    def _s_Assert(self, node: Node, scope: Scope) -> None:
-        mark = len(self.reads)
-        truth = self.truth(self.evaluate(node[3], scope))
-        if truth is True:
-            return
-        place, reads = self.place(), self.condition(mark)
-        message = self._message(node[4], scope) if node[4] is not None else ""
-        raised = Raised(AssertionError(message), place, reads=reads)
-        if truth is False:
-            raise raised
-        self.note(raised, truth)
-
-    def _message(self, node: Node, scope: Scope) -> str:
-        """A text with its values; what is unknown in it is a question mark."""
-        self.rendering += 1
-        height = len(self.reads)
-        try:
-            found = self.text(self.evaluate(node, scope))
-            return found if isinstance(found, str) else ""
-        except Raised:
-            return ""
-        finally:
-            self.rendering -= 1
-            del self.reads[height:]
-
-    def _s_Raise(self, node: Node, scope: Scope) -> None:
-        place, reads = self.place(), self.condition()
-        holder: Scope | None = scope
-        while holder is not None and not holder.caught:
-            holder = holder.outer
-        caught = holder.caught[-1] if holder is not None else None
-        if node[3] is None:
-            raise caught if caught is not None else Raised(RuntimeError("no exception to raise again"), place)
-        self.rendering += 1
-        try:
-            value = self.evaluate(node[3], scope)
-        finally:
-            self.rendering -= 1
-        if isinstance(value, type) and issubclass(value, BaseException):
-            value = value()
-        sure = caught is None or caught.sure
-        if not isinstance(value, BaseException):
-            shown = self.text(value)
-            value = RuntimeError(shown if isinstance(shown, str) else "")
-        if caught is not None and caught.sure and type(value) is type(caught.error):
-            place, reads = caught.place, caught.reads
-        raise Raised(value, place, sure=sure, reads=reads)
 
     def _s_Assign(self, node: Node, scope: Scope) -> None:
         mark = len(self.reads)

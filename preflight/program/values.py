@@ -282,5 +282,24 @@ def both(*values: Value) -> Unknown:
     )
 
 
+OPPOSITE = {"==": "!=", "!=": "==", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
+
+
+def opposite(value: Unknown) -> Unknown:
+    """What an unknown condition is where it does not hold: "capability >= 8" becomes "capability < 8"."""
+    facts = []
+    for fact in value.facts:
+        name, sign, bound = parted(fact)
+        facts.append(f"{name} {OPPOSITE[sign]} {bound}" if sign else fact)
+    return Unknown(facts, value.gaps, value.computed)
+
+
+def parted(fact: str) -> tuple[str, str, str]:
+    """A fact as what it is about, and what that is compared with: "capability >= 8"; without comparison the latter are
+    empty."""
+    words = fact.rsplit(" ", 2)
+    return (words[0], words[1], words[2]) if len(words) == 3 and words[1] in OPPOSITE else (fact, "", "")
+
+
 OPAQUE_VALUES = (Unknown, Symbol, Function, Bound, Property, Static, ClassMethod, Partial, Class, Object, Module, Super)
 """What is no plain value of Python."""

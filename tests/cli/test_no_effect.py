@@ -12,7 +12,8 @@ source ./sizes.sh
 run() {
   echo "on $HOSTS"
   torchrun --nproc_per_node 8 --nnodes $NNODES pretrain_gpt.py --num-layers 8 --hidden-size 1024 \\
-  --num-attention-heads 16 --seq-length 2048 --max-position-embeddings 2048 --micro-batch-size $MICRO --bf16 --lr 1e-4 \\
+  --num-attention-heads 16 --seq-length 2048 --max-position-embeddings 2048 --micro-batch-size $MICRO --bf16 \\
+  --lr 1e-4 \\
   --global-batch-size $((BATCH*8)) --train-iters 10 --tokenizer-type HuggingFaceTokenizer --tokenizer-model $TOK
 }
 run

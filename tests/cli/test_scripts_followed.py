@@ -94,11 +94,14 @@ def test_what_is_started_may_source_in_turn(real_cli: Cli, project: Path) -> Non
 
 def test_a_config_is_found_from_there_too(real_cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     config = "model_config: {type: LlamaConfig, num_layers: 4, hidden_size: 512, num_heads: 8, seq_length: 1024}"
-    text = f"run_mode: train\nuse_parallel: True\nparallel_config: {{data_parallel: 4, model_parallel: 2}}\nmodel: {{{config}}}\n"
+    sizes = "parallel_config: {data_parallel: 4, model_parallel: 2}"
+    text = f"run_mode: train\nuse_parallel: True\n{sizes}\nmodel: {{{config}}}\n"
     put(tmp_path, a__conf__llama_dot_yaml=text)
     put(
         tmp_path,
-        a__jobs__job_dot_sbatch=f"{BATCH}msrun --worker_num 8 --local_worker_num 8 run_mindformer.py --config conf/llama.yaml\n",
+        a__jobs__job_dot_sbatch=(
+            f"{BATCH}msrun --worker_num 8 --local_worker_num 8 run_mindformer.py --config conf/llama.yaml\n"
+        ),
     )
     (tmp_path / "a" / ".git").mkdir()
     monkeypatch.chdir(tmp_path)

@@ -18,6 +18,7 @@ from preflight.dialects.megatron import vocabulary
 from preflight.lint.scalar_kinds import Text
 from preflight.loaders.shell.basic_pattern import match as expr_match
 from preflight.loaders.shell.parameters import transform
+from preflight.program import launch_paths
 
 pytestmark = pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs an alarm of processor time")
 LENGTH = 4_000
@@ -41,6 +42,7 @@ RUN_TIME = {
     "preflight/dialects/megatron/vocabulary.py": [pattern for pattern, _ in vocabulary._PUBLISHED],
     "preflight/dialects/mindformers/operators.py": [r"(^|\.)name(\.|$)", r"(^|(?<=\.))name(?=\.|$)"],
     "preflight/checking/names_set.py": [r"(?<![\w-])name(?!\w)"],
+    "preflight/program/launch_paths.py": [form.pattern for form in launch_paths._FORMS],
     "preflight/lint/scalar_kinds.py": sorted({text.pattern for text in gc.get_objects() if isinstance(text, Text)}),
     "preflight/loaders/pyyaml.py": [],
     "preflight/loaders/shell/basic_pattern.py": [],

@@ -77,7 +77,8 @@ def test_every_command_does_the_same_without_them(project: Path, scratch: Path, 
         assert (ran.returncode, ran.stdout) == (alone.returncode, alone.stdout), ran.stderr
         told = [line for line in ran.stderr.splitlines() if IGNORED in line]
         assert told == [
-            f"preflight: {scratch}/preflight.toml: {IGNORED}: everybody may write to its folder; --config FILE uses them"
+            f"preflight: {scratch}/preflight.toml: {IGNORED}: "
+            "everybody may write to its folder; --config FILE uses them"
         ]
 
 
@@ -95,7 +96,7 @@ def test_the_gate_reads_none(project: Path, scratch: Path) -> None:
     (scratch / "preflight.toml").write_text(HOSTILE[0])
     (project / "job.sh").write_text("#!/bin/bash\ntorchrun pretrain_gpt.py --num-layer 3\n")
     for follow in ("--follow", "--no-follow"):
-        ran = preflight("gate", "--script", "job.sh", follow)
+        ran = preflight("gate", "--script", "job.sh", follow, "--timeout", "60")
         assert ran.returncode == 1 and json.loads(ran.stdout)["verdict"] == "refuse"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -16,6 +17,17 @@ SECONDS = 2.0
 MEMORY = 500
 USUAL = 0.06
 """Seconds of the processor for the work of `slower` on a machine of today with nothing else to do."""
+
+
+_STARTER = """
+import json, os, subprocess, sys
+child = subprocess.Popen(["timeout", "-k", "1", "30", *sys.argv[2:]])
+_, status, used = os.wait4(child.pid, 0)
+told = [os.waitstatus_to_exitcode(status), used.ru_utime + used.ru_stime, used.ru_maxrss // 1024]
+os.write(int(sys.argv[1]), json.dumps(told).encode())
+"""
+"""A small process that starts another and counts what that took. Started from a large process, a child would count the
+memory of that one."""
 
 
 class Done(NamedTuple):
@@ -52,17 +64,19 @@ def preflight(*words: str, cwd: Path, stdin: bytes | None = None) -> Done:
     """Run a command line. Fails the test where it does not end in half a minute."""
     if not hasattr(os, "wait4"):
         pytest.skip("this system does not say what a process took")
-    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err, tempfile.TemporaryFile() as given:
+    files = tempfile.TemporaryFile
+    with files() as out, files() as err, files() as given, files() as count:
         given.write(stdin or b"")
         given.seek(0)
-        limited = ["timeout", "-k", "1", "30", sys.executable, "-m", "preflight", *words]
-        running = subprocess.Popen(
-            limited, cwd=cwd, stdin=given, stdout=out, stderr=err, env={**os.environ, "PREFLIGHT_NO_CACHE": "1"}
+        limited = [sys.executable, "-c", _STARTER, str(count.fileno()), sys.executable, "-m", "preflight", *words]
+        env = {**os.environ, "PREFLIGHT_NO_CACHE": "1"}
+        subprocess.run(
+            limited, cwd=cwd, stdin=given, stdout=out, stderr=err, env=env, pass_fds=(count.fileno(),), check=True
         )
-        _, status, usage = os.wait4(running.pid, 0)
-        running.returncode = os.waitstatus_to_exitcode(status)
+        count.seek(0)
+        code, seconds, memory = json.loads(count.read())
         texts = []
         for stream in (out, err):
             stream.seek(0)
             texts.append(stream.read(4_000_000).decode("utf-8", "replace"))
-        return Done(running.returncode, *texts, usage.ru_utime + usage.ru_stime, usage.ru_maxrss // 1024)
+        return Done(code, *texts, seconds, memory)

@@ -64,18 +64,30 @@ class Checkout:
         """The frameworks whose packages lie in it."""
         return frozenset(layout.framework for layout in self._places)
 
-    def roots(self, frameworks: Iterable[str]) -> tuple[str, ...]:
-        """The folders in which the packages of some frameworks lie: those in it, and in folders beside it those that it
-        lacks."""
+    def roots(self, versions: Mapping[str, str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The folders in which the packages of some frameworks lie, and the frameworks that lie nowhere.
+
+        versions: of the frameworks. What the checkout lacks may lie in a folder beside it: in one, of that version.
+        """
         places = {layout.framework: at for layout, at in reversed(list(self._places.items()))}
-        lacking = [name for name in frameworks if name not in places]
-        if lacking and os.path.dirname(self.root) != self.root:
-            beside = [entry.path for entry in listed(os.path.dirname(self.root))[:MOST_FOLDERS]]
-            for one in (os.path.join(os.path.dirname(self.root), name) for name in map(os.path.basename, beside)):
-                for layout in found_in(one) if _named_so(one) else ():
-                    if layout.framework in lacking:
-                        places.setdefault(layout.framework, one)
-        return tuple(dict.fromkeys(at for name in frameworks if (at := places.get(name)) is not None))
+        for name in [name for name in versions if name not in places]:
+            beside = list(islice(self._beside(name, versions[name]), 2))
+            if len(beside) == 1:
+                places[name] = beside[0]
+        lacking = tuple(name for name in versions if name not in places)
+        return tuple(dict.fromkeys(places[name] for name in versions if name in places)), lacking
+
+    def _beside(self, framework: str, version: str) -> Iterator[str]:
+        """The folders beside it in which a version of a framework lies."""
+        from preflight.dialects.checkout.package import Package
+
+        above = os.path.dirname(self.root)
+        for entry in listed(above)[:MOST_FOLDERS] if above != self.root else ():
+            one = os.path.join(above, os.path.basename(entry.path))
+            layouts = found_in(one) if _named_so(one) and one != self.root else ()
+            for layout in layouts:
+                if layout.framework == framework and Package(layout, Files(one)).release in ("", version):
+                    yield one
 
     def described(self, framework: str) -> str:
         """How people know the source of a framework: where it lies, its release, how much of that it changes."""

@@ -71,7 +71,10 @@ BRIDGE_SECTIONS = frozenset(
 )
 """All that a config of Megatron-Bridge has at its top."""
 _BRIDGE_OWN = {
-    "model": ("tensor_model_parallel_size", "pipeline_model_parallel_size", "virtual_pipeline_model_parallel_size"),
+    "model": (
+        *("tensor_model_parallel_size", "pipeline_model_parallel_size", "virtual_pipeline_model_parallel_size"),
+        *("cpu_offloading_activations", "cpu_offloading_weights"),
+    ),
     "ddp": ("grad_reduce_in_fp32", "use_distributed_optimizer", "overlap_param_gather", "use_megatron_fsdp"),
     "dist": ("use_megatron_fsdp", "use_torch_fsdp2", "use_decentralized_pg", "use_tp_pp_dp_mapping"),
 }
