@@ -82,7 +82,8 @@ def _with_configuration(job: Job, document: Document, request: Request, beside: 
     if any(tree.get(name) is not None for name in OF_ANOTHER_STACK) or not reads_configurations(job):
         return job
     framework = job.target.framework
-    judge = partial(judged_configuration, request=request, roots=checkout.roots((framework,)), site=_site)
+    roots, _ = checkout.roots({framework: job.target.version or ""})
+    judge = partial(judged_configuration, request=request, roots=roots, site=_site)
     return replace(job, program=checkout.described(framework), judge=judge)
 
 
