@@ -309,8 +309,8 @@ class Megatron:
         return self.call(TRAINING, "get_optimizer_param_scheduler", [optimizer])
 
     def _containers(self) -> Value:
-        """The configurations of optimizer, data parallelism, checkpoints and the like, and of the model where the script
-        builds it before training starts."""
+        """The configurations of optimizer, data parallelism, checkpoints and the like; of the model, too, where the
+        script builds it before training starts."""
         hybrid = (self.run.names_of(self._args) or {}).get("hybrid_layer_pattern") is not None
         builder = f"{'hybrid' if hybrid else 'gpt'}_config_from_args"
         model = [self.call(CONTAINERS, builder, [self._args])] if builder in self._names else []
