@@ -84,7 +84,8 @@ class Report:
     @property
     def accepted(self) -> bool:
         """All is read, and no error but a predicted out-of-memory, which `fits` tells."""
-        return not self.errors and not any(map(_refuses, self.findings))
+        unjudged = any(not crash.rule for crash in self.crashes)
+        return not self.errors and not unjudged and not any(map(_refuses, self.findings))
 
     @property
     def undecided(self) -> bool:

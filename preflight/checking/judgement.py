@@ -153,8 +153,10 @@ def _of_training(verdict: Verdict, entry: str | None, *, named: bool) -> Verdict
 @lru_cache(maxsize=64)
 def _trains(entry: str | None) -> bool:
     """Whether a script calls the training loop."""
+    if entry is None or not os.path.isfile(entry):  # a pipe may be there
+        return False
     try:
-        with open(entry or "", encoding="utf-8", errors="replace") as file:
+        with open(entry, encoding="utf-8", errors="replace") as file:
             return TRAINS.search(file.read(MOST_ENTRY)) is not None
     except OSError:
         return False

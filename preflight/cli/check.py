@@ -116,7 +116,7 @@ def _once(checker: Checker, inputs: Inputs, command: list[str] | None, out: Outp
     report = merge(session.reports(checker, inputs, command))
     refuse_unread(checker, inputs, report.checked)
     report = _narrowed(report, checker, scope)
-    nothing = not (report.checked or report.errors or inputs.allow_unclaimed)
+    nothing = not (report.checked or report.errors or report.crashes or inputs.allow_unclaimed)
     if not nothing or out.output_format:
         output.write(report, targets, style)
     return output.nothing("checked", report.skipped, checker) if nothing else output.exit_code(report, level)
@@ -130,7 +130,7 @@ def _told(checker: Checker, inputs: Inputs, command: list[str] | None, out: Outp
     single = map(teller.of, session.typed(checker, inputs, command))
     told = added([*single, *teller.tell(session.named(checker, inputs), mode.jobs)])
     refuse_unread(checker, inputs, told.checked, told.reads)
-    if not (told.checked or told.unreadable or inputs.allow_unclaimed):
+    if not (told.checked or told.unreadable or told.crashed or inputs.allow_unclaimed):
         return output.nothing("checked", told.skipped, checker)
     say(shown(told, look))
     output.complain(told.problems)

@@ -12,8 +12,10 @@ from preflight.source.finding import Finding, Fix, Safety
 from preflight.source.record import replace
 from preflight.source.refusal import NotProven
 
-MOST_WORK = 2_000_000
+MOST_WORK = 600_000
 """Characters that are edited and checked for the offers of one file, with what each attempt costs beside them."""
+MOST_TEXT = 100_000
+"""Characters of the texts in which an offer is proven during a check; `fix` proves it in longer ones."""
 ATTEMPT = 10_000
 
 
@@ -41,6 +43,11 @@ def _ways(finding: Finding) -> list[Fix]:
     return [fix for fix in (finding.fix, *finding.alternatives) if fix is not None]
 
 
+def _with(finding: Finding, ways: Sequence[Fix]) -> Finding:
+    """The finding with these ways out."""
+    return replace(finding, fix=ways[0] if ways else None, alternatives=tuple(ways[1:]))
+
+
 class _Offers:
     """The offers of one report, each tried once."""
 
@@ -52,6 +59,8 @@ class _Offers:
 
     def kept(self, findings: Sequence[Finding]) -> list[Finding]:
         """The findings with the ways out that hold."""
+        if self.size > MOST_TEXT + ATTEMPT:
+            return [_with(f, [fix for fix in _ways(f) if not fix.edits]) for f in findings]
         together = self._together(findings)
         return [self._of(f, alike=id(f) in together) if _offered(f) else f for f in findings]
 
@@ -67,7 +76,7 @@ class _Offers:
     def _of(self, finding: Finding, *, alike: bool) -> Finding:
         ways = _ways(finding)
         held = [fix for n, fix in enumerate(ways) if not fix.edits or (alike and n == 0) or self._holds(finding, fix)]
-        return replace(finding, fix=held[0] if held else None, alternatives=tuple(held[1:]))
+        return _with(finding, held)
 
     def _holds(self, finding: Finding, fix: Fix) -> bool:
         """Whether the finding is gone with a fix, and no error is new."""

@@ -139,8 +139,9 @@ class Imports(Engine):
             return BUILTINS[name]
         if name in ("exit", "quit"):
             return self.symbol("sys.exit")
-        if scope.module.package and self.sources.find(below := f"{scope.module.name}.{name}") is not None:
-            return self.load(below)  # what imports a module makes it a name of the package around it
+        below = f"{scope.module.name}.{name}"
+        if scope.module.package and self.sources.find(below) is not None:  # an import of a.b makes b a name of a
+            return self.load(below)
         raise self.failure(NameError(f"name '{name}' is not defined"), sure=False)
 
     def _named(self, name: str, holder: Scope) -> Value:

@@ -70,7 +70,10 @@ class Natives(Statements):
         """Call what Python itself has."""
         special = self.specials.get(id(function)) if not isinstance(function, types.MethodType) else None
         if special is not None:
-            return special(arguments, keywords)
+            try:
+                return special(arguments, keywords)
+            except (IndexError, ValueError):  # fewer arguments than it takes
+                raise self.failure(TypeError("a call with too few arguments"), sure=False) from None
         receiver = getattr(function, "__self__", None)
         if isinstance(function, type):
             return self._construct(function, arguments, keywords)

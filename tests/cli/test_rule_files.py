@@ -29,7 +29,7 @@ def test_pages_of_rules_never_replace_pages_of_others(cli: Cli, tmp_path: Path) 
     assert not (tmp_path / "pages" / "gone.md").exists()
     assert (tmp_path / "README.md").read_text() == "mine\n"
     (tmp_path / "file").write_text("")
-    assert cli("rules", "--write-docs", "file").err.startswith("preflight: file: cannot be written: ")
+    assert cli("rules", "--write-docs", "file").err.startswith("preflight: file/README.md: cannot be written: ")
 
 
 class Written:

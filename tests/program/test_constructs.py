@@ -236,3 +236,15 @@ def test_options_of_the_script(tmp_path: Path) -> None:
     assert judged(root, ["--extra", "4"], entry="pretrain_small.py").outcome == "accepts"
     assert judged(root, ["--extra", "5"], entry="pretrain_small.py").refusals[-1].certain
     assert judged(root, ["--extra", "4"]).outcome == "refuses"
+
+
+def test_a_module_that_is_imported_is_a_name_of_its_package(tmp_path: Path) -> None:
+    files = {
+        "megatron/own/__init__.py": "import megatron.own.sizes\nlimit = sizes.LIMIT\n",
+        "megatron/own/sizes.py": "LIMIT = 4\n",
+    }
+    root = write_tree(
+        tmp_path, "assert args.width <= limit, 'too wide'", head="from megatron.own import limit", files=files
+    )
+    assert judged(root, ["--width", "5"]).refusals[-1].message == "too wide"
+    assert judged(root, ["--width", "4"]).outcome == "accepts"

@@ -221,3 +221,57 @@ def test_an_isolated_check_reads_no_source(tmp_path: Path, says: Judge, monkeypa
     assert not asked
     run(["check", "run.sh"])
     assert asked
+
+
+@pytest.mark.parametrize(
+    ("reads", "decided"),
+    [(("own_size",), True), (("own_size", "world_size"), True), (("own_size", "kv_channels"), False)],
+)
+def test_where_options_may_be_added_a_refusal_rests_on_those_that_are_typed(
+    tmp_path: Path, says: Judge, reads: tuple[str, ...], decided: bool
+) -> None:
+    says(Verdict("refuses", (refusal("own_size % 2", "own size must be even", *reads),)))
+    write(tmp_path, {**TREE, "run.sh": "torchrun --nproc-per-node 8 pretrain_gpt.py $SIZES --own-size 3\n"})
+    report = preflight.check(tmp_path / "run.sh", select=["own-check"])
+    assert bool(own(report)) is decided
+    assert report.undecided is not decided
+    added = "may be refused, depending on options that are added when the job starts: own size must be even"
+    assert any(u.because.startswith(added) for u in report.unknown) is not decided
+
+
+def test_several_things_that_decide_are_named_without_a_direction(tmp_path: Path, says: Judge) -> None:
+    unless = ("device capability < 10", "environment variable MODE == 1")
+    says(Verdict("may refuse", (refusal("own_size % 2", "odd", "own_size", certain=False, unless=unless),)))
+    told = "may be refused, depending on device capability and environment variable MODE: odd"
+    assert any(u.because.startswith(told) for u in check(tmp_path, "--own-size 3").unknown)
+
+
+@pytest.mark.parametrize(
+    ("beside", "asked"),
+    [
+        ({}, False),
+        ({"Megatron-LM": "14"}, False),
+        ({"Megatron-LM": "12", "MindSpeed": ""}, True),
+        ({"Megatron-LM": "14", "MindSpeed": ""}, False),
+        ({"Megatron-LM": "12", "Megatron-copy": "12", "MindSpeed": ""}, False),
+    ],
+    ids=["alone", "half", "all", "another release", "two of them"],
+)
+def test_a_stack_is_asked_only_where_all_of_it_lies_there(
+    tmp_path: Path, says: Judge, beside: dict[str, str], asked: bool
+) -> None:
+    heard = says(Verdict("accepts"))
+    write(
+        tmp_path / "MindSpeed-LLM",
+        {"mindspeed_llm/__init__.py": "", "mindspeed_llm/training/arguments.py": "", "pretrain_gpt.py": ""},
+    )
+    for name, minor in beside.items():
+        megatron = {**TREE, "megatron/core/package_info.py": INFO.replace("14", minor)}
+        write(
+            tmp_path / name, megatron if minor else {"mindspeed/__init__.py": "", "mindspeed/megatron_adaptor.py": ""}
+        )
+    write(tmp_path / "MindSpeed-LLM", {"run.sh": f"torchrun --nproc-per-node 8 pretrain_gpt.py {SIZES}\n"})
+    said = {"program": tmp_path / "MindSpeed-LLM", "target": "mindspeed-llm@2.2.0", "select": ["own-check"]}
+    report = preflight.check(tmp_path / "MindSpeed-LLM/run.sh", **said)  # type: ignore[arg-type]
+    assert bool(heard) is asked
+    assert report.undecided is not asked

@@ -119,3 +119,19 @@ def test_what_replaces_a_check_counts(root: Path) -> None:
 
 def test_operators_are_not_read(root: Path) -> None:
     assert "mindspeed/operators.py" not in judged(root, "--wide", "--width", "16").files
+
+
+def test_a_table_of_patches_that_is_asked_refuses_nothing(root: Path) -> None:
+    adaptor = root / "mindspeed/megatron_adaptor.py"
+    manager = "MindSpeedPatchesManager"
+    asked = f'{manager}.register_patch("torch.save", None)\n{manager}.patches_info["torch.save"].apply()\n'
+    adaptor.write_text(adaptor.read_text().replace(f"{manager}.apply_patches()", asked))
+    assert judged(root).outcome != "refuses"
+
+
+def test_an_option_that_two_features_add_refuses_nothing(root: Path) -> None:
+    wrappers = root / "mindspeed/wrappers.py"
+    wrappers.write_text(
+        wrappers.read_text().replace("return parser", "FEATURES[0].register_args(parser)\n            return parser")
+    )
+    assert judged(root).outcome == "unread"

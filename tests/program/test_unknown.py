@@ -182,3 +182,29 @@ def test_options_of_a_class_that_is_unknown_are_not_refused(tmp_path: Path) -> N
     root = write_tree(tmp_path, "assert args.depth > 0", head=head, parser=parser)
     verdict = judged(root, ["--depth", "4"])
     assert verdict.outcome in ("may refuse", "unread") and not any(one.certain for one in verdict.refusals)
+
+
+def test_what_decides_is_told_the_right_way_round(tmp_path: Path) -> None:
+    validate = """
+    import torch
+    capability = torch.cuda.get_device_capability()[0]
+    if args.kind == "fancy":
+        if os.environ.get("CUDA_DEVICE_MAX_CONNECTIONS") != "1":
+            raise RuntimeError("set it to one")
+    elif args.fast:
+        if not capability >= 9:
+            raise RuntimeError("too old")
+    elif args.name == "early":
+        if capability < 9:
+            return args
+        raise RuntimeError("too new")
+    elif args.name == "flag":
+        old = True if capability < 9 else False
+        assert old
+    """
+    root = write_tree(tmp_path, validate)
+    variable = "environment variable CUDA_DEVICE_MAX_CONNECTIONS == 1"
+    assert judged(root, ["--kind", "fancy"]).refusals[0].unless == (variable,)
+    assert judged(root, ["--fast"]).refusals[0].unless == ("device capability >= 9",)
+    assert judged(root, ["--name", "early"]).refusals[0].unless == ("device capability < 9",)
+    assert judged(root, ["--name", "flag"]).refusals[0].unless == ("device capability",)

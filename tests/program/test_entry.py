@@ -1,0 +1,68 @@
+"""What the script that is started adds: options, modules beside it, configurations that it builds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from trainer import judged, write_tree
+
+SCRIPT = """
+from megatron.training.training import pretrain
+from {module} import add_own
+if __name__ == "__main__":
+    pretrain(None, extra_args_provider=add_own)
+"""
+TRAINING = "def pretrain(model, extra_args_provider=None):\n    pass\n"
+OWN = "def add_own(parser):\n    parser.add_argument('--own', type=int, default=1)\n    return parser\n"
+
+
+def tree(folder: Path, module: str, **files: str) -> Path:
+    added = {name.replace("__", "/") + ".py": text for name, text in files.items()}
+    return write_tree(
+        folder,
+        files={
+            "megatron/training/training.py": TRAINING,
+            "examples/train.py": SCRIPT.format(module=module),
+            **added,
+        },
+    )
+
+
+def test_options_come_from_a_module_beside_the_script(tmp_path: Path) -> None:
+    root = tree(tmp_path, "own_options", examples__own_options=OWN)
+    assert judged(root, ["--own", "3"], entry="examples/train.py").values["own"] == 3
+    assert judged(root, ["--others", "3"], entry="examples/train.py").outcome == "refuses"
+
+
+def test_options_that_a_package_elsewhere_adds_are_not_refused(tmp_path: Path) -> None:
+    verdict = judged(tree(tmp_path, "nobody.knows"), ["--own", "3"], entry="examples/train.py")
+    assert verdict.outcome == "may refuse"
+    assert verdict.refusals[0].error == "argparse"
+
+
+def test_a_package_installed_apart_may_share_the_name_of_a_folder(tmp_path: Path) -> None:
+    beside = "from megatron.apart import Loader\n" + OWN
+    root = tree(tmp_path, "own_options", examples__own_options=beside)
+    (root / "megatron/__init__.py").unlink()
+    assert judged(root, ["--own", "3"], entry="examples/train.py").outcome == "accepts"
+
+
+def test_only_a_script_that_builds_a_configuration_is_refused_by_it(tmp_path: Path) -> None:
+    containers = """
+    def gpt_config_from_args(args):
+        assert args.width < 9, "too wide"
+    def pretrain_cfg_container_from_args(args, model=None):
+        return model
+    """
+    other = SCRIPT.replace(
+        "if __name__", "from megatron.training.argument_utils import gpt_config_from_args\nif __name__"
+    )
+    root = tree(
+        tmp_path,
+        "own_options",
+        examples__own_options=OWN,
+        megatron__training__argument_utils=containers,
+        examples__builds=other.format(module="own_options"),
+    )
+    assert judged(root, ["--width", "9"], entry="examples/train.py").outcome == "accepts"
+    assert judged(root, ["--width", "9"], entry="examples/builds.py").refusals[-1].message == "too wide"
