@@ -14,6 +14,8 @@ KNOW_FRAMEWORKS = {
     "preflight/plugins/builtin.py": "registers the dialects and the rules",
     "preflight/program/judge.py": "picks the order in which a trainer's own functions run",
     "preflight/program/megatron.py": "is that order, for one trainer",
+    "preflight/program/mindformers.py": "is that order, for a trainer that reads a configuration file",
+    "preflight/program/mindspore.py": "answers for the library that this trainer stands on",
     "preflight/program/mindspeed.py": "is that order, for a trainer around another",
     "preflight/loaders/options.py": "accelerate has an option of that name",
     "preflight/report/coverage.py": "names the data file that it shows",

@@ -59,14 +59,32 @@ MOST_TEXT = 400
 
 def with_source(job: Job, document: Document, request: Request, beside: Beside) -> Job:
     """The run with the source of its program to ask, where that is at hand and the run is read with it."""
-    if not job.arguments.certainty.sourced or not job.arguments.words or beside.around is None:
+    if not job.arguments.certainty.sourced or beside.around is None:
         return job
     checkout = beside.checkout(document)
     if checkout is None:
         return job
+    if not job.arguments.words:
+        return _with_configuration(job, document, request, beside, checkout)
     entry = beside.around.located(document).entry
     judge = partial(_judged, entry=entry, request=request, checkout=checkout)
     return replace(job, program=checkout.described(job.target.framework), judge=judge)
+
+
+def _with_configuration(job: Job, document: Document, request: Request, beside: Beside, checkout: Checkout) -> Job:
+    """The run of a configuration file, where the program's own script reads it and nothing beside it changes it."""
+    from preflight.checking.configured import OF_ANOTHER_STACK, judged_configuration, reads_configurations
+
+    path, tree, certainty = document.source.path, job.arguments.tree, job.arguments.certainty
+    launched = beside.around.launches(path) if beside.around is not None else ()
+    if tree is None or document.launch is not None or document.problems or launched or certainty.completed:
+        return job
+    if any(tree.get(name) is not None for name in OF_ANOTHER_STACK) or not reads_configurations(job):
+        return job
+    framework = job.target.framework
+    roots, _ = checkout.roots({framework: job.target.version or ""})
+    judge = partial(judged_configuration, request=request, roots=roots, site=_site)
+    return replace(job, program=checkout.described(framework), judge=judge)
 
 
 class _Asked(NamedTuple):

@@ -64,7 +64,7 @@ _EXPORTS: dict[Any, str] = {
         ZERO_OR_MORE OPTIONAL ONE_OR_MORE _ArgumentGroup _StoreAction _StoreTrueAction _StoreFalseAction
         _StoreConstAction""",
     inspect: """getsource cleandoc isclass isfunction signature Parameter getdoc ismethod getmembers iscoroutinefunction
-        isabstract""",
+        isabstract currentframe getmodule""",
     ast: "parse literal_eval Module ClassDef AnnAssign Name Expr Constant Assign",
     packaging.version: "Version parse InvalidVersion",
 }
@@ -129,7 +129,8 @@ ATTRIBUTES: dict[type, frozenset[str]] = {
     BaseException: frozenset(("args", "msg", "code", "name")),
     enum.Enum: frozenset(("name", "value", "_value_", "_name_")),
     slice: frozenset(("start", "stop", "step")),
-    inspect.Signature: frozenset(("parameters",)),
+    inspect.Signature: frozenset(("parameters", "bind", "bind_partial")),
+    inspect.BoundArguments: frozenset(("arguments", "args", "kwargs", "apply_defaults")),
     inspect.Parameter: frozenset(
         "name default annotation kind empty POSITIONAL_ONLY POSITIONAL_OR_KEYWORD VAR_POSITIONAL KEYWORD_ONLY "
         "VAR_KEYWORD".split()

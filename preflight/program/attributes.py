@@ -33,6 +33,9 @@ NAMESPACES = (argparse.Namespace, types.SimpleNamespace)
 NOTHING = Builtin("nothing", lambda *given, **named: None)
 HOOKS = frozenset(("__init__", "__post_init__", "__init_subclass__", "__setattr__", "__set_name__"))
 
+ENDING = ("nn.Cell", "nn.Module", "nn.cell.Cell")
+"""Classes outside the program whose __init__ goes on to no other class."""
+
 
 class Attributes(Imports):
     """How attributes are found and set."""
@@ -83,6 +86,13 @@ class Attributes(Imports):
         raise self.failure(error, sure=not self.unread_options)
 
     def _of_object(self, owner: Object, name: str) -> Value:
+        looked_up = owner.cls.find("__getattribute__")
+        if isinstance(looked_up, Function):
+            return self.call(looked_up, [owner, name], {})
+        return self._plain_attribute(owner, name)
+
+    def _plain_attribute(self, owner: Object, name: str) -> Value:
+        """An attribute of an object, found as Python does where the class does not say how."""
         if name in self.known_arguments:
             self.reads.append(name)
         found = owner.cls.find(name)
@@ -95,16 +105,35 @@ class Attributes(Imports):
             return self.bind(found, owner, owner.cls)
         if name in ("__dict__", "__class__"):
             return owner.names if name == "__dict__" else owner.cls
+        if (found := self._of_content(owner, name)) is not MISSING:
+            return found
         getter = owner.cls.find("__getattr__")
         if getter is not MISSING and not name.startswith("__"):
             return self.call(getter, [owner, name], {})
-        if owner.data is not None and readable(owner.data, name):
-            return getattr(owner.data, name)
+        if name == "__setattr__":
+            return self._setter(owner)
         if name in HOOKS:
             return NOTHING
         if owner.cls.opaque:
-            return self.gap(f"attribute {name} of a class with unknown bases")
+            return self._inherited(owner.cls, name)
         raise self.failure(AttributeError(f"'{owner.cls.name}' object has no attribute '{name}'"), sure=False)
+
+    def _of_content(self, owner: Object, name: str) -> Value:
+        """A method of the dict or list that an object is, MISSING where it is none or has none of that name."""
+        if owner.data is None:
+            return MISSING
+        if readable(owner.data, name):
+            return getattr(owner.data, name)
+        return self.content_methods(owner.data).get(name, MISSING)
+
+    def content_methods(self, data: Value) -> dict[str, Builtin]:
+        """The methods behind the operations of a dict or list."""
+        raise NotImplementedError
+
+    def _inherited(self, cls: Class, name: str) -> Unknown:
+        """What lies in a base outside the program: a call of it runs nothing of the program that can be read."""
+        known = all(isinstance(base, (Symbol, Class, type)) for one in cls.lineage for base in one.bases)
+        return Unknown(gaps=(f"{cls.name}.{name}()",)) if known else self.gap(f"attribute {name} of unknown bases")
 
     def _of_symbol(self, owner: Symbol, name: str) -> Value:
         if owner.name in MODULES and name in MODULES[owner.name]:
@@ -150,7 +179,7 @@ class Attributes(Imports):
         if name in HOOKS:
             return NOTHING
         if owner.opaque:
-            return self.gap(f"attribute {name} of a class with unknown bases")
+            return self._inherited(owner, name)
         raise self.failure(AttributeError(f"type object '{owner.name}' has no attribute '{name}'"), sure=False)
 
     def annotation(self, owner: Class, name: str) -> Value:
@@ -160,21 +189,33 @@ class Attributes(Imports):
     def _of_super(self, owner: Super, name: str) -> Value:
         receiver = owner.receiver
         cls = receiver.cls if isinstance(receiver, Object) else receiver
-        rows = cls.lineage if isinstance(cls, Class) else []
+        rows = cls.order() if isinstance(cls, Class) and cls.opaque else cls.lineage if isinstance(cls, Class) else []
         start = next((at + 1 for at, one in enumerate(rows) if one is owner.cls), 1)
         for one in rows[start:]:
+            if isinstance(one, Symbol):
+                if name == "__init__" and one.name.endswith(ENDING):
+                    return NOTHING
+                continue
             if name == "__new__" and name in one.names:
                 found = one.names[name]
                 return found.function if isinstance(found, Static) else found
-            if name in one.names and not (name == "__init__" and one.fields is not None):
+            if name in one.names:
                 return self.bind(one.names[name], receiver if isinstance(receiver, Object) else None, cls)
             if name == "__init__" and one.fields is not None:
                 return self._filler(receiver, one)
-        if isinstance(receiver, Object) and receiver.data is not None and readable(receiver.data, name):
-            return getattr(receiver.data, name)
+        if isinstance(receiver, Object) and (found := self._of_content(receiver, name)) is not MISSING:
+            return found
+        if name == "__setattr__" and isinstance(receiver, Object):
+            return self._setter(receiver)
+        if name == "__getattribute__" and isinstance(receiver, Object):
+            return Builtin(name, lambda key: self._plain_attribute(receiver, key))
         if name == "__new__":
             return Builtin("__new__", lambda *given, **named: self.blank(given))
         return NOTHING if name in HOOKS else self.gap(f"super().{name}")
+
+    def _setter(self, owner: Object) -> Builtin:
+        """What sets an attribute without asking the class."""
+        return Builtin("__setattr__", lambda key, value: self.put(owner.names, key, value))
 
     def _filler(self, receiver: Object, cls: Class) -> Builtin:
         return Builtin("__init__", lambda *given, **named: self.fill_fields(receiver, cls, list(given), named))
@@ -258,6 +299,10 @@ class Attributes(Imports):
             return getattr(owner, name)
         if name == "__bases__":
             return owner.__bases__
+        if owner in (dict, list) and (method := self._unbound(name)) is not None:
+            return method
+        if owner is object and name == "__new__":
+            return Builtin("__new__", lambda *given, **named: self.blank(given))
         if name in ("__init__", "__new__", "__call__"):
             return self.gap(f"{owner.__name__}.{name}")
         if readable(owner, name):
@@ -265,6 +310,19 @@ class Attributes(Imports):
         if not hasattr(owner, name):
             raise self.failure(AttributeError(f"type object '{owner.__name__}' has no attribute '{name}'"), sure=False)
         return self.gap(f"{owner.__name__}.{name}")
+
+    def _unbound(self, name: str) -> Builtin | None:
+        """A method of dict or list that is called on the class, as dict.__setitem__(config, key, value)."""
+        if name not in self.content_methods({}):
+            return None
+
+        def run(owner: Value, *given: Value) -> Value:
+            data = owner.data if isinstance(owner, Object) and owner.data is not None else owner
+            if not isinstance(data, (dict, list)):
+                return self.lost(f"{name} of something unknown")
+            return self.content_methods(data)[name].run(*given)
+
+        return Builtin(name, run)
 
     def field_type(self, field: Any) -> Value:
         """The type of a field of a dataclass."""

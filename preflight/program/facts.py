@@ -65,6 +65,11 @@ class Facts:
         self._values = self._constants()
         self._calls = self._functions()
 
+    def learn(self, values: Mapping[str, Value], calls: Mapping[str, Callable[..., Value]]) -> None:
+        """Take in what a framework outside the program is and answers, by dotted names."""
+        self._values.update(values)
+        self._calls.update(calls)
+
     def present(self, module: str) -> bool | None:
         """Whether a package is installed; None where nobody says."""
         name = distribution(module)

@@ -13,11 +13,18 @@ from preflight.program.facts import Facts
 from preflight.program.interpreter import Interpreter
 from preflight.program.kept_parser import NeedsBuilding
 from preflight.program.megatron import Megatron
+from preflight.program.mindformers import FILE, MindFormers
+from preflight.program.mindformers import PRESENT as WITH_MINDFORMERS
 from preflight.program.mindspeed import ADAPTORS, CAPABILITY, PRESENT, VERSION, MindSpeed
 from preflight.program.sources import Sources
 from preflight.program.values import Exhausted, Raised
 from preflight.program.verdict import Budget, Machine, Program, Verdict
 
+MINDFORMERS = "mindformers"
+READS_CONFIGURATIONS = frozenset((MINDFORMERS,))
+"""Frameworks whose scripts read a file of settings."""
+NAMED = ("--config", FILE)
+"""How the script of MindFormers is told its configuration."""
 STACK = 128 << 20
 FRAMES = 20_000
 
@@ -40,16 +47,27 @@ class Session:
         """Read the program from the start."""
         program = self.program
         self.run = Interpreter(self.sources, Facts(self.machine, {}, None), self.budget)
+        self.driver: Megatron | MindFormers
         if program.framework in ADAPTORS:
-            self.driver: Megatron = MindSpeed(self.run, program.framework, program.entry)
+            self.driver = MindSpeed(self.run, program.framework, program.entry)
+        elif program.framework == MINDFORMERS:
+            self.driver = MindFormers(self.run, program.entry)
         else:
             self.driver = Megatron(self.run, program.entry)
 
-    def judge(self, argv: Sequence[str], env: Mapping[str, str], world_size: int | None) -> Verdict:
-        """What the program says of one command."""
+    def judge(
+        self,
+        argv: Sequence[str],
+        env: Mapping[str, str],
+        world_size: int | None,
+        config: Mapping[str, Any] | None = None,
+    ) -> Verdict:
+        """What the program says of one command, which names a file with this configuration."""
         if self._used and isinstance(self.driver, MindSpeed):
             self._read()  # what patches replace depends on the command
         self._used = True
+        if isinstance(self.driver, MindFormers):
+            self.driver.document, argv = config, [*NAMED, *argv]
         self._begin(argv, env, world_size)
         try:
             raised = self._driven()
@@ -67,7 +85,7 @@ class Session:
         finally:
             self._end()
         self.driver.forget()
-        return self.judge(argv, env, world_size)
+        return self.judge(argv, env, world_size, config)
 
     def _driven(self) -> Raised | None:
         try:
@@ -113,6 +131,8 @@ class Session:
 
 def _machine(program: Program, machine: Machine) -> Machine:
     """What is known of the machine because of the framework that runs there."""
+    if program.framework == MINDFORMERS:
+        return machine._replace(present=machine.present | WITH_MINDFORMERS)
     if program.framework not in ADAPTORS:
         return machine
     versions = {**machine.versions, "transformer-engine": VERSION}
@@ -134,11 +154,13 @@ def judge(
     world_size: int | None,
     machine: Machine = Machine(),
     budget: Budget = Budget(),
+    config: Mapping[str, Any] | None = None,
 ) -> Verdict:
-    """What a program's own parser and checks say of the arguments that follow its name."""
+    """What a program's own parser and checks say of the arguments that follow its name. config: what is in the file
+    that they name, for a program that reads one."""
     with _ONE_AT_A_TIME:
         verdict: Verdict = in_thread(
-            lambda: _session(program, env, world_size, machine, budget).judge(argv, env, world_size)
+            lambda: _session(program, env, world_size, machine, budget).judge(argv, env, world_size, config)
         )
     return verdict
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import collections
 import enum
+import inspect
 import re
 import types
 from collections.abc import Callable
@@ -172,6 +173,8 @@ class Natives(Statements):
             return unsafe
         if isinstance(receiver, (list, tuple)) and name in ("index", "count", "copy"):
             return self._of_row(receiver, name, arguments)
+        if isinstance(receiver, inspect.Signature):
+            return self.native(function, arguments, keywords)  # which argument goes where: no value is looked at
         matching = isinstance(receiver, re.Pattern) and name in ON_PATTERN
         if matching and not self._matches_soon([receiver.pattern, *arguments]):
             return self.gap("a costly pattern")

@@ -97,6 +97,11 @@ class Sources:
         root = next((root for root in self.roots if _inside(real, root)), None)
         return Found(real, root, False) if root is not None and os.path.isfile(real) else None
 
+    def text(self, path: str) -> str | None:
+        """The text of a file by its path, if it lies in one of the trees and is not too large."""
+        found = self.locate(path)
+        return self._content(found) if found is not None else None
+
     def form(self, found: Found) -> tuple[Node, ...]:
         """The statements of a file; raises Unreadable."""
         if found.path not in self._forms:

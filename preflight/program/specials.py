@@ -25,6 +25,7 @@ from preflight.program.values import (
     ClassMethod,
     Decorator,
     Function,
+    Lazy,
     Module,
     Names,
     Object,
@@ -108,6 +109,9 @@ class Specials(Sequences):
             inspect.isclass: lambda given, named: isinstance(given[0], (Class, type)),
             inspect.isfunction: lambda given, named: isinstance(given[0], Function),
             inspect.getdoc: lambda given, named: None,
+            inspect.currentframe: lambda given, named: self.scope.module if self.scope else None,
+            inspect.getmodule: self._module_of,
+            inspect.getmembers: self._members,
             inspect.signature: self._signature,
             ast.parse: self._parse,
             typing.get_type_hints: lambda given, named: self.gap("type hints"),
@@ -347,6 +351,31 @@ class Specials(Sequences):
             return self.gap("ast.parse")
         return self.native(ast.parse, [text, *given[1:]], named)
 
+    def _module_of(self, given: list[Value], named: Names) -> Value:
+        """The module of a function, a class or the code that runs."""
+        value = given[0]
+        if isinstance(value, (Function, Class)):
+            return value.scope.module if isinstance(value, Function) else value.module
+        return value if isinstance(value, Module) else self.lost("the module of something")
+
+    def _members(self, given: list[Value], named: Names) -> Value:
+        """The names of a module with what they are, in order; a predicate chooses among them."""
+        if not isinstance(given[0], Module):
+            return self.lost("the members of something")
+        chosen = given[1] if len(given) > 1 else named.get("predicate")
+        found = []
+        for name in sorted(given[0].names):
+            lazy = given[0].names[name]
+            if isinstance(lazy, Lazy) and chosen is inspect.isfunction and not self.sources.has(lazy.module):
+                continue  # nothing outside the program can be run
+            value = self.member(given[0], name)
+            holds = self.truth(self.call(chosen, [value], {})) if chosen is not None else True
+            if isinstance(holds, Unknown):
+                return holds
+            if holds:
+                found.append((name, value))
+        return found
+
     def _signature(self, given: list[Value], named: Names) -> Value:
         function = given[0].function if isinstance(given[0], Bound) else given[0]
         rows: list[str] = []
@@ -357,13 +386,38 @@ class Specials(Sequences):
                 method = method.names["__wrapped__"]
             rows = list(function.fields or {})
             function = method if isinstance(method, Function) else None
+        if isinstance(function, Function) and not isinstance(given[0], Class):
+            while isinstance(function.names.get("__wrapped__"), Function):
+                function = function.names["__wrapped__"]
+            return inspect.Signature(_parameters(function)[1 if isinstance(given[0], Bound) else 0 :])
         if isinstance(function, Function):
-            shape = function.node[4] if function.node[0] == "FunctionDef" else function.node[3]
-            skipped = 1 if function is not given[0] else 0
-            rows = [*shape[0][skipped:], *shape[3]]
+            shape = function.node[4]
+            rows = [*shape[0][1:], *shape[3]]
         elif not rows:
             return self.gap("a signature")
         return inspect.Signature([kinds(name, kinds.KEYWORD_ONLY) for name in dict.fromkeys(rows)])
+
+
+def _parameters(function: Function) -> list[inspect.Parameter]:
+    """The parameters of a function, with their kinds and defaults."""
+    positional, hidden, rest, named, _, others, _ = function.node[4 if function.node[0] == "FunctionDef" else 3]
+    made, empty = inspect.Parameter, inspect.Parameter.empty
+    first = len(positional) - len(function.defaults)
+    found = [
+        made(
+            name,
+            made.POSITIONAL_ONLY if at < hidden else made.POSITIONAL_OR_KEYWORD,
+            default=function.defaults[at - first] if at >= first else empty,
+        )
+        for at, name in enumerate(positional)
+    ]
+    if rest is not None:
+        found.append(made(rest, made.VAR_POSITIONAL))
+    for name, default in zip(named, function.keyword_defaults, strict=False):
+        found.append(made(name, made.KEYWORD_ONLY, default=empty if default is MISSING else default))
+    if others is not None:
+        found.append(made(others, made.VAR_KEYWORD))
+    return found
 
 
 def _flat(kinds: Value) -> list[Value]:

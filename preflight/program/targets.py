@@ -8,6 +8,7 @@ from preflight.program.expressions import Expressions
 from preflight.program.ir import Node
 from preflight.program.values import (
     MISSING,
+    Builtin,
     Object,
     Scope,
     Unknown,
@@ -26,8 +27,11 @@ class Targets(Expressions):
                     self.drop(scope.names, target[3])
             elif target[0] == "Attribute":
                 owner = self.evaluate(target[3], scope)
+                method = owner.cls.find("__delattr__") if isinstance(owner, Object) else MISSING
                 names = self.names_of(owner)
-                if names is not None and target[4] in names:
+                if method is not MISSING:
+                    self.call(method, [owner, target[4]], {})
+                elif names is not None and target[4] in names:
                     self.drop(names, target[4])
             elif target[0] == "Subscript":
                 self._delete_item(self.evaluate(target[3], scope), self.evaluate(target[4], scope))
@@ -41,6 +45,31 @@ class Targets(Expressions):
             return
         self.touch(owner)
         self.native(operator.delitem, [owner, key])
+
+    def content_methods(self, data: Value) -> dict[str, Builtin]:
+        """The methods behind the operations of a dict or list."""
+        kind = dict if isinstance(data, dict) else list
+
+        def fill(*given: Value, **named: Value) -> None:
+            content = self.call_native(kind, list(given), dict(named))
+            if not isinstance(content, (dict, list)):
+                self.blur(data, both(content, Unknown()))
+            elif given or named:
+                self.touch(data)
+                data.update(content) if isinstance(data, dict) else data.extend(content)
+
+        return {
+            "__init__": Builtin("__init__", fill),
+            "__getitem__": Builtin("__getitem__", lambda key: self.item(data, key)),
+            "__setitem__": Builtin("__setitem__", lambda key, value: self.assign_item(data, key, value)),
+            "__delitem__": Builtin("__delitem__", lambda key: self._delete_item(data, key)),
+            "__contains__": Builtin("__contains__", lambda key: self.compare("In", key, data)),
+            "__len__": Builtin("__len__", lambda: self.call_native(len, [data], {})),
+        }
+
+    def call_native(self, function: Value, arguments: list[Value], keywords: dict[str, Value]) -> Value:
+        """Call what Python itself has."""
+        raise NotImplementedError
 
     def assign(self, target: Node, value: Value, scope: Scope) -> None:
         """Bind a value to what stands on the left."""

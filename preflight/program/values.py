@@ -211,16 +211,25 @@ class Class:
                 return one.names[name]
         return MISSING
 
+    def order(self) -> list[Value]:
+        """The order in which attributes are looked up, with the bases outside the program in their places."""
+        parents = [base for base in self.bases if isinstance(base, (Class, Symbol))]
+        return _linear(self, [base.order() if isinstance(base, Class) else [base] for base in parents], parents)
+
     def inherits(self, other: object) -> bool:
         """Whether it is another class or derives from it."""
         return any(one is other for one in self.lineage)
 
 
 def lineage(cls: Class) -> list[Class]:
-    """The order in which attributes are looked up (C3)."""
+    """The order in which attributes are looked up (C3), among the classes of the program."""
     parents = [base for base in cls.bases if isinstance(base, Class)]
-    rows = [*(list(base.lineage) for base in parents), list(parents)]
-    found = [cls]
+    return _linear(cls, [list(base.lineage) for base in parents], parents)
+
+
+def _linear(cls: Class, orders: list[list[Any]], parents: list[Any]) -> list[Any]:
+    rows = [*orders, list(parents)]
+    found: list[Any] = [cls]
     while rows := [row for row in rows if row]:
         heads = (row[0] for row in rows if not any(row[0] in other[1:] for other in rows))
         head = next(heads, rows[0][0])

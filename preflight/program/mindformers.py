@@ -1,0 +1,294 @@
+"""MindFormers: its own starting script is followed with a configuration file, from the template to the network."""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import re
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import Any
+
+from packaging.version import InvalidVersion, Version
+
+from preflight.program.calls import Hook, Override
+from preflight.program.interpreter import Interpreter
+from preflight.program.ir import Unreadable
+from preflight.program.mindspore import DATA, MindSpore
+from preflight.program.values import Exhausted, Function, Module, Names, Raised, Scope, Unknown, Value
+
+ENTRY = "run_mindformer.py"
+CONFIG = "mindformers.tools.register.config.MindFormerConfig"
+REGISTER = "mindformers.tools.register.register.MindFormerRegister"
+TRAINER = "mindformers.trainer.base_trainer.BaseTrainer"
+TOP = "mindformers.trainer.trainer.Trainer"
+UTILITIES = "mindformers.tools.utils"
+TEXTS = "mindformers.models.configuration_utils.PretrainedConfig.dict_ms_dtype_to_str"
+"""Makes texts of types for what is written into a file."""
+OLDEST = Version("2.2")
+"""MindSpore of the oldest release of MindFormers that is followed, 1.0."""
+REGISTER_PATH = "REGISTER_PATH"
+FILE = "configuration.yaml"
+"""What the configuration is called where the script asks for its name."""
+STAGES = {
+    f"{CONFIG}.__init__": "load",
+    "__main__.main": "run_mode",
+    "mindformers.core.context.build_context.build_context": "context",
+    "mindformers.trainer.trainer.Trainer.__init__": "trainer_init",
+    f"{TRAINER}.set_config": "set_config",
+    "mindformers.tools.check_rules.check_rules": "check_rules",
+}
+"""Functions that begin or end a stage."""
+NETWORK = ("create_network", "create_network_without_param_init")
+DATASET = ("create_train_dataset", "create_eval_dataset", "create_dataset")
+PRESENT = frozenset(("mindspore", "pyyaml", "numpy"))
+"""What is installed where MindFormers runs."""
+LATER = 60_000
+"""Steps of the network's construction, which is left out where it takes more."""
+DEFINED = re.compile(r"^\s*(?:class|def)\s+(\w+)", re.MULTILINE)
+REGISTERED = re.compile(r"\bregister(?:_cls)?\(([^()]*(?:\([^()]*\)[^()]*)*)\)")
+QUOTED = re.compile(r"['\"]([\w.-]+)['\"]")
+SURE = ("CONFIG", "MODELS", "TRAINER")
+"""Kinds of classes that the program's own files define: others come from MindSpore, too."""
+FOLDERS = frozenset(("mindformers", "research"))
+"""Where classes are defined that a configuration may name."""
+MOST_FILES = 3000
+
+
+class Finished(Exception):
+    """The program goes on to what is not read: the optimizer, the data, the graph."""
+
+
+class MindFormers:
+    """One tree of MindFormers with one configuration."""
+
+    def __init__(self, run: Interpreter, entry: str | None) -> None:
+        self.run = run
+        self.entry = entry or self._usual()
+        self.document: Mapping[str, Value] | None = None
+        self.stages: list[str] = []
+        self.initial: Names = {}
+        self._classes: dict[str, list[str]] | None = None
+        self._partial = False
+        self._texts: list[tuple[str, str]] = []
+        for dotted, stage in STAGES.items():
+            run.hooks[dotted] = Hook(partial(self._begin, stage), partial(self._end, stage))
+        run.overrides[f"{CONFIG}._file2dict"] = lambda given, named: self._read(given)
+        run.overrides[f"{TOP}.get_task_config"] = lambda given, named: {}
+        run.overrides[f"{TOP}.get_load_checkpoint"] = lambda given, named: given[-1] if given else None
+        run.overrides[f"{UTILITIES}.is_version_ge"] = lambda given, named: self._newer(given)
+        run.overrides[TEXTS] = lambda given, named: None
+        for name in ("get_cls", "is_exist"):
+            self._around(f"{REGISTER}.{name}", self._registered)
+        for name in DATASET:
+            run.overrides[f"{TRAINER}.{name}"] = lambda given, named: run.symbol(DATA)
+        for name in NETWORK:
+            self._around(f"{TRAINER}.{name}", self._network)
+
+    def _usual(self) -> str:
+        for root in self.run.sources.roots:
+            if os.path.isfile(path := os.path.join(root, ENTRY)):
+                return path
+        return ""
+
+    def _path(self, path: Value) -> Value:
+        """A whole path; the program runs in the folder of its script."""
+        if not isinstance(path, str):
+            return Unknown(gaps=("a path",))
+        return posixpath.normpath(posixpath.join(posixpath.dirname(self.entry) or "/", path))
+
+    def _newer(self, given: list[Value]) -> Value:
+        """Whether a version is at least another one; of MindSpore's it is known where it is stated, or long ago."""
+        current, base = (*given, None, None)[:2]
+        try:
+            least = Version(base)
+            return Version(current) >= least if isinstance(current, str) else least <= OLDEST or _from(current, base)
+        except (InvalidVersion, TypeError):
+            return Unknown(gaps=("a version",))
+
+    def forget(self) -> None:
+        """Nothing is kept from one configuration to the next."""
+
+    def __call__(self) -> None:
+        """Every stage in order; a refusal ends them."""
+        run = self.run
+        run.stage = "load"
+        MindSpore(run).teach()
+        run.facts.learn({}, {f"os.path.{name}": self._path for name in ("abspath", "realpath", "expanduser")})
+        run.environ.setdefault(REGISTER_PATH, Unknown((f"environment variable {REGISTER_PATH}",)))
+        found = run.sources.locate(self.entry) if self.entry else None
+        if found is None or self.document is None:
+            run.lost("the script that is started")
+            return
+        run.known_arguments = frozenset(_keys(self.document))
+        module = run.modules["__main__"] = Module("__main__", found.path, found.shown, False)
+        try:
+            run.scope = Scope(module.names, None, module, "module", "")
+            run.block(run.sources.form(found), run.scope)
+        except Unreadable:
+            run.lost("the script that is started")
+        except Raised as raised:
+            raised.sure = raised.sure and not run.gaps  # what was not read may have changed what is refused
+            raise
+        except Finished:
+            pass
+        finally:
+            run.modules.pop("__main__", None)
+
+    # stages
+
+    def _begin(self, stage: str) -> None:
+        if stage not in self.stages:
+            self.run.stage = stage
+
+    def _end(self, stage: str, found: Value) -> Value:
+        if stage not in self.stages:
+            self.stages.append(stage)
+        return found
+
+    def _read(self, given: list[Value]) -> Value:
+        """What yaml makes of the file, sorted by key as the program sorts it; of other files nothing is known."""
+        if (
+            not isinstance(given[-1], str)
+            or posixpath.basename(given[-1]) != FILE
+            or "base_config" in (self.document or {})
+        ):
+            return self.run.lost("another configuration file")
+        return {
+            key: _copied(value) for key, value in sorted((self.document or {}).items(), key=lambda row: str(row[0]))
+        }
+
+    def _around(self, dotted: str, around: Any) -> None:
+        """Run a method of the driver around a function of the program."""
+
+        def override(given: list[Value], named: Names) -> Value:
+            return around(given, named, lambda: self._original(dotted, override, given, named))
+
+        self.run.overrides[dotted] = override
+
+    def _original(self, dotted: str, override: Override, given: list[Value], named: Names) -> Value:
+        run = self.run
+        *path, name = dotted.removeprefix(f"{self._module(dotted)}.").split(".")
+        owner: Value = run.load(self._module(dotted))
+        for part in [*path, name]:
+            owner = owner.names.get(part) if hasattr(owner, "names") else None
+        function = getattr(owner, "function", owner)
+        if not isinstance(function, Function):
+            return run.lost(f"no {name}")
+        del run.overrides[dotted]
+        try:
+            return run.call(function, given, named)
+        finally:
+            run.overrides[dotted] = override
+
+    def _module(self, dotted: str) -> str:
+        while dotted and self.run.sources.find(dotted) is None:
+            dotted = dotted.rpartition(".")[0]
+        return dotted
+
+    def _network(self, given: list[Value], named: Names, original: Any) -> Value:
+        """The network is built within a bound; what follows is not read."""
+        run = self.run
+        notes, gaps, limit, entered = len(run.notes), dict(run.gaps), run.budget, set(run.entered)
+        run.stage = "network"
+        run.budget = limit._replace(steps=min(run.steps + LATER, limit.steps))
+        whole = False
+        try:
+            original()
+            whole = run.gaps.keys() == gaps.keys()
+        except Raised as raised:
+            if raised.sure and run.gaps.keys() == gaps.keys():
+                raise
+        except (Exhausted, RecursionError):
+            pass
+        finally:
+            run.budget = limit
+        if whole:
+            self._end("network", None)
+        else:
+            del run.notes[notes:]
+            run.gaps = gaps
+            run.entered = entered
+        if run.causes:
+            return Unknown(gaps=("the network",))
+        raise Finished
+
+    # the registry
+
+    def _registered(self, given: list[Value], named: Names, original: Any) -> Value:
+        """Classes are registered when their modules are imported: those that define the name are."""
+        run = self.run
+        name = given[2] if len(given) > 2 else named.get("class_name")
+        if not isinstance(name, str):
+            return original()
+        modules, mentioned = self._defining(name)
+        for module in modules:
+            if module.startswith("mindformers") and module not in run.modules:
+                run.load(module)
+        kind = given[1] if len(given) > 1 else named.get("module_type")
+        sure = not mentioned and str(getattr(kind, "name", kind)).upper() in SURE
+        try:
+            found = original()
+        except Raised as raised:
+            raised.sure = raised.sure and sure
+            raise
+        return run.lost(f"whether {name} is registered") if found is False and not sure else found
+
+    def _defining(self, name: str) -> tuple[list[str], bool]:
+        """The modules of the program that define a class or register it under this name, and whether others mention
+        it."""
+        if self._classes is None:
+            self._classes, self._texts = {}, list(self._files())
+            for module, text in self._texts:
+                words = set(DEFINED.findall(text)) if "egister" in text else set()
+                for inner in REGISTERED.findall(text):
+                    words.update(QUOTED.findall(inner))
+                for word in words:
+                    self._classes.setdefault(word, []).append(module)
+        if name in self._classes:
+            return self._classes[name], True
+        return [], self._partial or any(name in text for _, text in self._texts)
+
+    def _files(self) -> Iterator[tuple[str, str]]:
+        """The modules of the program with their texts."""
+        left = MOST_FILES
+        for root in self.run.sources.roots:
+            for folder, folders, files in os.walk(root):
+                folders[:] = sorted(FOLDERS.intersection(folders) if folder == root else folders)
+                for file in sorted(files):
+                    if not file.endswith(".py"):
+                        continue
+                    left -= 1
+                    if left < 0:
+                        self._partial = True
+                        return
+                    path = os.path.join(folder, file)
+                    name = os.path.relpath(path, root)[:-3].replace(os.sep, ".").removesuffix(".__init__")
+                    text = self.run.sources.text(path)
+                    if text is None:
+                        self._partial = True
+                    else:
+                        yield name, text
+
+
+def _from(current: Value, base: str) -> Unknown:
+    facts = current.facts if isinstance(current, Unknown) else ()
+    return Unknown([f"{fact} >= {base}" for fact in facts], () if facts else ("a version",))
+
+
+def _keys(value: Value) -> Iterator[str]:
+    """Every key of a document, at any depth."""
+    if isinstance(value, Mapping):
+        for key, inner in value.items():
+            if isinstance(key, str):
+                yield key
+            yield from _keys(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _keys(inner)
+
+
+def _copied(value: Value) -> Value:
+    if isinstance(value, Mapping):
+        return {key: _copied(inner) for key, inner in value.items()}
+    return [_copied(inner) for inner in value] if isinstance(value, list) else value

@@ -1,0 +1,213 @@
+"""MindSpore, as far as MindFormers asks it while a configuration is looked at: what its functions answer at launch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from preflight.program.interpreter import Interpreter
+from preflight.program.values import OPAQUE_VALUES, Builtin, Names, Raised, Unknown, Value
+
+WORLD = "world size"
+DEFAULTS: dict[str, Value] = {
+    "parallel_mode": "stand_alone",
+    "full_batch": False,
+    "pipeline_stages": 1,
+    "enable_parallel_optimizer": False,
+    "gradients_mean": False,
+    "search_mode": "recursive_programming",
+    "dataset_strategy": "data_parallel",
+    "device_num": None,
+    "global_rank": 0,
+    "parallel_optimizer_config": None,
+    "pipeline_config": {"pipeline_interleave": False, "pipeline_scheduler": "1f1b"},
+}
+"""The auto-parallel context before anything sets it (mindspore/parallel/_auto_parallel_context.py)."""
+MODES = {
+    "STAND_ALONE": "stand_alone",
+    "DATA_PARALLEL": "data_parallel",
+    "HYBRID_PARALLEL": "hybrid_parallel",
+    "SEMI_AUTO_PARALLEL": "semi_auto_parallel",
+    "AUTO_PARALLEL": "auto_parallel",
+}
+PLACES = ("mindspore", "mindspore.context", "mindspore.common", "mindspore.parallel", "mindspore.communication")
+"""Modules that give these functions under the same name."""
+COMMUNICATION = ("mindspore.communication", "mindspore.communication.management", "mindspore.communication.comm_func")
+CHECKS = ("mindspore._checkparam", "mindspore._checkparam.Validator", "mindspore.common._checkparam")
+SILENT = (
+    "set_context",
+    "set_seed",
+    "set_dump",
+    "set_device",
+    "set_deterministic",
+    "reset_ps_context",
+    "save_checkpoint",
+)
+KEEPING = (
+    "lazy_inline",
+    "jit",
+    "ms_function",
+    "jit_class",
+    "ms_class",
+    "constexpr",
+    "_primexpr",
+    "_no_grad",
+    "no_grad",
+)
+"""Decorators that return a function with the same arguments."""
+DECORATORS = ("args_type_check",)
+"""Calls that give such a decorator."""
+
+
+DATA = "mindspore.dataset.Dataset()"
+"""The data of a run, of which nothing is known but that it is there."""
+
+
+class MindSpore:
+    """The state that MindSpore keeps for one process, and its answers."""
+
+    def __init__(self, run: Interpreter) -> None:
+        self.run = run
+        self.context: Names = dict(DEFAULTS)
+        self.general: Names = {"mode": 0, "device_target": "Ascend", "device_id": 0}
+
+    def teach(self) -> None:
+        """Make the interpreter answer as MindSpore does."""
+        world = self.run.facts.world_size
+        size: Value = Unknown((WORLD,)) if world is None else world
+        values: dict[str, Value] = {"mindspore.GRAPH_MODE": 0, "mindspore.PYNATIVE_MODE": 1}
+        values |= {"mindspore.context.GRAPH_MODE": 0, "mindspore.context.PYNATIVE_MODE": 1}
+        calls: dict[str, Callable[..., Value]] = {}
+        for place in PLACES:
+            values |= {f"{place}.ParallelMode.{name}": value for name, value in MODES.items()}
+            calls |= {f"{place}.{name}": _nothing for name in SILENT}
+            calls[f"{place}.get_auto_parallel_context"] = self._get
+            calls[f"{place}.set_auto_parallel_context"] = self._set
+            calls[f"{place}.reset_auto_parallel_context"] = self._reset
+            calls[f"{place}.get_context"] = self._general
+            calls |= {f"{place}.{name}": _kept for name in KEEPING}
+        values["mindspore.context.ParallelMode.MODE_LIST"] = list(MODES.values())
+        for place in COMMUNICATION:
+            calls[f"{place}.get_group_size"] = lambda *given, **named: size if not given else _unknown()
+            calls[f"{place}.get_rank"] = lambda *given, **named: 0 if not given else _unknown()
+            calls[f"{place}.init"] = _nothing
+        for place in CHECKS:
+            calls |= {f"{place}.{name}": check for name, check in self._checks().items()}
+            calls |= {f"{place}.{name}": lambda *given, **named: Builtin("decorator", _kept) for name in DECORATORS}
+        data = self.run.symbol(DATA)
+        calls |= {f"{DATA}.{name}": lambda *given, **named: data for name in ("take", "repeat", "batch", "project")}
+        self.run.facts.learn(values, calls)
+
+    # the auto-parallel context
+
+    def _get(self, key: Value) -> Value:
+        if isinstance(key, str) and key in self.context:
+            found = self.context[key]
+            return found
+        if key in ("pipeline_interleave", "pipeline_scheduler"):
+            held = self.run.plain(self.context["pipeline_config"])
+            return held.get(key) if isinstance(held, dict) else _unknown()
+        return Unknown(gaps=(f"the auto-parallel context's {key}",))
+
+    def _set(self, **given: Value) -> None:
+        for key, value in given.items():
+            if key == "pipeline_config" and isinstance(held := self.run.plain(value), dict):
+                value = {**DEFAULTS["pipeline_config"], **held}
+            if key == "parallel_mode" and isinstance(value, str) and value not in MODES.values():
+                value = _unknown()
+            self.run.put(self.context, key, value)
+
+    def _reset(self) -> None:
+        for key, value in DEFAULTS.items():
+            self.run.put(self.context, key, value)
+
+    def _general(self, key: Value) -> Value:
+        return self.general.get(key, Unknown(gaps=(f"the context's {key}",))) if isinstance(key, str) else _unknown()
+
+    # checks of values
+
+    def _checks(self) -> dict[str, Callable[..., Value]]:
+        def number(least: int | None, kinds: tuple[type, ...] = (int,)) -> Callable[..., Value]:
+            def check(value: Value, name: Value = None, prim: Value = None, *rest: Value, **named: Value) -> Value:
+                if isinstance(value, Unknown):
+                    return value
+                if isinstance(value, bool) or not isinstance(value, kinds):
+                    raise self._wrong(TypeError, name, f"must be {kinds[-1].__name__}", value)
+                if least is not None and isinstance(value, int) and value < least:
+                    raise self._wrong(ValueError, name, f"must be at least {least}", value)
+                return value
+
+            return check
+
+        def exact(kind: type) -> Callable[..., Value]:
+            def check(value: Value, name: Value = None, prim: Value = None, *rest: Value, **named: Value) -> Value:
+                if isinstance(value, Unknown):
+                    return value
+                if not isinstance(value, kind):
+                    raise self._wrong(TypeError, name, f"must be a {kind.__name__}", value)
+                return value
+
+            return check
+
+        return {
+            "check_positive_int": number(1),
+            "check_non_negative_int": number(0),
+            "check_is_int": number(None),
+            "check_positive_float": self._positive_float,
+            "check_non_negative_float": self._float,
+            "check_bool": exact(bool),
+            "check_value_type": self._value_type,
+            "check_string": self._string,
+        }
+
+    def _float(self, value: Value, name: Value = None, *rest: Value, **named: Value) -> Value:
+        if not isinstance(value, Unknown) and not isinstance(value, float):
+            raise self._wrong(TypeError, name, "must be float", value)
+        if isinstance(value, float) and value < 0:
+            raise self._wrong(ValueError, name, "must be at least 0", value)
+        return value
+
+    def _positive_float(self, value: Value, name: Value = None, *rest: Value, **named: Value) -> Value:
+        if not isinstance(value, Unknown) and not isinstance(value, float):
+            raise self._wrong(TypeError, name, "must be float", value)
+        if isinstance(value, float) and value <= 0:
+            raise self._wrong(ValueError, name, "must be larger than 0", value)
+        return value
+
+    def _value_type(self, name: Value, value: Value, kinds: Value, *rest: Value, **named: Value) -> Value:
+        rows = list(kinds) if isinstance(kinds, (list, tuple)) else [kinds]
+        if isinstance(value, OPAQUE_VALUES) or not all(isinstance(kind, type) or kind is None for kind in rows):
+            return value
+        plain = [kind if kind is not None else type(None) for kind in rows]
+        if isinstance(value, bool) and bool not in plain:
+            raise self._wrong(TypeError, name, f"must be one of {[one.__name__ for one in plain]}", value)
+        if not isinstance(value, tuple(plain)):
+            raise self._wrong(TypeError, name, f"must be one of {[one.__name__ for one in plain]}", value)
+        return value
+
+    def _string(self, value: Value, valid: Value, name: Value = None, *rest: Value, **named: Value) -> Value:
+        rows = self.run.items(valid)
+        if isinstance(value, Unknown) or isinstance(rows, Unknown) or not all(isinstance(one, str) for one in rows):
+            return value
+        if isinstance(value, str) and value in rows:
+            return value
+        raise self._wrong(ValueError, name, f"must be one of {rows}", value)
+
+    def _wrong(self, kind: type[Exception], name: Value, must: str, value: Value) -> Raised:
+        shown = name if isinstance(name, str) else "value"
+        return self.run.failure(kind(f"'{shown}' {must}, but got {value!r} of type {type(value).__name__}"))
+
+
+def _nothing(*given: Value, **named: Value) -> None:
+    return None
+
+
+def _unknown() -> Unknown:
+    return Unknown(gaps=("MindSpore",))
+
+
+def _kept(*given: Any, **named: Any) -> Value:
+    """What a decorator returns: the function itself, or a decorator where it is given arguments only."""
+    if given and not isinstance(given[0], (str, bool, type(None))):
+        return given[0]
+    return Builtin("decorator", lambda function: function)
