@@ -72,7 +72,11 @@ def with_source(job: Job, document: Document, request: Request, beside: Beside) 
 
 
 def _with_configuration(job: Job, document: Document, request: Request, beside: Beside, checkout: Checkout) -> Job:
-    """The run of a configuration file, where the program's own script reads it and nothing beside it changes it."""
+    """The run of a configuration file, where its program is stated, whose script reads it and nothing beside it changes
+    it. A checkout around the file is not asked by itself: it holds templates of runs, and asking takes longer than the
+    check."""
+    if not request.program:
+        return job
     from preflight.checking.configured import OF_ANOTHER_STACK, judged_configuration, reads_configurations
 
     path, tree, certainty = document.source.path, job.arguments.tree, job.arguments.certainty
