@@ -156,3 +156,14 @@ def test_many_processes_do_the_same(folder: Path) -> None:
         one, many = (preflight(folder, "check", ".", "--world-size", "8", "-j", jobs) for jobs in ("1", "3"))
         assert (one.returncode, one.stdout) == (many.returncode, many.stdout) and one.returncode == 1
         assert fault in one.stderr and sorted(one.stderr.splitlines()) == sorted(many.stderr.splitlines())
+
+
+@pytest.mark.parametrize("words", [(), ("-f", "json")], ids=["text", "json"])
+def test_a_file_on_which_preflight_fails_is_told_where_nothing_else_is_named(
+    folder: Path, words: tuple[str, ...]
+) -> None:
+    crashing(folder)
+    ran = preflight(folder, "check", "crash.yaml", *words)
+    assert ran.returncode == 3, ran
+    assert "nothing was checked" not in ran.stderr and "ZeroDivisionError" in ran.stdout + ran.stderr
+    assert not words or json.loads(ran.stdout)["accepted"] is False
