@@ -12,11 +12,10 @@ from preflight.source.finding import Finding, Fix, Safety
 from preflight.source.record import replace
 from preflight.source.refusal import NotProven
 
-MOST_WORK = 600_000
-"""Characters that are edited and checked for the offers of one file, with what each attempt costs beside them."""
-MOST_TEXT = 100_000
-"""Characters of the texts in which an offer is proven during a check; `fix` proves it in longer ones."""
-ATTEMPT = 10_000
+MOST_WORK = 200_000
+"""What attempts may cost together during the check of one file; `fix` proves its fixes whatever they cost."""
+ATTEMPT, SLOWER = 2_000, 8_000
+"""What an attempt costs beside the characters that are checked, and with how many of these one costs twice."""
 
 
 def with_proven_offers(workspace: Workspace, report: Report, whole: Workspace | None = None) -> Report:
@@ -53,13 +52,14 @@ class _Offers:
 
     def __init__(self, workspace: Workspace, report: Report) -> None:
         self.workspace, self.report = workspace, report
-        self.size = ATTEMPT + sum(len(source.text) for source in workspace.sources)
+        characters = sum(len(source.text) for source in workspace.sources)
+        self.size = ATTEMPT + characters + characters**2 // SLOWER
         self.work = 0
         self.tried: dict[str, Made | str] = {}
 
     def kept(self, findings: Sequence[Finding]) -> list[Finding]:
         """The findings with the ways out that hold."""
-        if self.size > MOST_TEXT + ATTEMPT:
+        if self.size > MOST_WORK:
             return [_with(f, [fix for fix in _ways(f) if not fix.edits]) for f in findings]
         together = self._together(findings)
         return [self._of(f, alike=id(f) in together) if _offered(f) else f for f in findings]

@@ -41,6 +41,8 @@ _QUIET |= {"chmod", "ulimit", "module", "pip", "grep", "sed", "awk", "touch", "t
 _PRINTS = frozenset(["echo", "printf", "cat", "tee"])
 _INNER = ("command_substitution", "process_substitution")
 _QUOTING = lazy_pattern(r"[\\'\"]")
+LONGEST_NAME = 200
+"""Bytes of the name of a command that is read here: a longer one is a substitution, with others in it."""
 _READS = frozenset(["read", "mapfile", "readarray", "getopts"])
 
 
@@ -148,7 +150,8 @@ class Commands:
             for child in before:
                 assign(self.expander, tree, child)
             return
-        plain = _QUOTING.sub("", tree.text(name))
+        short = name.end_byte - name.start_byte <= LONGEST_NAME
+        plain = _QUOTING.sub("", tree.text(name)) if short else ""
         streams = streams_of(self.expander, tree, [node] if around is None else [node, around], given or self.stdin)
         if plain == "printf" and SETS.search(tree.text(node)):
             print_to_variable(self.expander, tree, node)

@@ -19,6 +19,8 @@ MAX_FILES = 20
 MAX_BYTES = 2_000_000
 MOST_TRIED = 400
 """Names that are looked for in vain until no other folder is tried."""
+MOST_SOURCED = 3_000
+"""Different names that a script and the texts that it sources may source."""
 _BATCH = lazy_pattern(r"^#SBATCH(?=[ \t])", re.MULTILINE)
 
 
@@ -29,6 +31,7 @@ class Files:
         self.source = source
         self.opened: dict[Path, Source] = {}
         self.looked: dict[str, None] = {}
+        self._sourced: dict[tuple[str, bool, Path | None], Source | None] = {}
         self._above: tuple[Path, ...] | None = None
         self._tops: tuple[Path, ...] | None = None
 
@@ -43,6 +46,12 @@ class Files:
     def sourced(self, name: str, end: bool, source: Source) -> Source | None:
         """The same, for what a text sources: a name that leads nowhere from the folder of the script may be one from
         the folder of the text, or from the top of the checkout. end: whether only the end of the name is known."""
+        asked = (name, end, source.path)
+        if asked not in self._sourced and len(self._sourced) < MOST_SOURCED:
+            self._sourced[asked] = self._find_sourced(name, end, source)
+        return self._sourced.get(asked)
+
+    def _find_sourced(self, name: str, end: bool, source: Source) -> Source | None:
         name = name.lstrip("/") if end else name
         vague = end and "/" not in name  # $HOME/env.sh is another file
         script = self.source.path
