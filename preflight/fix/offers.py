@@ -17,6 +17,9 @@ MOST_WORK = 200_000
 ATTEMPT, SLOWER = 2_000, 8_000
 """What an attempt costs beside the characters that are checked, and with how many of these one costs twice."""
 
+MOST_TOGETHER = 4
+"""How many times as much the safe fixes of a file may cost that are proven in one go."""
+
 
 def with_proven_offers(workspace: Workspace, report: Report, whole: Workspace | None = None) -> Report:
     """The report with only those ways out that are proven; as it is where nothing is offered.
@@ -67,7 +70,7 @@ class _Offers:
     def _together(self, findings: Sequence[Finding]) -> set[int]:
         """The findings whose fixes are safe, and which `preflight fix` mends in one go."""
         safe = [f for f in findings if f.fix is not None and f.fix.edits and f.fix.safety is Safety.SAFE]
-        if len(safe) < 2:
+        if len(safe) < 2 or len(safe) * self.size > MOST_WORK * MOST_TOGETHER:
             return set()
         found = proven(self.workspace, self.report, safe, partial=True)
         self.work += self.size
