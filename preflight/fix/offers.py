@@ -12,7 +12,7 @@ from preflight.source.finding import Finding, Fix, Safety
 from preflight.source.record import replace
 from preflight.source.refusal import NotProven
 
-MOST_WORK = 200_000
+MOST_WORK = 120_000
 """What attempts may cost together during the check of one file; `fix` proves its fixes whatever they cost."""
 ATTEMPT, SLOWER = 2_000, 8_000
 """What an attempt costs beside the characters that are checked, and with how many of these one costs twice."""
