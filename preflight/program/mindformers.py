@@ -45,7 +45,7 @@ PRESENT = frozenset(("mindspore", "pyyaml", "numpy"))
 """What is installed where MindFormers runs."""
 LATER = 60_000
 """Steps of the network's construction, which is left out where it takes more."""
-DEFINED = re.compile(r"^\s*(?:class|def)\s+(\w+)", re.MULTILINE)
+DEFINED = re.compile(r"^[ \t]*(?:class|def)[ \t]+(\w+)", re.MULTILINE)
 REGISTERED = re.compile(r"\bregister(?:_cls)?\(([^()]*(?:\([^()]*\)[^()]*)*)\)")
 QUOTED = re.compile(r"['\"]([\w.-]+)['\"]")
 SURE = ("CONFIG", "MODELS", "TRAINER")

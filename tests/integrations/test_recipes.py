@@ -35,7 +35,12 @@ def test_the_action_annotates_summarises_and_fails(project: Path, tmp_path: Path
     steps = yaml.safe_load((ROOT / "action.yml").read_text())["runs"]["steps"]
     (tmp_path / "preflight").symlink_to(BIN.parent)
     summary = tmp_path / "summary.md"
-    facts = {"RUNNER_TEMP": str(tmp_path), "GITHUB_STEP_SUMMARY": str(summary), "SARIF": str(tmp_path / "out.sarif")}
+    facts = {
+        "RUNNER_TEMP": str(tmp_path),
+        "GITHUB_STEP_SUMMARY": str(summary),
+        "SARIF": str(tmp_path / "out.sarif"),
+        "GITHUB_OUTPUT": str(tmp_path / "output"),
+    }
     ran = bash(steps[-1]["run"], project, PATHS="examples/megatron/model_config.yaml", MORE="--world-size 32", **facts)
     assert ran.returncode == 1
     assert "::error file=examples/megatron/model_config.yaml,line=6,col=17," in ran.stdout
