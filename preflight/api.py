@@ -12,11 +12,11 @@ from preflight.checking.engine import Policy, Report
 from preflight.checking.verification import verify_facts, verify_program
 from preflight.checking.workspace import Workspace
 from preflight.checking.wrong_shape import with_refused_shape
-from preflight.dialects.checkout.around import Checkouts
 from preflight.job import Job
 from preflight.memory import MemoryEstimate, estimate
 from preflight.plugins.manager import Plugins
 from preflight.plugins.manager import load as load_plugins
+from preflight.program.checkout.around import Checkouts
 from preflight.run.cluster import Cluster, Device
 from preflight.run.device_names import find_device
 from preflight.run.plan import Plan

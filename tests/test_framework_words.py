@@ -22,7 +22,9 @@ KNOW_FRAMEWORKS = {
     "preflight/cli/rule_templates.py": "writes the first check of a framework's topic file",
 }
 BY_ID = {"preflight/report/page.py": "groups the list of rules by the first part of their ids"}
-NEUTRAL = [p for p in MODULES if "dialects" not in p.parts and shown(p) not in KNOW_FRAMEWORKS]
+READ_FRAMEWORKS = {"dialects", "checkout"}
+"""Folders whose subject is what a framework writes."""
+NEUTRAL = [p for p in MODULES if not READ_FRAMEWORKS.intersection(p.parts) and shown(p) not in KNOW_FRAMEWORKS]
 
 
 def docstrings(tree: ast.AST) -> set[int]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from preflight.dialects.checkout.sites import Site
+from preflight.program.checkout.sites import Site
 from upstream.evidence import Mapped, mapped
 from upstream.extraction import changes, scoped, sites_of
 from upstream.follow import Line, followed

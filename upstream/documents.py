@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from preflight.dialects.checkout.sites import Site
+from preflight.program.checkout.sites import Site
 from upstream.compact import Inline
 from upstream.described import Checks
 from upstream.evidence import Evidence, carried, held, read_exactly

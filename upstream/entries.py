@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import Any
 
-from preflight.dialects.checkout.parser_options import OwnOption, own_options
+from preflight.program.checkout.parser_options import OwnOption, own_options
 from upstream.documents import Document, head
 from upstream.frameworks import Framework
 from upstream.options import FIELDS, Row, row

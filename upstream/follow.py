@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from difflib import SequenceMatcher
 
-from preflight.dialects.checkout.sites import DIGITS, Site
+from preflight.program.checkout.sites import DIGITS, Site
 
 ALIKE = 0.7
 """How much two conditions in one function must be alike for one to be the other, reworded."""

@@ -9,7 +9,7 @@ from preflight.loaders.document import Document
 from preflight.source.record import NamedTuple
 
 if TYPE_CHECKING:  # most files lie in no checkout
-    from preflight.dialects.checkout.around import Checkout, Checkouts
+    from preflight.program.checkout.around import Checkout, Checkouts
 
 
 class Beside(NamedTuple):

@@ -15,9 +15,9 @@ from preflight.checking.engine import UNUSED, Policy, Report
 from preflight.checking.failure import attempted, unreadable
 from preflight.checking.verification import verify_facts, verify_ids, verify_options
 from preflight.checking.workspace import Workspace
-from preflight.dialects.checkout.around import Checkouts
 from preflight.loaders.document import Document
 from preflight.plugins.manager import Plugins
+from preflight.program.checkout.around import Checkouts
 from preflight.run.request import Given, NamesRead, Request, Target
 from preflight.run.settings import SEVERITIES, Choice, Facts, Settings
 from preflight.source.budget import CHECK_SECONDS, SEARCH_SECONDS

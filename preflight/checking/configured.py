@@ -13,7 +13,7 @@ from preflight.source.message import Message
 from preflight.source.word import Unknown
 
 if TYPE_CHECKING:
-    from preflight.dialects.checkout.sites import Site
+    from preflight.program.checkout.sites import Site
     from preflight.program.verdict import Place, Refusal
 
 OF_ANOTHER_STACK = frozenset(["training", "parallelism", "lr_scheduler"])

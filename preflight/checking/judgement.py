@@ -23,8 +23,8 @@ from preflight.source.record import NamedTuple, replace
 from preflight.source.text import Span
 
 if TYPE_CHECKING:
-    from preflight.dialects.checkout.around import Checkout
-    from preflight.dialects.checkout.sites import Site
+    from preflight.program.checkout.around import Checkout
+    from preflight.program.checkout.sites import Site
     from preflight.program.verdict import Place, Program, Refusal, Verdict
 
 WORLD = "world size"
@@ -307,7 +307,7 @@ def _text(refusal: Refusal) -> str:
 
 def _site(place: Place, roots: Sequence[str]) -> Site | None:
     """The refusal at a place with its condition; None where it cannot be read again."""
-    from preflight.dialects.checkout.statements import sites
+    from preflight.program.checkout.statements import sites
 
     for root in roots:
         try:

@@ -10,10 +10,10 @@ from preflight.checking.beside import Beside
 from preflight.checking.engine import Policy, Report, check_documents
 from preflight.checking.names_set import names_read
 from preflight.dialects import folders
-from preflight.dialects.checkout.around import Checkout, Checkouts
 from preflight.loaders import load
 from preflight.loaders.document import Document
 from preflight.plugins.manager import Plugins
+from preflight.program.checkout.around import Checkout, Checkouts
 from preflight.run.request import Request
 from preflight.source.budget import READ, Exceeded, may_read, of_one_check
 from preflight.source.record import replace

@@ -16,8 +16,8 @@ from typing import Any
 from preflight import __version__
 from preflight.checking.checker import Checker
 from preflight.checking.discovery import Named
-from preflight.dialects.checkout.files import listed
 from preflight.lint import kept_rules
+from preflight.program.checkout.files import listed
 from preflight.report.escapes import obeyed
 from preflight.report.style import Look
 from preflight.report.totals import Entry, Told

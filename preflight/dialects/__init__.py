@@ -17,7 +17,7 @@ from preflight.source.record import NamedTuple
 from preflight.source.text import InputError
 
 if TYPE_CHECKING:  # most files lie in no checkout
-    from preflight.dialects.checkout.around import Checkout, Checkouts
+    from preflight.program.checkout.around import Checkout, Checkouts
 
 
 class Surroundings(NamedTuple):

@@ -11,8 +11,8 @@ from preflight.run.request import Target
 from preflight.source.record import NamedTuple
 
 if TYPE_CHECKING:  # most files lie in no checkout
-    from preflight.dialects.checkout.around import Checkout
-    from preflight.dialects.checkout.package import Package
+    from preflight.program.checkout.around import Checkout
+    from preflight.program.checkout.package import Package
 
 
 class Identity(NamedTuple):

@@ -35,7 +35,7 @@ def _is_comment(text: str, at: int) -> bool:
 
 def _read(image: str, name: str, version: str) -> Identity | None:
     """The described release that an image names."""
-    from preflight.dialects.checkout.releases import known_releases
+    from preflight.program.checkout.releases import known_releases
 
     framework = next(framework for begins, framework in _NAMES.items() if name.startswith(begins))
     wanted = numbers(version)

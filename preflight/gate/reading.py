@@ -9,12 +9,12 @@ from pathlib import PurePath
 from preflight.checking.engine import Policy, Report, check_documents
 from preflight.checking.merging import merge
 from preflight.checking.workspace import Workspace
-from preflight.dialects.checkout.around import Checkouts
 from preflight.fix.offers import with_proven_offers
 from preflight.gate.submission import Allocation, Submission
 from preflight.loaders.document import Count
 from preflight.loaders.manifest import Manifest, load_manifests
 from preflight.plugins.manager import Plugins
+from preflight.program.checkout.around import Checkouts
 from preflight.run.request import Request
 from preflight.source.record import NamedTuple, replace
 from preflight.source.text import Source

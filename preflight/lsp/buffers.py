@@ -9,10 +9,10 @@ from preflight.checking.engine import Report
 from preflight.checking.failure import unreadable
 from preflight.checking.nearest import own_devices, usable
 from preflight.checking.workspace import Workspace, display
-from preflight.dialects.checkout.around import Checkouts
 from preflight.job import Job
 from preflight.lsp.places import path_of
 from preflight.plugins import manager as plugins
+from preflight.program.checkout.around import Checkouts
 from preflight.run.settings import Settings
 from preflight.run.settings_search import Search, Tell
 from preflight.source.budget import watched

@@ -9,8 +9,8 @@ import pytest
 from checkouts import INFO, PARSER, fork, launch, severities, write
 
 import preflight
-from preflight.dialects.checkout import releases
-from preflight.dialects.checkout.files import Files
+from preflight.program.checkout import releases
+from preflight.program.checkout.files import Files
 from preflight.report import json, text
 from preflight.report.style import Look
 from preflight.source.finding import Severity
@@ -164,8 +164,8 @@ def test_a_parser_that_patches_an_installed_framework_makes_its_checks_uncertain
 def test_a_checkout_is_looked_at_once_a_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from preflight.checking.checker import Checker
     from preflight.checking.discovery import Named
-    from preflight.dialects.checkout import package
     from preflight.plugins.manager import load
+    from preflight.program.checkout import package
     from preflight.run.settings import Settings
 
     write(tmp_path, {"megatron/core/package_info.py": INFO, "megatron/training/arguments.py": PARSER})

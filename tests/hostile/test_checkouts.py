@@ -12,10 +12,10 @@ from bounded import COMMAND, EVIL
 import preflight
 from preflight.checking.engine import Report
 from preflight.checking.workspace import Workspace
-from preflight.dialects.checkout.around import Checkouts
-from preflight.dialects.checkout.files import MAX_BYTES, MOST_BESIDE, Files
 from preflight.gate.submission import Submission
 from preflight.gate.verdict import Policies, judge
+from preflight.program.checkout.around import Checkouts
+from preflight.program.checkout.files import MAX_BYTES, MOST_BESIDE, Files
 from preflight.report import text
 from preflight.report.style import Look
 from preflight.source.text import Source

@@ -12,13 +12,13 @@ from types import FrameType
 import pytest
 from patterns import Pattern, Pumps, found, pumped, runs
 
-from preflight.dialects.checkout import door_packages
-from preflight.dialects.checkout.packages import LAYOUTS
 from preflight.dialects.megatron import vocabulary
 from preflight.lint.scalar_kinds import Text
 from preflight.loaders.shell.basic_pattern import match as expr_match
 from preflight.loaders.shell.parameters import transform
 from preflight.program import launch_paths
+from preflight.program.checkout import front_ends
+from preflight.program.checkout.packages import LAYOUTS
 
 pytestmark = pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs an alarm of processor time")
 LENGTH = 4_000
@@ -36,9 +36,9 @@ GUARDED: dict[str, Callable[[str], str]] = {
 }
 """What the callers of a pattern cut off first."""
 RUN_TIME = {
-    "preflight/dialects/checkout/door_packages.py": [door.version[1] for door in door_packages.LAYOUTS],
-    "preflight/dialects/checkout/own_checks.py": [*(layout.calls for layout in LAYOUTS), r"\bargs\.name\b"],
-    "preflight/dialects/checkout/packages.py": [layout.version[1] for layout in LAYOUTS],
+    "preflight/program/checkout/front_ends.py": [door.version[1] for door in front_ends.LAYOUTS],
+    "preflight/program/checkout/own_checks.py": [*(layout.calls for layout in LAYOUTS), r"\bargs\.name\b"],
+    "preflight/program/checkout/packages.py": [layout.version[1] for layout in LAYOUTS],
     "preflight/dialects/megatron/vocabulary.py": [pattern for pattern, _ in vocabulary._PUBLISHED],
     "preflight/dialects/mindformers/operators.py": [r"(^|\.)name(\.|$)", r"(^|(?<=\.))name(?=\.|$)"],
     "preflight/checking/names_set.py": [r"(?<![\w-])name(?!\w)"],

@@ -7,8 +7,8 @@ from textwrap import dedent
 
 import pytest
 
-from preflight.dialects.checkout.sites import Site
-from preflight.dialects.checkout.statements import lines, sites
+from preflight.program.checkout.sites import Site
+from preflight.program.checkout.statements import lines, sites
 
 CALLS = re.compile(r"(^|\.)(incompatible_check|check_\w+)$")
 

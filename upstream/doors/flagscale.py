@@ -8,8 +8,8 @@ import subprocess
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from preflight.dialects.checkout.parser_options import OwnOption, own_options
 from preflight.dialects.megatron.option_table import Flag, table
+from preflight.program.checkout.parser_options import OwnOption, own_options
 from upstream.doors.rows import row
 
 FLAGSCALE = "flagscale/backends/Megatron-LM/megatron/training/arguments.py.patch"

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from preflight.dialects.checkout.parser_options import OwnOption
+from preflight.program.checkout.parser_options import OwnOption
 
 SCHEMAS = Path(__file__).parents[2] / "schemas" / "doors"
 Row = list[Any]

@@ -7,8 +7,8 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from preflight.dialects.checkout.parser_options import own_options
 from preflight.dialects.megatron.option_table import table
+from preflight.program.checkout.parser_options import own_options
 from upstream.doors.rows import row
 
 PATCHED = ("--post-self-attn-layernorm", "--post-mlp-layernorm", "--use-gated-attention", "--offload-optimizer-states")

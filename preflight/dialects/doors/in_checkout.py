@@ -12,7 +12,7 @@ from preflight.run.arguments import Certainty
 from preflight.run.versions import numbers
 
 if TYPE_CHECKING:
-    from preflight.dialects.checkout.door_packages import DoorPackage
+    from preflight.program.checkout.front_ends import DoorPackage
 
 
 def with_own_options(door: Door, document: Document, surroundings: Surroundings) -> Door:

@@ -21,8 +21,8 @@ from preflight.run.request import Target
 from preflight.run.versions import numbers
 
 if TYPE_CHECKING:
-    from preflight.dialects.checkout.around import Checkout
-    from preflight.dialects.checkout.parser_options import OwnOption
+    from preflight.program.checkout.around import Checkout
+    from preflight.program.checkout.parser_options import OwnOption
 
 FAMILY = ("mindspeed-llm", "megatron", "mindspeed")
 _PLAIN = ("int", "float", "str", "true", "false")

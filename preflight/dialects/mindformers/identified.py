@@ -15,7 +15,7 @@ from preflight.run.value import Origin, Value, unknown
 from preflight.run.versions import numbers
 
 if TYPE_CHECKING:  # most files lie in no checkout
-    from preflight.dialects.checkout.around import Checkout
+    from preflight.program.checkout.around import Checkout
 
 FRAMEWORK = "mindformers"
 DESCRIBED = (1, 5)

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
-from preflight.dialects.checkout.files import Files
-from preflight.dialects.checkout.own_checks import OwnChecks
-from preflight.dialects.checkout.packages import Layout, said_version
-from preflight.dialects.checkout.parser_options import GENERATES, OwnOption, adds_options, own_options
-from preflight.dialects.checkout.releases import known_releases, likeness, nearest, published
+from preflight.program.checkout.files import Files
+from preflight.program.checkout.own_checks import OwnChecks
+from preflight.program.checkout.packages import Layout, said_version
+from preflight.program.checkout.parser_options import GENERATES, OwnOption, adds_options, own_options
+from preflight.program.checkout.releases import known_releases, likeness, nearest, published
 
 MOST_PARSERS = 300
 """Files below the package in which options may be added."""
@@ -105,7 +105,7 @@ def _alike(ours: set[str], theirs: frozenset[str]) -> float:
 
 def _options(framework: str, release: str) -> frozenset[str]:
     """The options that a release adds to those below it."""
-    from preflight.dialects.checkout.release_options import options_in
+    from preflight.program.checkout.release_options import options_in
 
     return options_in(framework, release)
 

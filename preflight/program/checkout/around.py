@@ -10,9 +10,9 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from preflight.dialects.checkout.files import Files, listed
-from preflight.dialects.checkout.neighbours import HIGHEST_RUNNER, Neighbours, folders_above
-from preflight.dialects.checkout.packages import (
+from preflight.program.checkout.files import Files, listed
+from preflight.program.checkout.neighbours import HIGHEST_RUNNER, Neighbours, folders_above
+from preflight.program.checkout.packages import (
     MOST_FOLDERS,
     OTHER_READERS,
     Layout,
@@ -23,10 +23,10 @@ from preflight.dialects.checkout.packages import (
 from preflight.program.locate import Located, locate
 
 if TYPE_CHECKING:  # it loads when a framework lies there
-    from preflight.dialects.checkout.door_packages import DoorPackage
-    from preflight.dialects.checkout.package import Package
-    from preflight.dialects.checkout.parser_options import OwnOption
     from preflight.loaders.document import Document
+    from preflight.program.checkout.front_ends import DoorPackage
+    from preflight.program.checkout.package import Package
+    from preflight.program.checkout.parser_options import OwnOption
 
 HIGHEST = 16
 """Folders above a file that are looked into."""
@@ -53,7 +53,7 @@ class Checkout:
             found = next(((layout, at) for layout, at in self._places.items() if layout.framework == framework), None)
             if found is None:
                 return None
-            from preflight.dialects.checkout.package import Package
+            from preflight.program.checkout.package import Package
 
             layout, at = found
             self._packages[framework] = Package(layout, self.files if at == self.root else Files(at))
@@ -79,7 +79,7 @@ class Checkout:
 
     def _beside(self, framework: str, version: str) -> Iterator[str]:
         """The folders beside it in which a version of a framework lies."""
-        from preflight.dialects.checkout.package import Package
+        from preflight.program.checkout.package import Package
 
         above = os.path.dirname(self.root)
         for entry in listed(above)[:MOST_FOLDERS] if above != self.root else ():
@@ -109,7 +109,7 @@ class Checkout:
     def entry(self, name: str) -> Mapping[str, OwnOption]:
         """The options that an entry script adds, by name."""
         if name not in self._entries:
-            from preflight.dialects.checkout.package import entry_options
+            from preflight.program.checkout.package import entry_options
 
             self._entries[name] = entry_options(self.files, name)
         return self._entries[name]
@@ -126,7 +126,7 @@ class Checkout:
     @cached_property
     def patched_options(self) -> tuple[OwnOption, ...]:
         """The options of these parsers."""
-        from preflight.dialects.checkout.parser_options import own_options
+        from preflight.program.checkout.parser_options import own_options
 
         texts = (self.files.code(name) for name in self.patches)
         return tuple(one for text in texts if text is not None for one in own_options(text))
@@ -145,7 +145,7 @@ class Checkout:
     @cached_property
     def mentioned(self) -> frozenset[str]:
         """Every option that some code of the checkout names: a script may bring options of its own."""
-        from preflight.dialects.checkout.parser_options import mentioned
+        from preflight.program.checkout.parser_options import mentioned
 
         places = {at: self.files if at == self.root else Files(at) for at in (self.root, *self._places.values())}
         texts = (files.text(name) for files in places.values() for name in list(files.names())[:MOST_CODE])
@@ -259,7 +259,7 @@ class Checkouts:
 
     def door(self, path: Path | None, name: str) -> DoorPackage | None:
         """The program of a door in the nearest folder above a run that has it."""
-        from preflight.dialects.checkout.door_packages import door_in
+        from preflight.program.checkout.front_ends import door_in
 
         return door_in((self._programs.setdefault(at, Files(at)) for at in self._repository(path)), name)
 

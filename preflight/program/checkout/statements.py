@@ -10,8 +10,8 @@ from dataclasses import replace
 from functools import cache, partial
 from typing import NamedTuple
 
-from preflight.dialects.checkout.conditions import OWNERS, is_argument, parts, plain, text
-from preflight.dialects.checkout.sites import Site
+from preflight.program.checkout.conditions import OWNERS, is_argument, parts, plain, text
+from preflight.program.checkout.sites import Site
 
 EXITS = re.compile(r"^(sys\.exit|exit|quit|os\._exit|os\.abort|\w*parser\.error)$")
 BLOCKS = (ast.If, ast.For, ast.AsyncFor, ast.While, ast.With, ast.AsyncWith, ast.Try, ast.Match)

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from preflight.dialects.checkout.files import Files
+from preflight.program.checkout.files import Files
 from preflight.run.versions import numbers
 from preflight.source.record import NamedTuple
 

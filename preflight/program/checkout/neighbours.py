@@ -7,7 +7,7 @@ import os
 import re
 from functools import cached_property
 
-from preflight.dialects.checkout.files import Files, listed
+from preflight.program.checkout.files import Files, listed
 
 MOST_SCRIPTS = 100
 """Scripts of a folder that are looked at."""

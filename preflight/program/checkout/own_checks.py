@@ -11,8 +11,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from preflight.dialects.checkout.files import Files
 from preflight.lint.evidence import REFUSALS
+from preflight.program.checkout.files import Files
 
 RECKONED = 12
 """Files of a checkout that are compared for one rule."""
@@ -77,7 +77,7 @@ class OwnChecks:
         return self._hashes[key]
 
     def _read(self, path: str, text: str, everything: bool) -> Iterable[str]:
-        from preflight.dialects.checkout.statements import lines, sites  # only errors in an altered checkout need it
+        from preflight.program.checkout.statements import lines, sites  # only errors in an altered checkout need it
 
         if not path.endswith(".py"):
             return (site.hash for site in lines(path, text))

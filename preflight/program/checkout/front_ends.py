@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from preflight.dialects.checkout.files import Files
+from preflight.program.checkout.files import Files
 from preflight.source.record import NamedTuple
 
 if TYPE_CHECKING:  # most runs lie in no checkout of a door
-    from preflight.dialects.checkout.parser_options import OwnOption
+    from preflight.program.checkout.parser_options import OwnOption
 
 
 class DoorLayout(NamedTuple):
@@ -60,7 +60,7 @@ class DoorPackage:
         texts = [text for name in self._layout.parser if (text := self.files.code(name)) is not None]
         if not texts:
             return ()
-        from preflight.dialects.checkout.parser_options import own_options
+        from preflight.program.checkout.parser_options import own_options
 
         return tuple({one.option: one for text in reversed(texts) for one in own_options(text)}.values())
 

@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Mapping
 
-from preflight.dialects.checkout.files import listed
+from preflight.program.checkout.files import listed
 from preflight.source.pattern import lazy_pattern
 from preflight.source.record import NamedTuple
 
