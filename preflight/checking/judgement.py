@@ -53,7 +53,6 @@ OF_SCRIPT = frozenset(["containers"])
 GROUPS, NEEDS_GROUPS = "groups", frozenset(["layers"])
 TRAINS = lazy_pattern(r"\bpretrain\s*\(")
 MOST_ENTRY = 1_000_000
-NO_CALLS = lazy_pattern(r"$^")
 MOST_TEXT = 400
 
 
@@ -307,16 +306,15 @@ def _text(refusal: Refusal) -> str:
 
 def _site(place: Place, roots: Sequence[str]) -> Site | None:
     """The refusal at a place with its condition; None where it cannot be read again."""
-    from preflight.program.checkout.statements import sites
+    from preflight.program.checkout.site_at import site_at
 
     for root in roots:
         try:
             with open(os.path.join(root, place.file), encoding="utf-8") as file:
                 text = file.read()
-            found = sites(place.file, text, NO_CALLS)
+            return site_at(place.file, text, place.line)
         except (OSError, ValueError, SyntaxError, RecursionError):
             continue
-        return next((one for one in found if one.line <= place.line <= one.end), None)
     return None
 
 

@@ -40,16 +40,23 @@ def sites(file: str, source: str, calls: re.Pattern[str], *, everything: bool = 
     calls: names of functions that check; everything: also statements that are nothing of all that.
     """
     try:
-        tree = plain(ast.parse(source))
+        tree = ast.parse(source)
     except (SyntaxError, ValueError):
         return []
-    found = _walk(file, tree.body, Way(()), _Told(calls, everything))
+    found = sites_of(file, tree, calls, everything=everything)
     alike: Counter[tuple[str, str]] = Counter()
     numbered = []
     for site in found:
         numbered.append(replace(site, number=alike[site.function, site.hash]))
         alike[site.function, site.hash] += 1
     return numbered
+
+
+def sites_of(
+    file: str, tree: ast.Module, calls: re.Pattern[str], path: tuple[str, ...] = (), *, everything: bool = False
+) -> Iterator[Site]:
+    """The sites of a syntax tree, which is changed. path: names of the definitions in which it stands."""
+    return _walk(file, plain(tree).body, Way(path), _Told(calls, everything))
 
 
 def lines(file: str, source: str) -> list[Site]:
