@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from preflight.program.ir import body_of
 from preflight.program.specials import Specials
+from preflight.program.twins import TWINS, twin_of
 from preflight.program.values import (
     MISSING,
     Bound,
@@ -195,7 +196,18 @@ class Calls(Specials):
         if hook is not None:
             hook.before()
             return hook.after(self._enter(function, arguments, keywords))
+        if function.name in TWINS and (found := self._known(function, arguments, keywords)) is not MISSING:
+            return found
         return self._enter(function, arguments, keywords)
+
+    def _known(self, function: Function, arguments: list[Value], keywords: Names) -> Value:
+        """What a function gives that is known by its text, MISSING where that has to be walked."""
+        twin = twin_of(function)
+        found = twin(self, function, arguments, keywords) if twin is not None else MISSING
+        if found is not MISSING:
+            self.entered.add(f"{function.scope.module.shown}:{function.qualified}")
+            self.steps += len(found) if isinstance(found, list) else 1
+        return found
 
     def _enter(self, function: Function, arguments: list[Value], keywords: Names) -> Value:
         if function.active > AGAIN and any(isinstance(one, Unknown) for one in arguments):

@@ -13,6 +13,7 @@ from preflight.program.sources import Sources
 from preflight.program.values import (
     MISSING,
     Exhausted,
+    Function,
     Module,
     Names,
     Object,
@@ -90,6 +91,8 @@ class Engine:
         self.writes: dict[str, Place] = {}
         self.blurred: dict[int, tuple[Value, Unknown]] = {}
         self.unread_options: list[str] = []
+        self.walked: list[Function] = []
+        """Functions that were walked for this command, and need not be again."""
         self.lasting = Lasting({}, [], {})
 
     # bounds

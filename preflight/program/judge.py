@@ -113,6 +113,7 @@ class Session:
         run.guards.clear()
         run.causes.clear()
         run.entered.clear()
+        run.walked.clear()
         run.blurred.clear()
         run.blurred.update(run.lasting.blurred)
         run.arguments, run.known_arguments = None, frozenset()

@@ -99,7 +99,7 @@ class Scope:
 class Function:
     """A function of the program. owner: the class in whose body it stands."""
 
-    __slots__ = ("active", "body", "defaults", "keyword_defaults", "name", "names", "node", "owner", "scope")
+    __slots__ = ("active", "body", "defaults", "keyword_defaults", "name", "names", "node", "owner", "scope", "twin")
 
     def __init__(self, node: Node, scope: Scope, name: str) -> None:
         self.node, self.scope, self.name = node, scope, name
@@ -109,6 +109,8 @@ class Function:
         self.owner: Class | None = None
         self.body: tuple[Node, ...] | None = None
         self.active = 0
+        self.twin: Value = None
+        """What gives the same without walking it; None where nobody has asked."""
 
     @property
     def qualified(self) -> str:
