@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from preflight.program.facts import Facts
@@ -56,14 +55,6 @@ class Note(NamedTuple):
     stage: str
 
 
-class Lasting(NamedTuple):
-    """What stays known between the commands that are judged: it was seen while a module was loaded."""
-
-    blurred: dict[int, tuple[Value, Unknown]]
-    notes: list[Note]
-    gaps: dict[str, Place]
-
-
 class Engine:
     """The state of one interpretation."""
 
@@ -93,7 +84,9 @@ class Engine:
         self.unread_options: list[str] = []
         self.walked: list[Function] = []
         """Functions that were walked for this command, and need not be again."""
-        self.lasting = Lasting({}, [], {})
+        self.lasting: dict[int, tuple[Value, Unknown]] = {}
+        """What stays blurred between the commands that are judged."""
+        self.entered: set[str] = set()
 
     # bounds
 
@@ -264,30 +257,13 @@ class Engine:
         """A container whose content is no longer known."""
         self.blurred[id(container)] = (container, cause)
         if not self.journals:
-            self.lasting.blurred[id(container)] = (container, cause)
+            self.lasting[id(container)] = (container, cause)
 
     def note(self, raised: Raised, cause: Unknown) -> None:
         """Remember a refusal that lies on some paths only."""
         facts = cause.facts.union(*(one.facts for one in self.causes))
         gaps = cause.gaps.union(*(one.gaps for one in self.causes))
         self.notes.append(Note(raised, Unknown(facts, gaps), self.stage))
-
-    @contextmanager
-    def permanent(self) -> Iterator[None]:
-        """What runs here stays, whichever path asked for it: the body of a module runs once."""
-        journals, self.journals = self.journals, []
-        causes, self.causes = self.causes, []
-        trying, self.trying = self.trying, 0
-        guards, self.guards = self.guards, []
-        held = self.scope, self.line, self.end
-        notes, gaps = len(self.notes), frozenset(self.gaps)
-        try:
-            yield
-        finally:
-            self.lasting.notes.extend(self.notes[notes:])
-            self.lasting.gaps.update((what, place) for what, place in self.gaps.items() if what not in gaps)
-            self.journals, self.causes, self.trying, self.guards = journals, causes, trying, guards
-            self.scope, self.line, self.end = held
 
     # what the other parts provide
 

@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from preflight.program.allowed import BUILTINS, MODULES
-from preflight.program.engine import Engine
 from preflight.program.facts import ALIASES
 from preflight.program.ir import Node, Unreadable
 from preflight.program.sources import Found
+from preflight.program.units import Units
 from preflight.program.values import MISSING, Lazy, Module, Scope, Symbol, Unknown, Value
 
 STAR = "*"
+STAY = frozenset(("module", "class"))
+"""Scopes whose names outlive a call."""
 
 
-class Imports(Engine):
+class Imports(Units):
     """How names get into a module and out of it."""
 
     def symbol(self, name: str) -> Value:
@@ -29,6 +31,7 @@ class Imports(Engine):
     def load(self, name: str) -> Value:
         """A module: of the program, of Python's own library, or a name."""
         if name in self.modules:
+            self.use(name)
             return self.modules[name]
         if not self.sources.has(name):
             return self.symbol(name)
@@ -57,8 +60,9 @@ class Imports(Engine):
             raise self.failure(ImportError(f"cannot read {found.shown or name}"), sure=False) from None
         scope = Scope(module.names, None, module, "module", "")
         try:
-            with self.permanent():
+            with self.permanent(name):
                 self.scope = scope
+                self.sources.asked.append(found.shown)
                 self.loading.append(name)
                 try:
                     self.block(body, scope)
@@ -108,16 +112,16 @@ class Imports(Engine):
             if not isinstance(value, Lazy):
                 return value
             if value.module == module.name and value.name == name:
-                return self._keep(module, name, self.load(f"{module.name}.{name}"))
-            return self._keep(module, name, self.force(value))
+                return self._keep(module, name, value, self.load(f"{module.name}.{name}"))
+            return self._keep(module, name, value, self.force(value))
         if self.sources.find(f"{module.name}.{name}") is not None:
             return self.load(f"{module.name}.{name}")
         if "__getattr__" in module.names:
             return self.call(module.names["__getattr__"], [name], {})
         raise self.failure(ImportError(f"cannot import name '{name}' from '{module.name}'"), sure=False)
 
-    def _keep(self, module: Module, name: str, value: Value) -> Value:
-        module.names[name] = value
+    def _keep(self, module: Module, name: str, lazy: Lazy, value: Value) -> Value:
+        self.resolve(module.names, name, lazy, value)
         return value
 
     def force(self, value: Value) -> Value:
@@ -151,8 +155,11 @@ class Imports(Engine):
         if isinstance(value, Lazy):
             if value.module == holder.module.name and value.name == name:
                 return self.member(holder.module, name)
-            value = self.force(value)
-            holder.names[name] = value
+            lazy, value = value, self.force(value)
+            if holder.kind in STAY:
+                self.resolve(holder.names, name, lazy, value)
+            else:
+                holder.names[name] = value
         return value
 
     def import_statement(self, node: Node, scope: Scope) -> None:
@@ -194,7 +201,7 @@ class Imports(Engine):
         )
         for name in names:
             if isinstance(name, str) and name in loaded.names:
-                self.put(scope.names, name, loaded.names[name])
+                self.put(scope.names, name, self.as_imported(loaded.names, name))
 
     def _check(self, module: str) -> None:
         """Whether a module is there at all: asked where the program is prepared for its absence."""

@@ -30,8 +30,6 @@ class Interpreter(Options):
         self.loaded = lambda module: None
         self.recorded = None
         self.containers = []
-        self.entered: set[str] = set()
-        self.environ = dict(facts.environ)
         self.specials = {
             **self.special_table(),
             **dataclass_specials(self),

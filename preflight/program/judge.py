@@ -95,7 +95,7 @@ class Session:
         return None
 
     def _unread(self, why: str) -> Verdict:
-        return Verdict("unread", why=why, stages=tuple(self.driver.stages), files=tuple(self.sources.read))
+        return Verdict("unread", why=why, stages=tuple(self.driver.stages), files=tuple(self.sources.asked))
 
     def _begin(self, argv: Sequence[str], env: Mapping[str, str], world_size: int | None) -> None:
         run = self.run
@@ -103,9 +103,9 @@ class Session:
         run.environ.clear()
         run.environ.update(run.facts.environ)
         run.argv[:] = [self.program.entry or "main.py", *argv]
-        run.notes[:] = run.lasting.notes
+        run.begin()
+        run.notes.clear()
         run.gaps.clear()
-        run.gaps.update(run.lasting.gaps)
         run.remarks.clear()
         run.writes.clear()
         run.origins.clear()
@@ -115,7 +115,7 @@ class Session:
         run.entered.clear()
         run.walked.clear()
         run.blurred.clear()
-        run.blurred.update(run.lasting.blurred)
+        run.blurred.update(run.lasting)
         run.arguments, run.known_arguments = None, frozenset()
         run.steps = run.depth = run.trying = 0
         run.started = time.thread_time()

@@ -36,6 +36,9 @@ VOCABULARY = 50304
 """A padded size that every tensor parallel size divides, where the tokenizer would say it."""
 LATER = 15_000
 """Steps of a stage after the model's configuration, which is left out where it takes more."""
+PARSER, SCRIPT, ADDED = "the parser", "the script", "the options of the script"
+"""What runs once beside modules."""
+PROVIDER = "extra_args_provider"
 MANY, EARLY = 32, 2_000
 """Processes whose groups cannot be made within these steps, and in how many their sizes are checked before."""
 
@@ -61,6 +64,8 @@ class Megatron:
         self.module = next((name for name in ARGUMENTS if run.sources.find(name) is not None), "")
         self._args: Value = None
         self._config: Value = None
+        self.provider: Value = None
+        self.added: Value = MISSING
         run.overrides[f"{self.module}.add_megatron_arguments"] = self._build
         run.overrides[f"{self.module}._print_args"] = lambda given, named: None
         run.hooks[f"{self.module}.parse_args"] = Hook(lambda: self._at("parse"), self._parsed)
@@ -124,30 +129,38 @@ class Megatron:
 
     def _build(self, given: list[Value], named: Names) -> Value:
         """The parser, which is built for the first command and kept."""
-        if self._parser is MISSING:
-            name = kept_parser.name_of(self.run, repr(self.run.sources.roots), repr(sorted(self.run.environ.items())))
+        if self._parser is not MISSING:
+            self.run.use(PARSER)
+            return self._parser
+        name = kept_parser.name_of(self.run, repr(self.run.sources.roots), repr(sorted(self.run.environ.items())))
+        with self.run.permanent(PARSER):
             kept = self.keeps and isinstance(given[0], Parser) and kept_parser.rebuild(self.run, name, given[0])
             self._parser = given[0] if kept else self._built(name, given, named)
+        self.whole = not kept
         return self._parser
+
+    whole = False
+    """Whether the parser was built here, with the program's own types in it."""
 
     def forget(self) -> None:
         """Build the parser anew, and not from what is kept."""
         self._parser, self._started, self.keeps = MISSING, None, False
+        self.provider, self.added = None, MISSING
 
     keeps = True
 
     def _built(self, name: str, given: list[Value], named: Names) -> Value:
         run = self.run
         override = run.overrides.pop(f"{self.module}.add_megatron_arguments")
-        lasting = len(run.lasting.notes), len(run.lasting.gaps), len(run.lasting.blurred)
+        lasting = len(run.lasting)
         run.recorded, run.containers = [], list(given[:1])
         try:
-            with run.permanent():
+            with run.permanent() as unit:
                 parser = self.call(self.module, "add_megatron_arguments", given, named)
         finally:
             run.overrides[f"{self.module}.add_megatron_arguments"] = override
             calls, run.recorded = run.recorded, None
-        same = lasting == (len(run.lasting.notes), len(run.lasting.gaps), len(run.lasting.blurred))
+        same = unit.silent and lasting == len(run.lasting)
         if calls is not None and same and not run.unread_options and parser is given[0]:
             kept_parser.keep(run, name, calls)
         return parser
@@ -190,8 +203,10 @@ class Megatron:
     def _start(self) -> Names:
         """With which options and defaults the script starts training."""
         if self._started is None:
-            with self.run.permanent():
+            with self.run.permanent(SCRIPT):
                 self._started = self._read_entry() if self.entry else {}
+        else:
+            self.run.use(SCRIPT)
         return self._started
 
     def _read_entry(self) -> Names:
@@ -242,15 +257,20 @@ class Megatron:
             shown = causes if isinstance(causes, str) else ", ".join(causes)
             self.run.unread_options.append(f"those that the script adds ({shown})")
             return {**started, "extra_args_provider": None}
-        added: list[Value] = []
+        self.provider = provider
+        return self.with_provider(started)
 
-        def add(parser: Value) -> Value:
-            if not added:
-                with self.run.permanent():
-                    added.append(self.run.call(provider, [parser], {}))
-            return added[0] if not isinstance(added[0], Unknown) and added[0] is not None else parser
+    def with_provider(self, started: Names) -> Names:
+        """The arguments with which training starts, with the function that adds options in place of the script's."""
+        return {**started, PROVIDER: Builtin(PROVIDER, self._add)} if self.provider is not None else started
 
-        return {**started, "extra_args_provider": Builtin("extra_args_provider", add)}
+    def _add(self, parser: Value) -> Value:
+        if self.added is MISSING:
+            with self.run.permanent(ADDED):
+                self.added = self.run.call(self.provider, [parser], {})
+        else:
+            self.run.use(ADDED)
+        return self.added if not isinstance(self.added, Unknown) and self.added is not None else parser
 
     # stages after the configuration
 

@@ -124,6 +124,7 @@ class MindFormers:
         module = run.modules["__main__"] = Module("__main__", found.path, found.shown, False)
         try:
             run.scope = Scope(module.names, None, module, "module", "")
+            run.sources.asked.append(found.shown)
             run.block(run.sources.form(found), run.scope)
         except Unreadable:
             run.lost("the script that is started")

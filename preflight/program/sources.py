@@ -44,6 +44,8 @@ class Sources:
         self._stamps: dict[str, tuple[int, int]] = {}
         self._digests: dict[str, tuple[str, str]] = {}
         self.read: list[str] = []
+        self.asked: list[str] = []
+        """The files whose statements the command that is judged has come to."""
 
     def find(self, name: str) -> Found | None:
         """The file or folder of a module, None where no tree has it."""

@@ -1,0 +1,191 @@
+"""What runs once, whichever command comes to it first: module bodies, the script that is started, the parser.
+
+What such a unit notes, beside the values that it leaves behind, is noted again for each command that comes to it, so
+that a verdict does not depend on the commands that were judged before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from preflight.program.engine import Engine, Note
+from preflight.program.facts import Facts
+from preflight.program.sources import Sources
+from preflight.program.values import MISSING, Lazy, Names, Value
+from preflight.program.verdict import Budget, Place
+
+WORLD = "number of processes"
+"""What is asked for beside the variables of the environment."""
+
+
+class Unit:
+    """What running something once noted. needs: the units that it came to; dropped: what these noted and it handled;
+    environ: variables that it set."""
+
+    __slots__ = ("dropped", "entered", "environ", "files", "gaps", "needs", "notes", "options", "remarks", "settled")
+
+    def __init__(self) -> None:
+        self.needs: dict[str, None] = {}
+        self.notes: list[Note] = []
+        self.dropped: list[Note] = []
+        self.gaps: dict[str, Place] = {}
+        self.settled: frozenset[str] = frozenset()
+        self.remarks: list[tuple[str, Place]] = []
+        self.entered: set[str] = set()
+        self.files: list[str] = []
+        self.options: list[str] = []
+        self.environ: dict[str, Value] = {}
+
+    @property
+    def silent(self) -> bool:
+        """Whether there is nothing that could change a verdict."""
+        return not (self.notes or self.gaps or self.options)
+
+
+class Environment(dict[str, Value]):
+    """The variables of the environment. asked: those that units read, while one runs."""
+
+    asked: set[str] | None = None
+
+    def __getitem__(self, key: str) -> Value:
+        self._ask(key)
+        return super().__getitem__(key)
+
+    def __contains__(self, key: object) -> bool:
+        self._ask(key)
+        return super().__contains__(key)
+
+    def get(self, key: str, default: Value = None) -> Value:
+        """The value of a variable."""
+        self._ask(key)
+        return super().get(key, default)
+
+    def __iter__(self) -> Iterator[str]:
+        self._ask(*super().keys())
+        return super().__iter__()
+
+    def _ask(self, *keys: object) -> None:
+        if self.asked is not None:
+            self.asked.update(map(str, keys))
+
+
+class Units(Engine):
+    """How what runs once is run, and used again."""
+
+    def __init__(self, sources: Sources, facts: Facts, budget: Budget) -> None:
+        super().__init__(sources, facts, budget)
+        self.environ = Environment(facts.environ)
+        self.units: dict[str, Unit] = {}
+        self.active: set[str] = set()
+        self.running: list[Unit] = []
+        self.asked: set[str] = set()
+        self.resolved: dict[tuple[int, str], tuple[Names, str, Lazy, Value]] = {}
+        self.stage_of: dict[int, str] = {}
+
+    def begin(self) -> None:
+        """Forget what belongs to one command."""
+        self.active.clear()
+        self.stage_of.clear()
+        self.sources.asked = []
+        self.unread_options.clear()
+        for names, key, lazy, value in self.resolved.values():
+            if names.get(key) is value:
+                names[key] = lazy
+        self.resolved.clear()
+
+    def resolve(self, names: Names, key: str, lazy: Lazy, value: Value) -> None:
+        """Put what an import stands for in its place, for this command."""
+        names[key] = value
+        self.resolved[id(names), key] = (names, key, lazy, value)
+
+    def as_imported(self, names: Names, key: str) -> Value:
+        """What a name of a module is, an import where it was one."""
+        held = self.resolved.get((id(names), key))
+        return held[2] if held is not None and held[3] is names[key] else names[key]
+
+    @contextmanager
+    def permanent(self, name: str = "") -> Iterator[Unit]:
+        """What runs here stays, whichever path asked for it. name: what it is used again by."""
+        unit = Unit()
+        held = self.scope, self.line, self.end, self.journals, self.causes, self.trying, self.guards
+        noted = self.notes, self.gaps, self.remarks, self.entered, self.sources.asked
+        self.journals, self.causes, self.trying, self.guards = [], [], 0, []
+        self.notes, self.gaps, self.remarks, self.entered, self.sources.asked = [], {}, [], set(), []
+        before, options = dict.copy(self.environ), len(self.unread_options)
+        self.running.append(unit)
+        self.environ.asked = self.asked
+        try:
+            yield unit
+            self._finish(unit, before, options)
+            if name:
+                self.units[name] = unit
+                self.active.add(name)
+        finally:
+            self.running.pop()
+            self.environ.asked = self.asked if self.running else None
+            left = self.notes, self.gaps, self.remarks, self.entered, self.sources.asked
+            self.notes, self.gaps, self.remarks, self.entered, self.sources.asked = noted
+            self._merge(*left)
+            self.scope, self.line, self.end, self.journals, self.causes, self.trying, self.guards = held
+            if self.running:
+                above = self.running[-1]
+                above.needs.update({name: None} if name in self.units else unit.needs)
+                above.dropped += [*unit.dropped, *left[0]]
+                above.settled |= unit.settled.union(left[1])
+
+    def _finish(self, unit: Unit, before: dict[str, Value], options: int) -> None:
+        """Take down what has been noted. Until now, what was dropped and settled is all that units below noted."""
+        unit.notes, unit.gaps, unit.remarks = list(self.notes), dict(self.gaps), list(self.remarks)
+        unit.entered, unit.files = set(self.entered), list(self.sources.asked)
+        unit.options = self.unread_options[options:]
+        kept = set(map(id, unit.notes))
+        unit.dropped = [one for one in unit.dropped if id(one) not in kept]
+        unit.settled -= unit.gaps.keys()
+        after = dict.copy(self.environ)
+        for key in {**before, **after}:
+            if before.get(key, MISSING) is not after.get(key, MISSING):
+                unit.environ[key] = after.get(key, MISSING)
+
+    def use(self, name: str) -> None:
+        """Come to a unit that has run: what it noted counts for this command."""
+        if self.running:
+            self.running[-1].needs[name] = None
+        unit = self.units.get(name)
+        if unit is None or name in self.active:
+            return
+        self.active.add(name)
+        for one in unit.needs:
+            self.use(one)
+        dropped = set(map(id, unit.dropped))
+        self.notes[:] = [one for one in self.notes if id(one) not in dropped]
+        for gap in unit.settled:
+            self.gaps.pop(gap, None)
+        self._merge(unit.notes, unit.gaps, unit.remarks, unit.entered, unit.files)
+        self.unread_options.extend(unit.options)
+        for key, value in unit.environ.items():
+            dict.pop(self.environ, key, None)
+            if value is not MISSING:
+                dict.__setitem__(self.environ, key, value)
+        if self.running:
+            self.running[-1].dropped += unit.notes
+            self.running[-1].settled |= unit.gaps.keys()
+
+    def _merge(
+        self,
+        notes: list[Note],
+        gaps: dict[str, Place],
+        remarks: list[tuple[str, Place]],
+        entered: set[str],
+        files: list[str],
+    ) -> None:
+        known = set(map(id, self.notes))
+        for note in notes:
+            if id(note) not in known:
+                self.notes.append(note)
+                self.stage_of.setdefault(id(note), self.stage)
+        for what, place in gaps.items():
+            self.gaps.setdefault(what, place)
+        self.remarks += [one for one in remarks if one not in self.remarks]
+        self.entered |= entered
+        self.sources.asked += [one for one in files if one not in self.sources.asked]
