@@ -6,9 +6,10 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from preflight.program.ir import body_of
+from preflight.program.ir import Node, body_of
 from preflight.program.specials import Specials
 from preflight.program.twins import TWINS, twin_of
+from preflight.program.units import WORLD
 from preflight.program.values import (
     MISSING,
     Bound,
@@ -33,6 +34,7 @@ from preflight.program.values import (
     Value,
 )
 
+OF_WORLD = "torch.distributed.get_world_size"
 AGAIN = 3
 """How often a function is entered again within itself with an argument that is unknown."""
 REST = "**"
@@ -165,6 +167,8 @@ class Calls(Specials):
         if name == "sys.exit":
             shown = self.text(arguments[0]) if arguments else ""
             raise self.failure(SystemExit(shown if isinstance(shown, str) else ""))
+        if name == OF_WORLD and self.running:
+            self.asked.add(WORLD)
         answer = self._native_fact(name, arguments, keywords)
         if answer is not MISSING:
             return answer
@@ -202,7 +206,9 @@ class Calls(Specials):
 
     def _known(self, function: Function, arguments: list[Value], keywords: Names) -> Value:
         """What a function gives that is known by its text, MISSING where that has to be walked."""
-        twin = twin_of(function)
+        if function.node[0] != "FunctionDef":
+            return MISSING
+        twin = twin_of(function, self._written(function))
         found = twin(self, function, arguments, keywords) if twin is not None else MISSING
         if found is not MISSING:
             self.entered.add(f"{function.scope.module.shown}:{function.qualified}")
@@ -245,20 +251,25 @@ class Calls(Specials):
     def _body(self, function: Function, scope: Scope) -> Value:
         if function.node[0] == "Lambda":
             return self.evaluate(function.node[4], scope)
-        if function.body is None:
-            function.body = body_of(function.node[5])
         if function.node[7]:
             if function.node[8]:
                 return self.lost(f"async function {function.name}")
             scope.yielded = []
-            self.block(function.body, scope)
+            self.block(self._written(function), scope)
             return scope.yielded
-        done = self.block(function.body, scope)
+        done = self.block(self._written(function), scope)
         if done is None or done.kind != "return":
             return None
         if done.maybe:
             return self.join(done.value, None, self.gap("a function that returns on some paths"))
         return done.value
+
+    def _written(self, function: Function) -> tuple[Node, ...]:
+        """The statements of a function, read when it is first called."""
+        if function.body is None:
+            packed = function.node[5]
+            function.body = body_of(packed if isinstance(packed, bytes) else self.sources.body(*packed, function.node))
+        return function.body
 
     def _parameters(self, function: Function, shape: Any, arguments: list[Value], keywords: Names) -> Names:
         positional, hidden, rest, named, _, others, _ = shape

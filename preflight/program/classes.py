@@ -11,6 +11,7 @@ import types
 import typing
 from typing import Any
 
+from preflight.program.bridges import Bridge
 from preflight.program.calls import Calls
 from preflight.program.ir import Node, Unreadable, compile_expression
 from preflight.program.operators import stand_in
@@ -117,12 +118,7 @@ class Classes(Calls):
 
     def bridge(self, function: Value) -> Any:
         """A function of the program as one that Python itself can call."""
-
-        def run(*given: Any, **named: Any) -> Any:
-            return self.call(function, list(given), dict(named))
-
-        run.__name__ = str(getattr(function, "name", "function"))
-        return run
+        return Bridge(self, function)
 
     def make_fields(self, cls: Class, keyword_only: bool = False) -> None:
         """The fields of a dataclass in order."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 import time
@@ -12,6 +13,7 @@ from preflight.program.conclude import conclude
 from preflight.program.facts import Facts
 from preflight.program.interpreter import Interpreter
 from preflight.program.kept_parser import NeedsBuilding
+from preflight.program.kept_state import KeptState, environment
 from preflight.program.megatron import Megatron
 from preflight.program.mindformers import FILE, MindFormers
 from preflight.program.mindformers import PRESENT as WITH_MINDFORMERS
@@ -19,6 +21,7 @@ from preflight.program.mindspeed import ADAPTORS, CAPABILITY, PRESENT, VERSION, 
 from preflight.program.sources import Sources
 from preflight.program.values import Exhausted, Raised
 from preflight.program.verdict import Budget, Machine, Program, Verdict
+from preflight.source import cache
 
 MINDFORMERS = "mindformers"
 READS_CONFIGURATIONS = frozenset((MINDFORMERS,))
@@ -54,6 +57,18 @@ class Session:
             self.driver = MindFormers(self.run, program.entry)
         else:
             self.driver = Megatron(self.run, program.entry)
+        self._kept: KeptState | None = None
+        if type(self.driver) is Megatron:
+            about = f"{self.sources.roots} {program.entry} {_said(self.machine)} {self.budget}"
+            self._kept = KeptState(self.run, self.driver, about, _code())
+
+    def holds(self, env: Mapping[str, str], world_size: int | None) -> bool:
+        """Whether what was read is still what is there, and what its modules asked the environment for is the same."""
+        run = self.run
+        asked = sorted(run.asked)
+        before = environment(asked, run.facts.environ, run.facts.world_size)
+        after = Facts(self.machine, env, world_size)
+        return before == environment(asked, after.environ, world_size) and self.sources.unchanged()
 
     def judge(
         self,
@@ -65,12 +80,16 @@ class Session:
         """What the program says of one command, which names a file with this configuration."""
         if self._used and isinstance(self.driver, MindSpeed):
             self._read()  # what patches replace depends on the command
+        if not self._used and self._kept is not None:
+            self._kept.restore(Facts(self.machine, env, world_size).environ, world_size)
         self._used = True
         if isinstance(self.driver, MindFormers):
             self.driver.document, argv = config, [*NAMED, *argv]
         self._begin(argv, env, world_size)
+        concluded = False
         try:
             raised = self._driven()
+            concluded = True
             return conclude(self.run, self.driver.stages, raised, self.driver.initial, _destinations(argv))
         except NeedsBuilding:
             pass
@@ -84,6 +103,8 @@ class Session:
             return self._unread(f"{type(error).__name__}: {error} ({self.run.place()})")
         finally:
             self._end()
+            if concluded and self._kept is not None:
+                self._kept.keep(self.run.facts.environ, world_size)
         self.driver.forget()
         return self.judge(argv, env, world_size, config)
 
@@ -128,6 +149,17 @@ class Session:
         first = self.run.journals[0]
         self.run.journals.clear()
         self.run.undo(first)
+
+
+def _said(machine: Machine) -> str:
+    """All that is stated of a machine, in one order."""
+    stated = sorted(machine.versions.items()), sorted(machine.present), sorted(machine.absent)
+    return f"{stated} {machine.capability} {machine.devices} {sorted(machine.folders.items())}"
+
+
+def _code() -> str:
+    """What changes when the code of the interpreter does."""
+    return cache.stamp((os.path.dirname(os.path.abspath(__file__)),))
 
 
 def _machine(program: Program, machine: Machine) -> Machine:
@@ -176,9 +208,9 @@ def _session(
     program: Program, env: Mapping[str, str], world_size: int | None, machine: Machine, budget: Budget
 ) -> Session:
     """The program as it was read before, if none of its files has changed and it sees the same environment."""
-    key = repr((program, sorted(env.items()), world_size, machine, budget))
+    key = f"{program} {_said(machine)} {budget}"
     kept = _SESSIONS.pop(key, None)
-    if kept is None or not kept.sources.unchanged():
+    if kept is None or not kept.holds(env, world_size):
         kept = Session(program, machine, budget)
     _SESSIONS[key] = kept
     while len(_SESSIONS) > KEPT:

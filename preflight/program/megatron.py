@@ -149,6 +149,20 @@ class Megatron:
 
     keeps = True
 
+    def to_keep(self) -> tuple[Value, ...]:
+        """What is read once, beside modules, for another call to take up."""
+        started = {name: one for name, one in (self._started or {}).items() if name != PROVIDER or self.provider is None}
+        read = self._started is not None
+        parser = self._parser if self.whole else MISSING
+        added = self.added if self.whole else MISSING
+        return started if read else None, self.provider, added, parser, self._names
+
+    def take_up(self, kept: tuple[Value, ...]) -> None:
+        """Go on from what another call has read."""
+        started, self.provider, self.added, self._parser, self._names = kept
+        self._started = self.with_provider(started) if started is not None else None
+        self.whole = self._parser is not MISSING
+
     def _built(self, name: str, given: list[Value], named: Names) -> Value:
         run = self.run
         override = run.overrides.pop(f"{self.module}.add_megatron_arguments")

@@ -6,6 +6,7 @@ import argparse
 import re
 from typing import Any, NoReturn
 
+from preflight.program.bridges import Converter, unknown_type
 from preflight.program.classes import Classes
 from preflight.program.values import (
     Bound,
@@ -142,7 +143,7 @@ class Options(Classes):
         if isinstance(kind, OWN):
             known["type"] = self.converter(kind)
         elif isinstance(kind, (Unknown, Symbol)):
-            known["type"] = lambda text: Unknown(gaps=("the type of an option",))
+            known["type"] = unknown_type
         elif kind is not None and kind not in (str, int, float, bool) and not isinstance(kind, type):
             known["type"] = self.converter(kind)
         choices = known.get("choices")
@@ -161,17 +162,7 @@ class Options(Classes):
 
     def converter(self, function: Value) -> Any:
         """A type function of the program, called by argparse."""
-
-        def run(text: str) -> Any:
-            try:
-                return self.call(self.force(function), [text], {})
-            except Raised as raised:
-                if isinstance(raised.error, (TypeError, ValueError, argparse.ArgumentTypeError)):
-                    raise raised.error from None
-                raise
-
-        run.__name__ = str(getattr(function, "name", "function"))
-        return run
+        return Converter(self, function)
 
     def _parse_command(self, parser: Any, name: str, arguments: list[Value], keywords: Names) -> Value:
         given = arguments[0] if arguments else keywords.get("args")

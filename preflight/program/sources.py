@@ -7,8 +7,10 @@ import marshal
 import os
 import stat
 import sys
+import time
 import zlib
-from typing import NamedTuple
+from collections.abc import Collection, Iterable, Iterator
+from typing import Any, NamedTuple
 
 from preflight.program.ir import VERSION, Node, Unreadable, compile_source
 from preflight.program.values import Exhausted
@@ -16,6 +18,8 @@ from preflight.program.verdict import Budget
 from preflight.source import cache
 
 FOLDER = "program"
+FRESH = 100_000_000
+"""Nanoseconds: a file that young may change again without its time changing."""
 _FLAGS = sum(getattr(os, name, 0) for name in ("O_RDONLY", "O_NONBLOCK", "O_CLOEXEC", "O_BINARY"))
 
 
@@ -44,6 +48,9 @@ class Sources:
         self._stamps: dict[str, tuple[int, int]] = {}
         self._digests: dict[str, tuple[str, str]] = {}
         self.read: list[str] = []
+        self.bodies = 0
+        """How many files bodies of functions were taken from."""
+        self._packed: dict[str, dict[tuple[int, str], bytes]] = {}
         self.asked: list[str] = []
         """The files whose statements the command that is judged has come to."""
 
@@ -120,8 +127,12 @@ class Sources:
         if data is None:
             return None
         self.read.append(found.shown)
-        digest = cache.digest(f"{VERSION} {sys.version_info[:2]} {data}")
+        digest = self._digest(data)
         self._digests[found.path] = (found.root, digest)
+        return self._compiled(data, digest)
+
+    def _compiled(self, data: str, digest: str) -> tuple[Node, ...] | None:
+        """The statements of a text, which are kept under its hash."""
         name = f"{FOLDER}/{digest}.json"
         if (kept := cache.read(name)) is not None:
             form: tuple[Node, ...] = marshal.loads(zlib.decompress(base64.b64decode(kept)))
@@ -168,9 +179,87 @@ class Sources:
                 return False
         return True
 
+    @property
+    def known(self) -> Collection[str]:
+        """The files that were read."""
+        return self._digests.keys()
+
+    def state(self) -> Any:
+        """What was found and read, to be compared with what is there later."""
+        now = time.time_ns()
+        files = [(path, root, digest, _state(path, now)) for path, (root, digest) in self._digests.items()]
+        folders = sorted({one for name in self._found for one in self._folders(name)})
+        found = {name: None if one is None else tuple(one) for name, one in self._found.items()}
+        return files, [(folder, _state(folder, now)) for folder in folders], found
+
+    def restore(self, state: Any) -> bool:
+        """Take up what was found and read, if it is still what is there."""
+        files, folders, found = state
+        for path, root, digest, before in files:
+            if before is None or _state(path) != before:
+                data = self._content(Found(path, root, False)) if root in self.roots else None
+                if data is None or self._digest(data) != digest:
+                    return False
+        if any(before is None or _state(folder) != before for folder, before in folders) and any(
+            self.find(name) != (None if one is None else Found(*one)) for name, one in found.items()
+        ):
+            return False
+        for path, root, digest, _ in files:
+            self._digests[path] = (root, digest)
+            if (stamp := _stamp(path)) is not None:
+                self._stamps[path] = stamp
+        self._found.update({name: None if one is None else Found(*one) for name, one in found.items()})
+        return True
+
+    def _folders(self, name: str) -> Iterator[str]:
+        """The folders that tell where a module lies."""
+        parts = name.split(".")
+        for root in (*self.roots, self._beside):
+            if root:
+                yield os.path.join(root, *parts[:-1])
+                yield os.path.join(root, *parts)
+
+    def body(self, path: str, node: Node) -> bytes:
+        """The body of a function in a file that was read by an earlier call."""
+        if path not in self._packed:
+            found = Found(path, self._digests[path][0], False)
+            data = self._content(found)
+            if data is None or self._digest(data) != self._digests[path][1]:
+                raise Exhausted("a file that changes while it is read")
+            self.bodies += 1
+            form = self._compiled(data, self._digests[path][1]) or ()
+            self._packed[path] = dict(functions(form))
+        return self._packed[path][node[1], node[3]]
+
+    @staticmethod
+    def _digest(data: str) -> str:
+        return cache.digest(f"{VERSION} {sys.version_info[:2]} {data}")
+
     def unchanged(self) -> bool:
         """Whether every file that was read is still the same, by size and time."""
         return all(_stamp(path) == stamp for path, stamp in self._stamps.items())
+
+
+def functions(body: Iterable[Any]) -> Iterator[tuple[tuple[int, str], bytes]]:
+    """The bodies of functions in a form, those of others left out."""
+    for node in body:
+        if not isinstance(node, tuple):
+            continue
+        if node and node[0] == "FunctionDef":
+            yield (node[1], node[3]), node[5]
+        else:
+            yield from functions(node)
+
+
+def _state(path: str, now: int | None = None) -> tuple[int, ...] | None:
+    """What changes when a file or folder does; None where it has changed so lately that it may again in that time."""
+    try:
+        status = os.stat(path)
+    except (OSError, ValueError):
+        return ()
+    if now is not None and max(status.st_mtime_ns, status.st_ctime_ns) > now - FRESH:
+        return None
+    return (status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino, status.st_dev, status.st_mode)
 
 
 def _stamp(path: str) -> tuple[int, int] | None:

@@ -20,17 +20,17 @@ RANKS = 1 << 20
 """Numbers of all groups of one kind that are made at most."""
 
 
-def twin_of(function: Function) -> Twin | None:
-    """What gives the same as a function, None where none is known for its text."""
+def twin_of(function: Function, body: tuple[Node, ...]) -> Twin | None:
+    """What gives the same as a function with this body, None where none is known for its text."""
     if function.twin is None:
         named = function.node[0] == "FunctionDef" and not function.node[6] and function.scope.kind == "module"
-        function.twin = TWINS[function.name].get(text_of(function.node)) if named else MISSING
+        function.twin = TWINS[function.name].get(text_of(function.node, body)) if named else MISSING
     return function.twin if callable(function.twin) else None
 
 
-def text_of(node: Node) -> str:
+def text_of(node: Node, body: tuple[Node, ...]) -> str:
     """A hash of a function's text without its documentation, annotations and lines."""
-    return cache.digest(repr(_plain((node[4], body_of(node[5])))))
+    return cache.digest(repr(_plain((node[4], body))))
 
 
 def _plain(part: Any) -> Any:

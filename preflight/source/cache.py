@@ -48,18 +48,35 @@ def digest(text: str, key: bytes = b"") -> str:
 
 def read(name: str) -> str | None:
     """The text kept under a name, None where there is none that this user wrote."""
+    found = read_data(name)
+    return None if found is None else found.decode("utf-8", "surrogatepass")
+
+
+def read_data(name: str) -> bytes | None:
+    """The same as bytes."""
     where = folder()
     if not where or not _owned(where) or not _owned(os.path.dirname(os.path.join(where, name))):
         return None
     key, kept = _secret(where), _content(os.path.join(where, name))
     if key is None or kept is None:
         return None
-    seal, _, text = kept.partition("\n")
-    return text if seal == digest(f"{name}\n{text}", key) else None
+    seal, _, data = kept.partition(b"\n")
+    return data if seal == _seal(name, data, key) else None
+
+
+def _seal(name: str, data: bytes, key: bytes) -> bytes:
+    made = blake2b(f"{name}\n".encode("utf-8", "surrogatepass"), digest_size=16, key=key)
+    made.update(data)
+    return made.hexdigest().encode("ascii")
 
 
 def write(name: str, text: str) -> None:
     """Keep a text under a name, which may have one folder; nothing happens where it cannot be written safely."""
+    write_data(name, text.encode("utf-8", "surrogatepass"))
+
+
+def write_data(name: str, data: bytes) -> None:
+    """The same for bytes."""
     where = folder()
     if not where:
         return
@@ -71,7 +88,7 @@ def write(name: str, text: str) -> None:
         os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
         key = _secret(where) or _new_secret(where)
         if key is not None and _owned(os.path.dirname(path)):
-            writing.keep_file(path, f"{digest(f'{name}{chr(10)}{text}', key)}\n{text}".encode("utf-8", "surrogatepass"))
+            writing.keep_file(path, _seal(name, data, key) + b"\n" + data)
     except OSError:
         return
 
@@ -108,11 +125,11 @@ def _private(status: os.stat_result, others: int) -> bool:
     return sys.platform == "win32" or (status.st_uid == os.geteuid() and not status.st_mode & others)
 
 
-def _content(path: str) -> str | None:
-    """The text of a regular file of this user, which others may not write to."""
+def _content(path: str) -> bytes | None:
+    """What is in a regular file of this user, which others may not write to."""
     try:
         handle = os.open(path, os.O_RDONLY | _NO_LINK)
-        with open(handle, encoding="utf-8", errors="surrogatepass", newline="") as stream:
+        with open(handle, "rb") as stream:
             status = os.fstat(handle)
             return stream.read() if stat.S_ISREG(status.st_mode) and _private(status, 0o022) else None
     except (OSError, ValueError):

@@ -1,0 +1,115 @@
+"""What a program is once it has been read, kept for the next call: its modules as they ran, its script and its parser.
+
+It holds as long as the files that were read are the same, no module has come that was looked for in vain, and the
+variables of the environment that the modules asked for have the same values. Bodies of functions that nothing has
+called yet stay in the forms of their files.
+"""
+
+from __future__ import annotations
+
+import marshal
+import sys
+import time
+import zlib
+from collections.abc import Mapping
+from typing import Any
+
+from preflight.program.interpreter import Interpreter
+from preflight.program.ir import VERSION
+from preflight.program.kept_values import NotKept, read, written
+from preflight.program.megatron import Megatron
+from preflight.program.sources import FOLDER
+from preflight.program.units import WORLD
+from preflight.program.values import Function, Value
+from preflight.source import cache
+
+FORM = 1
+"""Goes up with every change of what is kept."""
+LARGEST = 16 << 20
+"""Bytes that are kept at most."""
+
+
+class KeptState:
+    """What is kept of one program for one machine. about: all that it depends on beside files and environment."""
+
+    def __init__(self, run: Interpreter, driver: Megatron, about: str, code: str) -> None:
+        self.run, self.driver = run, driver
+        self._about = f"{FORM} {VERSION} {sys.version_info[:3]} {cache.digest(code)} {about}"
+        self._had: frozenset[str] = frozenset()
+        self._bodies = run.sources.bodies
+
+    def restore(self, environ: Mapping[str, Value], world: int | None) -> bool:
+        """Take up what an earlier call kept, if it still holds."""
+        run, driver = self.run, self.driver
+        try:
+            asked = marshal.loads(cache.read_data(self._name("asked")) or b"")
+            known = environment(asked, environ, world)
+            kept = cache.read_data(self._name(repr(known)))
+            files, data = marshal.loads(kept or b"")
+        except (ValueError, EOFError, TypeError):
+            return False
+        if not run.sources.restore(files):
+            return False
+        whole = read(run, zlib.decompress(data))
+        run.modules.update(whole["modules"])
+        run.symbols.update(whole["symbols"])
+        run.units.update(whole["units"])
+        run.enum_members.update(whole["enumerations"])
+        run.field_types.update({id(field): held for field, held in whole["fields"]})
+        run.kept.extend(field for field, _ in whole["fields"])
+        run.lasting.update({id(container): (container, cause) for container, cause in whole["blurred"]})
+        run.asked.update(asked)
+        driver.take_up(whole["driver"])
+        self._had = frozenset(run.units)
+        return True
+
+    def keep(self, environ: Mapping[str, Value], world: int | None) -> None:
+        """Keep what has been read, if more has been read than is kept."""
+        run = self.run
+        if run.units.keys() <= self._had and self._bodies == run.sources.bodies:
+            return
+        self._had, self._bodies = frozenset(run.units), run.sources.bodies
+        run.begin()
+        fields = {id(field): field for field in run.kept}
+        whole = {
+            "modules": run.modules,
+            "symbols": run.symbols,
+            "units": run.units,
+            "enumerations": run.enum_members,
+            "fields": [(field, run.field_types[at]) for at, field in fields.items() if at in run.field_types],
+            "blurred": list(run.lasting.values()),
+            "driver": self.driver.to_keep(),
+        }
+        try:
+            data = zlib.compress(written(run, whole, self._stub), 1)
+        except NotKept:
+            return
+        asked = sorted(run.asked)
+        if len(data) < LARGEST:
+            cache.write_data(self._name("asked"), marshal.dumps(asked))
+            name = self._name(repr(environment(asked, environ, world)))
+            cache.write_data(name, marshal.dumps((run.sources.state(), data)))
+            cache.sweep(FOLDER, time.time())
+
+    def _name(self, what: str) -> str:
+        return f"{FOLDER}/{cache.digest(f'{self._about} {what}')}.json"
+
+    def _stub(self, function: Function) -> Any:
+        """Where the body of a function is found again that was not called; None where it is to be kept."""
+        node, scope = function.node, function.scope
+        if node[0] != "FunctionDef" or function.body is not None or scope.kind not in ("module", "class"):
+            return None
+        if isinstance(node[5], tuple):
+            return node[5]
+        return (scope.module.file,) if scope.module.file in self.run.sources.known else None
+
+
+def environment(asked: list[str], environ: Mapping[str, Value], world: int | None) -> list[tuple[str, str]]:
+    """The values of what modules asked for."""
+    values = {**dict(environ), WORLD: world}
+    return [(name, _shown(values[name]) if name in values else "") for name in asked]
+
+
+def _shown(value: Value) -> str:
+    return f"={value}" if isinstance(value, (str, int)) else f"?{sorted(getattr(value, 'facts', ()))}"
+

@@ -1,0 +1,254 @@
+"""The values of a program as data: what its modules hold, read back without running them again.
+
+Only types that are listed here are written or read: nothing else can be made by reading, whatever the data says.
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import copyreg
+import dataclasses
+import enum
+import functools
+import io
+import operator
+import pickle
+import re
+import types
+import typing
+from collections.abc import Callable
+from typing import Any
+
+import packaging.version
+
+from preflight.program import engine, sources, units, values, verdict
+from preflight.program.allowed import BUILTINS, MODULES
+from preflight.program.attributes import NOTHING
+from preflight.program.bridges import Bridge, Converter, unknown_type
+from preflight.program.interpreter import Interpreter
+from preflight.program.options import Parser
+from preflight.program.values import MISSING, Function, Raised
+
+PROTOCOL = 4
+_OWN: tuple[type, ...] = (
+    *(getattr(values, name) for name in "Unknown Symbol Lazy Module Scope Function Bound Property Static".split()),
+    *(getattr(values, name) for name in "ClassMethod Partial Decorator Class Object Super".split()),
+    *(verdict.Place, engine.Note, units.Unit, sources.Found, Bridge, Converter, Parser),
+)
+_LIBRARY: tuple[type, ...] = (
+    *(argparse._ArgumentGroup, argparse._MutuallyExclusiveGroup, argparse.Namespace, argparse.HelpFormatter),
+    *(one for name, one in vars(argparse).items() if isinstance(one, type) and issubclass(one, argparse.Action)),
+    *(types.SimpleNamespace, types.GenericAlias, collections.OrderedDict, collections.defaultdict, collections.deque),
+    *(collections.Counter, packaging.version.Version, range, slice, complex, bytearray, set, frozenset, object),
+    *(one for one in BUILTINS.values() if isinstance(one, type) and issubclass(one, BaseException)),
+)
+_VARIABLES = (typing.ForwardRef, typing.TypeVar, typing.ParamSpec)
+_TYPING = frozenset(("typing", "types"))
+OF_ARGPARSE = "ArgumentParser.__init__.<locals>.identity"
+"""The function that argparse takes for the type of an option that states none: another one in each parser."""
+
+
+class NotKept(Exception):
+    """A value has no form as data."""
+
+
+def _identity(text: str) -> str:
+    """The same function, for all parsers."""
+    return text
+
+
+def _generic(origin: Any, arguments: Any) -> Any:
+    """A type with parameters."""
+    if getattr(origin, "__module__", "") not in _TYPING and not isinstance(origin, type):
+        raise NotKept
+    return operator.getitem(origin, arguments)
+
+
+def _union(*arguments: Any) -> Any:
+    return functools.reduce(operator.or_, arguments)
+
+
+def _enumeration(name: str, module: str, bases: tuple[Any, ...], members: list[tuple[str, Any]]) -> Any:
+    kind = next(base for base in reversed(bases) if issubclass(base, enum.Enum))
+    mixed = [base for base in bases if not issubclass(base, enum.Enum)]
+    if not members and kind in (enum.Enum, enum.IntEnum):
+        made: Any = types.new_class(name, bases)
+    else:
+        made = kind(name, members, **({"type": mixed[0]} if mixed else {}))
+    made.__module__ = module
+    return made
+
+
+def _native(name: str, module: str, bases: tuple[type, ...]) -> Any:
+    return type(name, bases, {"__module__": module})
+
+
+def _methods(made: Any, methods: dict[str, Any]) -> None:
+    for name, method in methods.items():
+        setattr(made, name, method)
+
+
+def _raised(error: BaseException, place: verdict.Place, sure: bool, reads: tuple[str, ...]) -> Raised:
+    return Raised(error, place, sure=sure, reads=reads)
+
+
+def _field() -> Any:
+    return dataclasses.field()
+
+
+def _fill_field(field: Any, parts: dict[str, Any]) -> None:
+    for name, part in parts.items():
+        setattr(field, name, types.MappingProxyType(part) if name == "metadata" else part)
+
+
+_MADE: tuple[Callable[..., Any], ...] = (
+    *(_generic, _union, _enumeration, _native, _methods, _raised, _field, _fill_field, unknown_type),
+    *_VARIABLES,
+    *(re._compile, types.MappingProxyType),  # type: ignore[attr-defined]
+)
+_BY_NAME = {(one.__module__, one.__qualname__): one for one in (*_OWN, *_LIBRARY, *_MADE)}
+_FIELDS = [name for name in dataclasses.Field.__slots__ if name != "type"]
+_PLAIN = frozenset((*_OWN, *_LIBRARY)) - {Function}
+
+
+class _Writer(pickle.Pickler):
+    """stub: what stands for the body of a function that was not called, None where the body is kept."""
+
+    def __init__(self, file: io.BytesIO, run: Interpreter, stub: Callable[[Function], Any]) -> None:
+        super().__init__(file, PROTOCOL)
+        self.dispatch_table = {}
+        self._stub = stub
+        self._named: dict[int, Any] = {id(one): name for name, one in _named(run).items()}
+
+    def persistent_id(self, value: Any) -> Any:
+        """The name of what is not kept, but there."""
+        if type(value) is types.FunctionType and value.__qualname__ == OF_ARGPARSE:
+            return "identity"
+        return self._named.get(id(value))
+
+    def reducer_override(self, value: Any) -> Any:
+        """How a value is made again."""
+        kind = type(value)
+        if kind is Function:
+            return _function(value, self._stub)
+        if kind in _PLAIN:
+            return NotImplemented
+        if isinstance(value, type):
+            return _type(value)
+        if isinstance(value, enum.Enum):
+            return kind, (value.value,)
+        if kind is dataclasses.Field:
+            parts = {name: getattr(value, name) for name in _FIELDS if hasattr(value, name)}
+            return _field, (), {**parts, "metadata": dict(value.metadata)}, None, None, _fill_field
+        if kind is re.Pattern:
+            return re._compile, (value.pattern, value.flags)  # type: ignore[attr-defined]
+        if kind is types.MappingProxyType:
+            return kind, (dict(value),)
+        if kind is types.UnionType:
+            return _union, value.__args__
+        if hasattr(value, "__origin__") or kind in _VARIABLES:
+            return _typed(value)
+        if kind is types.FunctionType:
+            return _python_function(value)
+        if kind is Raised:
+            return _raised, (value.error, value.place, value.sure, value.reads)
+        if isinstance(value, BaseException):
+            return kind, value.args
+        raise NotKept(kind.__name__)
+
+
+class _Reader(pickle.Unpickler):
+    def __init__(self, file: io.BytesIO, run: Interpreter) -> None:
+        super().__init__(file)
+        self._named = _named(run)
+
+    def persistent_load(self, name: Any) -> Any:
+        """What a name stands for."""
+        return self._named[name]
+
+    def find_class(self, module: str, name: str) -> Any:
+        """What may be made."""
+        return _BY_NAME[module, name]
+
+
+def written(run: Interpreter, whole: object, stub: Callable[[Function], Any]) -> bytes:
+    """Values as data; raises NotKept."""
+    file = io.BytesIO()
+    try:
+        _Writer(file, run, stub).dump(whole)
+    except (pickle.PicklingError, TypeError, AttributeError, ValueError, RecursionError) as error:
+        raise NotKept(str(error)[:200]) from None
+    return file.getvalue()
+
+
+def read(run: Interpreter, data: bytes) -> Any:
+    """Values from data."""
+    return _Reader(io.BytesIO(data), run).load()
+
+
+def _named(run: Interpreter) -> dict[Any, Any]:
+    """What is not kept, but named: the interpreter's own, and what Python itself has."""
+    return {
+        **_STANDING,
+        "run": run,
+        "environment": run.environ,
+        "command": run.argv,
+    }
+
+
+_STANDING: dict[Any, Any] = {
+    **{
+        (module, name): value
+        for module, names in {**MODULES, "builtins": BUILTINS}.items()
+        for name, value in names.items()
+        if not isinstance(value, (str, int, float, bool, tuple))
+    },
+    "missing": MISSING,
+    "absent": dataclasses.MISSING,
+    "keyword only": dataclasses.KW_ONLY,
+    "nothing": NOTHING,
+    "identity": _identity,
+    "builtins": BUILTINS,
+}
+
+
+def _function(value: Function, stub: Callable[[Function], Any]) -> Any:
+    state = {name: getattr(value, name) for name in Function.__slots__}
+    short = stub(value)
+    if short is not None:
+        state["node"] = (*value.node[:5], short, *value.node[6:])
+    return copyreg.__newobj__, (Function,), (None, {**state, "body": None, "active": 0, "twin": None})
+
+
+def _type(value: type) -> Any:
+    if _BY_NAME.get((value.__module__, value.__qualname__)) is value:
+        return NotImplemented
+    if issubclass(value, enum.Enum):
+        members = [(name, one.value) for name, one in value.__members__.items()]
+        return _enumeration, (value.__name__, value.__module__, value.__bases__, members)
+    if not issubclass(value, (BaseException, argparse.Action)) and value.__bases__ != (object,):
+        raise NotKept(value.__name__)
+    methods = {name: one for name, one in vars(value).items() if isinstance(one, Bridge)}
+    own = {name for name in vars(value) if not name.startswith("__")} - methods.keys()
+    if own:
+        raise NotKept(value.__name__)
+    return _native, (value.__name__, value.__module__, value.__bases__), methods, None, None, _methods
+
+
+def _typed(value: Any) -> Any:
+    if isinstance(value, typing.ForwardRef):
+        return typing.ForwardRef, (value.__forward_arg__,)
+    if not hasattr(value, "__origin__"):
+        return type(value), (value.__name__,)
+    found = value.__reduce__()
+    if isinstance(found, tuple) and found[0] in (operator.getitem, types.GenericAlias):
+        return (_generic if found[0] is operator.getitem else found[0], found[1])
+    raise NotKept(repr(value)[:80])
+
+
+def _python_function(value: Any) -> Any:
+    if _BY_NAME.get((value.__module__, value.__qualname__)) is value:
+        return NotImplemented
+    raise NotKept(value.__qualname__)
+
