@@ -306,13 +306,13 @@ def _text(refusal: Refusal) -> str:
 
 def _site(place: Place, roots: Sequence[str]) -> Site | None:
     """The refusal at a place with its condition; None where it cannot be read again."""
-    from preflight.program.checkout.site_at import site_at
+    from preflight.program.checkout.site_at import kept_site_at
 
     for root in roots:
         try:
             with open(os.path.join(root, place.file), encoding="utf-8") as file:
                 text = file.read()
-            return site_at(place.file, text, place.line)
+            return kept_site_at(place.file, text, place.line)
         except (OSError, ValueError, SyntaxError, RecursionError):
             continue
     return None

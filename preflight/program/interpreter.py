@@ -30,6 +30,7 @@ class Interpreter(Options):
         self.loaded = lambda module: None
         self.recorded = None
         self.containers = []
+        self.sized = []
         self.specials = {
             **self.special_table(),
             **dataclass_specials(self),

@@ -10,7 +10,6 @@ from __future__ import annotations
 import marshal
 import sys
 import time
-import zlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -50,7 +49,7 @@ class KeptState:
             return False
         if not run.sources.restore(files):
             return False
-        whole = read(run, zlib.decompress(data))
+        whole = read(run, data)
         run.modules.update(whole["modules"])
         run.symbols.update(whole["symbols"])
         run.units.update(whole["units"])
@@ -81,7 +80,7 @@ class KeptState:
             "driver": self.driver.to_keep(),
         }
         try:
-            data = zlib.compress(written(run, whole, self._stub), 1)
+            data = written(run, whole, self._stub)
         except NotKept:
             return
         asked = sorted(run.asked)

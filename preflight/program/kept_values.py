@@ -39,7 +39,7 @@ _OWN: tuple[type, ...] = (
 _LIBRARY: tuple[type, ...] = (
     *(argparse._ArgumentGroup, argparse._MutuallyExclusiveGroup, argparse.Namespace, argparse.HelpFormatter),
     *(one for name, one in vars(argparse).items() if isinstance(one, type) and issubclass(one, argparse.Action)),
-    *(types.SimpleNamespace, types.GenericAlias, collections.OrderedDict, collections.defaultdict, collections.deque),
+    *(dataclasses.Field, types.SimpleNamespace, types.GenericAlias, collections.OrderedDict, collections.defaultdict, collections.deque),
     *(collections.Counter, packaging.version.Version, range, slice, complex, bytearray, set, frozenset, object),
     *(one for one in BUILTINS.values() if isinstance(one, type) and issubclass(one, BaseException)),
 )
@@ -89,27 +89,21 @@ def _methods(made: Any, methods: dict[str, Any]) -> None:
         setattr(made, name, method)
 
 
+def _proxy(content: dict[str, Any]) -> Any:
+    return types.MappingProxyType(content)
+
+
 def _raised(error: BaseException, place: verdict.Place, sure: bool, reads: tuple[str, ...]) -> Raised:
     return Raised(error, place, sure=sure, reads=reads)
 
 
-def _field() -> Any:
-    return dataclasses.field()
-
-
-def _fill_field(field: Any, parts: dict[str, Any]) -> None:
-    for name, part in parts.items():
-        setattr(field, name, types.MappingProxyType(part) if name == "metadata" else part)
-
-
 _MADE: tuple[Callable[..., Any], ...] = (
-    *(_generic, _union, _enumeration, _native, _methods, _raised, _field, _fill_field, unknown_type),
+    *(_generic, _union, _enumeration, _native, _methods, _raised, _proxy, unknown_type),
     *_VARIABLES,
-    *(re._compile, types.MappingProxyType),  # type: ignore[attr-defined]
+    re._compile,  # type: ignore[attr-defined]
 )
 _BY_NAME = {(one.__module__, one.__qualname__): one for one in (*_OWN, *_LIBRARY, *_MADE)}
-_FIELDS = [name for name in dataclasses.Field.__slots__ if name != "type"]
-_PLAIN = frozenset((*_OWN, *_LIBRARY)) - {Function}
+_PLAIN = frozenset((*_OWN, *_LIBRARY)) - {Function, dataclasses.Field}
 
 
 class _Writer(pickle.Pickler):
@@ -139,12 +133,12 @@ class _Writer(pickle.Pickler):
         if isinstance(value, enum.Enum):
             return kind, (value.value,)
         if kind is dataclasses.Field:
-            parts = {name: getattr(value, name) for name in _FIELDS if hasattr(value, name)}
-            return _field, (), {**parts, "metadata": dict(value.metadata)}, None, None, _fill_field
+            parts = {name: getattr(value, name) for name in kind.__slots__ if hasattr(value, name)}
+            return copyreg.__newobj__, (kind,), (None, parts)  # type: ignore[attr-defined]
         if kind is re.Pattern:
             return re._compile, (value.pattern, value.flags)  # type: ignore[attr-defined]
         if kind is types.MappingProxyType:
-            return kind, (dict(value),)
+            return _proxy, (dict(value),)
         if kind is types.UnionType:
             return _union, value.__args__
         if hasattr(value, "__origin__") or kind in _VARIABLES:
@@ -208,6 +202,7 @@ _STANDING: dict[Any, Any] = {
     "absent": dataclasses.MISSING,
     "keyword only": dataclasses.KW_ONLY,
     "nothing": NOTHING,
+    "no metadata": dataclasses.field().metadata,
     "identity": _identity,
     "builtins": BUILTINS,
 }

@@ -10,6 +10,7 @@ from preflight.program import kept_parser
 from preflight.program.calls import Hook
 from preflight.program.interpreter import Interpreter
 from preflight.program.options import Parser
+from preflight.program.units import SIZE
 from preflight.program.values import (
     MISSING,
     Builtin,
@@ -131,6 +132,9 @@ class Megatron:
         """The parser, which is built for the first command and kept."""
         if self._parser is not MISSING:
             self.run.use(PARSER)
+            for option in self.run.sized:
+                size = self.run.environ.get(SIZE)
+                option.default = int(size) if isinstance(size, str) else size
             return self._parser
         name = kept_parser.name_of(self.run, repr(self.run.sources.roots), repr(sorted(self.run.environ.items())))
         with self.run.permanent(PARSER):
@@ -145,7 +149,7 @@ class Megatron:
     def forget(self) -> None:
         """Build the parser anew, and not from what is kept."""
         self._parser, self._started, self.keeps = MISSING, None, False
-        self.provider, self.added = None, MISSING
+        self.provider, self.added, self.run.sized = None, MISSING, []
 
     keeps = True
 
@@ -155,11 +159,11 @@ class Megatron:
         read = self._started is not None
         parser = self._parser if self.whole else MISSING
         added = self.added if self.whole else MISSING
-        return started if read else None, self.provider, added, parser, self._names
+        return started if read else None, self.provider, added, parser, self._names, self.run.sized
 
     def take_up(self, kept: tuple[Value, ...]) -> None:
         """Go on from what another call has read."""
-        started, self.provider, self.added, self._parser, self._names = kept
+        started, self.provider, self.added, self._parser, self._names, self.run.sized = kept
         self._started = self.with_provider(started) if started is not None else None
         self.whole = self._parser is not MISSING
 

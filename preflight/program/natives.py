@@ -14,6 +14,7 @@ from typing import Any
 from preflight.program.allowed import CALLABLE, readable
 from preflight.program.guards import LENGTH, bounded, safe_format, safe_pattern, safe_template
 from preflight.program.statements import Statements
+from preflight.program.units import Size, SizeText
 from preflight.program.values import (
     Bound,
     Builtin,
@@ -90,6 +91,8 @@ class Natives(Statements):
             if isinstance(arguments[0] if arguments else None, Unknown):
                 return arguments[0]
             return self.native(kind, arguments[:1])
+        if kind is int and len(arguments) == 1 and type(arguments[0]) is SizeText:
+            return Size(arguments[0])
         if issubclass(kind, argparse.Action) or kind in (argparse.Namespace, types.SimpleNamespace):
             return self.native(kind, arguments, keywords)
         if id(kind) in CALLABLE or kind in (type(None), collections.Counter):

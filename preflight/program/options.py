@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 
 from preflight.program.bridges import Converter, unknown_type
 from preflight.program.classes import Classes
+from preflight.program.units import Size
 from preflight.program.values import (
     Bound,
     Class,
@@ -94,6 +95,8 @@ class Options(Classes):
 
     recorded: list[tuple[int, str, tuple[Value, ...], Names]] | None
     """The calls that build a parser, while they are recorded; None where one of them cannot be."""
+    sized: list[argparse.Action]
+    """Options whose default is the number of processes."""
     containers: list[Any]
     """The parser that is recorded, and its groups."""
 
@@ -124,13 +127,20 @@ class Options(Classes):
             self.unread_options.append("an option with an unknown name")
             return self.gap("an option with an unknown name")
         known = {key: value for key, value in keywords.items() if key not in ("help", "metavar", "version")}
+        sized = type(known.get("default")) is Size
+        if sized:
+            known["default"] = int(known["default"])
+            self.environ.open -= 1
         self._record(receiver, "add_argument", tuple(names), dict(known), None)
         if isinstance(known.get("action"), (Unknown, Symbol)):
             self.unread_options.append(f"{names[:1]}: an unknown action")
             return self.gap("an unknown action")
         self._plain_keywords(known)
         try:
-            return receiver.add_argument(*names, **known)
+            added = receiver.add_argument(*names, **known)
+            if sized:
+                self.sized.append(added)
+            return added
         except (argparse.ArgumentError, ValueError, TypeError) as error:
             if self.causes:
                 self.unread_options.append(f"{names[:1]}: added on several paths")

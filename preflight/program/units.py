@@ -15,6 +15,7 @@ from preflight.program.sources import Sources
 from preflight.program.values import MISSING, Lazy, Names, Value
 from preflight.program.verdict import Budget, Place
 
+SIZE = "WORLD_SIZE"
 WORLD = "number of processes"
 """What is asked for beside the variables of the environment."""
 
@@ -43,14 +44,37 @@ class Unit:
         return not (self.notes or self.gaps or self.options)
 
 
+class SizeText(str):
+    """The number of processes as its variable says it, on its way to the default of an option."""
+
+    __slots__ = ()
+
+
+class Size(int):
+    """The same as a number."""
+
+    __slots__ = ()
+
+
 class Environment(dict[str, Value]):
-    """The variables of the environment. asked: those that units read, while one runs."""
+    """The variables of the environment. asked: those that units read, while one runs. open: how often they read the
+    number of processes and have not made it the default of an option, which is set again for each command."""
 
     asked: set[str] | None = None
+    open = 0
 
     def __getitem__(self, key: str) -> Value:
+        if (size := self._size(key)) is not None:
+            return size
         self._ask(key)
         return super().__getitem__(key)
+
+    def _size(self, key: object) -> SizeText | None:
+        value = super().get(SIZE) if key == SIZE and self.asked is not None else None
+        if not isinstance(value, str) or not value.isdecimal():
+            return None
+        self.open += 1
+        return SizeText(value)
 
     def __contains__(self, key: object) -> bool:
         self._ask(key)
@@ -58,6 +82,8 @@ class Environment(dict[str, Value]):
 
     def get(self, key: str, default: Value = None) -> Value:
         """The value of a variable."""
+        if (size := self._size(key)) is not None:
+            return size
         self._ask(key)
         return super().get(key, default)
 
@@ -114,7 +140,7 @@ class Units(Engine):
         self.notes, self.gaps, self.remarks, self.entered, self.sources.asked = [], {}, [], set(), []
         before, options = dict.copy(self.environ), len(self.unread_options)
         self.running.append(unit)
-        self.environ.asked = self.asked
+        self.environ.asked, opened = self.asked, self.environ.open
         try:
             yield unit
             self._finish(unit, before, options)
@@ -124,6 +150,8 @@ class Units(Engine):
         finally:
             self.running.pop()
             self.environ.asked = self.asked if self.running else None
+            if self.environ.open > opened:
+                self.asked.add(SIZE)
             left = self.notes, self.gaps, self.remarks, self.entered, self.sources.asked
             self.notes, self.gaps, self.remarks, self.entered, self.sources.asked = noted
             self._merge(*left)

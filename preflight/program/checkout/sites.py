@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
 from functools import cached_property
+
+try:  # hashlib loads OpenSSL first, which takes longer than all of this
+    from _sha1 import sha1
+except ImportError:
+    from hashlib import sha1
 
 REFUSALS = ("assert", "raise", "call", "exit")
 """Kinds of sites at which a run ends."""
@@ -38,7 +42,7 @@ class Site:
     def hash(self) -> str:
         """What makes it the same check: an assertion and a raised error with the same condition are one."""
         whole = "\n".join([_CLASS.get(self.kind, self.kind), self.what, *sorted(self.condition)])
-        return hashlib.sha1(whole.encode(), usedforsecurity=False).hexdigest()[:DIGITS]
+        return sha1(whole.encode(), usedforsecurity=False).hexdigest()[:DIGITS]
 
     @property
     def shown(self) -> str:
