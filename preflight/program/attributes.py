@@ -10,6 +10,7 @@ from typing import Any
 
 from preflight.program.allowed import BUILTINS, MODULES, readable
 from preflight.program.imports import Imports
+from preflight.program.units import COMMAND
 from preflight.program.values import (
     MISSING,
     Bound,
@@ -147,6 +148,7 @@ class Attributes(Imports):
         if owner.name == "os" and name == "environ":
             return self.environ
         if owner.name == "sys" and name in ("argv", "modules"):
+            self.ask(COMMAND)
             return self.argv if name == "argv" else self.gap("sys.modules")
         return self.symbol(f"{owner.name}.{name}")
 

@@ -167,8 +167,8 @@ class Calls(Specials):
         if name == "sys.exit":
             shown = self.text(arguments[0]) if arguments else ""
             raise self.failure(SystemExit(shown if isinstance(shown, str) else ""))
-        if name == OF_WORLD and self.running:
-            self.asked.add(WORLD)
+        if name == OF_WORLD:
+            self.ask(WORLD)
         answer = self._native_fact(name, arguments, keywords)
         if answer is not MISSING:
             return answer

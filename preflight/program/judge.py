@@ -13,7 +13,7 @@ from preflight.program.conclude import conclude
 from preflight.program.facts import Facts
 from preflight.program.interpreter import Interpreter
 from preflight.program.kept_parser import NeedsBuilding
-from preflight.program.kept_state import KeptState, environment
+from preflight.program.kept_state import KeptState
 from preflight.program.megatron import Megatron
 from preflight.program.mindformers import FILE, MindFormers
 from preflight.program.mindformers import PRESENT as WITH_MINDFORMERS
@@ -62,13 +62,12 @@ class Session:
             about = f"{self.sources.roots} {program.entry} {_said(self.machine)} {self.budget}"
             self._kept = KeptState(self.run, self.driver, about, _code())
 
-    def holds(self, env: Mapping[str, str], world_size: int | None) -> bool:
-        """Whether what was read is still what is there, and what its modules asked the environment for is the same."""
+    def holds(self, argv: Sequence[str], env: Mapping[str, str], world_size: int | None) -> bool:
+        """Whether what was read is still what is there, and its modules would ask this command for the same."""
         run = self.run
-        asked = sorted(run.asked)
-        before = environment(asked, run.facts.environ, run.facts.world_size)
-        after = Facts(self.machine, env, world_size)
-        return before == environment(asked, after.environ, world_size) and self.sources.unchanged()
+        before = run.environment(run.facts.environ, run.facts.world_size, run.argv[1:])
+        environ = Facts(self.machine, env, world_size).environ
+        return before == run.environment(environ, world_size, list(argv)) and self.sources.unchanged()
 
     def judge(
         self,
@@ -81,7 +80,7 @@ class Session:
         if self._used and isinstance(self.driver, MindSpeed):
             self._read()  # what patches replace depends on the command
         if not self._used and self._kept is not None:
-            self._kept.restore(Facts(self.machine, env, world_size).environ, world_size)
+            self._kept.restore(Facts(self.machine, env, world_size).environ, world_size, argv)
         self._used = True
         if isinstance(self.driver, MindFormers):
             self.driver.document, argv = config, [*NAMED, *argv]
@@ -104,7 +103,7 @@ class Session:
         finally:
             self._end()
             if concluded and self._kept is not None:
-                self._kept.keep(self.run.facts.environ, world_size)
+                self._kept.keep(self.run.facts.environ, world_size, argv)
         self.driver.forget()
         return self.judge(argv, env, world_size, config)
 
@@ -193,7 +192,7 @@ def judge(
     that they name, for a program that reads one."""
     with _ONE_AT_A_TIME:
         verdict: Verdict = in_thread(
-            lambda: _session(program, env, world_size, machine, budget).judge(argv, env, world_size, config)
+            lambda: _session(program, argv, env, world_size, machine, budget).judge(argv, env, world_size, config)
         )
     return verdict
 
@@ -205,12 +204,17 @@ KEPT = 2
 
 
 def _session(
-    program: Program, env: Mapping[str, str], world_size: int | None, machine: Machine, budget: Budget
+    program: Program,
+    argv: Sequence[str],
+    env: Mapping[str, str],
+    world_size: int | None,
+    machine: Machine,
+    budget: Budget,
 ) -> Session:
     """The program as it was read before, if none of its files has changed and it sees the same environment."""
     key = f"{program} {_said(machine)} {budget}"
     kept = _SESSIONS.pop(key, None)
-    if kept is None or not kept.holds(env, world_size):
+    if kept is None or not kept.holds(argv, env, world_size):
         kept = Session(program, machine, budget)
     _SESSIONS[key] = kept
     while len(_SESSIONS) > KEPT:

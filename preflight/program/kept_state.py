@@ -10,7 +10,7 @@ from __future__ import annotations
 import marshal
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from preflight.program.interpreter import Interpreter
@@ -18,7 +18,7 @@ from preflight.program.ir import VERSION
 from preflight.program.kept_values import NotKept, read, written
 from preflight.program.megatron import Megatron
 from preflight.program.sources import FOLDER
-from preflight.program.units import WORLD
+from preflight.program.units import Unit
 from preflight.program.values import Function, Value
 from preflight.source import cache
 
@@ -37,12 +37,15 @@ class KeptState:
         self._had: frozenset[str] = frozenset()
         self._bodies = run.sources.bodies
 
-    def restore(self, environ: Mapping[str, Value], world: int | None) -> bool:
+    def restore(self, environ: Mapping[str, Value], world: int | None, argv: Sequence[str]) -> bool:
         """Take up what an earlier call kept, if it still holds."""
         run, driver = self.run, self.driver
         try:
             asked = marshal.loads(cache.read_data(self._name("asked")) or b"")
-            known = environment(asked, environ, world)
+            run.units["asked"] = Unit()
+            run.units["asked"].asked.update(asked)
+            known = run.environment(environ, world, argv)
+            del run.units["asked"]
             kept = cache.read_data(self._name(repr(known)))
             files, data = marshal.loads(kept or b"")
         except (ValueError, EOFError, TypeError):
@@ -57,12 +60,11 @@ class KeptState:
         run.field_types.update({id(field): held for field, held in whole["fields"]})
         run.kept.extend(field for field, _ in whole["fields"])
         run.lasting.update({id(container): (container, cause) for container, cause in whole["blurred"]})
-        run.asked.update(asked)
         driver.take_up(whole["driver"])
         self._had = frozenset(run.units)
         return True
 
-    def keep(self, environ: Mapping[str, Value], world: int | None) -> None:
+    def keep(self, environ: Mapping[str, Value], world: int | None, argv: Sequence[str]) -> None:
         """Keep what has been read, if more has been read than is kept."""
         run = self.run
         if run.units.keys() <= self._had and self._bodies == run.sources.bodies:
@@ -83,10 +85,10 @@ class KeptState:
             data = written(run, whole, self._stub)
         except NotKept:
             return
-        asked = sorted(run.asked)
+        known = run.environment(environ, world, argv)
         if len(data) < LARGEST:
-            cache.write_data(self._name("asked"), marshal.dumps(asked))
-            name = self._name(repr(environment(asked, environ, world)))
+            cache.write_data(self._name("asked"), marshal.dumps(sorted(known)))
+            name = self._name(repr(known))
             cache.write_data(name, marshal.dumps((run.sources.state(), data)))
             cache.sweep(FOLDER, time.time())
 
@@ -101,14 +103,3 @@ class KeptState:
         if isinstance(node[5], tuple):
             return node[5]
         return (scope.module.file,) if scope.module.file in self.run.sources.known else None
-
-
-def environment(asked: list[str], environ: Mapping[str, Value], world: int | None) -> list[tuple[str, str]]:
-    """The values of what modules asked for."""
-    values = {**dict(environ), WORLD: world}
-    return [(name, _shown(values[name]) if name in values else "") for name in asked]
-
-
-def _shown(value: Value) -> str:
-    return f"={value}" if isinstance(value, (str, int)) else f"?{sorted(getattr(value, 'facts', ()))}"
-

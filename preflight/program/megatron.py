@@ -10,7 +10,7 @@ from preflight.program import kept_parser
 from preflight.program.calls import Hook
 from preflight.program.interpreter import Interpreter
 from preflight.program.options import Parser
-from preflight.program.units import SIZE
+from preflight.program.units import COMMAND, SIZE
 from preflight.program.values import (
     MISSING,
     Builtin,
@@ -156,7 +156,7 @@ class Megatron:
     def to_keep(self) -> tuple[Value, ...]:
         """What is read once, beside modules, for another call to take up."""
         started = {name: one for name, one in (self._started or {}).items() if name != PROVIDER or self.provider is None}
-        read = self._started is not None
+        read = self._started is not None and SCRIPT in self.run.units
         parser = self._parser if self.whole else MISSING
         added = self.added if self.whole else MISSING
         return started if read else None, self.provider, added, parser, self._names, self.run.sized
@@ -220,11 +220,13 @@ class Megatron:
 
     def _start(self) -> Names:
         """With which options and defaults the script starts training."""
-        if self._started is None:
-            with self.run.permanent(SCRIPT):
-                self._started = self._read_entry() if self.entry else {}
-        else:
+        if self._started is not None and SCRIPT in self.run.units:
             self.run.use(SCRIPT)
+            return self._started
+        with self.run.permanent(SCRIPT) as unit:
+            self._started = self._read_entry() if self.entry else {}
+        if COMMAND in unit.asked:  # it is read again for each command
+            del self.run.units[SCRIPT]
         return self._started
 
     def _read_entry(self) -> Names:

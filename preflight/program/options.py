@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 from preflight.program.bridges import Converter, unknown_type
 from preflight.program.classes import Classes
-from preflight.program.units import Size
+from preflight.program.units import COMMAND, Size
 from preflight.program.values import (
     Bound,
     Class,
@@ -176,7 +176,10 @@ class Options(Classes):
 
     def _parse_command(self, parser: Any, name: str, arguments: list[Value], keywords: Names) -> Value:
         given = arguments[0] if arguments else keywords.get("args")
-        given = list(self.argv[1:]) if given is None else self.items(given)
+        if given is None:
+            self.ask(COMMAND)
+            given = self.argv[1:]
+        given = self.items(given)
         if isinstance(given, Unknown) or any(isinstance(one, Unknown) for one in given):
             return self.lost("a command line that is unknown", given if isinstance(given, Unknown) else both(*given))
         space = arguments[1] if len(arguments) > 1 else keywords.get("namespace")

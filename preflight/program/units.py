@@ -6,7 +6,7 @@ that a verdict does not depend on the commands that were judged before.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from preflight.program.engine import Engine, Note
@@ -16,15 +16,15 @@ from preflight.program.values import MISSING, Lazy, Names, Value
 from preflight.program.verdict import Budget, Place
 
 SIZE = "WORLD_SIZE"
-WORLD = "number of processes"
+WORLD, COMMAND = "number of processes", "command line"
 """What is asked for beside the variables of the environment."""
 
 
 class Unit:
     """What running something once noted. needs: the units that it came to; dropped: what these noted and it handled;
-    environ: variables that it set."""
+    environ: variables that it set; asked: those that it read, and what else of a command it looked at."""
 
-    __slots__ = ("dropped", "entered", "environ", "files", "gaps", "needs", "notes", "options", "remarks", "settled")
+    __slots__ = ("asked", "dropped", "entered", "environ", "files", "gaps", "needs", "notes", "options", "remarks", "settled")
 
     def __init__(self) -> None:
         self.needs: dict[str, None] = {}
@@ -37,6 +37,7 @@ class Unit:
         self.files: list[str] = []
         self.options: list[str] = []
         self.environ: dict[str, Value] = {}
+        self.asked: set[str] = set()
 
     @property
     def silent(self) -> bool:
@@ -91,6 +92,10 @@ class Environment(dict[str, Value]):
         self._ask(*super().keys())
         return super().__iter__()
 
+    def plain(self) -> dict[str, Value]:
+        """All of them, unasked."""
+        return dict(super().items())
+
     def _ask(self, *keys: object) -> None:
         if self.asked is not None:
             self.asked.update(map(str, keys))
@@ -105,7 +110,6 @@ class Units(Engine):
         self.units: dict[str, Unit] = {}
         self.active: set[str] = set()
         self.running: list[Unit] = []
-        self.asked: set[str] = set()
         self.resolved: dict[tuple[int, str], tuple[Names, str, Lazy, Value]] = {}
         self.stage_of: dict[int, str] = {}
 
@@ -138,9 +142,9 @@ class Units(Engine):
         noted = self.notes, self.gaps, self.remarks, self.entered, self.sources.asked
         self.journals, self.causes, self.trying, self.guards = [], [], 0, []
         self.notes, self.gaps, self.remarks, self.entered, self.sources.asked = [], {}, [], set(), []
-        before, options = dict.copy(self.environ), len(self.unread_options)
+        before, options = self.environ.plain(), len(self.unread_options)
         self.running.append(unit)
-        self.environ.asked, opened = self.asked, self.environ.open
+        self.environ.asked, opened = unit.asked, self.environ.open
         try:
             yield unit
             self._finish(unit, before, options)
@@ -149,16 +153,18 @@ class Units(Engine):
                 self.active.add(name)
         finally:
             self.running.pop()
-            self.environ.asked = self.asked if self.running else None
+            self.environ.asked = self.running[-1].asked if self.running else None
             if self.environ.open > opened:
-                self.asked.add(SIZE)
+                unit.asked.add(SIZE)
+                self.environ.open = opened
             left = self.notes, self.gaps, self.remarks, self.entered, self.sources.asked
             self.notes, self.gaps, self.remarks, self.entered, self.sources.asked = noted
             self._merge(*left)
             self.scope, self.line, self.end, self.journals, self.causes, self.trying, self.guards = held
             if self.running:
-                above = self.running[-1]
-                above.needs.update({name: None} if name in self.units else unit.needs)
+                above, kept = self.running[-1], self.units.get(name) is unit
+                above.needs.update({name: None} if kept else unit.needs)
+                above.asked.update(() if kept else unit.asked)
                 above.dropped += [*unit.dropped, *left[0]]
                 above.settled |= unit.settled.union(left[1])
 
@@ -170,10 +176,21 @@ class Units(Engine):
         kept = set(map(id, unit.notes))
         unit.dropped = [one for one in unit.dropped if id(one) not in kept]
         unit.settled -= unit.gaps.keys()
-        after = dict.copy(self.environ)
+        after = self.environ.plain()
         for key in {**before, **after}:
             if before.get(key, MISSING) is not after.get(key, MISSING):
                 unit.environ[key] = after.get(key, MISSING)
+
+    def ask(self, what: str) -> None:
+        """Something of the command is looked at that is another for the next one."""
+        if self.running:
+            self.running[-1].asked.add(what)
+
+    def environment(self, environ: Mapping[str, Value], world: int | None, argv: Sequence[str]) -> dict[str, str]:
+        """What units asked for, with what it is for a command."""
+        values = {**environ, WORLD: world, COMMAND: repr(list(argv))}
+        asked = sorted(set().union(*(one.asked for one in self.units.values())))
+        return {name: _shown(values[name]) if name in values else "" for name in asked}
 
     def use(self, name: str) -> None:
         """Come to a unit that has run: what it noted counts for this command."""
@@ -217,3 +234,7 @@ class Units(Engine):
         self.remarks += [one for one in remarks if one not in self.remarks]
         self.entered |= entered
         self.sources.asked += [one for one in files if one not in self.sources.asked]
+
+
+def _shown(value: Value) -> str:
+    return f"={value}" if isinstance(value, (str, int)) else f"?{sorted(getattr(value, 'facts', ()))}"
