@@ -204,6 +204,7 @@ _STANDING: dict[Any, Any] = {
     "nothing": NOTHING,
     "no metadata": dataclasses.field().metadata,
     "identity": _identity,
+    "suppressed": argparse.SUPPRESS,  # argparse asks for it by identity
     "builtins": BUILTINS,
 }
 
