@@ -42,7 +42,7 @@ def conclude(
         tuple(_rewrites(run, initial)),
         tuple(Remark(text, place) for text, place in dict.fromkeys(run.remarks)),
         values,
-        tuple(run.sources.asked),
+        tuple(sorted(run.sources.asked)),
         why if outcome in ("unread", "may refuse") else "",
         tuple(stages),
         frozenset(run.entered),

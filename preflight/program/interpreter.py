@@ -28,8 +28,6 @@ class Interpreter(Options):
         self.hooks = {}
         self.loading = []
         self.loaded = lambda module: None
-        self.recorded = None
-        self.containers = []
         self.sized = []
         self.specials = {
             **self.special_table(),

@@ -12,7 +12,6 @@ from typing import Any
 from preflight.program.conclude import conclude
 from preflight.program.facts import Facts
 from preflight.program.interpreter import Interpreter
-from preflight.program.kept_parser import NeedsBuilding
 from preflight.program.kept_state import KeptState
 from preflight.program.megatron import Megatron
 from preflight.program.mindformers import FILE, MindFormers
@@ -90,8 +89,6 @@ class Session:
             raised = self._driven()
             concluded = True
             return conclude(self.run, self.driver.stages, raised, self.driver.initial, _destinations(argv))
-        except NeedsBuilding:
-            pass
         except Exhausted as error:
             return self._unread(str(error))
         except (RecursionError, MemoryError) as error:
@@ -104,8 +101,6 @@ class Session:
             self._end()
             if concluded and self._kept is not None:
                 self._kept.keep(self.run.facts.environ, world_size, argv)
-        self.driver.forget()
-        return self.judge(argv, env, world_size, config)
 
     def _driven(self) -> Raised | None:
         try:
@@ -115,7 +110,7 @@ class Session:
         return None
 
     def _unread(self, why: str) -> Verdict:
-        return Verdict("unread", why=why, stages=tuple(self.driver.stages), files=tuple(self.sources.asked))
+        return Verdict("unread", why=why, stages=tuple(self.driver.stages), files=tuple(sorted(self.sources.asked)))
 
     def _begin(self, argv: Sequence[str], env: Mapping[str, str], world_size: int | None) -> None:
         run = self.run

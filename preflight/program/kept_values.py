@@ -11,6 +11,7 @@ import copyreg
 import dataclasses
 import enum
 import functools
+import inspect
 import io
 import operator
 import pickle
@@ -39,6 +40,7 @@ _OWN: tuple[type, ...] = (
 _LIBRARY: tuple[type, ...] = (
     *(argparse._ArgumentGroup, argparse._MutuallyExclusiveGroup, argparse.Namespace, argparse.HelpFormatter),
     *(one for name, one in vars(argparse).items() if isinstance(one, type) and issubclass(one, argparse.Action)),
+    *(inspect.Signature, inspect.Parameter, inspect._ParameterKind, inspect._empty),  # type: ignore[attr-defined]
     *(dataclasses.Field, types.SimpleNamespace, types.GenericAlias, collections.OrderedDict, collections.defaultdict, collections.deque),
     *(collections.Counter, packaging.version.Version, range, slice, complex, bytearray, set, frozenset, object),
     *(one for one in BUILTINS.values() if isinstance(one, type) and issubclass(one, BaseException)),

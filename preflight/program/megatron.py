@@ -6,10 +6,8 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
-from preflight.program import kept_parser
 from preflight.program.calls import Hook
 from preflight.program.interpreter import Interpreter
-from preflight.program.options import Parser
 from preflight.program.units import COMMAND, SIZE
 from preflight.program.values import (
     MISSING,
@@ -136,52 +134,24 @@ class Megatron:
                 size = self.run.environ.get(SIZE)
                 option.default = int(size) if isinstance(size, str) else size
             return self._parser
-        name = kept_parser.name_of(self.run, repr(self.run.sources.roots), repr(sorted(self.run.environ.items())))
-        with self.run.permanent(PARSER):
-            kept = self.keeps and isinstance(given[0], Parser) and kept_parser.rebuild(self.run, name, given[0])
-            self._parser = given[0] if kept else self._built(name, given, named)
-        self.whole = not kept
+        override = self.run.overrides.pop(f"{self.module}.add_megatron_arguments")
+        try:
+            with self.run.permanent(PARSER):
+                self._parser = self.call(self.module, "add_megatron_arguments", given, named)
+        finally:
+            self.run.overrides[f"{self.module}.add_megatron_arguments"] = override
         return self._parser
-
-    whole = False
-    """Whether the parser was built here, with the program's own types in it."""
-
-    def forget(self) -> None:
-        """Build the parser anew, and not from what is kept."""
-        self._parser, self._started, self.keeps = MISSING, None, False
-        self.provider, self.added, self.run.sized = None, MISSING, []
-
-    keeps = True
 
     def to_keep(self) -> tuple[Value, ...]:
         """What is read once, beside modules, for another call to take up."""
         started = {name: one for name, one in (self._started or {}).items() if name != PROVIDER or self.provider is None}
         read = self._started is not None and SCRIPT in self.run.units
-        parser = self._parser if self.whole else MISSING
-        added = self.added if self.whole else MISSING
-        return started if read else None, self.provider, added, parser, self._names, self.run.sized
+        return started if read else None, self.provider, self.added, self._parser, self._names, self.run.sized
 
     def take_up(self, kept: tuple[Value, ...]) -> None:
         """Go on from what another call has read."""
         started, self.provider, self.added, self._parser, self._names, self.run.sized = kept
         self._started = self.with_provider(started) if started is not None else None
-        self.whole = self._parser is not MISSING
-
-    def _built(self, name: str, given: list[Value], named: Names) -> Value:
-        run = self.run
-        override = run.overrides.pop(f"{self.module}.add_megatron_arguments")
-        lasting = len(run.lasting)
-        run.recorded, run.containers = [], list(given[:1])
-        try:
-            with run.permanent() as unit:
-                parser = self.call(self.module, "add_megatron_arguments", given, named)
-        finally:
-            run.overrides[f"{self.module}.add_megatron_arguments"] = override
-            calls, run.recorded = run.recorded, None
-        same = unit.silent and lasting == len(run.lasting)
-        if calls is not None and same and not run.unread_options and parser is given[0]:
-            kept_parser.keep(run, name, calls)
-        return parser
 
     def _parsed(self, args: Value) -> Value:
         names = self.run.names_of(args)

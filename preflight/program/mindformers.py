@@ -106,9 +106,6 @@ class MindFormers:
         except (InvalidVersion, TypeError):
             return Unknown(gaps=("a version",))
 
-    def forget(self) -> None:
-        """Nothing is kept from one configuration to the next."""
-
     def __call__(self) -> None:
         """Every stage in order; a refusal ends them."""
         run = self.run

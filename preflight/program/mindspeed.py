@@ -73,8 +73,6 @@ class MindSpeed(Megatron):
         self._reached("patches", None)
         super().__call__()
 
-    keeps = False
-
     def later(self) -> dict[str, Callable[[], Value]]:
         """None: what MindSpeed changes of these stages is not read."""
         return {}

@@ -77,14 +77,11 @@ class Options(Classes):
             return self._parse_command(receiver, name, arguments, keywords)
         if name in ("add_argument_group", "add_mutually_exclusive_group"):
             texts = {key: value for key, value in keywords.items() if key in ("required", "conflict_handler")}
-            made = self.native(function, [], texts)
-            self._record(receiver, name, (), texts, made)
-            return made
+            return self.native(function, [], texts)
         if name == "error" and arguments:
             shown = self.text(arguments[0])
             raise self.failure(ParserError(shown if isinstance(shown, str) else "", ""))
         if name in ("set_defaults", "get_default"):
-            self.recorded = None if name == "set_defaults" else self.recorded
             return self.native(function, arguments, keywords)
         if name == "__init__" or isinstance(receiver, argparse.Action):
             return self.native(function, arguments, keywords)
@@ -93,24 +90,8 @@ class Options(Classes):
         self.unread_options.append(f"{name} of a parser")
         return self.gap(f"{name} of a parser")
 
-    recorded: list[tuple[int, str, tuple[Value, ...], Names]] | None
-    """The calls that build a parser, while they are recorded; None where one of them cannot be."""
     sized: list[argparse.Action]
     """Options whose default is the number of processes."""
-    containers: list[Any]
-    """The parser that is recorded, and its groups."""
-
-    def _record(self, receiver: Any, name: str, given: tuple[Value, ...], named: Names, made: Any) -> None:
-        if self.recorded is None:
-            return
-        at = next((at for at, one in enumerate(self.containers) if one is receiver), None)
-        if at is None:
-            self.recorded = None
-            return
-        self.recorded.append((at, name, given, named))
-        if made is not None:
-            self.containers.append(made)
-
     def new_parser(self, given: list[Value], named: Names) -> Value:
         """argparse.ArgumentParser(...)"""
         known = {
@@ -131,7 +112,6 @@ class Options(Classes):
         if sized:
             known["default"] = int(known["default"])
             self.environ.open -= 1
-        self._record(receiver, "add_argument", tuple(names), dict(known), None)
         if isinstance(known.get("action"), (Unknown, Symbol)):
             self.unread_options.append(f"{names[:1]}: an unknown action")
             return self.gap("an unknown action")
