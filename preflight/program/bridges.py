@@ -18,7 +18,7 @@ class Bridge:
         self.run, self.function = run, function
 
     @property
-    def __name__(self) -> str:  # noqa: PLW3201
+    def __name__(self) -> str:
         return str(getattr(self.function, "name", "function"))
 
     def __call__(self, *given: Any, **named: Any) -> Any:
@@ -33,7 +33,7 @@ class Converter(Bridge):
 
     __slots__ = ()
 
-    def __call__(self, text: str) -> Any:  # type: ignore[override]
+    def __call__(self, text: str) -> Any:
         try:
             return self.run.call(self.run.force(self.function), [text], {})
         except Raised as raised:

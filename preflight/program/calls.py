@@ -268,7 +268,9 @@ class Calls(Specials):
         """The statements of a function, read when it is first called."""
         if function.body is None:
             packed = function.node[5]
-            function.body = body_of(packed if isinstance(packed, bytes) else self.sources.body(*packed, function.node))
+            function.body = body_of(
+                packed if isinstance(packed, bytes) else self.sources.body(packed[0], function.node)
+            )
         return function.body
 
     def _parameters(self, function: Function, shape: Any, arguments: list[Value], keywords: Names) -> Names:

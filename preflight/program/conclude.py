@@ -21,7 +21,11 @@ def conclude(
     given: Sequence[str],
 ) -> Verdict:
     """The verdict of one run. raised: what ended it; initial: the arguments as they were parsed."""
-    refusals = [refusal(one.raised, one.cause, run.stage_of.get(id(one), one.stage), given) for one in run.notes if one.raised.sure]
+    refusals = [
+        refusal(one.raised, one.cause, run.stage_of.get(id(one), one.stage), given)
+        for one in run.notes
+        if one.raised.sure
+    ]
     why = "; ".join(f"{what} ({place})" for what, place in list(run.gaps.items())[:5])
     if raised is not None and raised.sure:
         refusals.append(refusal(raised, Unknown(), run.stage, given)._replace(certain=True))

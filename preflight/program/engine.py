@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
+from preflight.program.environment import Environment
 from preflight.program.facts import Facts
 from preflight.program.ir import Node
 from preflight.program.sources import Sources
@@ -69,7 +70,7 @@ class Engine:
         self.remarks: list[tuple[str, Place]] = []
         self.stage = ""
         self.argv: list[str] = []
-        self.environ: dict[str, Value] = {}
+        self.environ = Environment()
         self.scope: Scope | None = None
         self.line = self.end = 0
         self.depth = self.steps = self.trying = 0

@@ -40,8 +40,15 @@ _OWN: tuple[type, ...] = (
 _LIBRARY: tuple[type, ...] = (
     *(argparse._ArgumentGroup, argparse._MutuallyExclusiveGroup, argparse.Namespace, argparse.HelpFormatter),
     *(one for name, one in vars(argparse).items() if isinstance(one, type) and issubclass(one, argparse.Action)),
-    *(inspect.Signature, inspect.Parameter, inspect._ParameterKind, inspect._empty),  # type: ignore[attr-defined]
-    *(dataclasses.Field, types.SimpleNamespace, types.GenericAlias, collections.OrderedDict, collections.defaultdict, collections.deque),
+    *(inspect.Signature, inspect.Parameter, inspect._ParameterKind, inspect._empty),
+    *(
+        dataclasses.Field,
+        types.SimpleNamespace,
+        types.GenericAlias,
+        collections.OrderedDict,
+        collections.defaultdict,
+        collections.deque,
+    ),
     *(collections.Counter, packaging.version.Version, range, slice, complex, bytearray, set, frozenset, object),
     *(one for one in BUILTINS.values() if isinstance(one, type) and issubclass(one, BaseException)),
 )
@@ -99,7 +106,7 @@ def _raised(error: BaseException, place: verdict.Place, sure: bool, reads: tuple
     return Raised(error, place, sure=sure, reads=reads)
 
 
-_MADE: tuple[Callable[..., Any], ...] = (
+_MADE: tuple[Any, ...] = (
     *(_generic, _union, _enumeration, _native, _methods, _raised, _proxy, unknown_type),
     *_VARIABLES,
     re._compile,  # type: ignore[attr-defined]
@@ -136,7 +143,7 @@ class _Writer(pickle.Pickler):
             return kind, (value.value,)
         if kind is dataclasses.Field:
             parts = {name: getattr(value, name) for name in kind.__slots__ if hasattr(value, name)}
-            return copyreg.__newobj__, (kind,), (None, parts)  # type: ignore[attr-defined]
+            return _anew(kind, parts)
         if kind is re.Pattern:
             return re._compile, (value.pattern, value.flags)  # type: ignore[attr-defined]
         if kind is types.MappingProxyType:
@@ -183,6 +190,11 @@ def read(run: Interpreter, data: bytes) -> Any:
     return _Reader(io.BytesIO(data), run).load()
 
 
+def _anew(kind: type, parts: dict[str, Any]) -> Any:
+    """How an object is made again from its parts."""
+    return getattr(copyreg, "__newobj__"), (kind,), (None, parts)  # noqa: B009
+
+
 def _named(run: Interpreter) -> dict[Any, Any]:
     """What is not kept, but named: the interpreter's own, and what Python itself has."""
     return {
@@ -216,7 +228,7 @@ def _function(value: Function, stub: Callable[[Function], Any]) -> Any:
     short = stub(value)
     if short is not None:
         state["node"] = (*value.node[:5], short, *value.node[6:])
-    return copyreg.__newobj__, (Function,), (None, {**state, "body": None, "active": 0, "twin": None})
+    return _anew(Function, {**state, "body": None, "active": 0, "twin": None})
 
 
 def _type(value: type) -> Any:
@@ -249,4 +261,3 @@ def _python_function(value: Any) -> Any:
     if _BY_NAME.get((value.__module__, value.__qualname__)) is value:
         return NotImplemented
     raise NotKept(value.__qualname__)
-

@@ -7,8 +7,9 @@ from types import SimpleNamespace
 from typing import Any
 
 from preflight.program.calls import Hook
+from preflight.program.environment import SIZE
 from preflight.program.interpreter import Interpreter
-from preflight.program.units import COMMAND, SIZE
+from preflight.program.units import COMMAND
 from preflight.program.values import (
     MISSING,
     Builtin,
@@ -144,9 +145,11 @@ class Megatron:
 
     def to_keep(self) -> tuple[Value, ...]:
         """What is read once, beside modules, for another call to take up."""
-        started = {name: one for name, one in (self._started or {}).items() if name != PROVIDER or self.provider is None}
-        read = self._started is not None and SCRIPT in self.run.units
-        return started if read else None, self.provider, self.added, self._parser, self._names, self.run.sized
+        started = None
+        if self._started is not None and SCRIPT in self.run.units:
+            left_out = None if self.provider is None else PROVIDER
+            started = {name: one for name, one in self._started.items() if name != left_out}
+        return started, self.provider, self.added, self._parser, self._names, self.run.sized
 
     def take_up(self, kept: tuple[Value, ...]) -> None:
         """Go on from what another call has read."""

@@ -12,9 +12,9 @@ from collections.abc import Callable
 from typing import Any
 
 from preflight.program.allowed import CALLABLE, readable
+from preflight.program.environment import Size, SizeText
 from preflight.program.guards import LENGTH, bounded, safe_format, safe_pattern, safe_template
 from preflight.program.statements import Statements
-from preflight.program.units import Size, SizeText
 from preflight.program.values import (
     Bound,
     Builtin,

@@ -8,7 +8,8 @@ from typing import Any, NoReturn
 
 from preflight.program.bridges import Converter, unknown_type
 from preflight.program.classes import Classes
-from preflight.program.units import COMMAND, Size
+from preflight.program.environment import Size
+from preflight.program.units import COMMAND
 from preflight.program.values import (
     Bound,
     Class,
@@ -92,6 +93,7 @@ class Options(Classes):
 
     sized: list[argparse.Action]
     """Options whose default is the number of processes."""
+
     def new_parser(self, given: list[Value], named: Names) -> Value:
         """argparse.ArgumentParser(...)"""
         known = {

@@ -10,12 +10,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from preflight.program.engine import Engine, Note
+from preflight.program.environment import SIZE, Environment
 from preflight.program.facts import Facts
 from preflight.program.sources import Sources
 from preflight.program.values import MISSING, Lazy, Names, Value
 from preflight.program.verdict import Budget, Place
 
-SIZE = "WORLD_SIZE"
 WORLD, COMMAND = "number of processes", "command line"
 """What is asked for beside the variables of the environment."""
 
@@ -24,7 +24,10 @@ class Unit:
     """What running something once noted. needs: the units that it came to; dropped: what these noted and it handled;
     environ: variables that it set; asked: those that it read, and what else of a command it looked at."""
 
-    __slots__ = ("asked", "dropped", "entered", "environ", "files", "gaps", "needs", "notes", "options", "remarks", "settled")
+    __slots__ = (
+        *("asked", "dropped", "entered", "environ", "files", "gaps"),
+        *("needs", "notes", "options", "remarks", "settled"),
+    )
 
     def __init__(self) -> None:
         self.needs: dict[str, None] = {}
@@ -43,62 +46,6 @@ class Unit:
     def silent(self) -> bool:
         """Whether there is nothing that could change a verdict."""
         return not (self.notes or self.gaps or self.options)
-
-
-class SizeText(str):
-    """The number of processes as its variable says it, on its way to the default of an option."""
-
-    __slots__ = ()
-
-
-class Size(int):
-    """The same as a number."""
-
-    __slots__ = ()
-
-
-class Environment(dict[str, Value]):
-    """The variables of the environment. asked: those that units read, while one runs. open: how often they read the
-    number of processes and have not made it the default of an option, which is set again for each command."""
-
-    asked: set[str] | None = None
-    open = 0
-
-    def __getitem__(self, key: str) -> Value:
-        if (size := self._size(key)) is not None:
-            return size
-        self._ask(key)
-        return super().__getitem__(key)
-
-    def _size(self, key: object) -> SizeText | None:
-        value = super().get(SIZE) if key == SIZE and self.asked is not None else None
-        if not isinstance(value, str) or not value.isdecimal():
-            return None
-        self.open += 1
-        return SizeText(value)
-
-    def __contains__(self, key: object) -> bool:
-        self._ask(key)
-        return super().__contains__(key)
-
-    def get(self, key: str, default: Value = None) -> Value:
-        """The value of a variable."""
-        if (size := self._size(key)) is not None:
-            return size
-        self._ask(key)
-        return super().get(key, default)
-
-    def __iter__(self) -> Iterator[str]:
-        self._ask(*super().keys())
-        return super().__iter__()
-
-    def plain(self) -> dict[str, Value]:
-        """All of them, unasked."""
-        return dict(super().items())
-
-    def _ask(self, *keys: object) -> None:
-        if self.asked is not None:
-            self.asked.update(map(str, keys))
 
 
 class Units(Engine):

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 try:  # hashlib loads OpenSSL first, which takes longer than all of this
-    from _sha1 import sha1
+    from _sha1 import sha1  # type: ignore[import-not-found]
 except ImportError:
     from hashlib import sha1
 
@@ -42,7 +42,7 @@ class Site:
     def hash(self) -> str:
         """What makes it the same check: an assertion and a raised error with the same condition are one."""
         whole = "\n".join([_CLASS.get(self.kind, self.kind), self.what, *sorted(self.condition)])
-        return sha1(whole.encode(), usedforsecurity=False).hexdigest()[:DIGITS]
+        return str(sha1(whole.encode(), usedforsecurity=False).hexdigest()[:DIGITS])
 
     @property
     def shown(self) -> str:
