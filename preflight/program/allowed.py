@@ -152,7 +152,10 @@ def readable(owner: Any, name: str) -> bool:
     """Whether the program may read an attribute of a value of Python's own."""
     if isinstance(owner, type):
         return any(name in names for kind, names in ON_TYPES.items() if issubclass(owner, kind))
-    for kind, names in ATTRIBUTES.items():
-        if isinstance(owner, kind) and name in names:
-            return True
-    return isinstance(owner, ast.AST) and name in owner._fields
+    return name in _of_kind(type(owner)) or (isinstance(owner, ast.AST) and name in owner._fields)
+
+
+@functools.lru_cache(maxsize=256)
+def _of_kind(kind: type) -> frozenset[str]:
+    """The attributes that may be read of values of a type."""
+    return frozenset().union(*(names for one, names in ATTRIBUTES.items() if issubclass(kind, one)))

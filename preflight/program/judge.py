@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from preflight.program.conclude import conclude
+from preflight.program.engine import Journal
 from preflight.program.facts import Facts
 from preflight.program.interpreter import Interpreter
 from preflight.program.kept_state import KeptState
@@ -56,6 +57,7 @@ class Session:
             self.driver = MindFormers(self.run, program.entry)
         else:
             self.driver = Megatron(self.run, program.entry)
+        self._changed: Journal = {}
         self._kept: KeptState | None = None
         if type(self.driver) is Megatron:
             about = f"{self.sources.roots} {program.entry} {_said(self.machine)} {self.budget}"
@@ -99,7 +101,8 @@ class Session:
             return self._unread(f"{type(error).__name__}: {error} ({self.run.place()})")
         finally:
             self._end()
-            if concluded and self._kept is not None:
+            if concluded and self._kept is not None and self._kept.lacks_some():
+                self._restore()
                 self._kept.keep(self.run.facts.environ, world_size, argv)
 
     def _driven(self) -> Raised | None:
@@ -113,6 +116,7 @@ class Session:
         return Verdict("unread", why=why, stages=tuple(self.driver.stages), files=tuple(sorted(self.sources.asked)))
 
     def _begin(self, argv: Sequence[str], env: Mapping[str, str], world_size: int | None) -> None:
+        self._restore()
         run = self.run
         run.facts = Facts(self.machine, env, world_size)
         run.environ.clear()
@@ -140,9 +144,13 @@ class Session:
         run.journals[:] = [{}]
 
     def _end(self) -> None:
-        first = self.run.journals[0]
+        """What the command changed is put back when the program is used again."""
+        self._changed = self.run.journals[0]
         self.run.journals.clear()
-        self.run.undo(first)
+
+    def _restore(self) -> None:
+        changed, self._changed = self._changed, {}
+        self.run.undo(changed)
 
 
 def _said(machine: Machine) -> str:

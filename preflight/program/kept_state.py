@@ -64,11 +64,13 @@ class KeptState:
         self._had = frozenset(run.units)
         return True
 
+    def lacks_some(self) -> bool:
+        """Whether more has been read than is kept."""
+        return not self.run.units.keys() <= self._had or self._bodies != self.run.sources.bodies
+
     def keep(self, environ: Mapping[str, Value], world: int | None, argv: Sequence[str]) -> None:
-        """Keep what has been read, if more has been read than is kept."""
+        """Keep what has been read."""
         run = self.run
-        if run.units.keys() <= self._had and self._bodies == run.sources.bodies:
-            return
         self._had, self._bodies = frozenset(run.units), run.sources.bodies
         run.begin()
         fields = {id(field): field for field in run.kept}
