@@ -96,6 +96,12 @@ def _new_listed_group(run: Engine, function: Function, given: list[Value], named
     return made
 
 
+def _no_options(run: Engine, function: Function, given: list[Value], named: Names) -> Value:
+    """The options of a group by its name, of which there are none."""
+    empty = len(given) == 2 and not named and isinstance(given[0], str) and given[1] == {}
+    return None if empty and id(given[1]) not in run.blurred else MISSING
+
+
 def _known_names(function: Function, given: list[Value], named: Names) -> bool:
     """Whether a call names parameters that there are, each once."""
     names = function.node[4][0]
@@ -106,6 +112,14 @@ NEW_GROUP, OWN_RANK = "torch.distributed.new_group", "torch.distributed.get_rank
 LISTED = "_global_process_group_list"
 TWINS: dict[str, dict[str, Twin]] = {
     "generate_masked_orthogonal_rank_groups": {"17b32fb0bab5c3892bb332145951ff08": _rank_groups},
+    "get_nccl_options": dict.fromkeys(
+        (
+            "c1817fb54c8be2407e181eac4338f7e0",
+            "96467b25e4eca6ea31d20e7c9902ed3d",
+            "0aa67ffd83e88b54005b3bd179d5839b",
+        ),
+        _no_options,
+    ),
     "create_group": {
         "636750253093eaff9e6e36952932d69e": _new_group,
         "c0ec4b1f59e51d1b10e491cabde89cb3": _new_listed_group,
