@@ -155,7 +155,13 @@ def readable(owner: Any, name: str) -> bool:
     return name in _of_kind(type(owner)) or (isinstance(owner, ast.AST) and name in owner._fields)
 
 
-@functools.lru_cache(maxsize=256)
 def _of_kind(kind: type) -> frozenset[str]:
-    """The attributes that may be read of values of a type."""
+    """The attributes that may be read of values of a type, which may be one that the program makes."""
+    if (known := ATTRIBUTES.get(kind)) is not None and kind not in _DERIVED:
+        return known
     return frozenset().union(*(names for one, names in ATTRIBUTES.items() if issubclass(kind, one)))
+
+
+_DERIVED = frozenset(
+    kind for kind in ATTRIBUTES if any(kind is not one and issubclass(kind, one) for one in ATTRIBUTES)
+)

@@ -12,7 +12,7 @@ import warnings
 from typing import Any
 
 Node = tuple[Any, ...]
-VERSION = 1
+VERSION = 2
 """Goes up with every change of the form."""
 DEPTH = 250
 """Levels of nesting that are converted; deeper ones are no program that people write."""

@@ -14,7 +14,6 @@ import functools
 import inspect
 import io
 import operator
-import pickle
 import re
 import types
 import typing
@@ -30,6 +29,11 @@ from preflight.program.bridges import Bridge, Converter, unknown_type
 from preflight.program.interpreter import Interpreter
 from preflight.program.options import Parser
 from preflight.program.values import MISSING, Function, Raised
+
+try:  # pickle loads its own reader in Python first
+    from _pickle import Pickler, PicklingError, Unpickler
+except ImportError:
+    from pickle import Pickler, PicklingError, Unpickler
 
 PROTOCOL = 4
 _OWN: tuple[type, ...] = (
@@ -115,7 +119,7 @@ _BY_NAME = {(one.__module__, one.__qualname__): one for one in (*_OWN, *_LIBRARY
 _PLAIN = frozenset((*_OWN, *_LIBRARY)) - {Function, dataclasses.Field}
 
 
-class _Writer(pickle.Pickler):
+class _Writer(Pickler):
     """stub: what stands for the body of a function that was not called, None where the body is kept."""
 
     def __init__(self, file: io.BytesIO, run: Interpreter, stub: Callable[[Function], Any]) -> None:
@@ -161,7 +165,7 @@ class _Writer(pickle.Pickler):
         raise NotKept(kind.__name__)
 
 
-class _Reader(pickle.Unpickler):
+class _Reader(Unpickler):
     def __init__(self, file: io.BytesIO, run: Interpreter) -> None:
         super().__init__(file)
         self._named = _named(run)
@@ -180,7 +184,7 @@ def written(run: Interpreter, whole: object, stub: Callable[[Function], Any]) ->
     file = io.BytesIO()
     try:
         _Writer(file, run, stub).dump(whole)
-    except (pickle.PicklingError, TypeError, AttributeError, ValueError, RecursionError) as error:
+    except (PicklingError, TypeError, AttributeError, ValueError, RecursionError) as error:
         raise NotKept(str(error)[:200]) from None
     return file.getvalue()
 

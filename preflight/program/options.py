@@ -62,6 +62,10 @@ class Parser(argparse.ArgumentParser):
         if not isinstance(value, Unknown):
             super()._check_value(action, value)
 
+    def _get_formatter(self) -> argparse.HelpFormatter:
+        """A width is stated, for nobody looks at the text: asking the terminal for it loads all of shutil."""
+        return argparse.HelpFormatter(prog=self.prog, width=80)
+
     def _print_message(self, message: str, file: Any = None) -> None:
         return None
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import marshal
 import os
 import stat
@@ -134,14 +133,14 @@ class Sources:
     def _compiled(self, data: str, digest: str) -> tuple[Node, ...] | None:
         """The statements of a text, which are kept under its hash."""
         name = f"{FOLDER}/{digest}.json"
-        if (kept := cache.read(name)) is not None:
-            form: tuple[Node, ...] = marshal.loads(zlib.decompress(base64.b64decode(kept)))
+        if (kept := cache.read_data(name)) is not None:
+            form: tuple[Node, ...] = marshal.loads(zlib.decompress(kept))
             return form
         try:
             form = compile_source(data)
         except Unreadable:
             return None
-        cache.write(name, base64.b64encode(zlib.compress(marshal.dumps(form), 3)).decode("ascii"))
+        cache.write_data(name, zlib.compress(marshal.dumps(form), 3))
         return form
 
     def _content(self, found: Found) -> str | None:

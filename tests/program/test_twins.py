@@ -77,7 +77,9 @@ def test_another_text_under_a_known_name_is_walked(tmp_path: Path) -> None:
 
 def test_lines_and_documentation_are_no_part_of_a_text() -> None:
     bare = compile_source("def f(a, b=1):\n    return [a + b for a in b]\n")[0]
-    documented = compile_source('\n\ndef f(a: int, b: int = 1) -> int:\n    """What."""\n\n    return [a + b for a in b]\n')
+    documented = compile_source(
+        '\n\ndef f(a: int, b: int = 1) -> int:\n    """What."""\n\n    return [a + b for a in b]\n'
+    )
     other = compile_source("def f(a, b=2):\n    return [a + b for a in b]\n")[0]
     texts = [twins.text_of(node, twins.body_of(node[5])) for node in (bare, documented[0], other)]
     assert texts[0] == texts[1] != texts[2]
