@@ -1,4 +1,4 @@
-"""A program that was read is not read again: another call takes up what its modules hold, as long as that is the same."""
+"""A program that was read is not read again: another call takes up what its modules hold, while that is the same."""
 
 from __future__ import annotations
 
