@@ -24,6 +24,8 @@ from preflight.source import cache
 
 FORM = 1
 """Goes up with every change of what is kept."""
+MOST_STEPS = 500_000
+"""Steps after which nothing is kept: no trainer takes a fifth of them."""
 LARGEST = 16 << 20
 """Bytes that are kept at most."""
 
@@ -52,7 +54,10 @@ class KeptState:
             return False
         if not run.sources.restore(files):
             return False
-        whole = read(run, data)
+        try:
+            whole = read(run, data)
+        except Exception:  # of another library than it was made with
+            return False
         run.modules.update(whole["modules"])
         run.symbols.update(whole["symbols"])
         run.units.update(whole["units"])
@@ -66,7 +71,8 @@ class KeptState:
 
     def lacks_some(self) -> bool:
         """Whether more has been read than is kept."""
-        return not self.run.units.keys() <= self._had or self._bodies != self.run.sources.bodies
+        more = not self.run.units.keys() <= self._had or self._bodies != self.run.sources.bodies
+        return more and self.run.steps < MOST_STEPS
 
     def keep(self, environ: Mapping[str, Value], world: int | None, argv: Sequence[str]) -> None:
         """Keep what has been read."""

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import os
+import pickle
+import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
 from trainer import write_tree
 
-from preflight.program import sources
+from preflight.program import kept_values, sources
 from preflight.program.checkout import site_at
 from preflight.program.checkout.statements import sites
+from preflight.program.facts import Facts
+from preflight.program.interpreter import Interpreter
 from preflight.program.judge import Session, in_thread
+from preflight.program.sources import Sources
 from preflight.program.verdict import Budget, Machine, Program, Verdict
 from preflight.source import cache
 
@@ -236,3 +241,24 @@ if X:
         whole = next((one for one in every if one.line <= line <= one.end), None)
         alone = site_at.site_at("a.py", text, line)
         assert (alone and (alone.line, alone.hash)) == (whole and (whole.line, whole.hash))
+
+
+class Ends:
+    """Something that is made by a call of a function of Python's own."""
+
+    def __reduce__(self) -> tuple[object, tuple[str]]:
+        return os.system, ("exit 1",)
+
+
+def test_reading_makes_only_what_is_listed(tmp_path: Path) -> None:
+    run = Interpreter(Sources((str(tmp_path),), Budget()), Facts(Machine(), {}, 8), Budget())
+    for data in (pickle.dumps(Ends()), pickle.dumps(Path("x")), pickle.dumps(subprocess.Popen)):
+        with pytest.raises(KeyError):
+            kept_values.read(run, data)
+
+
+@pytest.mark.parametrize("value", [[].append, iter([1]), (one for one in ()), Path("x"), lambda: 1, os])
+def test_what_has_no_form_is_not_kept(value: object, tmp_path: Path) -> None:
+    run = Interpreter(Sources((str(tmp_path),), Budget()), Facts(Machine(), {}, 8), Budget())
+    with pytest.raises(kept_values.NotKept):
+        kept_values.written(run, {"value": value}, lambda function: None)
