@@ -176,7 +176,8 @@ def _without_guesses(verdict: Verdict, checkout: Checkout, job: Job) -> Verdict:
     named = UNRECOGNIZED.match(certain.message) if certain.error == PARSER else None
     options = {word.partition("=")[0] for word in named[1].split() if word.startswith("--")} if named else set()
     brought = bool(job.arguments.settled) and certain.error != PARSER
-    if certain.error not in NEVER_SURE and not brought and not options & checkout.mentioned:
+    mentioned = options and options & checkout.mentioned  # which looks through the whole checkout
+    if certain.error not in NEVER_SURE and not brought and not mentioned:
         return verdict
     why = "values of a checkpoint are not known" if brought else f"{_text(certain)} ({certain.place})"
     return verdict._replace(outcome="unread", refusals=(), why=why)
