@@ -11,12 +11,11 @@ import marshal
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from preflight.program.interpreter import Interpreter
 from preflight.program.ir import VERSION
 from preflight.program.kept_values import NotKept, read, written
-from preflight.program.megatron import Megatron
 from preflight.program.sources import FOLDER
 from preflight.program.units import Unit
 from preflight.program.values import Function, Value
@@ -30,10 +29,20 @@ LARGEST = 16 << 20
 """Bytes that are kept at most."""
 
 
+class Driver(Protocol):
+    """What leads through a program, and has read something of it once, beside its modules."""
+
+    def to_keep(self) -> tuple[Value, ...]:
+        """What it has read."""
+
+    def take_up(self, kept: tuple[Value, ...]) -> None:
+        """Go on from what another one has read."""
+
+
 class KeptState:
     """What is kept of one program for one machine. about: all that it depends on beside files and environment."""
 
-    def __init__(self, run: Interpreter, driver: Megatron, about: str, code: str) -> None:
+    def __init__(self, run: Interpreter, driver: Driver, about: str, code: str) -> None:
         self.run, self.driver = run, driver
         self._about = f"{FORM} {VERSION} {sys.version_info[:3]} {cache.digest(code)} {about}"
         self._had: frozenset[str] = frozenset()
