@@ -34,6 +34,9 @@ PATHS: dict[str, Callable[..., Any]] = {
     for name in ("join", "basename", "dirname", "splitext", "normpath", "isabs", "split", "commonprefix")
 }
 FOLDERS = frozenset(f"os.path.{name}" for name in ("exists", "isfile", "isdir", "getsize", "islink", "lexists"))
+FILES = "folder contents"
+"""The fact that is asked for what lies at a path: the paths of a run are those of the machine where it starts."""
+LISTS = frozenset(("os.listdir", "os.scandir", "os.walk", "os.access", "os.stat", "glob.glob", "glob.iglob"))
 SILENT = ("logging.", "warnings.", "atexit.", "gc.", "signal.", "faulthandler.")
 """Modules whose functions change nothing that a check reads."""
 CUDA_CONNECTIONS = "CUDA_DEVICE_MAX_CONNECTIONS"
@@ -106,6 +109,8 @@ class Facts:
             return PATHS[name](*arguments) if all(isinstance(one, str) for one in arguments) else Unknown()
         if name in FOLDERS:
             return self._folder(name, arguments)
+        if name in LISTS:
+            return Unknown((FILES,))
         return None if name.startswith(SILENT) else MISSING
 
     def _folder(self, name: str, arguments: list[Value]) -> Value:
@@ -116,7 +121,7 @@ class Facts:
                 return name not in ("os.path.isfile", "os.path.islink")
             if parent in self.machine.folders:
                 return last in self.machine.folders[parent]
-        return Unknown(("folder contents",))
+        return Unknown((FILES,))
 
     def _constants(self) -> dict[str, Value]:
         torch = self._versions.get("torch")

@@ -20,6 +20,8 @@ ADAPTORS = {
 REGISTERING = ("mindspeed.features_manager", "mindspeed_llm.features_manager")
 """Modules that set the list of features when they are imported: the last one counts."""
 MANAGER = "mindspeed.patch_utils.MindSpeedPatchesManager"
+PATCH = "mindspeed.patch_utils.Patch"
+"""What the manager's own table holds for a patch: something with methods that check nothing."""
 CHECKING = ("arguments", "_config", "initialize", "global_vars", "parallel_state", "_calculator")
 """How the modules end whose functions check something; others hold layers and operators."""
 WRAPS = ("wrapper", "decorator")
@@ -102,7 +104,7 @@ class MindSpeed(Megatron):
         module, _, manager = MANAGER.rpartition(".")
         table = self.run.names_of(self.run.imported(module, manager)) or {}
         if isinstance(patches := table.get("patches_info"), dict):
-            self.run.put(patches, name, Unknown(gaps=(f"the patch of {name}",)))
+            self.run.put(patches, name, self.run.symbol(PATCH))
 
     def _remove(self, given: list[Value], named: Names) -> None:
         name = given[0] if given else named.get("orig_func_name")
