@@ -33,6 +33,7 @@ USUAL_NODE = 8
 """Devices on a node where nobody says it: programs ask no more of it than that there are some."""
 FIRST = "parse"
 """The stage without which nothing was looked at."""
+MODULE = "-m"
 USUAL = "pretrain_gpt.py"
 """The entry script of a run that names none."""
 PARSER = "argparse"
@@ -66,9 +67,22 @@ def with_source(job: Job, document: Document, request: Request, beside: Beside) 
         return job
     if not job.arguments.words:
         return _with_configuration(job, document, request, beside, checkout)
-    entry = beside.around.located(document).entry
+    entry = beside.around.located(document).entry or _below(checkout.root, document)
     judge = partial(_judged, entry=entry, request=request, checkout=checkout)
     return replace(job, program=checkout.described(job.target.framework), judge=judge)
+
+
+def _below(root: str, document: Document) -> str:
+    """The script that a launch starts, where the end of its path lies in a checkout, the longest end first; "" where
+    none does."""
+    launch = document.launch
+    if launch is None or launch.entry.text is None:
+        return ""
+    module = bool(launch.launcher_words) and launch.launcher_words[-1].text == MODULE
+    path = f"{launch.entry.text.replace('.', '/')}.py" if module else launch.entry.text
+    parts = [part for part in path.split("/") if part not in ("", ".", "..")]
+    ends = (os.path.join(root, *parts[at:]) for at in range(len(parts)))
+    return next((end for end in ends if os.path.isfile(end)), "")
 
 
 def _with_configuration(job: Job, document: Document, request: Request, beside: Beside, checkout: Checkout) -> Job:
@@ -122,7 +136,8 @@ def _judged(job: Job, *, entry: str, request: Request, checkout: Checkout) -> Ju
         _capability(job.cluster.device),
     )
     verdict = _of_training(_verdict(asked), asked.program.entry, named=bool(entry))
-    return _told(_where_options_are_added(_without_guesses(verdict, checkout, job), job), job, roots)
+    mentioned = frozenset() if entry else checkout.mentioned
+    return _told(_where_options_are_added(_without_guesses(verdict, mentioned, job), job), job, roots)
 
 
 def _where_options_are_added(verdict: Verdict, job: Job) -> Verdict:
@@ -166,9 +181,10 @@ def _trains(entry: str | None) -> bool:
         return False
 
 
-def _without_guesses(verdict: Verdict, checkout: Checkout, job: Job) -> Verdict:
+def _without_guesses(verdict: Verdict, mentioned: frozenset[str], job: Job) -> Verdict:
     """The verdict, undecided where a refusal may come of something that was not read: a name that is nowhere, an option
-    that other code of the program adds, the values of a checkpoint."""
+    that another script of the program may add, the values of a checkpoint. mentioned: options that the program names
+    anywhere, where the script that is started is not known."""
     if FIRST not in verdict.stages and verdict.outcome != "refuses":
         return verdict._replace(outcome="unread", refusals=(), why=verdict.why or "its parser was not found")
     certain = next((one for one in verdict.refusals if one.certain), None)
@@ -177,7 +193,7 @@ def _without_guesses(verdict: Verdict, checkout: Checkout, job: Job) -> Verdict:
     named = UNRECOGNIZED.match(certain.message) if certain.error == PARSER else None
     options = {word.partition("=")[0] for word in named[1].split() if word.startswith("--")} if named else set()
     brought = bool(job.arguments.settled) and certain.error != PARSER
-    if certain.error not in NEVER_SURE and not brought and not options & checkout.mentioned:
+    if certain.error not in NEVER_SURE and not brought and not options & mentioned:
         return verdict
     why = "values of a checkpoint are not known" if brought else f"{_text(certain)} ({certain.place})"
     return verdict._replace(outcome="unread", refusals=(), why=why)

@@ -34,6 +34,8 @@ PATHS: dict[str, Callable[..., Any]] = {
     for name in ("join", "basename", "dirname", "splitext", "normpath", "isabs", "split", "commonprefix")
 }
 FOLDERS = frozenset(f"os.path.{name}" for name in ("exists", "isfile", "isdir", "getsize", "islink", "lexists"))
+PACKAGE = "package"
+"""How the fact begins that is asked for whether a package is installed."""
 FILES = "folder contents"
 """The fact that is asked for what lies at a path: the paths of a run are those of the machine where it starts."""
 LISTS = frozenset(("os.listdir", "os.scandir", "os.walk", "os.access", "os.stat", "glob.glob", "glob.iglob"))
@@ -189,7 +191,7 @@ class Facts:
     def _spec(self, name: Value, *rest: Value) -> Value:
         here = self.present(name) if isinstance(name, str) else None
         if here is None:
-            return Unknown((f"package {name}",))
+            return Unknown((f"{PACKAGE} {name}",))
         return Symbol(f"importlib.machinery.ModuleSpec.{name}") if here else None
 
 

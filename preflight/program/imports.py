@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from preflight.program.allowed import BUILTINS, MODULES
 from preflight.program.engine import Engine
-from preflight.program.facts import ALIASES
+from preflight.program.facts import ALIASES, PACKAGE
 from preflight.program.ir import Node, Unreadable
 from preflight.program.sources import Found
 from preflight.program.values import MISSING, Lazy, Module, Scope, Symbol, Unknown, Value
@@ -99,7 +99,7 @@ class Imports(Engine):
         """Note that an import may fail here."""
         top = module.partition(".")[0]
         error = self.failure(ModuleNotFoundError(f"No module named '{top}'"))
-        self.note(error, Unknown((f"package {top}",)))
+        self.note(error, Unknown((f"{PACKAGE} {top}",)))
 
     def member(self, module: Module, name: str) -> Value:
         """A name of a module of the program."""

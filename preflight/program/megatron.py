@@ -34,6 +34,13 @@ BUILDERS = ("_build_num_microbatches_calculator", "build_num_microbatches_calcul
 DEFAULTS = {"tokenizer_type": "GPT2BPETokenizer"}
 VOCABULARY = 50304
 """A padded size that every tensor parallel size divides, where the tokenizer would say it."""
+PADDING = {
+    "megatron.training.vocab_utils": "calculate_padded_vocab_size",
+    "megatron.core.tokenizers.utils.build_tokenizer": "vocab_size_with_padding",
+    "megatron.training.tokenizer.tokenizer": "_vocab_size_with_padding",
+    "megatron.tokenizer.tokenizer": "_vocab_size_with_padding",
+}
+"""What makes the padded size from that of the tokenizer, the newest first."""
 LATER = 15_000
 """Steps of a stage after the model's configuration, which is left out where it takes more."""
 MANY, EARLY = 32, 2_000
@@ -91,7 +98,7 @@ class Megatron:
 
     def later(self) -> dict[str, Callable[[], Value]]:
         """The stages that are left out where they cannot be read."""
-        stages = {"groups": self._groups, "layers": self._layers, "scheduler": self._scheduler}
+        stages = {"vocabulary": self._vocabulary, "groups": self._groups, "layers": self._layers, "scheduler": self._scheduler}
         if self.function(CONTAINERS, "pretrain_cfg_container_from_args") is MISSING:
             return {**stages, "optimizer": self._optimizer}
         return {"containers": self._containers, **stages}
@@ -285,6 +292,20 @@ class Megatron:
         else:
             del run.notes[notes:]
             run.gaps = gaps
+
+    def _vocabulary(self) -> Value:
+        """The padded size of the vocabulary, where the command does not say it; any size of a tokenizer will do."""
+        if self.initial.get("padded_vocab_size") is not None:
+            return None
+        size = self.initial.get("vocab_size")
+        sizes = {"orig_vocab_size": size or VOCABULARY, "vocab_size": VOCABULARY if size is None else size}
+        for module, name in PADDING.items():
+            function = self.function(module, name)
+            if isinstance(function, Function):
+                named = {**self._by_name(function), **sizes, "args": self._args, "logging_enabled": False}
+                parameters = function.node[4][0]
+                return self.run.call(function, [], {one: named[one] for one in parameters if one in named})
+        return MISSING
 
     def _groups(self) -> Value:
         function = self.function("megatron.training.initialize", "_initialize_distributed")
