@@ -47,9 +47,9 @@ RANKS = frozenset(["rank", "local_rank", "world_size"])
 ADDED = "options that are added when the job starts"
 CHECKS = lazy_pattern(r"__post_init__$|validate|check|_args$|(?i:calculator)")
 """Names of functions that look at the arguments: other functions of a file are run for one value only."""
-OF_TRAINING = frozenset(["containers", "groups", "layers", "scheduler"])
+OF_TRAINING = frozenset(["containers", "groups", "layers", "scheduler", "specs", "vocabulary"])
 """Stages behind the checks of the arguments."""
-OF_SCRIPT = frozenset(["containers"])
+OF_SCRIPT = frozenset(["containers", "specs"])
 """Those that depend on the script that is started."""
 GROUPS, NEEDS_GROUPS = "groups", frozenset(["layers"])
 TRAINS = lazy_pattern(r"\bpretrain\s*\(")

@@ -34,6 +34,17 @@ BUILDERS = ("_build_num_microbatches_calculator", "build_num_microbatches_calcul
 DEFAULTS = {"tokenizer_type": "GPT2BPETokenizer"}
 VOCABULARY = 50304
 """A padded size that every tensor parallel size divides, where the tokenizer would say it."""
+SPECS = "megatron.core.models.gpt.gpt_layer_specs"
+LAYERS = ("get_gpt_decoder_layer_specs", "get_gpt_decoder_block_spec")
+"""What lays out dense layers and those with experts, the newest first."""
+ONE_LAYER = (
+    "get_gpt_layer_local_spec",
+    "get_gpt_layer_with_transformer_engine_spec",
+    "get_gpt_layer_with_inference_spec",
+)
+"""What builds one of them of parts that are not read."""
+OTHER_LAYERS = ("spec", "experimental_attention_variant", "hybrid_layer_pattern", "heterogeneous_layers_config_path")
+"""Arguments with which a script lays out its layers in another way."""
 PADDING = {
     "megatron.training.vocab_utils": "calculate_padded_vocab_size",
     "megatron.core.tokenizers.utils.build_tokenizer": "vocab_size_with_padding",
@@ -41,7 +52,7 @@ PADDING = {
     "megatron.tokenizer.tokenizer": "_vocab_size_with_padding",
 }
 """What makes the padded size from that of the tokenizer, the newest first."""
-LATER = 15_000
+LATER = 25_000
 """Steps of a stage after the model's configuration, which is left out where it takes more."""
 MANY, EARLY = 32, 2_000
 """Processes whose groups cannot be made within these steps, and in how many their sizes are checked before."""
@@ -98,7 +109,7 @@ class Megatron:
 
     def later(self) -> dict[str, Callable[[], Value]]:
         """The stages that are left out where they cannot be read."""
-        stages = {"vocabulary": self._vocabulary, "groups": self._groups, "layers": self._layers, "scheduler": self._scheduler}
+        stages = {"vocabulary": self._vocabulary, "groups": self._groups, "layers": self._layers, "specs": self._specs, "scheduler": self._scheduler}
         if self.function(CONTAINERS, "pretrain_cfg_container_from_args") is MISSING:
             return {**stages, "optimizer": self._optimizer}
         return {"containers": self._containers, **stages}
@@ -328,7 +339,26 @@ class Megatron:
                 self.run.call(function, [self._config], {key: one for key, one in given.items() if one is not None})
         return None
 
+    def _specs(self) -> Value:
+        """Which layers have experts, where the command says it and the script builds a GPT of them."""
+        names = self.run.names_of(self._args) or {}
+        builds = any(name.startswith(("gpt_", "get_gpt_")) for name in self._names)
+        other = any(names.get(name) is not None for name in OTHER_LAYERS)
+        if not builds or other or not names.get("num_experts") or names.get("moe_layer_freq", 1) == 1:
+            return MISSING
+        function = next((one for one in (self.function(SPECS, name) for name in LAYERS) if one is not MISSING), MISSING)
+        if not isinstance(function, Function):
+            return MISSING
+        kept = dict(self.run.overrides)
+        self.run.overrides.update({f"{SPECS}.{name}": lambda given, named: self.run.symbol("spec") for name in ONE_LAYER})
+        try:
+            return self.run.call(function, [self._config, False], {})
+        finally:
+            self.run.overrides = kept
+
     def _scheduler(self) -> Value:
+        if (self.run.names_of(self._args) or {}).get("skip_train"):
+            return MISSING  # without training there is no optimizer
         optimizer = SimpleNamespace(param_groups=[{"params": []}])
         return self.call(TRAINING, "get_optimizer_param_scheduler", [optimizer])
 
@@ -341,6 +371,8 @@ class Megatron:
         return self.call(CONTAINERS, "pretrain_cfg_container_from_args", [self._args, *model])
 
     def _optimizer(self) -> Value:
+        if (self.run.names_of(self._args) or {}).get("skip_train"):
+            return MISSING
         for name in ("get_megatron_optimizer_config", "get_megatron_ddp_config"):
             function = self.function(TRAINING, name)
             if isinstance(function, Function):

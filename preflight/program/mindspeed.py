@@ -95,8 +95,10 @@ class MindSpeed(Megatron):
             if not any(_same(value, one) for one in patch.wrappers):
                 patch.wrappers.append(value)
         elif value is not None:
-            if patch.replacement and force is not True:
+            if patch.replacement and isinstance(force, Unknown):
                 self.run.lost(f"{name} is replaced twice")
+            elif patch.replacement and not force:
+                raise self.run.failure(RuntimeError(f"the patch of {name.rpartition('.')[2]} exist !"))
             patch.replacement[:] = [value]
 
     def _noted(self, name: str) -> None:

@@ -7,6 +7,7 @@ import re
 from typing import Any, NoReturn
 
 from preflight.program.classes import Classes
+from preflight.program.operators import STANDS_IN
 from preflight.program.values import (
     Bound,
     Class,
@@ -141,7 +142,7 @@ class Options(Classes):
         kind = known.get("type")
         if isinstance(kind, OWN):
             known["type"] = self.converter(kind)
-        elif isinstance(kind, (Unknown, Symbol)):
+        elif isinstance(kind, (Unknown, Symbol)) or (isinstance(kind, type) and hasattr(kind, STANDS_IN)):
             known["type"] = lambda text: Unknown(gaps=("the type of an option",))
         elif kind is not None and kind not in (str, int, float, bool) and not isinstance(kind, type):
             known["type"] = self.converter(kind)
