@@ -41,6 +41,10 @@ FILES = "folder contents"
 LISTS = frozenset(("os.listdir", "os.scandir", "os.walk", "os.access", "os.stat", "glob.glob", "glob.iglob"))
 SILENT = ("logging.", "warnings.", "atexit.", "gc.", "signal.", "faulthandler.")
 """Modules whose functions change nothing that a check reads."""
+OTHER_DEVICES = ("npu", "musa", "txda", "gcu", "xpu", "mlu", "hpu")
+"""What other vendors call their devices: torch.npu, torch_npu. Where a capability of CUDA is stated, there are none."""
+TOOLS = ("nvidia-smi", "-smi")
+"""Programs that show devices: that of CUDA, and how the others end."""
 CUDA_CONNECTIONS = "CUDA_DEVICE_MAX_CONNECTIONS"
 
 
@@ -52,6 +56,7 @@ class Facts:
         self._versions = {distribution(name): version for name, version in machine.versions.items()}
         self._present = frozenset(distribution(name) for name in machine.present)
         self._absent = frozenset(distribution(name) for name in machine.absent)
+        self._others = _others(machine)
         if self._versions.get("transformer-engine") and _newer(self._versions["transformer-engine"], (2, 5)):
             self._present |= WITH_ENGINE
         self.initialized = False
@@ -80,7 +85,7 @@ class Facts:
         name = distribution(module)
         if module.partition(".")[0] in sys.stdlib_module_names or name in ALWAYS:
             return True
-        if name in self._absent:
+        if name in self._absent or (self._others == 0 and name in _OTHER_PACKAGES and name not in self._present):
             return False
         return True if name in self._versions or name in self._present else None
 
@@ -171,6 +176,9 @@ class Facts:
             "numpy.prod": _product,
             "numpy.array": lambda values, *rest, **named: values,
             "einops.rearrange": _rearranged,
+            "shutil.which": self._which,
+            **{f"torch.{name}.device_count": lambda: self._others for name in OTHER_DEVICES},
+            **{f"torch.{name}.is_available": lambda: self._any_other() for name in OTHER_DEVICES},
             "logging.getLogger": lambda *given: Symbol("logging.logger"),
         }
 
@@ -188,11 +196,29 @@ class Facts:
             major=major, minor=minor, name=unknown, total_memory=unknown, multi_processor_count=unknown
         )
 
+    def _any_other(self) -> Value:
+        return self._others if isinstance(self._others, Unknown) else False
+
+    def _which(self, name: Value, *rest: Value, **named: Value) -> Value:
+        """Where a program lies: the one that shows the stated devices is there."""
+        if isinstance(self._others, Unknown) or not isinstance(name, str) or not name.endswith(TOOLS):
+            return Unknown(("programs",))
+        return f"/usr/bin/{name}" if name == TOOLS[0] else None
+
     def _spec(self, name: Value, *rest: Value) -> Value:
         here = self.present(name) if isinstance(name, str) else None
         if here is None:
             return Unknown((f"{PACKAGE} {name}",))
         return Symbol(f"importlib.machinery.ModuleSpec.{name}") if here else None
+
+
+_OTHER_PACKAGES = frozenset(f"torch-{name}" for name in OTHER_DEVICES)
+
+
+def _others(machine: Machine) -> Value:
+    """How many devices of other vendors a machine has."""
+    named = {distribution(name) for name in machine.present}
+    return Unknown(("device",)) if machine.capability is None or named & _OTHER_PACKAGES else 0
 
 
 def distribution(module: str) -> str:

@@ -314,7 +314,11 @@ class Statements(Refusing):
             handler = self._handler(handlers, raised, scope)
             if handler is None:
                 raise
-            return self._handle(handler, raised, scope)
+            caught = self._caught_notes(handlers, mark, scope)
+            done = self._handle(handler, raised, scope)
+            for note, other in caught:
+                done = done if other is handler else self._may_handle(note, other, done, scope)
+            return done
         finally:
             self.trying -= 1
         caught = self._caught_notes(handlers, mark, scope)
