@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from preflight.checking.beside import Beside
 from preflight.checking.refusal_fixes import implied_fix
 from preflight.job import Job
-from preflight.loaders.document import Document, Word
+from preflight.loaders.document import Document, Launch, Word
 from preflight.run.arguments import Switch
 from preflight.run.cluster import Device
 from preflight.run.judged import Judged, Refused
@@ -67,21 +67,20 @@ def with_source(job: Job, document: Document, request: Request, beside: Beside) 
         return job
     if not job.arguments.words:
         return _with_configuration(job, document, request, beside, checkout)
-    entry = beside.around.located(document).entry or _below(checkout.root, document)
-    judge = partial(_judged, entry=entry, request=request, checkout=checkout)
+    entry = beside.around.located(document).entry
+    judge = partial(_judged, entry=entry, launch=document.launch, request=request, checkout=checkout)
     return replace(job, program=checkout.described(job.target.framework), judge=judge)
 
 
-def _below(root: str, document: Document) -> str:
-    """The script that a launch starts, where the end of its path lies in a checkout, the longest end first; "" where
+def _below(roots: Sequence[str], launch: Launch | None) -> str:
+    """The script that a launch starts, where the end of its path lies in a program, the longest end first; "" where
     none does."""
-    launch = document.launch
     if launch is None or launch.entry.text is None:
         return ""
     module = bool(launch.launcher_words) and launch.launcher_words[-1].text == MODULE
     path = f"{launch.entry.text.replace('.', '/')}.py" if module else launch.entry.text
     parts = [part for part in path.split("/") if part not in ("", ".", "..")]
-    ends = (os.path.join(root, *parts[at:]) for at in range(len(parts)))
+    ends = (os.path.join(root, *parts[at:]) for at in range(len(parts)) for root in roots)
     return next((end for end in ends if os.path.isfile(end)), "")
 
 
@@ -117,7 +116,7 @@ class _Asked(NamedTuple):
     capability: tuple[int, int] | None
 
 
-def _judged(job: Job, *, entry: str, request: Request, checkout: Checkout) -> Judged:
+def _judged(job: Job, *, entry: str, launch: Launch | None, request: Request, checkout: Checkout) -> Judged:
     """What the source says of a run."""
     from preflight.program.verdict import Program
 
@@ -125,6 +124,7 @@ def _judged(job: Job, *, entry: str, request: Request, checkout: Checkout) -> Ju
     if lacking:
         why = Message("the source of {names:and} is not at hand", names=lacking)
         return Judged("unread", (Unverified(why),), complete=False)
+    entry = entry or _below(roots, launch)
     usual = os.path.join(checkout.root, USUAL)
     asked = _Asked(
         Program(job.target.framework, roots, entry or (usual if os.path.isfile(usual) else None)),

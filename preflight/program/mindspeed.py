@@ -78,8 +78,8 @@ class MindSpeed(Megatron):
     keeps = False
 
     def later(self) -> dict[str, Callable[[], Value]]:
-        """None: what MindSpeed changes of these stages is not read."""
-        return {}
+        """The process groups; what MindSpeed changes of the others is not read."""
+        return {"groups": self._groups}
 
     def _register(self, given: list[Value], named: Names) -> None:
         name = given[0] if given else named.get("orig_func_name")
