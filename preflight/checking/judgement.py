@@ -16,7 +16,7 @@ from preflight.run.cluster import Device
 from preflight.run.judged import Judged, Refused
 from preflight.run.request import Request
 from preflight.run.value import Value
-from preflight.source.finding import Finding, Related, Unverified
+from preflight.source.finding import Finding, Related, Severity, Unverified
 from preflight.source.message import Message
 from preflight.source.pattern import lazy_pattern
 from preflight.source.record import NamedTuple, replace
@@ -267,12 +267,38 @@ def _told(verdict: Verdict, job: Job, roots: Sequence[str]) -> Judged:
         for one in verdict.rewrites
         if one.place.file
     }
+    if certain is None and verdict.outcome != "unread":
+        said += _changed(changes.values(), job)
     looked = tuple(os.path.join(root, file) for file in verdict.files for root in roots)
     possible = tuple(_refused(one, _site(one.place, roots)) for one in verdict.refusals if not one.certain)
     complete = verdict.outcome in ("accepts", "refuses") or not verdict.why
     checked = frozenset(name.partition(":")[0] for name in verdict.functions if CHECKS.search(name))
     files = checked if verdict.functions else frozenset(verdict.files)
     return Judged(verdict.outcome, tuple(said), refused, possible, files, looked, complete, changes)
+
+
+def _changed(changes: Iterable[Switch], job: Job) -> Iterator[Finding]:
+    """What is typed and is replaced by the program."""
+    for one in changes:
+        value = job.arguments.given(one.name)
+        if value is None or not value.known or value.setting is None or not _is_another(one.before, one.after):
+            continue
+        after = "off" if one.after is False else "on" if one.after is True else one.after
+        message = Message(
+            "the program sets {option} to {after} ({place})",
+            option=job.arguments.spell(one.name),
+            after=after,
+            place=one.upstream,
+        )
+        yield Finding(message, value.setting.span, key=value.key, upstream=one.upstream, severity=Severity.NOTE)
+
+
+def _is_another(before: object, after: object) -> bool:
+    """Whether a value is replaced, and not only written in another way."""
+    if isinstance(before, bool) or isinstance(after, bool):
+        return isinstance(before, bool) and isinstance(after, bool) and before is not after
+    numbers = isinstance(before, (int, float)) and isinstance(after, (int, float))
+    return (numbers or (isinstance(before, str) and isinstance(after, str)) or after is None) and before != after
 
 
 def _refused(refusal: Refusal, site: Site | None) -> Refused:

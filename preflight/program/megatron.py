@@ -109,7 +109,13 @@ class Megatron:
 
     def later(self) -> dict[str, Callable[[], Value]]:
         """The stages that are left out where they cannot be read."""
-        stages = {"vocabulary": self._vocabulary, "groups": self._groups, "layers": self._layers, "specs": self._specs, "scheduler": self._scheduler}
+        stages = {
+            "vocabulary": self._vocabulary,
+            "groups": self._groups,
+            "layers": self._layers,
+            "specs": self._specs,
+            "scheduler": self._scheduler,
+        }
         if self.function(CONTAINERS, "pretrain_cfg_container_from_args") is MISSING:
             return {**stages, "optimizer": self._optimizer}
         return {"containers": self._containers, **stages}
@@ -350,7 +356,9 @@ class Megatron:
         if not isinstance(function, Function):
             return MISSING
         kept = dict(self.run.overrides)
-        self.run.overrides.update({f"{SPECS}.{name}": lambda given, named: self.run.symbol("spec") for name in ONE_LAYER})
+        self.run.overrides.update(
+            {f"{SPECS}.{name}": lambda given, named: self.run.symbol("spec") for name in ONE_LAYER}
+        )
         try:
             return self.run.call(function, [self._config, False], {})
         finally:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from trainer import judged, write_tree
 
 from preflight.program.verdict import Machine
@@ -208,3 +209,64 @@ def test_what_decides_is_told_the_right_way_round(tmp_path: Path) -> None:
     assert judged(root, ["--fast"]).refusals[0].unless == ("device capability >= 9",)
     assert judged(root, ["--name", "early"]).refusals[0].unless == ("device capability < 9",)
     assert judged(root, ["--name", "flag"]).refusals[0].unless == ("device capability < 9",)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "assert os.path.exists(args.name), 'no such path'",
+        "assert 'latest' in os.listdir(args.name)",
+        "open(args.name)",
+        "found = any(one.endswith('.bin') for one in os.listdir(args.name))\nif found and args.fast:\n    raise ValueError('no')",
+    ],
+)
+def test_what_lies_in_a_folder_is_left_to_the_machine(tmp_path: Path, body: str) -> None:
+    root = write_tree(tmp_path, body + "\nassert args.width == 8, 'width'")
+    verdict = judged(root, ["--name", "/data/model", "--fast"])
+    assert verdict.outcome == "accepts"
+    assert all(one.unless == ("folder contents",) and not one.certain for one in verdict.refusals)
+    assert judged(root, ["--name", "/data/model", "--width", "7"]).outcome == "refuses"
+
+
+def test_what_a_folder_and_a_version_decide_is_open(tmp_path: Path) -> None:
+    body = "if os.path.exists(args.name):\n    assert has('2.1'), 'too old'"
+    verdict = judged(write_tree(tmp_path, body, head=VERSION), ["--name", "/data/model"])
+    assert verdict.outcome == "may refuse"
+    assert verdict.refusals[0].unless == ("folder contents", "transformer-engine >= 2.1")
+
+
+def test_the_version_of_a_package_that_may_be_absent_is_what_decides(tmp_path: Path) -> None:
+    head = """
+    from packaging.version import Version
+    def engine():
+        try:
+            import transformer_engine as te
+            there = True
+        except ImportError:
+            there = False
+        return Version(str(te.__version__)) if there else Version("0.0")
+    """
+    root = write_tree(tmp_path, "assert engine() >= Version('2.9'), 'too old'", head=head)
+    assert judged(root).refusals[0].unless == ("transformer-engine >= 2.9",)
+    assert judged(root, machine=Machine(absent=frozenset({"transformer-engine"}))).outcome == "refuses"
+
+
+def test_a_stated_gpu_has_no_devices_of_other_vendors(tmp_path: Path) -> None:
+    head = """
+    import shutil
+    import torch
+    try:
+        import extras
+        import torch_npu
+    except Exception:
+        pass
+    def npu():
+        try:
+            return torch_npu.npu.device_count() > 0
+        except Exception:
+            return False
+    """
+    body = "assert not npu(), 'npu'\nassert torch.musa.device_count() == 0 and shutil.which('xpu-smi') is None, 'other'"
+    root = write_tree(tmp_path, body, head=head)
+    assert judged(root, machine=Machine(capability=(9, 0))).outcome == "accepts"
+    assert judged(root).outcome == "may refuse"
