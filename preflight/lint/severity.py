@@ -32,8 +32,8 @@ def decided_by_source(found: list[Finding], job: Job, own: str) -> list[Finding]
     if judged.outcome != "refuses" and judged.complete:
         found = [finding for finding in found if finding.rule == own or not _is_contradicted(finding, judged, job)]
     if judged.outcome != "refuses":
-        others = {finding.key[-1:] for finding in found if finding.rule != own}
-        return [finding for finding in found if finding.rule != own or finding.key[-1:] not in others]
+        keys = {finding.key[-1:] for finding in found if finding.rule != own}
+        return [finding for finding in found if finding.rule != own or finding.key[-1:] not in keys]
     found = [finding for finding in found if finding.rule == own or not _is_passed(finding, judged)]
     told = [finding for finding in found if finding.rule == own]
     if judged.refused is None or not told:

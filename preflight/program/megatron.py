@@ -9,7 +9,7 @@ from typing import Any
 from preflight.program import kept_parser
 from preflight.program.calls import Hook
 from preflight.program.interpreter import Interpreter
-from preflight.program.options import Parser
+from preflight.program.options import Parser, ParserError
 from preflight.program.values import (
     MISSING,
     Builtin,
@@ -235,7 +235,9 @@ class Megatron:
             run.unread_options.append("the script that is started")
         except Started as reached:
             started = reached.keywords
-        except Raised:
+        except Raised as raised:
+            if raised.sure and isinstance(raised.error, ParserError) and not run.unread_options:
+                raise  # the script itself has the command parsed before it starts training
             run.unread_options.append("the script that is started")
         finally:
             run.modules.pop("__main__", None)

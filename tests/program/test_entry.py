@@ -6,6 +6,9 @@ from pathlib import Path
 
 from trainer import judged, write_tree
 
+from preflight.program.judge import Session, in_thread
+from preflight.program.verdict import Budget, Machine, Program, Verdict
+
 SCRIPT = """
 from megatron.training.training import pretrain
 from {module} import add_own
@@ -125,3 +128,27 @@ def test_stages_behind_the_configuration(tmp_path: Path) -> None:
     assert said(*pattern) == "a pattern of two"
     assert said(*pattern, entry="train") == ""
     assert said(*pattern[:2]) == ""
+
+
+EARLY = """
+from megatron.training.arguments import parse_args
+from megatron.training.training import pretrain
+if __name__ == "__main__":
+    if parse_args().fast:
+        print("restarts")
+    pretrain(None)
+"""
+
+
+def test_a_script_that_parses_its_command_early_is_read_for_every_command(tmp_path: Path) -> None:
+    root = tree(tmp_path, "own_options", examples__own_options=OWN, examples__early=EARLY)
+
+    def run() -> list[Verdict]:
+        session = Session(Program("megatron", (str(root),), str(root / "examples/early.py")), Machine(), Budget())
+        session.strict = True
+        return [session.judge(argv, {}, 8) for argv in (["--kind", "none"], ["--kind", "fancy"], ["--late", "1"])]
+
+    verdicts: list[Verdict] = in_thread(run)
+    assert [verdict.outcome for verdict in verdicts] == ["refuses", "accepts", "refuses"]
+    assert "invalid choice" in verdicts[0].refusals[-1].message
+    assert "unrecognized arguments" in verdicts[2].refusals[-1].message
