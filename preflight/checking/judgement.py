@@ -114,6 +114,7 @@ class _Asked(NamedTuple):
     versions: tuple[tuple[str, str], ...]
     devices: int | None
     capability: tuple[int, int] | None
+    device: str
 
 
 def _judged(job: Job, *, entry: str, launch: Launch | None, request: Request, checkout: Checkout) -> Judged:
@@ -134,6 +135,7 @@ def _judged(job: Job, *, entry: str, launch: Launch | None, request: Request, ch
         tuple(sorted(request.machine.items())),
         _whole(job.cluster.per_node) or min(_whole(job.cluster.count) or USUAL_NODE, USUAL_NODE),
         _capability(job.cluster.device),
+        _driver_name(job.cluster.device),
     )
     verdict = _of_training(_verdict(asked), asked.program.entry, named=bool(entry))
     mentioned = frozenset() if entry else checkout.mentioned
@@ -210,7 +212,7 @@ def _verdict(asked: _Asked) -> Verdict:
             asked.words,
             env=dict(asked.environment),
             world_size=asked.world,
-            machine=Machine(dict(asked.versions), asked.capability, asked.devices),
+            machine=Machine(dict(asked.versions), asked.capability, asked.devices, asked.device),
         )
     except Exception as error:  # a construct that the interpreter fails at leaves the program unread
         return Verdict("unread", why=f"the interpreter failed with {type(error).__name__}: {error}")
@@ -221,6 +223,13 @@ def _capability(device: Device | None) -> tuple[int, int] | None:
     if device is None or not device.architecture or (device.architecture == 8 and device.fp8 is not None):
         return None
     return device.architecture, 0
+
+
+def _driver_name(device: Device | None) -> str:
+    """What the driver calls a device of Ascend; of others nothing asks it."""
+    if device is None or device.vendor != "ascend":
+        return ""
+    return f"Ascend{next((one for one in device.aliases if one.startswith('910_')), device.name)}"
 
 
 def _words(words: Iterable[Word]) -> Iterator[str]:

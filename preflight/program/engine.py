@@ -33,11 +33,12 @@ SCALARS = (str, int, float, bool, type(None), bytes, complex)
 
 
 class Done(NamedTuple):
-    """How a block ended before its end. kind: return, break, continue; maybe: or it went on."""
+    """How a block ended before its end. kind: return, break, continue; maybe: or it went on, and what decides that."""
 
     kind: str
     value: Value = None
     maybe: bool = False
+    cause: Unknown | None = None
 
 
 class Side(NamedTuple):

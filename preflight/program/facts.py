@@ -43,6 +43,7 @@ SILENT = ("logging.", "warnings.", "atexit.", "gc.", "signal.", "faulthandler.")
 """Modules whose functions change nothing that a check reads."""
 OTHER_DEVICES = ("npu", "musa", "txda", "gcu", "xpu", "mlu", "hpu")
 """What other vendors call their devices: torch.npu, torch_npu. Where a capability of CUDA is stated, there are none."""
+DEVICE_NAMES = tuple(f"{owner}.get_device_name" for owner in ("torch_npu.npu", "torch.npu", "torch.cuda"))
 TOOLS = ("nvidia-smi", "-smi")
 """Programs that show devices: that of CUDA, and how the others end."""
 CUDA_CONNECTIONS = "CUDA_DEVICE_MAX_CONNECTIONS"
@@ -177,6 +178,7 @@ class Facts:
             "numpy.array": lambda values, *rest, **named: values,
             "einops.rearrange": _rearranged,
             "shutil.which": self._which,
+            **dict.fromkeys(DEVICE_NAMES, lambda *given: self.machine.device or Unknown(("device",))),
             **{f"torch.{name}.device_count": lambda: self._others for name in OTHER_DEVICES},
             **{f"torch.{name}.is_available": lambda: self._any_other() for name in OTHER_DEVICES},
             "logging.getLogger": lambda *given: Symbol("logging.logger"),

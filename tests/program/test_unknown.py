@@ -270,3 +270,30 @@ def test_a_stated_gpu_has_no_devices_of_other_vendors(tmp_path: Path) -> None:
     root = write_tree(tmp_path, body, head=head)
     assert judged(root, machine=Machine(capability=(9, 0))).outcome == "accepts"
     assert judged(root).outcome == "may refuse"
+
+
+def test_the_name_of_the_device_decides_where_functions_end_early(tmp_path: Path) -> None:
+    head = """
+    import torch_npu
+    def generation():
+        try:
+            name = torch_npu.npu.get_device_name()
+        except Exception:
+            return 0
+        if "Ascend950" in name:
+            return 5
+        elif "Ascend910_93" in name:
+            return 3
+        return 2
+    def at_least(number):
+        if generation() == 0:
+            return False
+        if generation() < number:
+            return False
+        return True
+    """
+    root = write_tree(tmp_path, "assert not (at_least(5) and args.fast), 'not there'", head=head)
+    assert judged(root, ["--fast"]).refusals[0].unless == ("device",)
+    there = frozenset({"torch-npu"})
+    assert judged(root, ["--fast"], machine=Machine(device="Ascend910_93", present=there)).outcome == "accepts"
+    assert judged(root, ["--fast"], machine=Machine(device="Ascend950", present=there)).outcome == "refuses"
