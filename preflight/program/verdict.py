@@ -67,7 +67,8 @@ class Machine(NamedTuple):
 
     versions: of installed packages, by the name they are installed under ("torch", "transformer-engine").
     present, absent: packages that are, or are not, installed, whatever their version. capability: of the device, as
-    (major, minor). devices: on one node. device: the name that the driver gives it, "" where nobody says it. folders: paths with the names in them, for what a run loads.
+    (major, minor). devices: on one node. device: the name that the driver gives it, "" where nobody says it. folders:
+    paths with the names in them, for what a run loads.
     """
 
     versions: Mapping[str, str] = MappingProxyType({})
