@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 from preflight.checking.beside import Beside
 from preflight.checking.refusal_fixes import implied_fix
 from preflight.job import Job
-from preflight.loaders.document import Document, Word
+from preflight.loaders.document import Document, Launch, Word
 from preflight.run.arguments import Switch
 from preflight.run.cluster import Device
 from preflight.run.judged import Judged, Refused
 from preflight.run.request import Request
 from preflight.run.value import Value
-from preflight.source.finding import Finding, Related, Unverified
+from preflight.source.finding import Finding, Related, Severity, Unverified
 from preflight.source.message import Message
 from preflight.source.pattern import lazy_pattern
 from preflight.source.record import NamedTuple, replace
@@ -33,6 +33,7 @@ USUAL_NODE = 8
 """Devices on a node where nobody says it: programs ask no more of it than that there are some."""
 FIRST = "parse"
 """The stage without which nothing was looked at."""
+MODULE = "-m"
 USUAL = "pretrain_gpt.py"
 """The entry script of a run that names none."""
 PARSER = "argparse"
@@ -46,9 +47,9 @@ RANKS = frozenset(["rank", "local_rank", "world_size"])
 ADDED = "options that are added when the job starts"
 CHECKS = lazy_pattern(r"__post_init__$|validate|check|_args$|(?i:calculator)")
 """Names of functions that look at the arguments: other functions of a file are run for one value only."""
-OF_TRAINING = frozenset(["containers", "groups", "layers", "scheduler"])
+OF_TRAINING = frozenset(["containers", "groups", "layers", "scheduler", "specs", "vocabulary"])
 """Stages behind the checks of the arguments."""
-OF_SCRIPT = frozenset(["containers"])
+OF_SCRIPT = frozenset(["containers", "specs"])
 """Those that depend on the script that is started."""
 GROUPS, NEEDS_GROUPS = "groups", frozenset(["layers"])
 TRAINS = lazy_pattern(r"\bpretrain\s*\(")
@@ -66,8 +67,20 @@ def with_source(job: Job, document: Document, request: Request, beside: Beside) 
     if not job.arguments.words:
         return _with_configuration(job, document, request, beside, checkout)
     entry = beside.around.located(document).entry
-    judge = partial(_judged, entry=entry, request=request, checkout=checkout)
+    judge = partial(_judged, entry=entry, launch=document.launch, request=request, checkout=checkout)
     return replace(job, program=checkout.described(job.target.framework), judge=judge)
+
+
+def _below(roots: Sequence[str], launch: Launch | None) -> str:
+    """The script that a launch starts, where the end of its path lies in a program, the longest end first; "" where
+    none does."""
+    if launch is None or launch.entry.text is None:
+        return ""
+    module = bool(launch.launcher_words) and launch.launcher_words[-1].text == MODULE
+    path = f"{launch.entry.text.replace('.', '/')}.py" if module else launch.entry.text
+    parts = [part for part in path.split("/") if part not in ("", ".", "..")]
+    ends = (os.path.join(root, *parts[at:]) for at in range(len(parts)) for root in roots)
+    return next((end for end in ends if os.path.isfile(end)), "")
 
 
 def _with_configuration(job: Job, document: Document, request: Request, beside: Beside, checkout: Checkout) -> Job:
@@ -100,9 +113,10 @@ class _Asked(NamedTuple):
     versions: tuple[tuple[str, str], ...]
     devices: int | None
     capability: tuple[int, int] | None
+    device: str
 
 
-def _judged(job: Job, *, entry: str, request: Request, checkout: Checkout) -> Judged:
+def _judged(job: Job, *, entry: str, launch: Launch | None, request: Request, checkout: Checkout) -> Judged:
     """What the source says of a run."""
     from preflight.program.verdict import Program
 
@@ -110,6 +124,7 @@ def _judged(job: Job, *, entry: str, request: Request, checkout: Checkout) -> Ju
     if lacking:
         why = Message("the source of {names:and} is not at hand", names=lacking)
         return Judged("unread", (Unverified(why),), complete=False)
+    entry = entry or _below(roots, launch)
     usual = os.path.join(checkout.root, USUAL)
     asked = _Asked(
         Program(job.target.framework, roots, entry or (usual if os.path.isfile(usual) else None)),
@@ -119,9 +134,11 @@ def _judged(job: Job, *, entry: str, request: Request, checkout: Checkout) -> Ju
         tuple(sorted(request.machine.items())),
         _whole(job.cluster.per_node) or min(_whole(job.cluster.count) or USUAL_NODE, USUAL_NODE),
         _capability(job.cluster.device),
+        _driver_name(job.cluster.device),
     )
     verdict = _of_training(_verdict(asked), asked.program.entry, named=bool(entry))
-    return _told(_where_options_are_added(_without_guesses(verdict, checkout, job), job), job, roots)
+    others = None if entry else checkout
+    return _told(_where_options_are_added(_without_guesses(verdict, others, job), job), job, roots)
 
 
 def _where_options_are_added(verdict: Verdict, job: Job) -> Verdict:
@@ -165,9 +182,10 @@ def _trains(entry: str | None) -> bool:
         return False
 
 
-def _without_guesses(verdict: Verdict, checkout: Checkout, job: Job) -> Verdict:
+def _without_guesses(verdict: Verdict, checkout: Checkout | None, job: Job) -> Verdict:
     """The verdict, undecided where a refusal may come of something that was not read: a name that is nowhere, an option
-    that other code of the program adds, the values of a checkpoint."""
+    that another script of the program may add, the values of a checkpoint. checkout: where its options are
+    looked for, where the script that is started is not known."""
     if FIRST not in verdict.stages and verdict.outcome != "refuses":
         return verdict._replace(outcome="unread", refusals=(), why=verdict.why or "its parser was not found")
     certain = next((one for one in verdict.refusals if one.certain), None)
@@ -176,7 +194,9 @@ def _without_guesses(verdict: Verdict, checkout: Checkout, job: Job) -> Verdict:
     named = UNRECOGNIZED.match(certain.message) if certain.error == PARSER else None
     options = {word.partition("=")[0] for word in named[1].split() if word.startswith("--")} if named else set()
     brought = bool(job.arguments.settled) and certain.error != PARSER
-    mentioned = options and options & checkout.mentioned  # which looks through the whole checkout
+    mentioned = (
+        checkout is not None and options and options & checkout.mentioned
+    )  # which looks through the whole checkout
     if certain.error not in NEVER_SURE and not brought and not mentioned:
         return verdict
     why = "values of a checkpoint are not known" if brought else f"{_text(certain)} ({certain.place})"
@@ -194,7 +214,7 @@ def _verdict(asked: _Asked) -> Verdict:
             asked.words,
             env=dict(asked.environment),
             world_size=asked.world,
-            machine=Machine(dict(asked.versions), asked.capability, asked.devices),
+            machine=Machine(dict(asked.versions), asked.capability, asked.devices, asked.device),
         )
     except Exception as error:  # a construct that the interpreter fails at leaves the program unread
         return Verdict("unread", why=f"the interpreter failed with {type(error).__name__}: {error}")
@@ -205,6 +225,13 @@ def _capability(device: Device | None) -> tuple[int, int] | None:
     if device is None or not device.architecture or (device.architecture == 8 and device.fp8 is not None):
         return None
     return device.architecture, 0
+
+
+def _driver_name(device: Device | None) -> str:
+    """What the driver calls a device of Ascend; of others nothing asks it."""
+    if device is None or device.vendor != "ascend":
+        return ""
+    return f"Ascend{next((one for one in device.aliases if one.startswith('910_')), device.name)}"
 
 
 def _words(words: Iterable[Word]) -> Iterator[str]:
@@ -251,12 +278,38 @@ def _told(verdict: Verdict, job: Job, roots: Sequence[str]) -> Judged:
         for one in verdict.rewrites
         if one.place.file
     }
+    if certain is None and verdict.outcome != "unread":
+        said += _changed(changes.values(), job)
     looked = tuple(os.path.join(root, file) for file in verdict.files for root in roots)
     possible = tuple(_refused(one, _site(one.place, roots)) for one in verdict.refusals if not one.certain)
     complete = verdict.outcome in ("accepts", "refuses") or not verdict.why
     checked = frozenset(name.partition(":")[0] for name in verdict.functions if CHECKS.search(name))
     files = checked if verdict.functions else frozenset(verdict.files)
     return Judged(verdict.outcome, tuple(said), refused, possible, files, looked, complete, changes)
+
+
+def _changed(changes: Iterable[Switch], job: Job) -> Iterator[Finding]:
+    """What is typed and is replaced by the program."""
+    for one in changes:
+        value = job.arguments.given(one.name)
+        if value is None or not value.known or value.setting is None or not _is_another(one.before, one.after):
+            continue
+        after = "off" if one.after is False else "on" if one.after is True else one.after
+        message = Message(
+            "the program sets {option} to {after} ({place})",
+            option=job.arguments.spell(one.name),
+            after=after,
+            place=one.upstream,
+        )
+        yield Finding(message, value.setting.span, key=value.key, upstream=one.upstream, severity=Severity.NOTE)
+
+
+def _is_another(before: object, after: object) -> bool:
+    """Whether a value is replaced, and not only written in another way."""
+    if isinstance(before, bool) or isinstance(after, bool):
+        return isinstance(before, bool) and isinstance(after, bool) and before is not after
+    numbers = isinstance(before, (int, float)) and isinstance(after, (int, float))
+    return (numbers or (isinstance(before, str) and isinstance(after, str)) or after is None) and before != after
 
 
 def _refused(refusal: Refusal, site: Site | None) -> Refused:

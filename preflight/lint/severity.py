@@ -29,10 +29,11 @@ def decided_by_source(found: list[Finding], job: Job, own: str) -> list[Finding]
     if judged is None or judged.outcome == "unread":
         return found
     found = [finding for finding in found if not _is_of_another_release(finding, job)]
-    if judged.outcome != "refuses" and not judged.complete:
-        return found
+    if judged.outcome != "refuses" and judged.complete:
+        found = [finding for finding in found if finding.rule == own or not _is_contradicted(finding, judged, job)]
     if judged.outcome != "refuses":
-        return [finding for finding in found if finding.rule == own or not _is_contradicted(finding, judged, job)]
+        keys = {finding.key[-1:] for finding in found if finding.rule != own}
+        return [finding for finding in found if finding.rule != own or finding.key[-1:] not in keys]
     found = [finding for finding in found if finding.rule == own or not _is_passed(finding, judged)]
     told = [finding for finding in found if finding.rule == own]
     if judged.refused is None or not told:

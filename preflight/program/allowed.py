@@ -24,6 +24,7 @@ import numbers
 import operator
 import re
 import shlex
+import signal
 import string
 import textwrap
 import types
@@ -55,6 +56,7 @@ _EXPORTS: dict[Any, str] = {
     types: "SimpleNamespace UnionType FunctionType MethodType GenericAlias NoneType ModuleType LambdaType",
     numbers: "Number Real Integral",
     shlex: "split",
+    signal: "Signals SIGTERM SIGINT SIGHUP SIGUSR1 SIGUSR2",
     enum: "Enum IntEnum Flag IntFlag auto unique EnumMeta StrEnum",
     dataclasses: """dataclass field fields MISSING asdict replace is_dataclass Field make_dataclass InitVar KW_ONLY
         astuple""",

@@ -176,8 +176,8 @@ class Attributes(Imports):
         }
         if name in special:
             return special[name]()
-        if name == "__dataclass_fields__" and owner.fields is not None:
-            return dict(owner.fields)
+        if name == "__dataclass_fields__" and owner.all_fields is not None:
+            return dict(owner.all_fields)
         if name in HOOKS:
             return NOTHING
         if owner.opaque:

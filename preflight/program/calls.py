@@ -62,7 +62,7 @@ class Calls(Specials):
 
     def _e_Call(self, node: Any, scope: Scope) -> Value:
         function = self.evaluate(node[3], scope)
-        lazy = self.lazy_calls and isinstance(function, Function) and function.dotted in self.lazy_calls
+        lazy = bool(self.lazy_calls) and isinstance(function, Function) and self._is_lazy(function)
         arguments: list[Value] = []
         reads: list[tuple[str, ...]] = []
         for one in node[4]:
@@ -99,7 +99,12 @@ class Calls(Specials):
     """Which arguments of the command line the arguments of the call that is made were made from."""
 
     lazy_calls: frozenset[str] = frozenset()
-    """Functions whose arguments are handed over without loading the modules that they come from, by dotted name."""
+    """Methods whose arguments are handed over without loading the modules that they come from, by dotted name: those of
+    classes that derive from theirs count, too."""
+
+    def _is_lazy(self, function: Function) -> bool:
+        lineage = function.owner.lineage if function.owner is not None else ()
+        return any(f"{one.module.name}.{one.name}.{function.name}" in self.lazy_calls for one in lineage)
 
     def _as_written(self, node: Any, scope: Scope) -> Value:
         """A name that is imported stays an import."""

@@ -221,7 +221,7 @@ def dataclass_specials(classes: Classes) -> dict[int, Any]:
 
 def _fields_of(value: Value) -> Any:
     cls = value.cls if isinstance(value, Object) else value
-    return cls.fields if isinstance(cls, Class) else None
+    return cls.all_fields if isinstance(cls, Class) else None
 
 
 def _dataclass(classes: Classes, given: list[Value], named: Names) -> Value:

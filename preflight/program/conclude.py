@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from preflight.program.facts import FILES
 from preflight.program.interpreter import Interpreter
 from preflight.program.options import ParserError
 from preflight.program.values import OPAQUE_VALUES, Raised, Unknown, Value
@@ -34,7 +35,8 @@ def conclude(
         why = why or f"{type(raised.error).__name__}: {raised} ({raised.place})"
         outcome = "unread"
     else:
-        outcome = "may refuse" if refusals else "unread" if run.gaps else "accepts"
+        left_open = [one for one in refusals if set(one.unless) != {FILES}]
+        outcome = "may refuse" if left_open else "unread" if run.gaps else "accepts"
     values = {
         name: value
         for name, value in (run.arguments or {}).items()

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from preflight.program.environment import Environment
-from preflight.program.facts import Facts
+from preflight.program.facts import PACKAGE, Facts, distribution
 from preflight.program.ir import Node
 from preflight.program.sources import Sources
 from preflight.program.values import (
@@ -22,6 +22,7 @@ from preflight.program.values import (
     Symbol,
     Unknown,
     Value,
+    opposite,
     parted,
 )
 from preflight.program.verdict import Budget, Place
@@ -33,11 +34,12 @@ SCALARS = (str, int, float, bool, type(None), bytes, complex)
 
 
 class Done(NamedTuple):
-    """How a block ended before its end. kind: return, break, continue; maybe: or it went on."""
+    """How a block ended before its end. kind: return, break, continue; maybe: or it went on, and what decides that."""
 
     kind: str
     value: Value = None
     maybe: bool = False
+    cause: Unknown | None = None
 
 
 class Side(NamedTuple):
@@ -340,12 +342,26 @@ def same(one: Value, other: Value) -> bool:
 
 
 def _mixed(one: Value, other: Value, cause: Unknown) -> Unknown:
+    """A value that is one where the cause holds, else the other."""
+    if isinstance(one, bool) and isinstance(other, bool):
+        return cause if one else opposite(cause)
+    for value in (one, other):
+        if isinstance(value, Unknown) and _is_version(value, cause):
+            return value
     facts, gaps = set(cause.facts), set(cause.gaps)
     for value in (one, other):
         if isinstance(value, Unknown):
             facts |= value.facts
             gaps |= value.gaps
     return Unknown((parted(fact)[0] for fact in facts), gaps, computed=True)
+
+
+def _is_version(value: Unknown, cause: Unknown) -> bool:
+    """Whether a value is the version of a package, and the cause is whether that package is installed."""
+    if value.computed or value.gaps or cause.gaps or len(value.facts) != 1 or len(cause.facts) != 1:
+        return False
+    package = next(iter(cause.facts)).partition(f"{PACKAGE} ")[2]
+    return bool(package) and distribution(package) in value.facts
 
 
 def _copied(container: Value) -> Value:

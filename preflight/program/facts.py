@@ -34,8 +34,18 @@ PATHS: dict[str, Callable[..., Any]] = {
     for name in ("join", "basename", "dirname", "splitext", "normpath", "isabs", "split", "commonprefix")
 }
 FOLDERS = frozenset(f"os.path.{name}" for name in ("exists", "isfile", "isdir", "getsize", "islink", "lexists"))
+PACKAGE = "package"
+"""How the fact begins that is asked for whether a package is installed."""
+FILES = "folder contents"
+"""The fact that is asked for what lies at a path: the paths of a run are those of the machine where it starts."""
+LISTS = frozenset(("os.listdir", "os.scandir", "os.walk", "os.access", "os.stat", "glob.glob", "glob.iglob"))
 SILENT = ("logging.", "warnings.", "atexit.", "gc.", "signal.", "faulthandler.")
 """Modules whose functions change nothing that a check reads."""
+OTHER_DEVICES = ("npu", "musa", "txda", "gcu", "xpu", "mlu", "hpu")
+"""What other vendors call their devices: torch.npu, torch_npu. Where a capability of CUDA is stated, there are none."""
+DEVICE_NAMES = tuple(f"{owner}.get_device_name" for owner in ("torch_npu.npu", "torch.npu", "torch.cuda"))
+TOOLS = ("nvidia-smi", "-smi")
+"""Programs that show devices: that of CUDA, and how the others end."""
 CUDA_CONNECTIONS = "CUDA_DEVICE_MAX_CONNECTIONS"
 
 
@@ -47,6 +57,7 @@ class Facts:
         self._versions = {distribution(name): version for name, version in machine.versions.items()}
         self._present = frozenset(distribution(name) for name in machine.present)
         self._absent = frozenset(distribution(name) for name in machine.absent)
+        self._others = _others(machine)
         if self._versions.get("transformer-engine") and _newer(self._versions["transformer-engine"], (2, 5)):
             self._present |= WITH_ENGINE
         self.initialized = False
@@ -75,7 +86,7 @@ class Facts:
         name = distribution(module)
         if module.partition(".")[0] in sys.stdlib_module_names or name in ALWAYS:
             return True
-        if name in self._absent:
+        if name in self._absent or (self._others == 0 and name in _OTHER_PACKAGES and name not in self._present):
             return False
         return True if name in self._versions or name in self._present else None
 
@@ -106,6 +117,8 @@ class Facts:
             return PATHS[name](*arguments) if all(isinstance(one, str) for one in arguments) else Unknown()
         if name in FOLDERS:
             return self._folder(name, arguments)
+        if name in LISTS:
+            return Unknown((FILES,))
         return None if name.startswith(SILENT) else MISSING
 
     def _folder(self, name: str, arguments: list[Value]) -> Value:
@@ -116,7 +129,7 @@ class Facts:
                 return name not in ("os.path.isfile", "os.path.islink")
             if parent in self.machine.folders:
                 return last in self.machine.folders[parent]
-        return Unknown(("folder contents",))
+        return Unknown((FILES,))
 
     def _constants(self) -> dict[str, Value]:
         torch = self._versions.get("torch")
@@ -164,6 +177,10 @@ class Facts:
             "numpy.prod": _product,
             "numpy.array": lambda values, *rest, **named: values,
             "einops.rearrange": _rearranged,
+            "shutil.which": self._which,
+            **dict.fromkeys(DEVICE_NAMES, lambda *given: self.machine.device or Unknown(("device",))),
+            **{f"torch.{name}.device_count": lambda: self._others for name in OTHER_DEVICES},
+            **{f"torch.{name}.is_available": lambda: self._any_other() for name in OTHER_DEVICES},
             "logging.getLogger": lambda *given: Symbol("logging.logger"),
         }
 
@@ -181,11 +198,29 @@ class Facts:
             major=major, minor=minor, name=unknown, total_memory=unknown, multi_processor_count=unknown
         )
 
+    def _any_other(self) -> Value:
+        return self._others if isinstance(self._others, Unknown) else False
+
+    def _which(self, name: Value, *rest: Value, **named: Value) -> Value:
+        """Where a program lies: the one that shows the stated devices is there."""
+        if isinstance(self._others, Unknown) or not isinstance(name, str) or not name.endswith(TOOLS):
+            return Unknown(("programs",))
+        return f"/usr/bin/{name}" if name == TOOLS[0] else None
+
     def _spec(self, name: Value, *rest: Value) -> Value:
         here = self.present(name) if isinstance(name, str) else None
         if here is None:
-            return Unknown((f"package {name}",))
+            return Unknown((f"{PACKAGE} {name}",))
         return Symbol(f"importlib.machinery.ModuleSpec.{name}") if here else None
+
+
+_OTHER_PACKAGES = frozenset(f"torch-{name}" for name in OTHER_DEVICES)
+
+
+def _others(machine: Machine) -> Value:
+    """How many devices of other vendors a machine has."""
+    named = {distribution(name) for name in machine.present}
+    return Unknown(("device",)) if machine.capability is None or named & _OTHER_PACKAGES else 0
 
 
 def distribution(module: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from preflight.program.allowed import BUILTINS, MODULES
-from preflight.program.facts import ALIASES
+from preflight.program.facts import ALIASES, PACKAGE
 from preflight.program.ir import Node, Unreadable
 from preflight.program.sources import Found
 from preflight.program.units import Units
@@ -103,7 +103,7 @@ class Imports(Units):
         """Note that an import may fail here."""
         top = module.partition(".")[0]
         error = self.failure(ModuleNotFoundError(f"No module named '{top}'"))
-        self.note(error, Unknown((f"package {top}",)))
+        self.note(error, Unknown((f"{PACKAGE} {top}",)))
 
     def member(self, module: Module, name: str) -> Value:
         """A name of a module of the program."""

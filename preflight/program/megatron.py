@@ -9,6 +9,7 @@ from typing import Any
 from preflight.program.calls import Hook
 from preflight.program.environment import SIZE
 from preflight.program.interpreter import Interpreter
+from preflight.program.options import ParserError
 from preflight.program.units import COMMAND
 from preflight.program.values import (
     MISSING,
@@ -34,7 +35,25 @@ BUILDERS = ("_build_num_microbatches_calculator", "build_num_microbatches_calcul
 DEFAULTS = {"tokenizer_type": "GPT2BPETokenizer"}
 VOCABULARY = 50304
 """A padded size that every tensor parallel size divides, where the tokenizer would say it."""
-LATER = 15_000
+SPECS = "megatron.core.models.gpt.gpt_layer_specs"
+LAYERS = ("get_gpt_decoder_layer_specs", "get_gpt_decoder_block_spec")
+"""What lays out dense layers and those with experts, the newest first."""
+ONE_LAYER = (
+    "get_gpt_layer_local_spec",
+    "get_gpt_layer_with_transformer_engine_spec",
+    "get_gpt_layer_with_inference_spec",
+)
+"""What builds one of them of parts that are not read."""
+OTHER_LAYERS = ("spec", "experimental_attention_variant", "hybrid_layer_pattern", "heterogeneous_layers_config_path")
+"""Arguments with which a script lays out its layers in another way."""
+PADDING = {
+    "megatron.training.vocab_utils": "calculate_padded_vocab_size",
+    "megatron.core.tokenizers.utils.build_tokenizer": "vocab_size_with_padding",
+    "megatron.training.tokenizer.tokenizer": "_vocab_size_with_padding",
+    "megatron.tokenizer.tokenizer": "_vocab_size_with_padding",
+}
+"""What makes the padded size from that of the tokenizer, the newest first."""
+LATER = 25_000
 """Steps of a stage after the model's configuration, which is left out where it takes more."""
 PARSER, SCRIPT, ADDED = "the parser", "the script", "the options of the script"
 """What runs once beside modules."""
@@ -96,7 +115,13 @@ class Megatron:
 
     def later(self) -> dict[str, Callable[[], Value]]:
         """The stages that are left out where they cannot be read."""
-        stages = {"groups": self._groups, "layers": self._layers, "scheduler": self._scheduler}
+        stages = {
+            "vocabulary": self._vocabulary,
+            "groups": self._groups,
+            "layers": self._layers,
+            "specs": self._specs,
+            "scheduler": self._scheduler,
+        }
         if self.function(CONTAINERS, "pretrain_cfg_container_from_args") is MISSING:
             return {**stages, "optimizer": self._optimizer}
         return {"containers": self._containers, **stages}
@@ -219,7 +244,9 @@ class Megatron:
             run.unread_options.append("the script that is started")
         except Started as reached:
             started = reached.keywords
-        except Raised:
+        except Raised as raised:
+            if raised.sure and isinstance(raised.error, ParserError) and not run.unread_options:
+                raise  # the script itself has the command parsed before it starts training
             run.unread_options.append("the script that is started")
         finally:
             run.modules.pop("__main__", None)
@@ -299,6 +326,20 @@ class Megatron:
             del run.notes[notes:]
             run.gaps = gaps
 
+    def _vocabulary(self) -> Value:
+        """The padded size of the vocabulary, where the command does not say it; any size of a tokenizer will do."""
+        if self.initial.get("padded_vocab_size") is not None:
+            return None
+        size = self.initial.get("vocab_size")
+        sizes = {"orig_vocab_size": size or VOCABULARY, "vocab_size": VOCABULARY if size is None else size}
+        for module, name in PADDING.items():
+            function = self.function(module, name)
+            if isinstance(function, Function):
+                named = {**self._by_name(function), **sizes, "args": self._args, "logging_enabled": False}
+                parameters = function.node[4][0]
+                return self.run.call(function, [], {one: named[one] for one in parameters if one in named})
+        return MISSING
+
     def _groups(self) -> Value:
         function = self.function("megatron.training.initialize", "_initialize_distributed")
         if not isinstance(function, Function):
@@ -320,7 +361,28 @@ class Megatron:
                 self.run.call(function, [self._config], {key: one for key, one in given.items() if one is not None})
         return None
 
+    def _specs(self) -> Value:
+        """Which layers have experts, where the command says it and the script builds a GPT of them."""
+        names = self.run.names_of(self._args) or {}
+        builds = any(name.startswith(("gpt_", "get_gpt_")) for name in self._names)
+        other = any(names.get(name) is not None for name in OTHER_LAYERS)
+        if not builds or other or not names.get("num_experts") or names.get("moe_layer_freq", 1) == 1:
+            return MISSING
+        function = next((one for one in (self.function(SPECS, name) for name in LAYERS) if one is not MISSING), MISSING)
+        if not isinstance(function, Function):
+            return MISSING
+        kept = dict(self.run.overrides)
+        self.run.overrides.update(
+            {f"{SPECS}.{name}": lambda given, named: self.run.symbol("spec") for name in ONE_LAYER}
+        )
+        try:
+            return self.run.call(function, [self._config, False], {})
+        finally:
+            self.run.overrides = kept
+
     def _scheduler(self) -> Value:
+        if (self.run.names_of(self._args) or {}).get("skip_train"):
+            return MISSING  # without training there is no optimizer
         optimizer = SimpleNamespace(param_groups=[{"params": []}])
         return self.call(TRAINING, "get_optimizer_param_scheduler", [optimizer])
 
@@ -333,6 +395,8 @@ class Megatron:
         return self.call(CONTAINERS, "pretrain_cfg_container_from_args", [self._args, *model])
 
     def _optimizer(self) -> Value:
+        if (self.run.names_of(self._args) or {}).get("skip_train"):
+            return MISSING
         for name in ("get_megatron_optimizer_config", "get_megatron_ddp_config"):
             function = self.function(TRAINING, name)
             if isinstance(function, Function):

@@ -20,6 +20,8 @@ ADAPTORS = {
 REGISTERING = ("mindspeed.features_manager", "mindspeed_llm.features_manager")
 """Modules that set the list of features when they are imported: the last one counts."""
 MANAGER = "mindspeed.patch_utils.MindSpeedPatchesManager"
+PATCH = "mindspeed.patch_utils.Patch"
+"""What the manager's own table holds for a patch: something with methods that check nothing."""
 CHECKING = ("arguments", "_config", "initialize", "global_vars", "parallel_state", "_calculator")
 """How the modules end whose functions check something; others hold layers and operators."""
 WRAPS = ("wrapper", "decorator")
@@ -74,8 +76,8 @@ class MindSpeed(Megatron):
         super().__call__()
 
     def later(self) -> dict[str, Callable[[], Value]]:
-        """None: what MindSpeed changes of these stages is not read."""
-        return {}
+        """The process groups; what MindSpeed changes of the others is not read."""
+        return {"groups": self._groups}
 
     def _register(self, given: list[Value], named: Names) -> None:
         name = given[0] if given else named.get("orig_func_name")
@@ -91,8 +93,10 @@ class MindSpeed(Megatron):
             if not any(_same(value, one) for one in patch.wrappers):
                 patch.wrappers.append(value)
         elif value is not None:
-            if patch.replacement and force is not True:
+            if patch.replacement and isinstance(force, Unknown):
                 self.run.lost(f"{name} is replaced twice")
+            elif patch.replacement and not force:
+                raise self.run.failure(RuntimeError(f"the patch of {name.rpartition('.')[2]} exist !"))
             patch.replacement[:] = [value]
 
     def _noted(self, name: str) -> None:
@@ -100,7 +104,7 @@ class MindSpeed(Megatron):
         module, _, manager = MANAGER.rpartition(".")
         table = self.run.names_of(self.run.imported(module, manager)) or {}
         if isinstance(patches := table.get("patches_info"), dict):
-            self.run.put(patches, name, Unknown(gaps=(f"the patch of {name}",)))
+            self.run.put(patches, name, self.run.symbol(PATCH))
 
     def _remove(self, given: list[Value], named: Names) -> None:
         name = given[0] if given else named.get("orig_func_name")

@@ -325,11 +325,15 @@ class Operators(Attributes):
             raise self.failure(error) from None
 
 
+STANDS_IN = "_stands_in"
+"""What marks a type of Python's own that stands for a class that lies elsewhere."""
+
+
 def stand_in(value: Value) -> Any:
     """A type of Python's own in place of a class that lies elsewhere, for an annotation."""
     if isinstance(value, (Symbol, Unknown, Class)):
         name = getattr(value, "name", "Any").rpartition(".")[2]
-        return type(name if name.isidentifier() else "Any", (), {})
+        return type(name if name.isidentifier() else "Any", (), {STANDS_IN: True})
     return value
 
 

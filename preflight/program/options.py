@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 from preflight.program.bridges import Converter, unknown_type
 from preflight.program.classes import Classes
 from preflight.program.environment import Size
+from preflight.program.operators import STANDS_IN
 from preflight.program.units import COMMAND
 from preflight.program.values import (
     Bound,
@@ -138,7 +139,7 @@ class Options(Classes):
         kind = known.get("type")
         if isinstance(kind, OWN):
             known["type"] = self.converter(kind)
-        elif isinstance(kind, (Unknown, Symbol)):
+        elif isinstance(kind, (Unknown, Symbol)) or (isinstance(kind, type) and hasattr(kind, STANDS_IN)):
             known["type"] = unknown_type
         elif kind is not None and kind not in (str, int, float, bool) and not isinstance(kind, type):
             known["type"] = self.converter(kind)

@@ -15,6 +15,7 @@ import typing
 from typing import Any
 
 from preflight.program.attributes import NAMESPACES
+from preflight.program.facts import FILES
 from preflight.program.ir import Unreadable, compile_expression
 from preflight.program.natives import OPAQUE, Special
 from preflight.program.sequences import SPREAD, Sequences
@@ -314,8 +315,8 @@ class Specials(Sequences):
 
     def _open(self, given: list[Value], named: Names) -> Value:
         error = self.failure(FileNotFoundError(f"No such file: {self.text(given[0]) if given else ''}"), sure=False)
-        self.note(error, Unknown(("folder contents",)))
-        return Unknown(("folder contents",))
+        self.note(error, Unknown((FILES,)))
+        return Unknown((FILES,))
 
     def _copy(self, given: list[Value], named: Names) -> Value:
         value = given[0]

@@ -19,6 +19,7 @@ from preflight.program.values import (
     Value,
     both,
     opposite,
+    parted,
 )
 
 BREAK, CONTINUE = Done("break"), Done("continue")
@@ -118,16 +119,18 @@ class Statements(Refusing):
             return None
         if one is None or other is None:
             done = one or other
-            return done._replace(maybe=True) if done is not None else None
+            return done._replace(maybe=True, cause=both(cause, done.cause)) if done is not None else None
         maybe = one.maybe or other.maybe
+        open_by = both(one.cause, other.cause) if maybe else None
         if one.kind == other.kind:
-            return Done(one.kind, self.join(one.value, other.value, cause), maybe)
+            return Done(one.kind, self.join(one.value, other.value, cause), maybe, open_by)
         returned = one if one.kind == "return" else other
-        return Done(returned.kind, returned.value, True)
+        return Done(returned.kind, returned.value, True, both(cause, open_by))
 
     def _after_maybe(self, done: Done, rest: tuple[Node, ...], scope: Scope) -> Done | None:
         """What follows a statement that may have ended the block."""
-        cause = self.gap("what ends a block on some paths") if not isinstance(done.value, Unknown) else done.value
+        cause = done.cause or self.gap("what ends a block on some paths")
+        cause = Unknown((parted(fact)[0] for fact in cause.facts), cause.gaps, computed=True)
         side = self.explore(lambda: self.block(rest, scope), cause)
         if side.raised is not None:
             self.note(side.raised, cause)
@@ -314,7 +317,11 @@ class Statements(Refusing):
             handler = self._handler(handlers, raised, scope)
             if handler is None:
                 raise
-            return self._handle(handler, raised, scope)
+            caught = self._caught_notes(handlers, mark, scope)
+            done = self._handle(handler, raised, scope)
+            for note, other in caught:
+                done = done if other is handler else self._may_handle(note, other, done, scope)
+            return done
         finally:
             self.trying -= 1
         caught = self._caught_notes(handlers, mark, scope)

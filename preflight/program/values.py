@@ -206,6 +206,11 @@ class Class:
         """Whether some of what it inherits lies outside the program."""
         return any(isinstance(base, (Symbol, Unknown)) for one in self.lineage for base in one.bases)
 
+    @property
+    def all_fields(self) -> dict[str, Any] | None:
+        """The fields of the nearest dataclass among the class and those that it derives from."""
+        return next((one.fields for one in self.lineage if one.fields is not None), None)
+
     def find(self, name: str) -> Value:
         """An attribute of the class or of those that it derives from."""
         for one in self.lineage:

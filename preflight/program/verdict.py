@@ -67,12 +67,14 @@ class Machine(NamedTuple):
 
     versions: of installed packages, by the name they are installed under ("torch", "transformer-engine").
     present, absent: packages that are, or are not, installed, whatever their version. capability: of the device, as
-    (major, minor). devices: on one node. folders: paths with the names in them, for what a run loads.
+    (major, minor). devices: on one node. device: the name that the driver gives it, "" where nobody says it. folders:
+    paths with the names in them, for what a run loads.
     """
 
     versions: Mapping[str, str] = MappingProxyType({})
     capability: tuple[int, int] | None = None
     devices: int | None = None
+    device: str = ""
     present: frozenset[str] = frozenset()
     absent: frozenset[str] = frozenset()
     folders: Mapping[str, tuple[str, ...]] = MappingProxyType({})

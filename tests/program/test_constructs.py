@@ -248,3 +248,45 @@ def test_a_module_that_is_imported_is_a_name_of_its_package(tmp_path: Path) -> N
     )
     assert judged(root, ["--width", "5"]).refusals[-1].message == "too wide"
     assert judged(root, ["--width", "4"]).outcome == "accepts"
+
+
+PROXY = """
+import dataclasses
+
+def replaceable(cls):
+    class Proxy(cls):
+        def __new__(proxy, *given, **named):
+            return object.__new__(Proxy)
+    Proxy.__name__ = cls.__name__
+    return Proxy
+
+@replaceable
+@dataclasses.dataclass
+class Sizes:
+    depth: int = 2
+    rate: float = 0.5
+    def __post_init__(self):
+        assert self.depth > 1, "too flat"
+"""
+
+
+def test_a_proxy_of_a_data_class_has_its_fields(tmp_path: Path) -> None:
+    parser = "for one in dataclasses.fields(Sizes):\n    group.add_argument('--' + one.name, type=one.type)"
+    root = write_tree(tmp_path, "Sizes(depth=args.depth)", head=PROXY, parser=parser)
+    assert judged(root, ["--depth", "3"]).outcome == "accepts"
+    assert judged(root, ["--depth", "1"]).refusals[-1].message == "too flat"
+    assert judged(root, ["--dept", "3"]).refusals[-1].error == "argparse"
+
+
+def test_signals_are_those_of_python(tmp_path: Path) -> None:
+    parser = "group.add_argument('--stop', type=lambda name: signal.Signals[name], default=signal.SIGTERM)"
+    root = write_tree(tmp_path, "assert args.stop is signal.SIGTERM, 'other'", head="import signal", parser=parser)
+    assert judged(root, ["--stop", "SIGTERM"]).outcome == "accepts"
+    assert judged(root, ["--stop", "SIGINT"]).refusals[-1].message == "other"
+
+
+def test_a_type_that_lies_elsewhere_refuses_no_value(tmp_path: Path) -> None:
+    head = "import dataclasses\nimport vendor\n@dataclasses.dataclass\nclass Sizes:\n    kernel: vendor.Kernel = None"
+    parser = "for one in dataclasses.fields(Sizes):\n    group.add_argument('--' + one.name, type=one.type)"
+    root = write_tree(tmp_path, head=head, parser=parser)
+    assert judged(root, ["--kernel", "fast"]).outcome == "accepts"

@@ -6,6 +6,9 @@ from pathlib import Path
 
 from trainer import judged, write_tree
 
+from preflight.program.judge import Session, in_thread
+from preflight.program.verdict import Budget, Machine, Program, Verdict
+
 SCRIPT = """
 from megatron.training.training import pretrain
 from {module} import add_own
@@ -66,3 +69,86 @@ def test_only_a_script_that_builds_a_configuration_is_refused_by_it(tmp_path: Pa
     )
     assert judged(root, ["--width", "9"], entry="examples/train.py").outcome == "accepts"
     assert judged(root, ["--width", "9"], entry="examples/builds.py").refusals[-1].message == "too wide"
+
+
+LATER = {
+    "megatron__training__vocab_utils": """
+    def calculate_padded_vocab_size(vocab_size, make_vocab_size_divisible_by, tensor_model_parallel_size):
+        assert make_vocab_size_divisible_by > 0, "nothing divides"
+        return vocab_size
+    """,
+    "megatron__training__training": """
+    from megatron.training.global_vars import get_args
+    def pretrain(model, extra_args_provider=None):
+        pass
+    def get_optimizer_param_scheduler(optimizer):
+        assert get_args().width != 5, "no iterations"
+    """,
+    "megatron__training__global_vars": "_GLOBAL_ARGS = None\ndef get_args():\n    return _GLOBAL_ARGS\n",
+    "megatron__core__models__gpt__gpt_layer_specs": """
+    from nowhere.kernels import Norm
+    def get_gpt_layer_local_spec(**named):
+        raise RuntimeError("parts are not read")
+    def get_gpt_decoder_block_spec(config, use_transformer_engine):
+        layer = get_gpt_layer_local_spec(num_experts=config.num_experts)
+        assert len(config.moe_layer_freq) == 2, "a pattern of two"
+    """,
+}
+MORE = """
+group.add_argument("--make-vocab-size-divisible-by", type=int, default=128)
+group.add_argument("--tensor-model-parallel-size", type=int, default=1)
+group.add_argument("--vocab-size", type=int)
+group.add_argument("--skip-train", action="store_true")
+group.add_argument("--num-experts", type=int)
+group.add_argument("--moe-layer-freq", type=eval, default=1)
+"""
+
+
+def test_stages_behind_the_configuration(tmp_path: Path) -> None:
+    builds = SCRIPT.replace(
+        "if __name__", "from megatron.core.models.gpt.gpt_layer_specs import get_gpt_decoder_block_spec\nif __name__"
+    )
+    root = tree(
+        tmp_path,
+        "own_options",
+        examples__own_options=OWN,
+        examples__builds=builds.format(module="own_options"),
+        **LATER,
+    )
+    write_tree(root, parser=MORE, config="return args")
+
+    def said(*argv: str, entry: str = "builds") -> str:
+        refusals = judged(root, argv, entry=f"examples/{entry}.py").refusals
+        return refusals[-1].message if refusals else ""
+
+    assert said("--make-vocab-size-divisible-by", "0") == "nothing divides"
+    assert said("--width", "5") == "no iterations"
+    assert said("--width", "5", "--skip-train") == ""
+    pattern = ("--num-experts", "4", "--moe-layer-freq", "[0,1,1]")
+    assert said(*pattern) == "a pattern of two"
+    assert said(*pattern, entry="train") == ""
+    assert said(*pattern[:2]) == ""
+
+
+EARLY = """
+from megatron.training.arguments import parse_args
+from megatron.training.training import pretrain
+if __name__ == "__main__":
+    if parse_args().fast:
+        print("restarts")
+    pretrain(None)
+"""
+
+
+def test_a_script_that_parses_its_command_early_is_read_for_every_command(tmp_path: Path) -> None:
+    root = tree(tmp_path, "own_options", examples__own_options=OWN, examples__early=EARLY)
+
+    def run() -> list[Verdict]:
+        session = Session(Program("megatron", (str(root),), str(root / "examples/early.py")), Machine(), Budget())
+        session.strict = True
+        return [session.judge(argv, {}, 8) for argv in (["--kind", "none"], ["--kind", "fancy"], ["--late", "1"])]
+
+    verdicts: list[Verdict] = in_thread(run)
+    assert [verdict.outcome for verdict in verdicts] == ["refuses", "accepts", "refuses"]
+    assert "invalid choice" in verdicts[0].refusals[-1].message
+    assert "unrecognized arguments" in verdicts[2].refusals[-1].message

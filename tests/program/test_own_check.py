@@ -275,3 +275,27 @@ def test_a_stack_is_asked_only_where_all_of_it_lies_there(
     report = preflight.check(tmp_path / "MindSpeed-LLM/run.sh", **said)  # type: ignore[arg-type]
     assert bool(heard) is asked
     assert report.undecided is not asked
+
+
+def test_what_the_program_replaces_is_noted_at_the_option(tmp_path: Path, says: Judge) -> None:
+    changes = (
+        Rewrite("own_size", 4, 8, Place(ARGUMENTS, 3, 3)),
+        Rewrite("rotary_base", 10000, 10000.0, Place(ARGUMENTS, 4, 4)),  # written in another way
+        Rewrite("kv_channels", None, 64, Place(ARGUMENTS, 5, 5)),  # not typed
+    )
+    says(Verdict("accepts", rewrites=changes))
+    (found,) = own(check(tmp_path, "--own-size 4 --rotary-base 10000", select=["own-check"]))
+    assert (found.severity, found.span.text, found.upstream) == (Severity.NOTE, "4", f"{ARGUMENTS}:3")
+    assert found.message == f"the program sets --own-size to 8 ({ARGUMENTS}:3)"
+
+
+def test_the_script_is_looked_for_in_a_stated_program(tmp_path: Path, says: Judge) -> None:
+    """It is started where the job runs; its own options are read from it, and no other script is asked for them."""
+    asked = says(Verdict("refuses", (Refusal(Place(ARGUMENTS, 1, 1), "argparse", "unrecognized arguments: --late 3"),)))
+    write(tmp_path, {**TREE, "examples/own/train.py": "", "other.py": "parser.add_argument('--late')\n"})
+    words = [*SIZES.split(), "--late", "3"]
+    said: dict[str, Any] = {"program": tmp_path, "select": ["own-check"]}
+    report = preflight.check_command(["/workspace/Megatron-LM/examples/own/train.py", *words], **said)
+    assert asked[0][0].entry == str(tmp_path / "examples/own/train.py")
+    assert len(own(report)) == 1 and not report.undecided
+    assert preflight.check_command(["elsewhere.py", *words], **said).undecided

@@ -135,3 +135,30 @@ def test_an_option_that_two_features_add_refuses_nothing(root: Path) -> None:
         wrappers.read_text().replace("return parser", "FEATURES[0].register_args(parser)\n            return parser")
     )
     assert judged(root).outcome == "unread"
+
+
+def test_what_is_replaced_twice_ends_the_run(root: Path) -> None:
+    features = root / "mindspeed/features.py"
+    twice = "            manager.register_patch('megatron.layers.kernel', check_wide)\n"
+    features.write_text(features.read_text().replace("FEATURES = [", twice + "FEATURES = ["))
+    refusal = judged(root, "--wide", "--width", "16").refusals[-1]
+    assert (refusal.certain, refusal.stage, refusal.message) == (True, "patches", "the patch of kernel exist !")
+    assert judged(root).outcome == "accepts"
+    features.write_text(features.read_text().replace("check_wide)\nF", "check_wide, True)\nF"))
+    assert judged(root, "--wide", "--width", "16").outcome == "accepts"
+
+
+def test_a_derived_manager_reads_no_operators_either(root: Path) -> None:
+    derived = """
+class Derived(MindSpeedPatchesManager):
+    @staticmethod
+    def register_patch(orig_func_name, new_func=None, force_patch=True, create_dummy=False):
+        MindSpeedPatchesManager.register_patch(orig_func_name, new_func, force_patch, create_dummy)
+from mindspeed.operators import kernel
+Derived.register_patch("megatron.layers.kernel", kernel)
+Derived.patches_info["megatron.layers.kernel"].apply_patch()
+"""
+    adaptor = root / "mindspeed/megatron_adaptor.py"
+    adaptor.write_text(adaptor.read_text() + derived)
+    verdict = judged(root, "--width", "16")
+    assert verdict.outcome == "accepts" and "mindspeed/operators.py" not in verdict.files

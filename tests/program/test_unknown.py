@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from trainer import judged, write_tree
 
 from preflight.program.verdict import Machine
@@ -207,4 +208,92 @@ def test_what_decides_is_told_the_right_way_round(tmp_path: Path) -> None:
     assert judged(root, ["--kind", "fancy"]).refusals[0].unless == (variable,)
     assert judged(root, ["--fast"]).refusals[0].unless == ("device capability >= 9",)
     assert judged(root, ["--name", "early"]).refusals[0].unless == ("device capability < 9",)
-    assert judged(root, ["--name", "flag"]).refusals[0].unless == ("device capability",)
+    assert judged(root, ["--name", "flag"]).refusals[0].unless == ("device capability < 9",)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "assert os.path.exists(args.name), 'no such path'",
+        "assert 'latest' in os.listdir(args.name)",
+        "open(args.name)",
+        "if any(one.endswith('.bin') for one in os.listdir(args.name)) and args.fast:\n    raise ValueError('no')",
+    ],
+)
+def test_what_lies_in_a_folder_is_left_to_the_machine(tmp_path: Path, body: str) -> None:
+    root = write_tree(tmp_path, body + "\nassert args.width == 8, 'width'")
+    verdict = judged(root, ["--name", "/data/model", "--fast"])
+    assert verdict.outcome == "accepts"
+    assert all(one.unless == ("folder contents",) and not one.certain for one in verdict.refusals)
+    assert judged(root, ["--name", "/data/model", "--width", "7"]).outcome == "refuses"
+
+
+def test_what_a_folder_and_a_version_decide_is_open(tmp_path: Path) -> None:
+    body = "if os.path.exists(args.name):\n    assert has('2.1'), 'too old'"
+    verdict = judged(write_tree(tmp_path, body, head=VERSION), ["--name", "/data/model"])
+    assert verdict.outcome == "may refuse"
+    assert verdict.refusals[0].unless == ("folder contents", "transformer-engine >= 2.1")
+
+
+def test_the_version_of_a_package_that_may_be_absent_is_what_decides(tmp_path: Path) -> None:
+    head = """
+    from packaging.version import Version
+    def engine():
+        try:
+            import transformer_engine as te
+            there = True
+        except ImportError:
+            there = False
+        return Version(str(te.__version__)) if there else Version("0.0")
+    """
+    root = write_tree(tmp_path, "assert engine() >= Version('2.9'), 'too old'", head=head)
+    assert judged(root).refusals[0].unless == ("transformer-engine >= 2.9",)
+    assert judged(root, machine=Machine(absent=frozenset({"transformer-engine"}))).outcome == "refuses"
+
+
+def test_a_stated_gpu_has_no_devices_of_other_vendors(tmp_path: Path) -> None:
+    head = """
+    import shutil
+    import torch
+    try:
+        import extras
+        import torch_npu
+    except Exception:
+        pass
+    def npu():
+        try:
+            return torch_npu.npu.device_count() > 0
+        except Exception:
+            return False
+    """
+    body = "assert not npu(), 'npu'\nassert torch.musa.device_count() == 0 and shutil.which('xpu-smi') is None, 'other'"
+    root = write_tree(tmp_path, body, head=head)
+    assert judged(root, machine=Machine(capability=(9, 0))).outcome == "accepts"
+    assert judged(root).outcome == "may refuse"
+
+
+def test_the_name_of_the_device_decides_where_functions_end_early(tmp_path: Path) -> None:
+    head = """
+    import torch_npu
+    def generation():
+        try:
+            name = torch_npu.npu.get_device_name()
+        except Exception:
+            return 0
+        if "Ascend950" in name:
+            return 5
+        elif "Ascend910_93" in name:
+            return 3
+        return 2
+    def at_least(number):
+        if generation() == 0:
+            return False
+        if generation() < number:
+            return False
+        return True
+    """
+    root = write_tree(tmp_path, "assert not (at_least(5) and args.fast), 'not there'", head=head)
+    assert judged(root, ["--fast"]).refusals[0].unless == ("device",)
+    there = frozenset({"torch-npu"})
+    assert judged(root, ["--fast"], machine=Machine(device="Ascend910_93", present=there)).outcome == "accepts"
+    assert judged(root, ["--fast"], machine=Machine(device="Ascend950", present=there)).outcome == "refuses"
