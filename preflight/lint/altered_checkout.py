@@ -32,7 +32,8 @@ def lower_what_a_checkout_lacks(found: list[Finding], job: Job) -> list[Finding]
         if finding.severity is Severity.NOTE or finding.kind is Kind.MEMORY:
             return finding
         own = without_safe_fixes(finding)
-        if finding.severity is Severity.ERROR and finding.kind.of_release and has(finding.rule) is False:
+        of_release = finding.kind.of_release or (certainty.lying != "" and finding.kind is Kind.GENERAL)
+        if finding.severity is Severity.ERROR and of_release and has(finding.rule) is False:
             return lowered(own, because) if finding.key or finding.kind is Kind.ABSENCE else None
         return own
 

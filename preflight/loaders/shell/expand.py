@@ -15,6 +15,7 @@ from preflight.loaders.shell.expansion_forms import (
     Form,
     ansi,
     indices,
+    is_arithmetic,
     is_list,
     listed,
     literal,
@@ -118,7 +119,7 @@ class Expander(Parameters):
             return [Bit(Piece(None, span, exact=False, because="an expansion nested too deep"))]
         self.depth += 1
         try:
-            if node.type == "arithmetic_expansion":
+            if node.type == "arithmetic_expansion" or is_arithmetic(span.text):
                 return [Bit(arithmetic(self, tree, node, span))]
             if node.type in ("simple_expansion", "expansion"):
                 return self._parameter(tree, node, span, quoted)

@@ -32,6 +32,9 @@ _COMMENT = lazy_pattern(r"`#[^`\n]*`")
 _GLUED = lazy_pattern(r"^([^#\n]*[\w.%/}\])])\\\r?\n(?=--\w)", re.MULTILINE)
 """A continuation without a blank on either side: bash makes one word of what stands around it, the grammar two."""
 _LONG = lazy_pattern(rb" {2000,}|\n{2000,}")
+_BRACKETS = lazy_pattern(r"\$\(\((?=\()([^\n;'\"`\\]{1,400}?)\)\)(?![)])")
+"""Arithmetic that begins with a bracket of its own: to the grammar its three brackets may open a substitution."""
+_BRACKET = lazy_pattern(r"(?<!\$)[()]")
 
 
 class Tree(NamedTuple):
@@ -91,6 +94,8 @@ def _masked(text: str) -> str:
         text = _GLUED.sub(lambda m: m[1] + "%" * (len(m[0]) - len(m[1])), text)
     if "<" in text:
         text = without_placeholders(text)
+    if "$(((" in text:
+        text = _BRACKETS.sub(_without_brackets, text)
     if "((" not in text:
         return _PLAIN.sub("%", text)
     parts = []
@@ -98,6 +103,14 @@ def _masked(text: str) -> str:
         end = line.rfind("))") + 2 if "((" in line and "))" in line else 0
         parts += [_INNER.sub(lambda m: m[1] or "%", line[:end]), _PLAIN.sub("%", line[end:])]
     return "".join(parts)
+
+
+def _without_brackets(arithmetic: re.Match[str]) -> str:
+    """Arithmetic with blanks for the brackets inside it, which leaves the grammar the same variables."""
+    inner = arithmetic[1]
+    if "$(" in inner or inner.count("(") != inner.count(")"):
+        return arithmetic[0]
+    return f"$(({_BRACKET.sub(' ', inner)}))"
 
 
 def _read(source: Source, most: int) -> str:

@@ -39,6 +39,9 @@ LAYOUTS = (
     DoorLayout("slime", "miles/utils/arguments.py", ("", ""), _slime("miles")),  # a fork of it
     DoorLayout("verl", "verl/version/version", ("verl/version/version", r"(\d[\w.]*)")),
     DoorLayout("nemo-rl", "nemo_rl/package_info.py", ("nemo_rl/package_info.py", _PARTS)),
+    DoorLayout(
+        "megatron-bridge", "src/megatron/bridge/package_info.py", ("src/megatron/bridge/package_info.py", _PARTS)
+    ),
     DoorLayout("ms-swift", "swift/version.py", ("swift/version.py", _QUOTED)),
 )
 
