@@ -80,9 +80,10 @@ def test_the_release_in_the_checkout_says_it(tmp_path: Path) -> None:
     script = VERL.replace("{more}", SYNC)
     same = checked(tmp_path / "same", script, **{"verl/version/version": "0.9.0\n"})
     assert same["verl/rollout-mode"][0] is Severity.ERROR
-    severity, message = checked(tmp_path / "older", script, **{"verl/version/version": "0.5.0.dev\n"})[
-        "verl/rollout-mode"
-    ]
+    older = {"verl/version/version": "0.5.0.dev\n"}
+    assert "verl/rollout-mode" not in checked(tmp_path / "without", script, **older)
+    older["verl/workers/config/rollout.py"] = ""
+    severity, message = checked(tmp_path / "older", script, **older)["verl/rollout-mode"]
     assert severity is Severity.WARNING
     assert message.endswith("verl@0.9.0 checks this; verl 0.5.0.dev lies in this checkout (verl/version/version)")
 
@@ -96,3 +97,17 @@ def test_a_repository_above_the_one_of_the_run_tells_nothing(tmp_path: Path) -> 
     write(tmp_path, {"verl/version/version": "0.5.0\n", "inner/.git/HEAD": "ref: refs/heads/main\n"})
     found = checked(tmp_path / "inner", VERL.replace("{more}", SYNC))
     assert "lies in this checkout" not in found["verl/rollout-mode"][1]
+
+
+def test_a_batch_that_verl_splits_itself_is_no_error_in_a_release_without_that_code(tmp_path: Path) -> None:
+    sizes = {"data.train_batch_size": 64, "actor_rollout_ref.rollout.n": 2}
+    sizes |= {
+        f"actor_rollout_ref.actor.ppo_{name}": size
+        for name, size in (("mini_batch_size", 4), ("micro_batch_size_per_gpu", 2))
+    }
+    script = VERL.replace("{more}", " ".join(f"{key}={size}" for key, size in sizes.items()))
+    older = {"verl/version/version": "0.4.1\n"}
+    assert checked(tmp_path / "any", script)["batch-not-divisible"][0] is Severity.ERROR
+    assert "batch-not-divisible" not in checked(tmp_path / "older", script, **older)
+    older["verl/workers/engine/utils.py"] = ""
+    assert checked(tmp_path / "newer", script, **older)["batch-not-divisible"][0] is Severity.WARNING

@@ -50,7 +50,12 @@ def certainty(door: Door, document: Document, surroundings: Surroundings) -> Cer
         old = rule.startswith(core) and beneath and held_in(rule, MEGATRON, {MEGATRON: beneath}) is False
         return False if old else None
 
-    return found._replace(has=has, evidence=package.evidence, lying=lying)
+    def lies_here(file: str) -> bool:
+        """A file, or the one with the check of a rule."""
+        file = door.own_checks.get(file, file)
+        return file.endswith(".py") and package.files.text(file) is not None
+
+    return found._replace(has=has, evidence=package.evidence, lying=lying, lies_here=lies_here)
 
 
 def _beneath(core: str) -> str:

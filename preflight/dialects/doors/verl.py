@@ -137,7 +137,7 @@ VERL = Door(
     models=("model_path",),
     planned=roles.verl,
     since={"verl/rollout-mode": "0.7.0", "verl/no-bridge": "0.8.0"},
-    own_checks=frozenset(["batch-not-divisible"]),
+    own_checks={"batch-not-divisible": "verl/workers/engine/utils.py"},
 )
 
 

@@ -131,7 +131,7 @@ def _certainty(
     doubted = {} if document.tree is None else split_by_old_runners(document.tree)
     checkout = surroundings.checkout(document)
     if found is not None and found.patched:
-        return Certainty(False, known, doubted, evidence=found.evidence, has=lambda rule: False)
+        return Certainty(False, known, doubted, evidence=found.evidence, has=lambda rule: False, patched=True)
     if found is not None and found.altered and checkout is not None:
         has = has_checks(checkout, versions(found.target), _other_names(run, found))
         parsed = checkout.package("megatron") is not None
