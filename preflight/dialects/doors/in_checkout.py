@@ -64,6 +64,12 @@ def _beneath(core: str) -> str:
     return max(older, key=numbers, default="")
 
 
+def configures(door: Door, key: str, document: Document, surroundings: Surroundings) -> bool:
+    """Whether the configs of the program in the checkout have a key."""
+    package = _package(door, document, surroundings)
+    return package is not None and package.configures(key)
+
+
 def _package(door: Door, document: Document, surroundings: Surroundings) -> DoorPackage | None:
     """The program in the checkout, where nobody states the release."""
     if surroundings.request.target is not None or surroundings.around is None or surroundings.around.isolated:

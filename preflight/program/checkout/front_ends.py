@@ -16,14 +16,17 @@ if TYPE_CHECKING:  # most runs lie in no checkout of a door
 
 class DoorLayout(NamedTuple):
     """How a program lies in a checkout. mark: a file that shows it; version: the file with its release, and the pattern
-    that finds it; parser: where it adds options, () where its keys are no options of a parser."""
+    that finds it; parser: where it adds options, () where its keys are none of a parser; configs: the folder of the files
+    that have its keys."""
 
     name: str
     mark: str
     version: tuple[str, str]
     parser: tuple[str, ...] = ()
+    configs: str = ""
 
 
+MOST_CONFIGS = 100
 _QUOTED = r"version(?:__)?\s*=\s*['\"](\d[\w.]*)['\"]"
 _PARTS = r"MAJOR\s*=\s*(\d+)\s+MINOR\s*=\s*(\d+)\s+PATCH\s*=\s*(\d+)"
 
@@ -37,7 +40,7 @@ def _slime(package: str) -> tuple[str, ...]:
 LAYOUTS = (
     DoorLayout("slime", "slime/utils/arguments.py", ("setup.py", _QUOTED), _slime("slime")),
     DoorLayout("slime", "miles/utils/arguments.py", ("", ""), _slime("miles")),  # a fork of it
-    DoorLayout("verl", "verl/version/version", ("verl/version/version", r"(\d[\w.]*)")),
+    DoorLayout("verl", "verl/version/version", ("verl/version/version", r"(\d[\w.]*)"), configs="verl/trainer/config"),
     DoorLayout("nemo-rl", "nemo_rl/package_info.py", ("nemo_rl/package_info.py", _PARTS)),
     DoorLayout(
         "megatron-bridge", "src/megatron/bridge/package_info.py", ("src/megatron/bridge/package_info.py", _PARTS)
@@ -66,6 +69,18 @@ class DoorPackage:
         from preflight.program.checkout.parser_options import own_options
 
         return tuple({one.option: one for text in reversed(texts) for one in own_options(text)}.values())
+
+    @cached_property
+    def _configured(self) -> str:
+        """The files with its keys, one after the other."""
+        folder = self._layout.configs
+        names = list(self.files.names(folder, (".yaml",))) if folder else []
+        return "\n".join(self.files.text(name) or "" for name in names[:MOST_CONFIGS])
+
+    def configures(self, key: str) -> bool:
+        """Whether one of its files has a key of that name."""
+        name = re.escape(key.rpartition(".")[2])
+        return re.search(rf"(?m)^[ \t]*{name}[ \t]*:", self._configured) is not None
 
 
 def door_in(folders: Iterator[Files], name: str) -> DoorPackage | None:
