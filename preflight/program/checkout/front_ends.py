@@ -16,8 +16,8 @@ if TYPE_CHECKING:  # most runs lie in no checkout of a door
 
 class DoorLayout(NamedTuple):
     """How a program lies in a checkout. mark: a file that shows it; version: the file with its release, and the pattern
-    that finds it; parser: where it adds options, () where its keys are none of a parser; configs: the folder of the files
-    that have its keys."""
+    that finds it; parser: where it adds options, () where its keys are none of a parser; configs: the folder of the
+    files that have its keys."""
 
     name: str
     mark: str
