@@ -152,3 +152,10 @@ def test_a_check_of_the_megatron_beneath_a_newer_release_is_no_error_in_an_older
         write(folder, {version: f"MAJOR = 0\nMINOR = {minor}\nPATCH = 0\n", "run.yaml": sections + model})
         found = {f.rule: f.severity for f in preflight.check(folder / "run.yaml").findings}
         assert found.get(rule) is severity or found[rule] is not Severity.ERROR
+
+
+def test_a_fork_of_slime_under_another_name_has_its_own_options(tmp_path: Path) -> None:
+    script = SLIME.replace("{more}", "--own-turns 4 --vllm-gpu-memory-utilization 0.8")
+    mine = {"mine/utils/arguments.py": OWN, "mine/backends/megatron_utils/arguments.py": ""}
+    assert "unread-key" not in checked(tmp_path / "own", script, **mine)
+    assert "unread-key" in checked(tmp_path / "other", script, **{"mine/utils/arguments.py": OWN})

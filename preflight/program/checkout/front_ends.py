@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from preflight.program.checkout.files import Files
+from preflight.program.checkout.files import Files, listed
+from preflight.program.checkout.packages import MOST_FOLDERS
 from preflight.source.record import NamedTuple
 
 if TYPE_CHECKING:  # most runs lie in no checkout of a door
@@ -27,6 +29,7 @@ class DoorLayout(NamedTuple):
 
 
 MOST_CONFIGS = 100
+SLIME, BACKEND = "slime", "backends/megatron_utils/arguments.py"
 _QUOTED = r"version(?:__)?\s*=\s*['\"](\d[\w.]*)['\"]"
 _PARTS = r"MAJOR\s*=\s*(\d+)\s+MINOR\s*=\s*(\d+)\s+PATCH\s*=\s*(\d+)"
 
@@ -39,7 +42,6 @@ def _slime(package: str) -> tuple[str, ...]:
 
 LAYOUTS = (
     DoorLayout("slime", "slime/utils/arguments.py", ("setup.py", _QUOTED), _slime("slime")),
-    DoorLayout("slime", "miles/utils/arguments.py", ("", ""), _slime("miles")),  # a fork of it
     DoorLayout("verl", "verl/version/version", ("verl/version/version", r"(\d[\w.]*)"), configs="verl/trainer/config"),
     DoorLayout("nemo-rl", "nemo_rl/package_info.py", ("nemo_rl/package_info.py", _PARTS)),
     DoorLayout(
@@ -83,11 +85,19 @@ class DoorPackage:
         return re.search(rf"(?m)^[ \t]*{name}[ \t]*:", self._configured) is not None
 
 
+def _renamed(files: Files) -> Iterator[DoorLayout]:
+    """slime under another name, as its forks have it: a package with the same files."""
+    for entry in listed(files.root)[:MOST_FOLDERS]:
+        mark = f"{entry.name}/utils/arguments.py"
+        if entry.name != SLIME and os.path.isfile(os.path.join(files.root, entry.name, BACKEND)):
+            yield DoorLayout(SLIME, mark, ("", ""), _slime(entry.name))
+
+
 def door_in(folders: Iterator[Files], name: str) -> DoorPackage | None:
     """The program of a door in the nearest of some folders that has it."""
     layouts = [layout for layout in LAYOUTS if layout.name == name]
     for files in folders:
-        for layout in layouts:
+        for layout in (*layouts, *(_renamed(files) if name == SLIME else ())):
             if files.text(layout.mark) is not None:
                 return DoorPackage(layout, files)
     return None
