@@ -106,3 +106,27 @@ def test_a_network_of_experts_is_not_compared_with_the_dense_model_of_its_tokeni
     assert rule in severities(preflight.check_text(script, name="run.sh"))
     experts = script.replace("--swiglu", "--swiglu --num-experts 8")
     assert rule not in severities(preflight.check_text(experts, name="run.sh"))
+
+
+@pytest.mark.parametrize(
+    "option", ["--config run.yaml", "--model-config run.yaml", "--args-file run.txt", "--yaml-path x"]
+)
+def test_an_option_of_a_fork_that_names_a_file_may_bring_what_is_missing(tmp_path: Path, option: str) -> None:
+    script = f"torchrun --nproc-per-node 8 pretrain_gpt.py {option}\n"
+    parser = f"def add(parser):\n    parser.add_argument('{option.split()[0]}', type=str)\n"
+    files = {"megatron/core/package_info.py": "MAJOR = 0\nMINOR = 18\nPATCH = 0\n", "run.sh": script}
+    write(tmp_path, files | {"megatron/training/arguments.py": parser})
+    found = preflight.check(tmp_path / "run.sh")
+    assert found.jobs[0].arguments.open
+    assert "megatron/required-argument" not in severities(found)
+    assert "megatron/required-argument" in severities(preflight.check_text(script.replace(option, ""), name="run.sh"))
+
+
+@pytest.mark.parametrize(("nodes", "each"), [(2, 3), (2, 1), (3, 2)])
+def test_disaggregated_training_counts_the_ranks_of_one_model(nodes: int, each: int) -> None:
+    more = "--layerwise-disaggregated-training --pipeline-model-parallel-size 4 --num-layer-list 2,8,8,4,2"
+    script = launch(more, entry="posttrain_gpt.py").replace(
+        "--nproc-per-node 8", f"--nnodes {nodes} --nproc-per-node {each}"
+    )
+    report = preflight.check_text(script, name="run.sh", target="mindspeed-llm@26.1.0")
+    assert not {"device-count", "expert-grid"} & set(severities(report))
