@@ -117,7 +117,9 @@ def open_up(parsed: Parsed, spelled: Spelled) -> None:
     """Whether options may be added: not those of whoever starts the script,
     unless the run lacks the sizes of the model without."""
     from_caller = bool(parsed.assumed) and not has_sizes(spelled.words)
-    parsed.open = parsed.open or spelled.open or from_caller or bool(_foreign(spelled, _READS_FILE))
+    unknown = {fault.span.text.partition("=")[0] for fault in parsed.faults}
+    own = _foreign(spelled, _READS_FILE)  # its own parser takes it
+    parsed.open = parsed.open or spelled.open or from_caller or (own != "" and own not in unknown)
     parsed.assumed = [] if parsed.open else parsed.assumed
 
 
