@@ -130,3 +130,21 @@ def test_disaggregated_training_counts_the_ranks_of_one_model(nodes: int, each: 
     )
     report = preflight.check_text(script, name="run.sh", target="mindspeed-llm@26.1.0")
     assert not {"device-count", "expert-grid"} & set(severities(report))
+
+
+@pytest.mark.parametrize(
+    ("folder", "release"),
+    [
+        ("mindspeed-llm-26.0.0", "26.0.0"),
+        ("MindSpeed-LLM_v2.3.0", "2.3.0"),
+        ("MindSpeed-LLM", ""),
+        ("mindspeed-llm-99.9.9", ""),
+    ],
+)
+def test_the_folder_of_a_copy_names_its_release(folder: str, release: str) -> None:
+    more = "--spec mindspeed_llm.tasks.models.spec.qwen3_spec layer_spec"
+
+    def read_as(path: str) -> str:
+        return str(preflight.check_text(f"{path}\n{launch(more)}", name="run.sh").jobs[0].target.version)
+
+    assert read_as(f"cd /data/third_party/{folder}") == (release or read_as("cd /data"))

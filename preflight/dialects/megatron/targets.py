@@ -45,8 +45,8 @@ ENTRIES = {
 ASCEND = lazy_pattern(r"(?i)mindspeed|modellink|\bascend|\bhccl|\bnpu\b|\bmsrun\b")
 """Words of a script for Ascend devices."""
 
-LLM = lazy_pattern(r"(?im)^[^#\n]*/(?:mindspeed[-_]llm|modellink)[\w.-]*(?=[/\s\"';]|$)")
-"""A path to a copy of MindSpeed-LLM outside of comments."""
+LLM = lazy_pattern(r"(?im)^[^#\n]*/(?:mindspeed[-_]llm|modellink)(?:[-_]v?(\d+(?:\.\d+)+))?[\w.-]*(?=[/\s\"';]|$)")
+"""A path to a copy of MindSpeed-LLM outside of comments, with the release in its name."""
 LLM_SPEC = ("mindspeed_llm.", "modellink.")
 
 ANYBODYS = frozenset(
@@ -103,6 +103,9 @@ def _unasked(typed: Mapping[str, str | None], framework: str, entry: str, text: 
     for name in ("megatron", "mindspeed-llm", "mindspeed"):
         if framework in ("", name) and (name == "megatron" or on_top):
             possible = releases_that_take(name, typed.items())
+            path = LLM.search(text) if name == "mindspeed-llm" else None
+            if path is not None and path[1] in possible:
+                possible = (path[1],)
             yield Target(name, possible[-1] if possible else RELEASES[name][0])
 
 
