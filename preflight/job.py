@@ -14,6 +14,7 @@ from preflight.run.request import Target
 from preflight.run.sizes import Sizes
 from preflight.run.value import Value, known
 from preflight.source.finding import Edit, Finding, Fix, Related, Safety
+from preflight.source.message import Message
 from preflight.source.record import dataclass, replace
 from preflight.source.text import Span
 
@@ -50,6 +51,14 @@ class Job:
     def judged(self) -> Judged | None:
         """What the source of the run's program says of it; None where that is not at hand."""
         return self.judge(self) if self.judge is not None else None
+
+    @property
+    def named(self) -> str:
+        """What it is read as, with the release of the program in its checkout where that is another one."""
+        lying = self.arguments.certainty.lying
+        if not lying:
+            return str(self.target)
+        return Message("{target} for {lying} in this checkout", target=str(self.target), lying=lying)
 
     @property
     def start(self) -> Span:

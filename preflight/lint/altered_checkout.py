@@ -1,10 +1,10 @@
 """Errors of a run in a checkout that is not as its framework was published:
-what its own code does not refuse is a warning."""
+what its own code does not refuse is no error."""
 
 from __future__ import annotations
 
 from preflight.job import Job
-from preflight.lint.certainty import lowered
+from preflight.lint.certainty import lowered, noted
 from preflight.lint.refusing_releases import without_safe_fixes
 from preflight.source.finding import Finding, Kind, Severity
 from preflight.source.message import Message
@@ -12,7 +12,8 @@ from preflight.source.record import replace
 
 
 def lower_what_a_checkout_lacks(found: list[Finding], job: Job) -> list[Finding]:
-    """The findings, with a warning for each error whose check is not in the checkout, and no fix that is safe.
+    """The findings, with a note for each error whose check is not in the checkout, a warning where that is not known,
+    and no fix that is safe.
 
     What is about no value that somebody wrote is left out there: the checkout may have other defaults.
     """
@@ -28,12 +29,19 @@ def lower_what_a_checkout_lacks(found: list[Finding], job: Job) -> list[Finding]
         template = "{target} checks this; {lying} lies in this checkout ({evidence})"
         because = Message(template, target=str(job.target), lying=certainty.lying, evidence=certainty.evidence)
 
+    if certainty.patched:
+        template = "{target} checks this; the code in this checkout patches it ({evidence})"
+        because = Message(template, target=str(job.target), evidence=certainty.evidence)
+
     def judged(finding: Finding) -> Finding | None:
         if finding.severity is Severity.NOTE or finding.kind is Kind.MEMORY:
             return finding
         own = without_safe_fixes(finding)
-        if finding.severity is Severity.ERROR and finding.kind.of_release and has(finding.rule) is False:
-            return lowered(own, because) if finding.key or finding.kind is Kind.ABSENCE else None
+        of_release = finding.kind.of_release or (certainty.lying != "" and finding.kind is Kind.GENERAL)
+        if finding.severity is Severity.ERROR and of_release and has(finding.rule) is False:
+            files = (finding.rule, (finding.upstream or "").partition(":")[0])
+            lower = lowered if certainty.patched or any(map(certainty.lies_here, files)) else noted
+            return lower(own, because) if finding.key or finding.kind is Kind.ABSENCE else None
         return own
 
     return [one for finding in found if (one := judged(finding)) is not None]

@@ -18,6 +18,11 @@ from preflight.source.record import replace
 OPTION = lazy_pattern(r"--[A-Za-z][\w-]*")
 """What is written like an option, and no slip of the keyboard around one."""
 
+POSITIONAL = lazy_pattern(r"\$\{([1-9]\d?):?-[\"']?\Z")
+"""The beginning of a positional parameter's default."""
+LONGEST_DEFAULT = 8
+PARSER = "argparse"
+
 MULTIPLES = (2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 48, 64, 128)
 """Numbers of nodes to try in place of one."""
 
@@ -66,14 +71,24 @@ def strange(job: Job) -> str:
 
 
 def split(found: Sequence[Finding], job: Job) -> list[Finding]:
-    """What was found; a fault of parsing in words that another release may read as other words is a warning."""
+    """What was found; a fault of parsing in words that another release may read as other words is a warning, and so is
+    one in the default of a positional parameter: what no parser takes stands for an argument that has to be passed."""
     doubted = job.arguments.certainty.doubted
-    return [
-        lowered(f, doubted[f.span.start])
-        if f.kind.parses and f.severity is Severity.ERROR and f.span.start in doubted
-        else f
-        for f in found
-    ]
+
+    def judged(finding: Finding) -> Finding:
+        parses = finding.kind.parses or finding.upstream == PARSER
+        if finding.severity is not Severity.ERROR or not parses:
+            return finding
+        if finding.span.start in doubted:
+            return lowered(finding, doubted[finding.span.start])
+        place = finding.span
+        before = place.source.text[max(0, place.start - LONGEST_DEFAULT) : place.start]
+        if (parameter := POSITIONAL.search(before)) is not None:
+            said = Message("this is the default of ${number}", number=parameter[1])
+            return lowered(finding, said)
+        return finding
+
+    return [judged(finding) for finding in found]
 
 
 def assumed(document: Document, request: Request) -> str:
@@ -116,3 +131,8 @@ def lowered(finding: Finding, because: str) -> Finding:
     message = Message("{message}; {because}", message=finding.message, because=because)
     reason = because if finding.severity is Severity.ERROR else finding.lowered
     return replace(finding, severity=Severity.WARNING, message=message, lowered=reason)
+
+
+def noted(finding: Finding, because: str) -> Finding:
+    """A note in place of an error, with the reason: what was checked is not what runs."""
+    return replace(lowered(finding, because), severity=Severity.NOTE)

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from preflight.job import Job
-from preflight.lint.certainty import lowered, strange
+from preflight.lint.certainty import lowered, noted, strange
 from preflight.lint.evidence import evidence, refused_in
 from preflight.run.request import Target
 from preflight.source.finding import Finding, Fix, Kind, Safety, Severity
@@ -32,11 +32,16 @@ def lower_what_some_releases_take(found: list[Finding], job: Job) -> list[Findin
         "checked as {target}, which has no {option}: the release may be another", target=str(job.target), option=option
     )
 
+    slips = {problem.span.start for problem in job.arguments.problems if problem.fix is not None}
+
     def judged(finding: Finding) -> Finding:
         if finding.severity is Severity.NOTE:
             return finding
         if option and finding.kind in (Kind.OPTIONS, Kind.ABSENCE):
-            return lowered(finding, fork) if finding.severity is Severity.ERROR else finding
+            if finding.severity is not Severity.ERROR:
+                return finding
+            own = finding.kind is Kind.OPTIONS and finding.span.start not in slips  # it may be the fork's own
+            return noted(finding, fork) if own else lowered(finding, fork)
         because = _not_all(finding, stacks)
         return finding if because is None else without_safe_fixes(lowered(finding, because))
 

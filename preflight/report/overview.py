@@ -40,7 +40,7 @@ def overview(job: Job, look: Look = Look(), step: float | None = None) -> str:
         ("checkpoints", _checkpoints(facts)),
         ("device", _device(job)),
     ]
-    head = look.paint(plain(f"{job.documents[0].source.name}: {job.target}"), "bold")
+    head = look.paint(plain(f"{job.documents[0].source.name}: {local(job.named)}"), "bold")
     shown = [_line(label, text, look) for label, text in rows if text]
     return "".join(f"{line}\n" for line in (head, *shown, look.paint(f"  {local(ALL)}", "dim")))
 

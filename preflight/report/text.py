@@ -156,6 +156,8 @@ def _read_as(job: Job) -> str:
     if job.asked is not None:
         return local(f"{job.target}, because {job.asked.version} is not supported")
     evidence = job.arguments.certainty.evidence
+    if job.arguments.certainty.lying:
+        return plain(f"{local(job.named)} ({local(evidence)})")
     altered = f", {local('altered')}" if job.arguments.certainty.has is not None else ""
     return plain(f"{job.target} ({local(evidence)}{altered})") if evidence else f"{job.target}"
 

@@ -50,7 +50,9 @@ class Certainty(NamedTuple):
     parser. lying: the release of the program that lies in the checkout, where it is another one. since: rules that
     older releases of the program do not have, each with the first that has it. lacks: rules of the release whose
     checks the published state of it that lies here does not have. sourced: the source of the program decides, so its
-    release is certain.
+    release is certain. patched: the checkout changes a framework that is installed apart.
+    lies_here: whether a file of the program, or the one with
+    the check of a rule, lies in the checkout.
     """
 
     stated: bool = True
@@ -68,6 +70,8 @@ class Certainty(NamedTuple):
     since: Mapping[str, str] = MappingProxyType({})
     lacks: frozenset[str] = frozenset()
     sourced: bool = False
+    patched: bool = False
+    lies_here: Callable[[str], bool] = lambda file: False
 
     @property
     def doubtful(self) -> bool:

@@ -9,6 +9,7 @@ import pytest
 from checkouts import INFO, PARSER, fork, launch, severities, write
 
 import preflight
+from preflight.checking.engine import Report
 from preflight.program.checkout import releases
 from preflight.program.checkout.files import Files
 from preflight.report import json, text
@@ -81,11 +82,11 @@ OVERLAP = "--use-distributed-optimizer --overlap-param-gather"
 """What 0.14 refuses without --overlap-grad-reduce."""
 
 
-def test_a_check_that_the_checkout_does_not_have_is_a_warning(tmp_path: Path) -> None:
+def test_a_check_that_the_checkout_does_not_have_is_a_note(tmp_path: Path) -> None:
     stated = severities(preflight.check_text(launch(OVERLAP), name="run.sh", target="megatron@0.14.0"))
     report = fork(tmp_path, launch(OVERLAP))
     refused = [id for id, severity in stated.items() if severity is Severity.ERROR]
-    assert refused and all(severities(report)[id] is Severity.WARNING for id in refused)
+    assert refused and all(severities(report)[id] is Severity.NOTE for id in refused)
     reason = "megatron@0.14.0 checks this, the code in this checkout does not (megatron/core/package_info.py)"
     assert all(f.message.endswith(reason) for f in report.findings if f.rule in refused)
 
@@ -95,7 +96,7 @@ def test_a_check_that_the_checkout_does_not_have_is_nothing_about_what_nobody_wr
     written = "--inference-batch-times-seqlen-threshold 512"
     assert rule not in severities(fork(tmp_path / "default", launch(), **{"megatron/core/package_info.py": older}))
     report = fork(tmp_path / "written", launch(written), **{"megatron/core/package_info.py": older})
-    assert severities(report)[rule] is Severity.WARNING
+    assert severities(report)[rule] is Severity.NOTE
 
 
 def test_a_check_that_the_checkout_has_is_an_error(tmp_path: Path) -> None:
@@ -308,3 +309,42 @@ def test_a_package_without_its_code_tells_the_framework_and_leaves_the_release_a
     told = text.render(preflight.check(tmp_path / "examples/run.sh"), Look())
     assert "read as mindspeed-llm@" in told and "altered" not in told
     assert "The release is a guess" in told
+
+
+ABOVE = """
+class Feature:
+    def register_args(self, parser):
+        self.add_parser_argument_choices_value(parser, "--optimizer-selection", "own")
+"""
+BENEATH = """
+def add(parser):
+    parser.add_argument("--own-momentum", type=float, default=0.9)
+    parser.add_argument("--optimizer", choices=["adam", "own"], default="adam")
+"""
+
+
+def stacked(folder: Path, script: str) -> Report:
+    """A run in a checkout of MindSpeed-LLM beside a Megatron that has options of its own."""
+    files = {
+        "mindspeed_llm/__init__.py": "",
+        "mindspeed_llm/training/arguments.py": "def add(parser):\n    parser.add_argument('--spec', nargs='*')\n",
+        "mindspeed_llm/features_manager/own.py": ABOVE,
+        "megatron/training/arguments.py": BENEATH,
+        "run.sh": script,
+    }
+    write(folder, files)
+    return preflight.check(folder / "run.sh", target=None)
+
+
+@pytest.mark.parametrize("more", ["--own-momentum 0.5", "--optimizer own", "--optimizer own --own-momentum 1"])
+def test_the_options_of_the_megatron_beneath_are_known(tmp_path: Path, more: str) -> None:
+    assert str(stacked(tmp_path, launch(more)).jobs[0].target).startswith("mindspeed-llm")
+    assert not {"unknown-flag", "bad-choice"} & set(severities(stacked(tmp_path, launch(more))))
+    assert "unknown-flag" in severities(stacked(tmp_path, launch("--own-impulse 0.5")))
+
+
+def test_a_choice_that_only_a_checkout_has_shows_that_a_path_leads_to_a_copy_of_it(tmp_path: Path) -> None:
+    script = launch("--optimizer own", entry="/data/elsewhere/MindSpeed-LLM/pretrain_gpt.py")
+    write(tmp_path, {"pretrain_gpt.py": ""})
+    assert "bad-choice" not in severities(stacked(tmp_path, script))
+    assert "bad-choice" in severities(stacked(tmp_path, script.replace("optimizer own", "optimizer mine")))

@@ -80,9 +80,10 @@ def test_the_release_in_the_checkout_says_it(tmp_path: Path) -> None:
     script = VERL.replace("{more}", SYNC)
     same = checked(tmp_path / "same", script, **{"verl/version/version": "0.9.0\n"})
     assert same["verl/rollout-mode"][0] is Severity.ERROR
-    severity, message = checked(tmp_path / "older", script, **{"verl/version/version": "0.5.0.dev\n"})[
-        "verl/rollout-mode"
-    ]
+    older = {"verl/version/version": "0.5.0.dev\n"}
+    assert "verl/rollout-mode" not in checked(tmp_path / "without", script, **older)
+    older["verl/workers/config/rollout.py"] = ""
+    severity, message = checked(tmp_path / "older", script, **older)["verl/rollout-mode"]
     assert severity is Severity.WARNING
     assert message.endswith("verl@0.9.0 checks this; verl 0.5.0.dev lies in this checkout (verl/version/version)")
 
@@ -96,3 +97,65 @@ def test_a_repository_above_the_one_of_the_run_tells_nothing(tmp_path: Path) -> 
     write(tmp_path, {"verl/version/version": "0.5.0\n", "inner/.git/HEAD": "ref: refs/heads/main\n"})
     found = checked(tmp_path / "inner", VERL.replace("{more}", SYNC))
     assert "lies in this checkout" not in found["verl/rollout-mode"][1]
+
+
+def test_a_batch_that_verl_splits_itself_is_no_error_in_a_release_without_that_code(tmp_path: Path) -> None:
+    sizes = {"data.train_batch_size": 64, "actor_rollout_ref.rollout.n": 2}
+    sizes |= {
+        f"actor_rollout_ref.actor.ppo_{name}": size
+        for name, size in (("mini_batch_size", 4), ("micro_batch_size_per_gpu", 2))
+    }
+    script = VERL.replace("{more}", " ".join(f"{key}={size}" for key, size in sizes.items()))
+    older = {"verl/version/version": "0.4.1\n"}
+    assert checked(tmp_path / "any", script)["batch-not-divisible"][0] is Severity.ERROR
+    assert "batch-not-divisible" not in checked(tmp_path / "older", script, **older)
+    older["verl/workers/engine/utils.py"] = ""
+    assert checked(tmp_path / "newer", script, **older)["batch-not-divisible"][0] is Severity.WARNING
+
+
+def test_a_key_of_the_checkouts_own_configs_is_known(tmp_path: Path) -> None:
+    more = "actor_rollout_ref.actor.checkpoint.contents=[model]"
+    own = {
+        "verl/version/version": "0.2.0\n",
+        "verl/trainer/config/ppo_megatron_trainer.yaml": "checkpoint:\n  contents:\n",
+    }
+    script = VERL.replace("{more}", f"--config-name=ppo_megatron_trainer {more}").replace("model_engine=megatron ", "")
+    assert "unread-key" in checked(tmp_path / "without", script)
+    assert "unread-key" not in checked(tmp_path / "own", script, **own)
+    assert "unread-key" in checked(tmp_path / "slip", script.replace("contents", "contennts"), **own)
+
+
+def test_an_option_that_a_function_of_the_checkout_adds_is_known(tmp_path: Path) -> None:
+    added = OWN + '    reset_arg(parser, "--own-prompt", type=str, default=None)\n'
+    script = SLIME.replace("{more}", "--own-prompt a.yaml")
+    assert "unread-key" not in checked(tmp_path / "own", script, **{"slime/utils/arguments.py": added})
+    assert "unread-key" in checked(tmp_path / "other", script, **{"slime/utils/arguments.py": OWN})
+
+
+def test_the_release_in_the_checkout_is_named(tmp_path: Path) -> None:
+    write(tmp_path, {"verl/version/version": "0.5.0\n", "run.sh": VERL.replace("{more}", "")})
+    assert preflight.check(tmp_path / "run.sh").jobs[0].named == "verl@0.9.0 for verl 0.5.0 in this checkout"
+
+
+def test_a_check_of_the_megatron_beneath_a_newer_release_is_no_error_in_an_older_one(tmp_path: Path) -> None:
+    version = "src/megatron/bridge/package_info.py"
+    sections = (
+        "train: {train_iters: 9, micro_batch_size: 1, global_batch_size: 8}\nddp: {use_distributed_optimizer: true}\n"
+    )
+    model = (
+        "model: {recompute_granularity: selective, recompute_modules: [moe], fine_grained_activation_offloading: true,"
+        " offload_modules: [expert_fc1], num_moe_experts: 8, tensor_model_parallel_size: 1}\n"
+    )
+    rule = "megatron/offload-inside-recomputed-experts"
+    for minor, severity in ((6, Severity.ERROR), (5, None)):
+        folder = tmp_path / str(minor)
+        write(folder, {version: f"MAJOR = 0\nMINOR = {minor}\nPATCH = 0\n", "run.yaml": sections + model})
+        found = {f.rule: f.severity for f in preflight.check(folder / "run.yaml").findings}
+        assert found.get(rule) is severity or found[rule] is not Severity.ERROR
+
+
+def test_a_fork_of_slime_under_another_name_has_its_own_options(tmp_path: Path) -> None:
+    script = SLIME.replace("{more}", "--own-turns 4 --vllm-gpu-memory-utilization 0.8")
+    mine = {"mine/utils/arguments.py": OWN, "mine/backends/megatron_utils/arguments.py": ""}
+    assert "unread-key" not in checked(tmp_path / "own", script, **mine)
+    assert "unread-key" in checked(tmp_path / "other", script, **{"mine/utils/arguments.py": OWN})

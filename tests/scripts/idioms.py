@@ -29,6 +29,18 @@ IDIOMS: dict[str, str] = {
         "G=8\nN=2\nW=$(($G*$N))\nX=$((W + G/3 - 1 << 1))\n"
         "torchrun t.py $W $X $((W % 5)) $(( (G>N) ? G : N )) $((010 + 0x10)) $((-7/2)) $((2**5))\n"
     ),
+    "arithmetic in a default": (
+        'A=8\nR=3\nB=${B:-$((A*R))}\nC="${C:-$((A / R))}"\nD=${D:=$((A + $R - 1))}\n'
+        'torchrun t.py $B "$C" $D ${E:-$((A%R))} "${F:-x$((A - R))y}" ${G-$(( A > R ? A : R ))}\n'
+    ),
+    "arithmetic that begins with a bracket": (
+        'A=8\nR=3\nB=$(((A + R - 1) / R))\nC="$(((A + $R) * (${R} - 1)))"\nD=$(((A)))\n'
+        "torchrun t.py $B $C $D $(((A+1)*2)) $((((A))+1)) $(( (A) - (R) ))\n"
+    ),
+    "arithmetic that begins with a bracket, in a default": (
+        'A=8\nR=3\nB="${B:-$(((A + R - 1) / R))}"\nC=${C:-$(((A*2)))}\n'
+        'torchrun t.py "$B" $C "${D:-$(((A + 1) * (R - 1)))}" ${E:-$(((A+1)*(R+1)))}\n'
+    ),
     "arithmetic of an unset name in it": "A=3\nA=$((A+1))\ntorchrun t.py $A $((A*A))\n",
     "let and expr": "A=4\nB=`expr $A + 3`\nC=$(expr 6 \\* 7)\ntorchrun t.py $B $C\n",
     "expr on texts": (

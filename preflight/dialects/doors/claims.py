@@ -253,7 +253,9 @@ def _is_bridge_config(tree: Node) -> bool:
         return False
     made = tree.get("_target_")
     if made is not None:
-        return str(made.value).startswith("megatron.bridge.")
+        data = tree.get("dataset")  # null in the record beside a checkpoint that was converted: nothing trains by it
+        converted = data is not None and data.kind == "scalar" and data.value is None
+        return str(made.value).startswith("megatron.bridge.") and not converted
     steps = all(tree.get("train", key) is not None for key in ("train_iters", "micro_batch_size", "global_batch_size"))
     return len(_with_any(tree, _BRIDGE_KEYS)) > 1 and (steps or bool(_with_any(tree, _BRIDGE_OWN)))
 

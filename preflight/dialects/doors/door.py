@@ -61,7 +61,8 @@ class Door(NamedTuple):
     planned: what a plan of its runs has beside what Megatron's arguments say. options: its keys, where preflight has no
     file of them; takes_megatron: whether all options of Megatron are keys beside those. on: what stands between it and
     Megatron. since: its rules that older releases do not have, each with the first that has it. own: its keys with
-    those of the checkout around a run.
+    those of the checkout around a run. own_checks: rules of all frameworks whose check is its own in its
+    runs, each with the file of it.
     """
 
     name: str
@@ -82,6 +83,7 @@ class Door(NamedTuple):
     on: Target | None = None
     since: Mapping[str, str] = MappingProxyType({})
     own: Keys | None = None
+    own_checks: Mapping[str, str] = MappingProxyType({})
 
     @property
     def versions(self) -> dict[str, str]:

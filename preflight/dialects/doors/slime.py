@@ -93,7 +93,7 @@ SLIME = Door(
     unread="dropped",
     apart=APART,
     planned=roles.slime,
-    elsewhere=("--sglang-", "--router-"),
+    elsewhere=("--sglang-", "--vllm-", "--router-"),
 )
 
 

@@ -8,6 +8,7 @@ from preflight.dialects import Reading, Surroundings
 from preflight.dialects.doors import roles
 from preflight.dialects.doors.door import Door, data
 from preflight.dialects.doors.dotted import Dotted, typed
+from preflight.dialects.doors.in_checkout import configures
 from preflight.dialects.doors.provider import NETWORK, TYPES, lose_network, of_bridge, trained
 from preflight.dialects.doors.reading import read as reading
 from preflight.dialects.doors.unread import doubted, unread
@@ -137,6 +138,7 @@ VERL = Door(
     models=("model_path",),
     planned=roles.verl,
     since={"verl/rollout-mode": "0.7.0", "verl/no-bridge": "0.8.0"},
+    own_checks={"batch-not-divisible": "verl/workers/engine/utils.py"},
 )
 
 
@@ -152,7 +154,8 @@ def read(document: Document, surroundings: Surroundings) -> Reading:
     found = typed(VERL, Dotted(config, (document,), overrides, own().span.source), surroundings)
     theirs = named not in (*NAMES, *VARIANTS)
     found.parsed.open = document.launch.open or theirs or any(map(_may_be_any, words))
-    faults = (_fault(one) for one in refused if whole and one.kind == "unknown")
+    unknown = (one for one in refused if whole and one.kind == "unknown")
+    faults = (_fault(one) for one in unknown if not configures(VERL, one.override.key, document, surroundings))
     found.parsed.faults += [doubted(one, surroundings) for one in faults]
     return reading(VERL, document, surroundings, found)
 

@@ -9,6 +9,7 @@ from preflight.dialects.megatron.command_words import MODEL_ARGS, script
 from preflight.dialects.megatron.targets import ENTRIES, FRAMEWORKS
 from preflight.dialects.undescribed import undescribed
 from preflight.loaders.document import Document, Launch, Node
+from preflight.loaders.entries import PYTHON_NAME, command_name
 from preflight.run.request import Request
 from preflight.source.pattern import lazy_pattern
 
@@ -54,6 +55,8 @@ def claims(document: Document, request: Request) -> bool:
             return False
         if request.target is None and (is_deepspeed(document.launch) or is_underscored(document.launch)):
             return False
+        if is_given_a_command(document.launch):
+            return False
         return claims_entry(
             document.launch.entry.text, [word.text for word in document.launch.words], request.target is not None
         )
@@ -76,6 +79,15 @@ def is_underscored(launch: Launch) -> bool:
     if len({option for option in apart if option.replace("_", "-") in TELLING}) > 2:
         return True
     return len(apart) > 2 and not any("-" in option[2:] for option in options if option.startswith("--"))
+
+
+def is_given_a_command(launch: Launch) -> bool:
+    """Whether a script of another name gets a whole command among its words, `python3 train.py --x`, to record it or to
+    run it in its own way: the options behind that are none of the script's."""
+    if script(launch.entry.text or "").rpartition("/")[2] in ENTRIES:
+        return False
+    pairs = zip(launch.words, launch.words[1:], strict=False)
+    return any(PYTHON_NAME.fullmatch(command_name(one)) and command_name(two).endswith(".py") for one, two in pairs)
 
 
 def claims_entry(entry: str | None, words: Iterable[str | None], asked: bool) -> bool:

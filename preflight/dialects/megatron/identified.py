@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from preflight.dialects import Surroundings
@@ -12,7 +12,7 @@ from preflight.dialects.image_tags import named_by_image
 from preflight.dialects.megatron.command_words import split_by_old_runners
 from preflight.dialects.megatron.namespace import Run
 from preflight.dialects.megatron.older_names import RENAMED
-from preflight.dialects.megatron.option_table import Flag, Table, releases_with
+from preflight.dialects.megatron.option_table import Flag, Table, lists_choice, releases_with
 from preflight.dialects.megatron.possible_releases import possible_releases, stack_of
 from preflight.dialects.megatron.targets import is_telling, versions
 from preflight.loaders.document import Document
@@ -77,7 +77,21 @@ def _is_another(
     own = [option for option in typed if not any(releases_with(name, option) for name in FAMILY)]
     if own:
         return not checkout.mentioned.issuperset(own)
+    if _own_choices(typed, checkout):
+        return False
     return where.called.lower() not in os.path.basename(checkout.root).lower()
+
+
+def _own_choices(typed: Mapping[str, str | None], checkout: Checkout) -> bool:
+    """Whether a value that no release takes for its option is one of the choices that the checkout gives."""
+    odd = {
+        option: value
+        for option, value in typed.items()
+        if value is not None and not any(lists_choice(name, option, value) for name in FAMILY)
+    }
+    packages = [package for name in FAMILY if odd and (package := checkout.package(name)) is not None]
+    listed = (one for package in packages for one in package.options if one.option in odd)
+    return any(odd[one.option] in map(str, one.choices or ()) for one in listed)
 
 
 def _is_on_top(typed: Mapping[str, str | None], checkout: Checkout) -> bool:
@@ -117,7 +131,7 @@ def _certainty(
     doubted = {} if document.tree is None else split_by_old_runners(document.tree)
     checkout = surroundings.checkout(document)
     if found is not None and found.patched:
-        return Certainty(False, known, doubted, evidence=found.evidence, has=lambda rule: False)
+        return Certainty(False, known, doubted, evidence=found.evidence, has=lambda rule: False, patched=True)
     if found is not None and found.altered and checkout is not None:
         has = has_checks(checkout, versions(found.target), _other_names(run, found))
         parsed = checkout.package("megatron") is not None
@@ -141,6 +155,8 @@ def own_table(table: Table, identity: Identity | None, checkout: Checkout | None
     """The options of a release with those that the checkout's parser and entry script add to it,
     or read in another way."""
     own: dict[str, OwnOption] = {}
+    if checkout is not None and identity is not None:
+        own.update((one.option, one) for one in _options_beneath(checkout, identity.target))
     if identity is not None and (identity.altered or identity.tagged) and identity.package is not None:
         own.update((one.option, one) for one in identity.package.options)
     if checkout is not None and identity is not None and identity.patched:
@@ -149,6 +165,14 @@ def own_table(table: Table, identity: Identity | None, checkout: Checkout | None
         own |= entry_options(checkout, document)
     flags = {flag.option: flag for one in own.values() if (flag := merged(table, one)) is not None}
     return table.with_flags(flags.values()) if flags else table
+
+
+def _options_beneath(checkout: Checkout, target: Target) -> Iterator[OwnOption]:
+    """The options of the frameworks in a checkout on which that of a run is built, where they are not as published."""
+    for framework in versions(target):
+        package = checkout.package(framework) if framework != target.framework else None
+        if package is not None and not package.proven and not package.partial:
+            yield from package.options
 
 
 def with_mentioned(table: Table, unknown: Iterable[str], checkout: Checkout | None) -> Table | None:

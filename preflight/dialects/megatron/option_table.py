@@ -177,6 +177,11 @@ def releases_that_take(framework: str, typed: Iterable[tuple[str, str | None]]) 
     return tuple(name for name in reversed(RELEASES[framework]) if name in possible)
 
 
+def lists_choice(framework: str, option: str, value: str | None) -> bool:
+    """Whether a release of a framework has an option and takes a value for it, as far as its choices tell."""
+    return any(_takes(row, value) for row in _history(framework, option).values())
+
+
 def _takes(row: list[Any], value: str | None) -> bool:
     """Whether an option takes a value, as far as its choices tell, and whether it counts."""
     choices = row[4] if len(row) > 4 else None

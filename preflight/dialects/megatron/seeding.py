@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from preflight.dialects.megatron.checkpoint import FILLED, FORCED
 from preflight.dialects.megatron.command_words import Spelled, has_sizes
 from preflight.dialects.megatron.entries import Entry
@@ -22,6 +24,8 @@ LAYOUT = (
 """What another way to say the layout takes the place of."""
 MODEL_FILE = "--mm-model"
 """The option by which MindSpeed-MM names the file that describes its network; the sizes of a command are not read."""
+_READS_FILE = lazy_pattern(r"^--(\w+-)?(config|conf|yaml|cfg|args)([-_](file|path|yaml))?$")
+"""An option of a fork that names a file with further options."""
 _SETS_LAYOUT = lazy_pattern(
     r"(pipe|parallel|layout|partition|shard|stage|strategy)[\w-]*-(config|file|json|plan|path)$|-(layout|strategy)-"
 )
@@ -99,8 +103,13 @@ def _seed_entry(run: Run, parsed: Parsed, entry: Entry | None) -> None:
 def _foreign_layout(spelled: Spelled) -> str:
     """An option of no release that names a file or plan of the layout: a fork's, as --flexpipe-config;
     "" for none."""
+    return _foreign(spelled, _SETS_LAYOUT)
+
+
+def _foreign(spelled: Spelled, pattern: re.Pattern[str]) -> str:
+    """An option of no release whose name is like a pattern, "" for none."""
     names = ((word.text or "").partition("=")[0] for word in spelled.words)
-    alike = (name for name in names if name.startswith("--") and _SETS_LAYOUT.search(name))
+    alike = (name for name in names if name.startswith("--") and pattern.search(name))
     return next((name for name in alike if not any(releases_with(one, name) for one in RELEASES)), "")
 
 
@@ -108,7 +117,9 @@ def open_up(parsed: Parsed, spelled: Spelled) -> None:
     """Whether options may be added: not those of whoever starts the script,
     unless the run lacks the sizes of the model without."""
     from_caller = bool(parsed.assumed) and not has_sizes(spelled.words)
-    parsed.open = parsed.open or spelled.open or from_caller
+    unknown = {fault.span.text.partition("=")[0] for fault in parsed.faults}
+    own = _foreign(spelled, _READS_FILE)  # its own parser takes it
+    parsed.open = parsed.open or spelled.open or from_caller or (own != "" and own not in unknown)
     parsed.assumed = [] if parsed.open else parsed.assumed
 
 

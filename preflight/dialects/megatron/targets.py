@@ -45,6 +45,10 @@ ENTRIES = {
 ASCEND = lazy_pattern(r"(?i)mindspeed|modellink|\bascend|\bhccl|\bnpu\b|\bmsrun\b")
 """Words of a script for Ascend devices."""
 
+LLM = lazy_pattern(r"(?im)^[^#\n]*/(?:mindspeed[-_]llm|modellink)(?:[-_]v?(\d+(?:\.\d+)+))?[\w.-]*(?=[/\s\"';]|$)")
+"""A path to a copy of MindSpeed-LLM outside of comments, with the release in its name."""
+LLM_SPEC = ("mindspeed_llm.", "modellink.")
+
 ANYBODYS = frozenset(
     (
         "--add-eos-token --append-eod --cache-dir --chain-of-thought --dataset-dir --dataset-impl --datasets --dpo-beta"
@@ -65,7 +69,7 @@ def choose(entry: str, typed: Mapping[str, str | None], wanted: Target | None, t
     typed: options with the first word of their value. text: what else the file says. A version that is not known is
     read as the nearest one; between two, as the one that knows more of the options.
     """
-    named = ENTRIES.get(entry, "")
+    named = ENTRIES.get(entry, "") or _named_llm(typed, text)
     framework = wanted.framework if wanted is not None else named
     if wanted is not None and not wanted.version and framework in BUILT_ON_MEGATRON:
         return Target(framework, RELEASES[framework][0])
@@ -77,6 +81,13 @@ def choose(entry: str, typed: Mapping[str, str | None], wanted: Target | None, t
             return target
         tried.append((lacking, _superseded(target), target))
     return min(tried, key=lambda one: one[:2])[2]
+
+
+def _named_llm(typed: Mapping[str, str | None], text: str) -> str:
+    """MindSpeed-LLM where a layer specification lies in its package, or its options go with a path to a copy of it."""
+    of_package = (typed.get("--spec") or "").startswith(LLM_SPEC)
+    on_top = of_package or (any(map(is_telling, typed)) and LLM.search(text) is not None)
+    return BUILT_ON_MEGATRON[1] if on_top else ""
 
 
 def _superseded(target: Target) -> bool:
@@ -92,6 +103,9 @@ def _unasked(typed: Mapping[str, str | None], framework: str, entry: str, text: 
     for name in ("megatron", "mindspeed-llm", "mindspeed"):
         if framework in ("", name) and (name == "megatron" or on_top):
             possible = releases_that_take(name, typed.items())
+            path = LLM.search(text) if name == "mindspeed-llm" else None
+            if path is not None and path[1] in possible:
+                possible = (path[1],)
             yield Target(name, possible[-1] if possible else RELEASES[name][0])
 
 

@@ -3,6 +3,7 @@ scripts that launch it."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
@@ -26,6 +27,8 @@ COMMON = ("model", "processor")
 """What MindRLHF takes of a config as MindFormers does: it builds the network itself, and has no trainer."""
 NOT_COMMON = ("mindformers/trainer/", "mindformers/tools/check_rules", "mindformers/core/context/", "run_mindformer")
 """Where MindFormers checks what only its own entry runs."""
+BOOK = "mindformers/mindformer_book.py"
+"""Where MindFormers lists the configs that Trainer(task=..., model=...) loads and fills."""
 SIZES = ("data_parallel", "model_parallel", "pipeline_stage", "context_parallel", "expert_parallel", "micro_batch_num")
 REPLACED = (
     *("use_parallel", "recompute_config.recompute", "recompute_config.select_recompute"),
@@ -86,7 +89,19 @@ def _program(document: Document, surroundings: Surroundings) -> tuple[str, tuple
     checkout = surroundings.checkout(document)
     if checkout is not None and checkout.reader in READERS:
         return READERS[checkout.reader], COMMON
+    if checkout is not None and _is_filled_by_a_task(document, checkout):
+        return "Trainer(task=...)", ()
     return (surroundings.around.program(document.source.path), ()) if surroundings.around is not None else ("", ())
+
+
+def _is_filled_by_a_task(document: Document, checkout: Checkout) -> bool:
+    """Whether data and network are empty in one of the configs that the checkout's own trainer loads by its task."""
+    tree, path = document.tree, document.source.path
+    empty = [tree.get(*place) for place in (("train_dataset",), ("model", "arch"))] if tree is not None else []
+    if path is None or not all(node is not None and node.kind == "scalar" and node.value is None for node in empty):
+        return False
+    inside = os.path.relpath(os.path.abspath(path), checkout.root).replace(os.sep, "/")
+    return bool(empty) and f'"{inside}"' in (checkout.files.text(BOOK) or "")
 
 
 def set_beside(document: Document, tree: Node, surroundings: Surroundings) -> Mapping[str, Value]:

@@ -15,6 +15,7 @@ from preflight.loaders.shell.expansion_forms import (
     Form,
     ansi,
     indices,
+    is_arithmetic,
     is_list,
     listed,
     literal,
@@ -118,7 +119,7 @@ class Expander(Parameters):
             return [Bit(Piece(None, span, exact=False, because="an expansion nested too deep"))]
         self.depth += 1
         try:
-            if node.type == "arithmetic_expansion":
+            if node.type == "arithmetic_expansion" or is_arithmetic(span.text):
                 return [Bit(arithmetic(self, tree, node, span))]
             if node.type in ("simple_expansion", "expansion"):
                 return self._parameter(tree, node, span, quoted)
@@ -161,7 +162,7 @@ class Expander(Parameters):
     def _conditional(self, tree: Tree, node: Node, form: Form, span: Span, quoted: bool) -> Bits:
         """${X:-d} and kin. What is not set in the script is taken as not set."""
         name, operator = form.name, form.operator.lstrip(":")
-        is_set = self.is_set(form)
+        is_set = is_there = self.is_set(form)
         found = self.lookup(form, span) if is_set else []
         if is_set and form.operator.startswith(":") and all(text_of(value) == "" for value in found):
             is_set = False
@@ -170,7 +171,7 @@ class Expander(Parameters):
                 return self._operand(tree, node, form, span, quoted)
             return (
                 []
-                if self.state.get(name) is not None
+                if is_there or self.state.get(name) is not None
                 else [perhaps(bit) for bit in self._operand(tree, node, form, span, quoted)]
             )
         if is_set:

@@ -22,6 +22,8 @@ HERE = lazy_pattern(r"\\\r?\n|\\([$`\\])")
 _PARAMETER = lazy_pattern(
     r"(!?#?|#!)([A-Za-z_]\w*|\d+|[@*#?$!-])(\[(?:[^\]]*)\])?(:?[-=+?]|%%?|##?|//|/#|/%|/|:|\^\^?|,,?|@)?", re.DOTALL
 )
+_COMMANDS = lazy_pattern(r"[;\n'\"`]|\$\(")
+"""What stands in commands, and not in plain arithmetic."""
 _SLICED = lazy_pattern(r"\$\{(?:@|\w+\[@\]):[^-=+?].*\}", re.DOTALL)
 # fmt: off
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\", "'": "'", '"': '"', "a": "\a", "b": "\b", "e": "\x1b", "f":
@@ -45,6 +47,18 @@ class Form(NamedTuple):
 
 
 NOWHERE = Source("", "")
+
+
+def is_arithmetic(text: str) -> bool:
+    """Whether an expansion is `$((…))`, which the grammar takes for a substitution inside `${X:-…}`."""
+    if not text.startswith("$((") or not text.endswith("))") or _COMMANDS.search(text, 3) is not None:
+        return False
+    depth = 0
+    for char in text[3:-2]:
+        depth += {"(": 1, ")": -1}.get(char, 0)
+        if depth < 0:
+            return False
+    return depth == 0
 
 
 def read_form(text: str) -> Form | None:

@@ -223,7 +223,7 @@ def _maybe(values: list[Variable | None], array: bool) -> tuple[Value, ...]:
     for items in lists:
         for value in items[shared:]:
             found.append(tuple(piece._replace(maybe=True) for piece in value))
-        if not array and items[shared:]:
+        if not array and any(piece.text is None or piece.text.strip() for value in items[shared:] for piece in value):
             blank = items[-1][-1]
             found.append((Piece(" ", blank.span, exact=False, maybe=True),))
     return tuple(found) if array else (tuple(piece for value in found for piece in value),)

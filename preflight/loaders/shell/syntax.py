@@ -32,6 +32,12 @@ _COMMENT = lazy_pattern(r"`#[^`\n]*`")
 _GLUED = lazy_pattern(r"^([^#\n]*[\w.%/}\])])\\\r?\n(?=--\w)", re.MULTILINE)
 """A continuation without a blank on either side: bash makes one word of what stands around it, the grammar two."""
 _LONG = lazy_pattern(rb" {2000,}|\n{2000,}")
+_BRACKETS = lazy_pattern(r"\$\(\((?=\()([^\n;'\"`\\]{1,400}?)\)\)(?![)])")
+"""Arithmetic that begins with a bracket of its own: to the grammar its three brackets may open a substitution."""
+_DEFAULT = lazy_pattern(r"(\$\{\w+:?[-=+][\"']?[^\s${}()]{0,80}\$\()\(([^\n;'\"`\\]{1,400}?)\)\)(?![)])")
+"""Arithmetic in a default: the grammar would read commands there."""
+_SIGN = lazy_pattern(r"\$\w+|\$\{\w+\}|[^$\w]")
+_BRACKET = lazy_pattern(r"(?<!\$)[()]")
 
 
 class Tree(NamedTuple):
@@ -91,6 +97,10 @@ def _masked(text: str) -> str:
         text = _GLUED.sub(lambda m: m[1] + "%" * (len(m[0]) - len(m[1])), text)
     if "<" in text:
         text = without_placeholders(text)
+    if "$((" in text and "${" in text:
+        text = _DEFAULT.sub(_as_command, text)
+    if "$(((" in text:
+        text = _BRACKETS.sub(_without_brackets, text)
     if "((" not in text:
         return _PLAIN.sub("%", text)
     parts = []
@@ -98,6 +108,23 @@ def _masked(text: str) -> str:
         end = line.rfind("))") + 2 if "((" in line and "))" in line else 0
         parts += [_INNER.sub(lambda m: m[1] or "%", line[:end]), _PLAIN.sub("%", line[end:])]
     return "".join(parts)
+
+
+def _as_command(default: re.Match[str]) -> str:
+    """Arithmetic as a command without signs, of which the grammar finds both ends and the variables."""
+    inner = default[2]
+    if "$(" in inner or inner.count("(") != inner.count(")"):
+        return default[0]
+    plain = _SIGN.sub(lambda m: m[0] if m[0].startswith("$") else " ", inner)
+    return f"{default[1]}:{plain}_)"
+
+
+def _without_brackets(arithmetic: re.Match[str]) -> str:
+    """Arithmetic with blanks for the brackets inside it, which leaves the grammar the same variables."""
+    inner = arithmetic[1]
+    if "$(" in inner or inner.count("(") != inner.count(")"):
+        return arithmetic[0]
+    return f"$(({_BRACKET.sub(' ', inner)}))"
 
 
 def _read(source: Source, most: int) -> str:

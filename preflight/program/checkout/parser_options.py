@@ -16,7 +16,7 @@ GENERATES = "ArgumentGroupFactory"
 """By which Megatron-LM makes options of the fields of its configuration classes, since 0.16."""
 WIDENS = "argument_choices_value"
 """How MindSpeed's function ends that adds a choice to an option of Megatron-LM."""
-FOLDER = "parsers"
+FOLDER = "parsers-2"
 _KINDS = {"int": "int", "float": "float", "str": "str"}
 _SWITCHES = {"store_true": "true", "store_false": "false"}
 _OPTION = re.compile(r"""["'](--[A-Za-z][\w-]*)["']""")
@@ -71,13 +71,26 @@ def _all_added(text: str) -> tuple[OwnOption, ...]:
 
 def _added(tree: ast.Module) -> Iterator[OwnOption]:
     for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr.startswith(ADDS):
+        if isinstance(node, ast.Call) and (_adds(node) or _hands_on(node)):
             if (found := _option(node)) is not None:
                 yield found
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr.endswith(WIDENS):
             yield from _widened(node)
         elif isinstance(node, ast.ClassDef) and any("dataclass" in ast.unparse(one) for one in node.decorator_list):
             yield from _fields(node)
+
+
+def _adds(call: ast.Call) -> bool:
+    return isinstance(call.func, ast.Attribute) and call.func.attr.startswith(ADDS)
+
+
+def _hands_on(call: ast.Call) -> bool:
+    """Whether a function of the code is given a parser and an option for it: reset_arg(parser, "--x", type=int)."""
+    if not isinstance(call.func, ast.Name) or len(call.args) < 2 or not isinstance(call.args[0], ast.Name):
+        return False
+    option = call.args[1]
+    on = call.args[0].id in ("parser", "group")
+    return on and isinstance(option, ast.Constant) and str(option.value).startswith("--")
 
 
 def _widened(call: ast.Call) -> Iterator[OwnOption]:

@@ -1,0 +1,150 @@
+"""Scripts and configs as strangers have them: what looks like a mistake and is none, and what is none of a run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from checkouts import launch, severities, write
+
+import preflight
+from preflight import Severity
+
+CONTAINER = """_target_: megatron.bridge.training.config.ConfigContainer
+model: {tensor_model_parallel_size: 1, pipeline_model_parallel_size: 1, seq_length: 1024}
+train: {train_iters: 1, micro_batch_size: 1, global_batch_size: 1}
+optimizer: {_target_: megatron.core.optimizer.OptimizerConfig, lr: null}
+"""
+TEMPLATE = """run_mode: train
+use_parallel: False
+trainer: {type: general, model_name: general}
+runner_config: {epochs: 1, batch_size: 1}
+train_dataset:
+model:
+  model_config: {checkpoint_name_or_path: ""}
+  arch:
+"""
+BOOK = 'TASKS = {"general": os.path.join(PROJECT, "configs/general/run_general_task.yaml")}\n'
+RUNNER = """ARGS=(--num-layers 4 --hidden-size 512 --num-attention-heads 8 --seq-length 128 --micro-batch-size 1)
+CMD=(python3 train.py "${ARGS[@]}" --tensor-model-parallel-size 2)
+python3 record.py start --to log.json """
+
+
+@pytest.mark.parametrize(("data", "runs"), [("dataset: null\n", 0), ("dataset: {seq_length: 1024}\n", 1), ("", 1)])
+def test_the_record_of_a_converted_checkpoint_is_no_run(tmp_path: Path, data: str, runs: int) -> None:
+    write(tmp_path, {"run_config.yaml": CONTAINER + data})
+    assert len(preflight.check(tmp_path / "run_config.yaml").jobs) == runs
+
+
+@pytest.mark.parametrize(("book", "expected"), [(BOOK, Severity.WARNING), ("", Severity.ERROR)])
+def test_an_empty_config_that_the_trainer_fills_is_no_error(tmp_path: Path, book: str, expected: Severity) -> None:
+    place = "configs/general/run_general_task.yaml"
+    files = {"mindformers/__init__.py": "", "mindformers/mindformer_book.py": book, place: TEMPLATE}
+    write(tmp_path, files)
+    found = severities(preflight.check(tmp_path / place))
+    assert found["template-not-filled"] is expected
+    filled = TEMPLATE.replace("train_dataset:\n", "train_dataset: {data_loader: {type: MindDataset}}\n")
+    write(tmp_path, files | {place: filled})
+    assert severities(preflight.check(tmp_path / place))["class-missing"] is Severity.ERROR
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [
+        ('${9:-"none"}', Severity.WARNING),
+        ("${9:-none}", Severity.WARNING),
+        ("${2-none}", Severity.WARNING),
+        ("${12:-'none'}", Severity.WARNING),
+        ("${KIND:-none}", Severity.ERROR),
+        ("none", Severity.ERROR),
+    ],
+)
+def test_a_default_of_a_parameter_that_no_parser_takes_stands_for_an_argument(kind: str, expected: Severity) -> None:
+    script = f"KIND={kind}\n" + launch().replace("NullTokenizer", "$KIND")
+    found = {f.rule: f for f in preflight.check_text(script, name="run.sh", target="megatron@0.19.0").findings}
+    assert found["bad-choice"].severity is expected
+    assert ("this is the default of $" in found["bad-choice"].message) is (expected is Severity.WARNING)
+
+
+@pytest.mark.parametrize("value", ['"$V"', "'$V'", '\\"$V\\"'])
+def test_a_variable_that_is_emptied_in_one_branch_is_empty(tmp_path: Path, value: str) -> None:
+    inner = launch('${1:+--num-layers-per-virtual-pipeline-stage "$1"} --pipeline-model-parallel-size 2')
+    outer = f'if [[ -n $V ]]; then V=""; fi\nbash -c "./inner.sh {value} 7"\n'
+    write(tmp_path, {"inner.sh": inner, "outer.sh": outer})
+    (job,) = preflight.check(tmp_path / "outer.sh").jobs
+    texts = [word.text for word in job.arguments.words if not word.maybe]
+    assert texts and not any(text is not None and not text.strip() for text in texts)
+    assert job.arguments.get("num_layers_per_virtual_pipeline_stage").raw != " "
+
+
+@pytest.mark.parametrize(("words", "runs"), [('"${CMD[@]}"', 0), ('-- "${CMD[@]}"', 0), ('"${ARGS[@]}" --lr 1', 1)])
+def test_a_script_that_is_given_a_command_to_record_is_no_run(tmp_path: Path, words: str, runs: int) -> None:
+    write(tmp_path, {"run.sh": RUNNER + words + "\n"})
+    assert len(preflight.check(tmp_path / "run.sh").jobs) == runs
+
+
+@pytest.mark.parametrize(
+    ("more", "path", "framework"),
+    [
+        ("--spec mindspeed_llm.tasks.models.spec.qwen3_spec layer_spec", "", "mindspeed-llm"),
+        ("--norm-topk-prob", "cd /data/third_party/mindspeed-llm-26.0.0\n", "mindspeed-llm"),
+        ("", "cd /data/third_party/mindspeed-llm-26.0.0\n", "megatron"),
+        ("--norm-topk-prob", "# as in https://gitee.com/ascend/MindSpeed-LLM\n", "mindspeed-llm"),
+        ("--spec mine.spec layer_spec", "", "megatron"),
+    ],
+)
+def test_a_specification_in_its_package_names_the_framework(more: str, path: str, framework: str) -> None:
+    script = path + launch(more)
+    assert preflight.check_text(script, name="run.sh").jobs[0].target.framework == framework
+
+
+def test_a_network_of_experts_is_not_compared_with_the_dense_model_of_its_tokenizer() -> None:
+    sizes = "--num-layers 28 --hidden-size 1024 --ffn-hidden-size 1024 --num-attention-heads 16 --kv-channels 128"
+    rest = "--group-query-attention --num-query-groups 8 --swiglu --tokenizer-model Qwen/Qwen3-0.6B"
+    script = f"torchrun --nproc-per-node 8 pretrain_gpt.py {sizes} {rest} --tokenizer-type HuggingFaceTokenizer\n"
+    rule = "differs-from-published"
+    assert rule in severities(preflight.check_text(script, name="run.sh"))
+    experts = script.replace("--swiglu", "--swiglu --num-experts 8")
+    assert rule not in severities(preflight.check_text(experts, name="run.sh"))
+
+
+@pytest.mark.parametrize(
+    "option", ["--config run.yaml", "--model-config run.yaml", "--args-file run.txt", "--yaml-path x"]
+)
+def test_an_option_of_a_fork_that_names_a_file_may_bring_what_is_missing(tmp_path: Path, option: str) -> None:
+    script = f"torchrun --nproc-per-node 8 pretrain_gpt.py {option}\n"
+    parser = f"def add(parser):\n    parser.add_argument('{option.split()[0]}', type=str)\n"
+    files = {"megatron/core/package_info.py": "MAJOR = 0\nMINOR = 18\nPATCH = 0\n", "run.sh": script}
+    write(tmp_path, files | {"megatron/training/arguments.py": parser})
+    found = preflight.check(tmp_path / "run.sh")
+    assert found.jobs[0].arguments.open
+    assert "megatron/required-argument" not in severities(found)
+    assert "megatron/required-argument" in severities(preflight.check_text(script.replace(option, ""), name="run.sh"))
+
+
+@pytest.mark.parametrize(("nodes", "each"), [(2, 3), (2, 1), (3, 2)])
+def test_disaggregated_training_counts_the_ranks_of_one_model(nodes: int, each: int) -> None:
+    more = "--layerwise-disaggregated-training --pipeline-model-parallel-size 4 --num-layer-list 2,8,8,4,2"
+    script = launch(more, entry="posttrain_gpt.py").replace(
+        "--nproc-per-node 8", f"--nnodes {nodes} --nproc-per-node {each}"
+    )
+    report = preflight.check_text(script, name="run.sh", target="mindspeed-llm@26.1.0")
+    assert not {"device-count", "expert-grid"} & set(severities(report))
+
+
+@pytest.mark.parametrize(
+    ("folder", "release"),
+    [
+        ("mindspeed-llm-26.0.0", "26.0.0"),
+        ("MindSpeed-LLM_v2.3.0", "2.3.0"),
+        ("MindSpeed-LLM", ""),
+        ("mindspeed-llm-99.9.9", ""),
+    ],
+)
+def test_the_folder_of_a_copy_names_its_release(folder: str, release: str) -> None:
+    more = "--spec mindspeed_llm.tasks.models.spec.qwen3_spec layer_spec"
+
+    def read_as(path: str) -> str:
+        return str(preflight.check_text(f"{path}\n{launch(more)}", name="run.sh").jobs[0].target.version)
+
+    assert read_as(f"cd /data/third_party/{folder}") == (release or read_as("cd /data"))
