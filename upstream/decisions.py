@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from upstream.described import Checks
+from upstream.described import Checks, kept
 from upstream.documents import spans
 from upstream.evidence import held, only_wider, read_exactly
 from upstream.extraction import scoped
@@ -131,14 +131,6 @@ def _wider(checks: Checks, decided: Mapping[str, Any]) -> dict[str, Any]:
         for rule, evidence in rules.items()
     }
     return {rule: spans(map(checks.number, numbers)) for rule, numbers in found.items() if numbers}
-
-
-def kept(checks: Checks, within: Sequence[str] | None, numbers: Iterable[int]) -> set[int]:
-    """The followed releases of those that somebody keeps a rule to; all where nobody does."""
-    if not within:
-        return set(numbers)
-    first, last = (checks.framework.releases.index(checks.framework.release(name)) for name in within[:2])
-    return {number for number in numbers if first <= checks.number(number) <= last}
 
 
 def _hashes(checks: Checks) -> dict[str, set[str]]:

@@ -7,8 +7,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from preflight.program.checkout.sites import Site
+from upstream.behaviour import Behaviour
 from upstream.compact import Inline
-from upstream.described import Checks
+from upstream.described import Checks, kept
+from upstream.earlier import earlier
 from upstream.evidence import Evidence, carried, held, read_exactly
 from upstream.follow import Line
 from upstream.frameworks import Framework
@@ -116,35 +118,43 @@ def _stands(site: Site) -> tuple[str, str, str]:
     return site.file, site.function, site.hash
 
 
-def holds_document(checks: Checks, repositories: Repositories, decided: Mapping[str, Any]) -> Document:
-    """Rule → the releases, as first and last, in which all that it stands for is as it was read;
-    and where it is only alike.
+def holds_document(
+    checks: Checks, repositories: Repositories, decided: Mapping[str, Any], told: Behaviour | None = None
+) -> Document:
+    """Rule → the releases, as first and last, in which its examples are refused; where their programs do not answer,
+    those in which what it stands for is as it was read.
 
-    decided: what people decided.
+    decided: what people decided. told: what the programs say.
     """
     lines, same, within = checks.by_id, decided["same"], decided["within"]
     others = read_exactly(checks.mapped.rules, lines, same)
-    sure: Document = {}
-    alike: Document = {}
     covers: dict[str, list[str]] = dict(decided["covers"])
+    before = earlier(checks, repositories, decided)
+    sure: Document = {}
     for rule, evidence in checks.mapped.rules.items():
-        if any(lines[id].last.kind != TEXT for id in evidence.sites):
-            certain, reworded = held(evidence, lines, same, others)
-            if rule not in within and (by := carried(evidence, lines, others, certain)):
-                covers[rule] = sorted({*covers.get(rule, ()), *by})
-            ends = [
-                checks.framework.releases.index(checks.framework.release(name)) for name in within.get(rule, ())[:2]
-            ]
-            numbers = set(map(checks.number, certain))
-            sure[rule] = spans(numbers & set(range(ends[0], ends[1] + 1)) if ends else numbers)
-            alike |= {rule: spans(checks.number(number) for number in reworded)} if reworded else {}
+        if all(lines[id].last.kind == TEXT for id in evidence.sites):
+            continue
+        certain, _ = held(evidence, lines, same, others)
+        by = carried(evidence, lines, others, certain) if rule not in within else set()
+        by |= told.covering(rule) if told is not None else set()
+        numbers = set(map(checks.number, kept(checks, within.get(rule), certain))) | before.get(rule, set())
+        sure[rule] = spans(_told(checks, rule, numbers, told))
+        covers |= {rule: sorted({*covers.get(rule, ()), *by})} if by else {}
     return {
         **head(checks.framework, repositories),
         "decides": checks.framework.decides,
+        "checked": checks.number(0),
         "holds": sure,
         **({"covers": covers} if covers else {}),
-        "reworded": alike,
     }
+
+
+def _told(checks: Checks, rule: str, numbers: set[int], told: Behaviour | None) -> set[int]:
+    """The releases of a rule by what their programs say, and where they do not answer by these numbers."""
+    names = [release.name for release in checks.framework.releases]
+    answers = {number: told.holds(rule, name) for number, name in enumerate(names)} if told is not None else {}
+    refusing = {number for number, answer in answers.items() if answer}
+    return refusing | {number for number in numbers if answers.get(number) is None}
 
 
 def spans(numbers: Iterable[int]) -> list[list[int]]:
