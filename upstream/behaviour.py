@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
@@ -33,42 +34,40 @@ class Seen(NamedTuple):
 
 @dataclass
 class Behaviour:
-    """Rule → release → what it says of the examples that are refused at the rule's own statement where it was read."""
+    """Rule → release → what it says of the examples that are refused at the rule's own statement where it was read.
+
+    words: rule → what is said there, without its numbers.
+    """
 
     read: ReadStatements
     releases: Sequence[str]
     seen: dict[str, dict[str, list[Seen]]] = field(default_factory=dict)
+    words: dict[str, set[str]] = field(default_factory=dict)
 
     def holds(self, rule: str, release: str) -> bool | None:
-        """Whether a release refuses what a rule says; None where it does not answer.
+        """Whether a release refuses what a rule says: True where it refuses each example that it answers, False where
+        it accepts each; None where it does not answer, or where only others' statements refuse."""
+        found = self.seen.get(rule, {}).get(release, ())
+        accepted = any(one.refuses is False for one in found)
+        refused = any(one.refuses and self.mine(rule, one.told) for one in found)
+        return refused if refused != accepted else None
 
-        What it refuses at a statement at which only other rules were read is theirs.
-        """
-        found = [one for one in self.seen.get(rule, {}).get(release, ()) if one.refuses is not None]
-        if any(one.refuses and self.mine(rule, one.told) for one in found):
-            return True
-        return False if found else None
+    def answers(self, rule: str, release: str) -> bool:
+        """Whether a release says anything of a rule's examples, be it that others' statements refuse them."""
+        return any(one.refuses is not None for one in self.seen.get(rule, {}).get(release, ()))
 
     def mine(self, rule: str, told: Told) -> bool:
-        """Whether a refusal is a rule's: at a statement that it stands for, or that no rule stands for."""
+        """Whether a refusal is a rule's: at a statement that it stands for, or at one that no rule stands for and that
+        says the same as where it was read."""
         owners = self.read.owners(told.statement)
-        return rule in owners or not owners
-
-    def covering(self, rule: str) -> set[str]:
-        """The rules that refuse, in releases in which a rule does not hold, every example of it that is answered."""
-        found: set[str] = set()
-        for release, seen in self.seen.get(rule, {}).items():
-            answered = [one for one in seen if one.refuses is not None]
-            if answered and self.holds(rule, release) is False and all(one.refuses for one in answered):
-                found |= {owner for one in answered for owner in self.read.owners(one.told.statement)}
-        return found - {rule}
+        return rule in owners or (not owners and _wording(told) in self.words.get(rule, ()))
 
     def unread(self, release: str) -> dict[str, list[Told]]:
         """Rule → refusals of its examples at statements at which no rule was read."""
         found: dict[str, list[Told]] = {}
         for rule, by_release in self.seen.items():
             for one in by_release.get(release, ()):
-                if one.refuses and not self.read.owners(one.told.statement):
+                if one.refuses and not self.read.owners(one.told.statement) and not self.mine(rule, one.told):
                     found.setdefault(rule, []).append(one.told)
         return found
 
@@ -93,6 +92,8 @@ def behaviour(
         "were read"
     )
     found = Behaviour(read, tuple(releases))
+    for one in reached:
+        found.words.setdefault(one.rule, set()).add(_wording(answers[one.home][one.refused]))
     _in_each(framework, repositories, found, reached)
     return found
 
@@ -130,6 +131,10 @@ def _refuses(told: Told, beside: Told | None) -> bool | None:
         beside.outcome not in (REFUSES, ACCEPTS) or told.place in (beside.place, *beside.also)
     )
     return None if alike else told.outcome == REFUSES
+
+
+def _wording(told: Told) -> str:
+    return re.sub(r"\d+", "#", told.says)
 
 
 def _apart(statements: Iterable[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -57,12 +57,12 @@ class Checks:
         return scoped(self.framework, site) or changes(self.framework, site)
 
 
-def kept(checks: Checks, within: Sequence[str] | None, numbers: Iterable[int]) -> set[int]:
-    """The followed releases of those that somebody keeps a rule to; all where nobody does."""
+def kept(framework: Framework, within: Sequence[str] | None, numbers: Iterable[int]) -> set[int]:
+    """The numbers of those releases that somebody keeps a rule to; all where nobody does."""
     if not within:
         return set(numbers)
-    first, last = (checks.framework.releases.index(checks.framework.release(name)) for name in within[:2])
-    return {number for number in numbers if first <= checks.number(number) <= last}
+    first, last = (framework.releases.index(framework.release(name)) for name in within[:2])
+    return {number for number in numbers if first <= number <= last}
 
 
 def checks(

@@ -4,13 +4,13 @@ holds."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from preflight.program.checkout.sites import Site
 from upstream.behaviour import Behaviour
 from upstream.compact import Inline
 from upstream.described import Checks, kept
-from upstream.earlier import earlier
 from upstream.evidence import Evidence, carried, held, read_exactly
 from upstream.follow import Line
 from upstream.frameworks import Framework
@@ -119,26 +119,29 @@ def _stands(site: Site) -> tuple[str, str, str]:
 
 
 def holds_document(
-    checks: Checks, repositories: Repositories, decided: Mapping[str, Any], told: Behaviour | None = None
+    checks: Checks,
+    repositories: Repositories,
+    decided: Mapping[str, Any],
+    told: Behaviour | None = None,
+    before: Mapping[str, Iterable[int]] = MappingProxyType({}),
 ) -> Document:
-    """Rule → the releases, as first and last, in which its examples are refused; where their programs do not answer,
-    those in which what it stands for is as it was read.
+    """Rule → the releases, as first and last, in which its examples are refused, or what it stands for is as it was
+    read.
 
-    decided: what people decided. told: what the programs say.
+    decided: what people decided. told: what the programs say. before: rule → releases before the first whose checks
+    are followed.
     """
     lines, same, within = checks.by_id, decided["same"], decided["within"]
     others = read_exactly(checks.mapped.rules, lines, same)
     covers: dict[str, list[str]] = dict(decided["covers"])
-    before = earlier(checks, repositories, decided)
     sure: Document = {}
     for rule, evidence in checks.mapped.rules.items():
         if all(lines[id].last.kind == TEXT for id in evidence.sites):
             continue
         certain, _ = held(evidence, lines, same, others)
         by = carried(evidence, lines, others, certain) if rule not in within else set()
-        by |= told.covering(rule) if told is not None else set()
-        numbers = set(map(checks.number, kept(checks, within.get(rule), certain))) | before.get(rule, set())
-        sure[rule] = spans(_told(checks, rule, numbers, told))
+        numbers = {*map(checks.number, certain), *before.get(rule, ()), *_refusing(checks, rule, told)}
+        sure[rule] = spans(kept(checks.framework, within.get(rule), numbers))
         covers |= {rule: sorted({*covers.get(rule, ()), *by})} if by else {}
     return {
         **head(checks.framework, repositories),
@@ -149,12 +152,10 @@ def holds_document(
     }
 
 
-def _told(checks: Checks, rule: str, numbers: set[int], told: Behaviour | None) -> set[int]:
-    """The releases of a rule by what their programs say, and where they do not answer by these numbers."""
+def _refusing(checks: Checks, rule: str, told: Behaviour | None) -> set[int]:
+    """The releases whose programs refuse a rule's examples, of those that it is not kept from."""
     names = [release.name for release in checks.framework.releases]
-    answers = {number: told.holds(rule, name) for number, name in enumerate(names)} if told is not None else {}
-    refusing = {number for number, answer in answers.items() if answer}
-    return refusing | {number for number in numbers if answers.get(number) is None}
+    return {number for number, name in enumerate(names) if told is not None and told.holds(rule, name)}
 
 
 def spans(numbers: Iterable[int]) -> list[list[int]]:

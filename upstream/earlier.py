@@ -3,32 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
-from upstream.described import Checks
-from upstream.extraction import sites_of
-from upstream.repositories import Repositories
+from upstream.described import checks
+from upstream.evidence import held, read_exactly
+from upstream.frameworks import Framework
+from upstream.known import known
+from upstream.repositories import Repositories, followed_releases
 
 
-def earlier(checks: Checks, repositories: Repositories, decided: Mapping[str, Any]) -> dict[str, set[int]]:
-    """Rule → the numbers of those releases: in which one of its statements stands as it was read, or that somebody
-    read. What every framework has in common holds as in the first whose checks are followed."""
-    framework, first = checks.framework, checks.number(0)
+def earlier(
+    framework: Framework, repositories: Repositories, folder: Path, decided: Mapping[str, Any]
+) -> dict[str, set[int]]:
+    """Rule → the numbers of those releases: in which its statements are as they were read, or that somebody read.
+
+    What every framework has in common holds as in the first whose checks are followed. folder: what is written of it.
+    """
     names = [release.name for release in framework.releases]
-    lines = checks.by_id
-    found = {
-        rule: set(range(first))
-        for rule, evidence in checks.mapped.rules.items()
-        if "/" not in rule and any(0 in lines[id].places for id in evidence.sites)
-    }
-    named = frozenset(site.file for line in checks.lines for site in line.places.values() if site.kind == "statement")
-    read = {
-        rule: {hash for hashes in evidence.sites.values() for hash in hashes}
-        for rule, evidence in checks.mapped.rules.items()
-    }
-    for name in framework.earlier:
-        standing = {site.hash for site in sites_of(framework, repositories.checkout(framework, name), named)}
-        for rule, hashes in read.items():
-            if hashes & standing or name in decided.get("older", {}).get(rule, ((),))[0]:
-                found.setdefault(rule, set()).add(names.index(name))
+    first = names.index(followed_releases(framework)[0].name)
+    releases = tuple(
+        one._replace(options_only=one.options_only and one.name not in framework.earlier) for one in framework.releases
+    )
+    human = known(folder, decided["stands"], decided["rules"])
+    read = checks(replace(framework, releases=releases), repositories, known=human, say=lambda text: None)
+    lines, found = read.by_id, dict[str, set[int]]()
+    others = read_exactly(read.mapped.rules, lines, decided["same"])
+    for rule, evidence in read.mapped.rules.items():
+        numbers = {read.number(number) for number in held(evidence, lines, decided["same"], others)[0]}
+        people = {names.index(name) for name in decided.get("older", {}).get(rule, ((),))[0]}
+        common = set(range(first)) if "/" not in rule and first in numbers else set[int]()
+        found[rule] = {number for number in numbers if number < first} | people | common
     return found

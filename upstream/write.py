@@ -10,6 +10,7 @@ from upstream.compact import entries
 from upstream.decisions import decisions_document, read
 from upstream.described import Checks, Say, blobs, checks, tables
 from upstream.documents import Document, evidence_document, holds_document, options_document, releases_document
+from upstream.earlier import earlier
 from upstream.entries import entries_document
 from upstream.examples import TABLES
 from upstream.frameworks import FRAMEWORKS, Framework
@@ -33,14 +34,15 @@ def documents(
     }
     own = [rule for rule in rules if framework.name in rule.frameworks and rule.id not in elsewhere]
     added = tables(framework, repositories, python, say)
+    before = earlier(framework, repositories, decided.parent, human)
     told = told_by(framework, repositories, decided.parent, say)
     return {
         "releases.json": releases_document(framework, repositories, blobs(framework, repositories, files_of(found))),
         "options.json": options_document(framework, repositories, added),
         **({"entries.json": entries_document(framework, repositories, added)} if framework.entries else {}),
         "evidence.json": evidence_document(found, repositories, human["same"]),
-        "holds.json": holds_document(found, repositories, human, told),
-        "decisions.json": decisions_document(found, human, own),
+        "holds.json": holds_document(found, repositories, human, told, before),
+        "decisions.json": decisions_document(found, human, own, told),
     }
 
 
