@@ -61,7 +61,9 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
 def _module(
     job: Job, name: str, known: Mapping[str, tuple[str, ...]], site: str, when: tuple[str, object] | None
 ) -> Iterator[Finding | Unverified]:
-    allowed = tuple(module for since, some in known.items() if not since or matches(core(job), since) for module in some)
+    allowed = tuple(
+        module for since, some in known.items() if not since or matches(core(job), since) for module in some
+    )
     if not (written := typed(job, name)):
         return
     if isinstance(values := read(job, name, when[0] if when else name), Unverified):
