@@ -52,6 +52,7 @@ def parser() -> argparse.ArgumentParser:
     command = commands.add_parser("behave", parents=[shared], help="what programs say of the rules' own examples")
     command.add_argument("--framework", default=MEGATRON.name, choices=list(TABLES))
     command.add_argument("--tag", action="append", default=[], help="a release, tag, branch or commit; else all")
+    command.add_argument("--preflight", action="store_true", help="compare preflight's verdicts, too")
     command = commands.add_parser("write", parents=[shared], help="write schemas/<framework>/")
     command.add_argument("frameworks", nargs="+", choices=FRAMEWORKS)
     command.add_argument("--out", type=Path, default=SCHEMAS)
@@ -82,7 +83,7 @@ def _run(given: argparse.Namespace, repositories: Repositories) -> int:
         print(*diff(framework, repositories, (given.old, given.new), given.python, evidence), sep="\n")
         return 0
     if given.command == "behave":
-        print(*behave(framework, repositories, SCHEMAS / framework.name, given.tag), sep="\n")
+        print(*behave(framework, repositories, SCHEMAS / framework.name, given.tag, given.preflight), sep="\n")
         return 0
     if given.command == "conform":
         release = framework.release(given.tag)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from upstream.behaviour import Behaviour, behaviour
+from upstream.beside import beside
 from upstream.frameworks import Framework
 from upstream.read_statements import ReadStatements
 from upstream.repositories import Repositories
@@ -14,27 +16,28 @@ from upstream.repositories import Repositories
 WORDS = {True: "refuses", False: "does not refuse", None: "says nothing of"}
 
 
-def behave(framework: Framework, repositories: Repositories, folder: Path, tags: Sequence[str]) -> Iterator[str]:
+def behave(
+    framework: Framework, repositories: Repositories, folder: Path, tags: Sequence[str], verdicts: bool = False
+) -> Iterator[str]:
     """A line for each release, and one for each rule that its program and holds.json do not agree about.
 
-    tags: releases, tags, branches or commits; all releases where none is named.
+    tags: releases, tags, branches or commits; all releases where none is named. verdicts: also each example on which
+    preflight's verdict is another.
     """
     wanted = list(tags) or [release.name for release in framework.releases]
     held = json.loads((folder / "holds.json").read_text(encoding="utf-8"))
     told = behaviour(framework, repositories, ReadStatements.of(folder), wanted)
     for name in wanted:
-        yield from _release(told, name, _held(held, _number(framework, held, name)))
+        yield from _release(told, name, _held(held, name))
+        if verdicts and name in held["commits"]:
+            yield from beside(told, framework.name, name)
 
 
-def _number(framework: Framework, held: Mapping[str, object], name: str) -> int | None:
-    names = list(held["commits"])  # type: ignore[call-overload]
-    return names.index(name) if name in names else None
-
-
-def _held(held: Mapping[str, Mapping[str, list[list[int]]]], number: int | None) -> Mapping[str, bool]:
+def _held(held: Mapping[str, Any], name: str) -> Mapping[str, bool]:
     """Rule → whether it holds in a release as written; nothing of a release that is not written."""
-    if number is None:
+    if name not in held["commits"]:
         return {}
+    number = list(held["commits"]).index(name)
     return {rule: any(first <= number <= last for first, last in spans) for rule, spans in held["holds"].items()}
 
 
