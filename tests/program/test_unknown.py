@@ -208,3 +208,17 @@ def test_what_decides_is_told_the_right_way_round(tmp_path: Path) -> None:
     assert judged(root, ["--fast"]).refusals[0].unless == ("device capability >= 9",)
     assert judged(root, ["--name", "early"]).refusals[0].unless == ("device capability < 9",)
     assert judged(root, ["--name", "flag"]).refusals[0].unless == ("device capability",)
+
+
+def test_what_a_stage_that_is_left_out_began_does_not_count_as_run(tmp_path: Path) -> None:
+    scheduler = """
+        def get_optimizer_param_scheduler(optimizer):
+            return _steps(optimizer)
+
+        def _steps(optimizer):
+            exec("steps = 1")
+            return steps
+        """
+    verdict = judged(write_tree(tmp_path, files={"megatron/training/training.py": scheduler}))
+    assert verdict.outcome == "accepts" and "scheduler" not in verdict.stages
+    assert not [name for name in verdict.functions if name.startswith("megatron/training/training.py")]
