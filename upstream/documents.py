@@ -129,7 +129,7 @@ def holds_document(
     read.
 
     decided: what people decided. told: what the programs say. before: rule → releases before the first whose checks
-    are followed.
+    are followed, of rules that hold in that one.
     """
     lines, same, within = checks.by_id, decided["same"], decided["within"]
     others = read_exactly(checks.mapped.rules, lines, same)
@@ -140,7 +140,8 @@ def holds_document(
             continue
         certain, _ = held(evidence, lines, same, others)
         by = carried(evidence, lines, others, certain) if rule not in within else set()
-        numbers = {*map(checks.number, certain), *before.get(rule, ()), *_refusing(checks, rule, told)}
+        numbers = {*map(checks.number, certain), *_refusing(checks, rule, told)}
+        numbers |= set(before.get(rule, ())) if checks.number(0) in numbers else set()
         sure[rule] = spans(kept(checks.framework, within.get(rule), numbers))
         covers |= {rule: sorted({*covers.get(rule, ()), *by})} if by else {}
     return {

@@ -19,7 +19,8 @@ def earlier(
 ) -> dict[str, set[int]]:
     """Rule → the numbers of those releases: in which its statements are as they were read, or that somebody read.
 
-    What every framework has in common holds as in the first whose checks are followed. folder: what is written of it.
+    What every framework has in common holds as in the first whose checks are followed, and so does a rule of which
+    nothing is found there when the earlier ones are followed, too. folder: what is written of it.
     """
     names = [release.name for release in framework.releases]
     first = names.index(followed_releases(framework)[0].name)
@@ -33,6 +34,8 @@ def earlier(
     for rule, evidence in read.mapped.rules.items():
         numbers = {read.number(number) for number in held(evidence, lines, decided["same"], others)[0]}
         people = {names.index(name) for name in decided.get("older", {}).get(rule, ((),))[0]}
-        common = set(range(first)) if "/" not in rule and first in numbers else set[int]()
-        found[rule] = {number for number in numbers if number < first} | people | common
+        as_first = (
+            range(first) if "/" not in rule else map(names.index, framework.earlier if first not in numbers else ())
+        )
+        found[rule] = {number for number in numbers if number < first} | people | set(as_first)
     return found
