@@ -94,6 +94,10 @@ def test_a_release_before_0_10_accepts_what_only_later_ones_refuse(release: str,
     assert errors(release, options, devices) - {"unknown-flag"} == set()
 
 
+def test_legacy_models_before_0_9_save_as_they_always_did() -> None:
+    assert errors("0.8.0", "--use-legacy-models", 1) == set()
+
+
 @pytest.mark.parametrize(
     ("release", "options", "rule"),
     [
@@ -105,6 +109,21 @@ def test_a_release_before_0_10_accepts_what_only_later_ones_refuse(release: str,
         ("0.9.0", f"{CHUNKS} --global-batch-size 10", "interleaved-micro-batches-left-over"),
         ("0.8.0", f"{CHUNKS} --global-batch-size 3", "interleaved-micro-batches-below-stages"),
         ("0.9.0", "--overlap-param-gather", "param-gather-without-grad-reduce"),
+        ("0.8.0", "--use-legacy-models --use-dist-ckpt", "legacy-models-lack-feature"),
+        ("0.9.0", "--use-legacy-models", "legacy-models-lack-feature"),
+        ("0.8.0", "--tensor-model-parallel-size 0", "parallel-size-zero"),
+        ("0.9.0", "--expert-model-parallel-size 0", "expert-size-zero"),
+        (
+            "0.8.0",
+            "--num-experts 8 --disable-bias-linear --moe-expert-capacity-factor 1.0 "
+            "--moe-token-dispatcher-type allgather",
+            "capacity-without-alltoall",
+        ),
+        (
+            "0.7.0",
+            "--pipeline-model-parallel-size 2 --pipeline-model-parallel-split-rank 2",
+            "split-rank-over-pipeline",
+        ),
     ],
 )
 def test_a_release_before_0_10_refuses_what_its_own_source_refuses(release: str, options: str, rule: str) -> None:

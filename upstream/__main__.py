@@ -7,10 +7,12 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from upstream.behave import behave
 from upstream.checkout import NoRevision
 from upstream.compact import entries, short
 from upstream.conform import conform
 from upstream.diff import diff
+from upstream.examples import TABLES
 from upstream.extraction import changes, scoped, sites_of
 from upstream.frameworks import FRAMEWORKS, MEGATRON
 from upstream.options import NoOptions, options
@@ -47,6 +49,10 @@ def parser() -> argparse.ArgumentParser:
     command.add_argument("--mutations", type=int, default=0, help="as many runs with an option more, less or otherwise")
     command.add_argument("--seed", type=int, default=0)
     command.add_argument("--preflight", action="store_true", help="compare preflight's verdicts, too")
+    command = commands.add_parser("behave", parents=[shared], help="what programs say of the rules' own examples")
+    command.add_argument("--framework", default=MEGATRON.name, choices=list(TABLES))
+    command.add_argument("--tag", action="append", default=[], help="a release, tag, branch or commit; else all")
+    command.add_argument("--preflight", action="store_true", help="compare preflight's verdicts, too")
     command = commands.add_parser("write", parents=[shared], help="write schemas/<framework>/")
     command.add_argument("frameworks", nargs="+", choices=FRAMEWORKS)
     command.add_argument("--out", type=Path, default=SCHEMAS)
@@ -75,6 +81,9 @@ def _run(given: argparse.Namespace, repositories: Repositories) -> int:
     if given.command == "diff":
         evidence = SCHEMAS / framework.name / "evidence.json"
         print(*diff(framework, repositories, (given.old, given.new), given.python, evidence), sep="\n")
+        return 0
+    if given.command == "behave":
+        print(*behave(framework, repositories, SCHEMAS / framework.name, given.tag, given.preflight), sep="\n")
         return 0
     if given.command == "conform":
         release = framework.release(given.tag)

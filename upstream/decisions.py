@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from upstream.described import Checks
+from upstream.behaviour import Behaviour
+from upstream.described import Checks, kept
 from upstream.documents import spans
 from upstream.evidence import held, only_wider, read_exactly
 from upstream.extraction import scoped
@@ -31,10 +32,12 @@ def read(path: Path) -> dict[str, Any]:
     return {name: known.get(name, {}) for name in HUMAN} | together
 
 
-def decisions_document(checks: Checks, decided: Mapping[str, Any], rules: Sequence[Any]) -> dict[str, Any]:
+def decisions_document(
+    checks: Checks, decided: Mapping[str, Any], rules: Sequence[Any], told: Behaviour | None = None
+) -> dict[str, Any]:
     """The decisions, and what nobody has decided: sites without a rule, rules without a site, sites that were reworded.
 
-    rules: those that could have a site here only.
+    rules: those that could have a site here only. told: what the programs of the releases say.
     """
     undecided = _undecided(checks, decided)
     by_group = grouped(undecided, checks.lines, decided.get("groups", {}), lambda site: scoped(checks.framework, site))
@@ -56,9 +59,9 @@ def decisions_document(checks: Checks, decided: Mapping[str, Any], rules: Sequen
         "sites": dict(sorted(sites.items(), key=lambda item: str(item[1][1]))),
         "rules": without,
         "places": sorted(missing),
-        "reworded": _reworded(checks, decided),
+        "reworded": _reworded(checks, decided, told),
         "versions": contradicted(checks, rules, decided),
-        "wider": _wider(checks, decided),
+        "wider": _wider(checks, decided, told),
     }
     machine = {"sites by group": by_group} if by_group else {}
     return {**decided, **machine, **{f"open {name}": value for name, value in found.items()}}
@@ -106,14 +109,14 @@ def shown(line: Line) -> str:
     return f"{line.last.file}:{line.last.line} {line.last.function}"
 
 
-def _reworded(checks: Checks, decided: Mapping[str, Any]) -> dict[str, Any]:
-    """Site → hash → releases, where a rule's site is not as it was read."""
+def _reworded(checks: Checks, decided: Mapping[str, Any], told: Behaviour | None) -> dict[str, Any]:
+    """Site → hash → releases, where a rule's site is not as it was read, and no program tells."""
     lines, read = checks.by_id, _hashes(checks)
     found: dict[str, dict[str, set[int]]] = {}
     others = read_exactly(checks.mapped.rules, lines, decided["same"])
     for rule, evidence in checks.mapped.rules.items():
         doubted = held(evidence, lines, decided["same"], others)[1]
-        for number in sorted(kept(checks, decided["within"].get(rule), doubted)):
+        for number in sorted(_untold(checks, rule, decided, told, doubted)):
             for id in evidence.sites:
                 site = lines[id].places.get(number)
                 if site is not None and site.hash not in read[id] and site.hash not in decided["same"].get(id, ()):
@@ -121,24 +124,28 @@ def _reworded(checks: Checks, decided: Mapping[str, Any]) -> dict[str, Any]:
     return {id: {hash: spans(numbers) for hash, numbers in hashes.items()} for id, hashes in sorted(found.items())}
 
 
-def _wider(checks: Checks, decided: Mapping[str, Any]) -> dict[str, Any]:
+def _wider(checks: Checks, decided: Mapping[str, Any], told: Behaviour | None) -> dict[str, Any]:
     """Rule → the releases in which its check asks for less than where it was read, and that no other rule was read at:
     the verdict carries over, its words and its fix may not."""
     lines, rules = checks.by_id, checks.mapped.rules
     others = read_exactly(rules, lines, decided["same"])
     found = {
-        rule: kept(checks, decided["within"].get(rule), only_wider(evidence, lines, decided["same"], others))
+        rule: _untold(checks, rule, decided, told, only_wider(evidence, lines, decided["same"], others))
         for rule, evidence in rules.items()
     }
     return {rule: spans(map(checks.number, numbers)) for rule, numbers in found.items() if numbers}
 
 
-def kept(checks: Checks, within: Sequence[str] | None, numbers: Iterable[int]) -> set[int]:
-    """The followed releases of those that somebody keeps a rule to; all where nobody does."""
-    if not within:
-        return set(numbers)
-    first, last = (checks.framework.releases.index(checks.framework.release(name)) for name in within[:2])
-    return {number for number in numbers if first <= checks.number(number) <= last}
+def _untold(
+    checks: Checks, rule: str, decided: Mapping[str, Any], told: Behaviour | None, followed: Iterable[int]
+) -> set[int]:
+    """The followed releases, of those that somebody keeps a rule to, whose programs do not say whether it holds."""
+    within = kept(checks.framework, decided["within"].get(rule), range(len(checks.framework.releases)))
+    return {
+        number
+        for number in followed
+        if checks.number(number) in within and (told is None or not told.answers(rule, checks.releases[number].name))
+    }
 
 
 def _hashes(checks: Checks) -> dict[str, set[str]]:

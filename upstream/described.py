@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -55,6 +55,14 @@ class Checks:
 
     def _counts(self, site: Site) -> bool:
         return scoped(self.framework, site) or changes(self.framework, site)
+
+
+def kept(framework: Framework, within: Sequence[str] | None, numbers: Iterable[int]) -> set[int]:
+    """The numbers of those releases that somebody keeps a rule to; all where nobody does."""
+    if not within:
+        return set(numbers)
+    first, last = (framework.releases.index(framework.release(name)) for name in within[:2])
+    return {number for number in numbers if first <= number <= last}
 
 
 def checks(

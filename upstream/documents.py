@@ -4,11 +4,13 @@ holds."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from preflight.program.checkout.sites import Site
+from upstream.behaviour import Behaviour
 from upstream.compact import Inline
-from upstream.described import Checks
+from upstream.described import Checks, kept
 from upstream.evidence import Evidence, carried, held, read_exactly
 from upstream.follow import Line
 from upstream.frameworks import Framework
@@ -116,35 +118,45 @@ def _stands(site: Site) -> tuple[str, str, str]:
     return site.file, site.function, site.hash
 
 
-def holds_document(checks: Checks, repositories: Repositories, decided: Mapping[str, Any]) -> Document:
-    """Rule → the releases, as first and last, in which all that it stands for is as it was read;
-    and where it is only alike.
+def holds_document(
+    checks: Checks,
+    repositories: Repositories,
+    decided: Mapping[str, Any],
+    told: Behaviour | None = None,
+    before: Mapping[str, Iterable[int]] = MappingProxyType({}),
+) -> Document:
+    """Rule → the releases, as first and last, in which its examples are refused, or what it stands for is as it was
+    read.
 
-    decided: what people decided.
+    decided: what people decided. told: what the programs say. before: rule → releases before the first whose checks
+    are followed, of rules that hold in that one.
     """
     lines, same, within = checks.by_id, decided["same"], decided["within"]
     others = read_exactly(checks.mapped.rules, lines, same)
-    sure: Document = {}
-    alike: Document = {}
     covers: dict[str, list[str]] = dict(decided["covers"])
+    sure: Document = {}
     for rule, evidence in checks.mapped.rules.items():
-        if any(lines[id].last.kind != TEXT for id in evidence.sites):
-            certain, reworded = held(evidence, lines, same, others)
-            if rule not in within and (by := carried(evidence, lines, others, certain)):
-                covers[rule] = sorted({*covers.get(rule, ()), *by})
-            ends = [
-                checks.framework.releases.index(checks.framework.release(name)) for name in within.get(rule, ())[:2]
-            ]
-            numbers = set(map(checks.number, certain))
-            sure[rule] = spans(numbers & set(range(ends[0], ends[1] + 1)) if ends else numbers)
-            alike |= {rule: spans(checks.number(number) for number in reworded)} if reworded else {}
+        if all(lines[id].last.kind == TEXT for id in evidence.sites):
+            continue
+        certain, _ = held(evidence, lines, same, others)
+        by = carried(evidence, lines, others, certain) if rule not in within else set()
+        numbers = {*map(checks.number, certain), *_refusing(checks, rule, told)}
+        numbers |= set(before.get(rule, ())) if checks.number(0) in numbers else set()
+        sure[rule] = spans(kept(checks.framework, within.get(rule), numbers))
+        covers |= {rule: sorted({*covers.get(rule, ()), *by})} if by else {}
     return {
         **head(checks.framework, repositories),
         "decides": checks.framework.decides,
+        "checked": checks.number(0),
         "holds": sure,
         **({"covers": covers} if covers else {}),
-        "reworded": alike,
     }
+
+
+def _refusing(checks: Checks, rule: str, told: Behaviour | None) -> set[int]:
+    """The releases whose programs refuse a rule's examples, of those that it is not kept from."""
+    names = [release.name for release in checks.framework.releases]
+    return {number for number, name in enumerate(names) if told is not None and told.holds(rule, name)}
 
 
 def spans(numbers: Iterable[int]) -> list[list[int]]:

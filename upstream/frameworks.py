@@ -37,6 +37,7 @@ class Framework:
     needs: files and folders that the parser needs, or that hold the keys; by default the packages.
     entries: it ships entry scripts that add options.
     published: further tags and branches of a release, each with the release that it is read as.
+    earlier: releases before the first whose checks are followed, in which it is looked up which rules hold.
     """
 
     name: str
@@ -55,6 +56,7 @@ class Framework:
     decides: bool = False
     entries: bool = False
     published: tuple[tuple[str, str], ...] = ()
+    earlier: tuple[str, ...] = ()
 
     @property
     def extracted(self) -> tuple[str, ...]:
@@ -118,6 +120,7 @@ MEGATRON = Framework(
         *((f"core_r0.{minor}.0", f"0.{minor}.0") for minor in (10, 11, 13, 14, 15, 16, 17, 18)),
         ("core_r0.12.0", "0.12.1"),
     ),
+    earlier=("0.6.0", "0.7.0", "0.8.0", "0.9.0"),
 )
 _CORE = "0.12.1"
 _BOTH = r"incompatible_check|dependency_check"

@@ -20,7 +20,7 @@ from upstream.documents import Document, head, holds_document
 from upstream.frameworks import FRAMEWORKS, Framework, Release
 from upstream.known import known
 from upstream.repositories import Repositories
-from upstream.write import SCHEMAS, files_of
+from upstream.write import SCHEMAS, files_of, told_by
 
 
 def published_document(framework: Framework, repositories: Repositories) -> Document:
@@ -29,7 +29,8 @@ def published_document(framework: Framework, repositories: Repositories) -> Docu
     whole = replace(framework, releases=tuple(_with_tags(framework)))
     found = checks(whole, repositories, known=known(SCHEMAS / framework.name, human["stands"], human["rules"]))
     everywhere = {**human, "within": {}}  # releases that a rule is kept to by name: a tag has the name of none
-    holds = holds_document(found, repositories, everywhere)["holds"]
+    told = told_by(whole, repositories, SCHEMAS / framework.name)
+    holds = holds_document(found, repositories, everywhere, told)["holds"]
     objects = blobs(whole, repositories, files_of(found))
     rows: Document = {}
     for tag, release in framework.published:

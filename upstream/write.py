@@ -5,14 +5,18 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from upstream.behaviour import Behaviour, behaviour
 from upstream.compact import entries
 from upstream.decisions import decisions_document, read
 from upstream.described import Checks, Say, blobs, checks, tables
 from upstream.documents import Document, evidence_document, holds_document, options_document, releases_document
+from upstream.earlier import earlier
 from upstream.entries import entries_document
+from upstream.examples import TABLES
 from upstream.frameworks import FRAMEWORKS, Framework
 from upstream.known import known
 from upstream.places import all_rules, places
+from upstream.read_statements import ReadStatements
 from upstream.repositories import Repositories
 
 SCHEMAS = Path(__file__).parent.parent / "schemas"
@@ -30,14 +34,24 @@ def documents(
     }
     own = [rule for rule in rules if framework.name in rule.frameworks and rule.id not in elsewhere]
     added = tables(framework, repositories, python, say)
+    before = earlier(framework, repositories, decided.parent, human)
+    told = told_by(framework, repositories, decided.parent, say)
     return {
         "releases.json": releases_document(framework, repositories, blobs(framework, repositories, files_of(found))),
         "options.json": options_document(framework, repositories, added),
         **({"entries.json": entries_document(framework, repositories, added)} if framework.entries else {}),
         "evidence.json": evidence_document(found, repositories, human["same"]),
-        "holds.json": holds_document(found, repositories, human),
-        "decisions.json": decisions_document(found, human, own),
+        "holds.json": holds_document(found, repositories, human, told, before),
+        "decisions.json": decisions_document(found, human, own, told),
     }
+
+
+def told_by(framework: Framework, repositories: Repositories, folder: Path, say: Say = print) -> Behaviour | None:
+    """What the programs of a framework's releases say of the examples of its rules; None where it has no such."""
+    if framework.name not in TABLES:
+        return None
+    names = [release.name for release in framework.releases]
+    return behaviour(framework, repositories, ReadStatements.of(folder), names, say)
 
 
 def files_of(found: Checks) -> list[str]:

@@ -1,9 +1,9 @@
 """In which releases of a framework the checks stand that a rule repeats, and on which line:
 written from the frameworks' sources.
 
-`schemas/<framework>/holds.json` numbers the releases and gives each rule the spans in which its checks stand as they
-were read; `evidence.json` has the places, and loads only for a finding. Both are made by the maintainers' tools in
-`upstream/`.
+`schemas/<framework>/holds.json` numbers the releases and gives each rule the spans in which it holds: in which the
+program refuses the rule's own examples, or where that cannot be seen, in which its checks stand as they were read.
+`evidence.json` has the places, and loads only for a finding. Both are made by the maintainers' tools in `upstream/`.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Evidence:
         self._covers: dict[str, list[str]] = data.get("covers", {})
         self._entries: dict[tuple[str, str], Any] = {}
         self._standing: dict[int, Mapping[str | None, str]] = {}
-        self._first = min((first for spans in self._spans.values() for first, _ in spans), default=0)
+        self._first: int = data["checked"]
 
     def number(self, version: str) -> int:
         """The release of a version: its own, else the newest before it, else the oldest."""
@@ -70,16 +70,7 @@ class Evidence:
         if spans is None:
             return None
         number = self.number(version)
-        if number < self._first and rule in self._lacking.get(self.releases[number], ()):
-            return False
-        return any(first <= max(number, self._first) <= last for first, last in spans)
-
-    @cached_property
-    def _lacking(self) -> dict[str, list[str]]:
-        """Release before those whose checks are described → the rules that the first of those has, and it has not."""
-        path = self._folder / "older.json"
-        found: dict[str, list[str]] = json.loads(path.read_text(encoding="utf-8"))["lacking"] if path.is_file() else {}
-        return found
+        return any(first <= number <= last for first, last in spans)
 
     def covering(self, rule: str) -> Sequence[str]:
         """Rules of other releases that refuse all that a rule refuses."""

@@ -305,7 +305,7 @@ class Megatron:
     def _later(self, name: str, stage: Callable[[], Value]) -> None:
         """A stage that is left out, with all that it noted, where it cannot be read to its end."""
         run = self.run
-        notes, gaps, limit = len(run.notes), dict(run.gaps), run.budget
+        notes, gaps, limit, entered = len(run.notes), dict(run.gaps), run.budget, set(run.entered)
         self._at(name)
         most = EARLY if name == "groups" and (run.facts.world_size or 0) > MANY else LATER
         run.budget = limit._replace(steps=min(run.steps + most, limit.steps))
@@ -324,7 +324,7 @@ class Megatron:
             self._reached(name, None)
         else:
             del run.notes[notes:]
-            run.gaps = gaps
+            run.gaps, run.entered = gaps, entered
 
     def _vocabulary(self) -> Value:
         """The padded size of the vocabulary, where the command does not say it; any size of a tokenizer will do."""

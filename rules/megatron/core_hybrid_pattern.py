@@ -22,9 +22,12 @@ from collections.abc import Iterator
 
 from preflight import Finding, Job, Message, Severity, Unverified, rule
 from preflight.dialects.megatron.hybrid_pattern import SYMBOLS, Hybrid, parse_hybrid
-from preflight.rules.megatron.core_reading import place_of, read, typed
+from preflight.rules.megatron.core_reading import core, place_of, read, typed
+from preflight.run.versions import matches
 from preflight.source.finding import Kind
 
+SINCE = {"D": ">=0.18", "+": ">=0.19"}
+"""Layers that the first releases with this option do not have."""
 NAMES = ("hybrid_layer_pattern", "hybrid_override_pattern")
 SPLIT = ("pipeline_model_parallel_size", "decoder_first_pipeline_num_layers", "decoder_last_pipeline_num_layers")
 
@@ -45,7 +48,8 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
         return
     depths = typed(job, "mtp_hybrid_override_pattern", "mtp_num_layers")
     pattern = parse_hybrid(_whole(str(written[0].raw), [value.raw for value in depths]))
-    if (said := _fault(pattern)) is None:
+    symbols = tuple(one for one in SYMBOLS if one not in SINCE or matches(core(job), SINCE[one]))
+    if (said := _fault(pattern, symbols)) is None:
         if isinstance(values := read(job, *SPLIT), Unverified):
             yield values
             return
@@ -69,18 +73,17 @@ def _whole(main: str, depths: list[object]) -> str:
     return main
 
 
-def _fault(pattern: Hybrid) -> tuple[str, str] | None:
+def _fault(pattern: Hybrid, symbols: tuple[str, ...]) -> tuple[str, str] | None:
     if pattern.uneven is not None:
         return Message(
             "the prediction depths of the pattern differ: {one!r} and {other!r}",
             one=pattern.uneven[0],
             other=pattern.uneven[1],
         ), "f96b6265ab"
-    if pattern.strange:
+    layers = "".join((*pattern.segments, pattern.depth or ""))
+    if strange := next((one for one in layers if one not in symbols), ""):
         return Message(
-            "{strange!r} is no layer of a hybrid pattern; it must be one of {symbols}",
-            strange=pattern.strange,
-            symbols=tuple(SYMBOLS),
+            "{strange!r} is no layer of a hybrid pattern; it must be one of {symbols}", strange=strange, symbols=symbols
         ), "faa2089cf8"
     if pattern.mixed:
         return "the pattern mixes plain attention, *, with latent or sparse attention, + or D", "562bd4267f"

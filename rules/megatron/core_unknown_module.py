@@ -19,7 +19,7 @@ No fix by itself: a close name is a guess about what was meant.
 Megatron-LM d98e8a6, megatron/core/transformer/transformer_config.py
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from preflight import Finding, Job, Message, Severity, Unverified, rule
 from preflight.rules.megatron.core_reading import core, place_of, read, typed
@@ -27,20 +27,19 @@ from preflight.run.versions import matches
 from preflight.source.finding import Kind
 from preflight.source.spelling import nearest
 
-OLD = ("core_attn", "moe_act", "layernorm", "mla_up_proj", "mlp", "moe")
-RECOMPUTED = (*OLD, "shared_experts", "gdn_norm_out", "gdp_in_proj", "gdp_qkv", "mhc")
-OFFLOADED = (
-    "core_attn",
-    "attn_proj",
-    "expert_fc1",
-    "fused_group_mlp",
-    "moe_act",
-    "attn_norm",
-    "mlp_norm",
-    "qkv_linear",
-    "gdp_qkv",
-)
-SHARDED = ("moe_latent_proj",)
+RECOMPUTED = {
+    "": ("core_attn", "moe_act", "layernorm", "mla_up_proj", "mlp", "moe"),
+    ">=0.14": ("shared_experts",),
+    ">=0.19": ("gdn_norm_out",),
+    ">=0.20": ("gdp_in_proj", "gdp_qkv", "mhc"),
+}
+"""Modules by the releases that know them."""
+OFFLOADED = {
+    "": ("core_attn", "attn_proj", "expert_fc1", "moe_act", "attn_norm", "mlp_norm", "qkv_linear"),
+    ">=0.19": ("fused_group_mlp",),
+    ">=0.20": ("gdp_qkv",),
+}
+SHARDED = {"": ("moe_latent_proj",)}
 
 
 @rule(
@@ -51,10 +50,8 @@ SHARDED = ("moe_latent_proj",)
     reads=("recompute_modules", "offload_modules", "gtp_remat_opt_in_modules"),
 )
 def check(job: Job) -> Iterator[Finding | Unverified]:
-    old = matches(core(job), "<0.13")
-    recomputed = OLD if old else RECOMPUTED
-    yield from _module(job, "recompute_modules", recomputed, "d448041de4", ("recompute_granularity", "selective"))
-    if not old:
+    yield from _module(job, "recompute_modules", RECOMPUTED, "d448041de4", ("recompute_granularity", "selective"))
+    if not matches(core(job), "<0.13"):
         yield from _module(
             job, "offload_modules", OFFLOADED, "5b6dfe2be9", ("fine_grained_activation_offloading", True)
         )
@@ -62,8 +59,11 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
 
 
 def _module(
-    job: Job, name: str, allowed: tuple[str, ...], site: str, when: tuple[str, object] | None
+    job: Job, name: str, known: Mapping[str, tuple[str, ...]], site: str, when: tuple[str, object] | None
 ) -> Iterator[Finding | Unverified]:
+    allowed = tuple(
+        module for since, some in known.items() if not since or matches(core(job), since) for module in some
+    )
     if not (written := typed(job, name)):
         return
     if isinstance(values := read(job, name, when[0] if when else name), Unverified):

@@ -297,3 +297,17 @@ def test_the_name_of_the_device_decides_where_functions_end_early(tmp_path: Path
     there = frozenset({"torch-npu"})
     assert judged(root, ["--fast"], machine=Machine(device="Ascend910_93", present=there)).outcome == "accepts"
     assert judged(root, ["--fast"], machine=Machine(device="Ascend950", present=there)).outcome == "refuses"
+
+
+def test_what_a_stage_that_is_left_out_began_does_not_count_as_run(tmp_path: Path) -> None:
+    scheduler = """
+        def get_optimizer_param_scheduler(optimizer):
+            return _steps(optimizer)
+
+        def _steps(optimizer):
+            exec("steps = 1")
+            return steps
+        """
+    verdict = judged(write_tree(tmp_path, files={"megatron/training/training.py": scheduler}))
+    assert verdict.outcome == "accepts" and "scheduler" not in verdict.stages
+    assert not [name for name in verdict.functions if name.startswith("megatron/training/training.py")]

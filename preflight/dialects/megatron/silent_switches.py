@@ -166,8 +166,9 @@ def pipeline_dtype(run: Run) -> None:
 
 @derives("use_dist_ckpt")
 def distributed_checkpoint(run: Run) -> None:
-    """Every format but "torch" is a distributed checkpoint."""
-    run.derive("use_dist_ckpt", run.ckpt_format != "torch", of="ckpt_format")
+    """Every format but "torch" is a distributed checkpoint; before 0.9 an option says it."""
+    if run.is_core(">=0.9"):
+        run.derive("use_dist_ckpt", run.ckpt_format != "torch", of="ckpt_format")
 
 
 @derives("use_layer_wise_distributed_optimizer", "use_distributed_optimizer", "optimizer")

@@ -1,0 +1,119 @@
+"""What each declared check refuses and what it leaves alone: the pairs and edges that the tests of the rules run."""
+
+from __future__ import annotations
+
+import importlib.util
+import shlex
+import sys
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+from typing import Any, NamedTuple
+
+from upstream.frameworks import Framework
+
+TESTS = Path(__file__).parents[1] / "tests"
+CONNECTIONS = "CUDA_DEVICE_MAX_CONNECTIONS"
+ENVIRONMENT = {CONNECTIONS: "1"}
+TABLES = {"megatron": ("megatron-core", "megatron-training")}
+EDGES = {"megatron": "megatron"}
+"""Tables of pairs, and the folder of edges, of the frameworks whose checks a command line shows."""
+BOTH_SIDES = "megatron-core"
+"""The table whose variables are of both sides."""
+ENTRIES = {"hybrid": "pretrain_hybrid.py"}
+ENTRY, DEVICE, NEWEST = "pretrain_gpt.py", "h100", "0.20.0"
+
+
+class Run(NamedTuple):
+    """A command with its surroundings. environment: "" for a variable that is not set, which is no 1 either."""
+
+    entry: str
+    words: tuple[str, ...]
+    environment: tuple[tuple[str, str], ...]
+    processes: int
+    device: str
+
+
+class Example(NamedTuple):
+    """A run that a rule finds in a release, home, and the one next to it that the rule leaves alone."""
+
+    rule: str
+    home: str
+    refused: Run
+    accepted: Run
+
+
+def examples(framework: Framework) -> list[Example]:
+    """Every pair of a framework's checks, and then each edge on which one speaks beside the first silent one."""
+    names = {release.name for release in framework.releases}
+    found: dict[tuple[str, Run], Example] = {}
+    for one in (*_pairs(framework), *_edges(framework)):
+        if one.home in names:
+            found.setdefault((one.rule, one.refused), one)
+    return list(found.values())
+
+
+@cache
+def _tests(name: str) -> ModuleType:
+    """A module of the tests, which are no package."""
+    spec = importlib.util.spec_from_file_location(f"upstream_{name}", TESTS / f"{name}.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def _pairs(framework: Framework) -> Iterator[Example]:
+    for pair in _tests("pairs").pairs():
+        if pair.table in TABLES.get(framework.name, ()):
+            home = _home(framework, pair.row.get("target"))
+            yield Example(pair.rule, home, *(_side(pair, side) for side in ("found", "silent")))
+
+
+def _side(pair: Any, side: str) -> Run:
+    row: Mapping[str, Any] = pair.row
+    base = {**ENVIRONMENT, **({CONNECTIONS: ""} if row.get("unset") else {})}
+    both = row.get("env", {}) if side == "found" or pair.table == BOTH_SIDES else {}
+    environment = {**base, **both, **(row.get("accepted_env", {}) if side == "silent" else {})}
+    words = (*shlex.split(pair.base), *shlex.split(getattr(pair, side)))
+    entry = ENTRIES.get(row.get("base", ""), ENTRY)
+    return Run(entry, words, _stated(environment), row.get("devices", 1), row.get("device", DEVICE))
+
+
+def _edges(framework: Framework) -> Iterator[Example]:
+    """The runs of a rule at one release are of one list: the first silent one is beside all that speak."""
+    edges = _tests("edges")
+    for path in edges.FILES:
+        if path.parent.name != EDGES.get(framework.name):
+            continue
+        silent: dict[tuple[str, str], Run] = {}
+        speaking = []
+        for edge in edges.edges(path):
+            run, key = _command(edge.case), (edge.rule, _home(framework, edge.case.target))
+            if run is None:
+                continue
+            if edge.verdict == "silent":
+                silent.setdefault(key, run)
+            elif edge.verdict == "speaks" or (edge.verdict == "says" and edge.words not in ("", "?")):
+                speaking.append((key, run))
+        yield from (Example(*key, run, silent[key]) for key, run in speaking if silent.get(key, run) != run)
+
+
+def _command(case: Any) -> Run | None:
+    if not case.command:
+        return None
+    entry, *words = case.command
+    environment = {CONNECTIONS: "", **case.environment}
+    return Run(entry, tuple(words), _stated(environment), case.devices or 1, case.device or DEVICE)
+
+
+def _stated(environment: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    return tuple(sorted((name, str(value)) for name, value in environment.items()))
+
+
+def _home(framework: Framework, target: str | None) -> str:
+    """The release of a target, "" for one of another framework."""
+    name, _, release = (target or f"{framework.name}@{NEWEST}").rpartition("@")
+    return release if name == framework.name else ""
