@@ -347,7 +347,7 @@ class Statements(Refusing):
                 return handler
             kinds = self.evaluate(handler[3], scope)
             for kind in kinds if isinstance(kinds, tuple) else (kinds,):
-                if isinstance(kind, type) and isinstance(raised.error, kind):
+                if isinstance(kind, type) and issubclass(kind, BaseException) and isinstance(raised.error, kind):
                     return handler
                 if isinstance(kind, (Symbol, Unknown)) and not raised.sure:
                     return handler
