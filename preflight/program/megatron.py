@@ -126,8 +126,9 @@ class Megatron:
         """The parser, which is built for the first command and kept."""
         if self._parser is MISSING:
             name = kept_parser.name_of(self.run, repr(self.run.sources.roots), repr(sorted(self.run.environ.items())))
-            kept = self.keeps and isinstance(given[0], Parser) and kept_parser.rebuild(self.run, name, given[0])
-            self._parser = given[0] if kept else self._built(name, given, named)
+            first = given[0] if given else None
+            kept = self.keeps and isinstance(first, Parser) and kept_parser.rebuild(self.run, name, first)
+            self._parser = first if kept else self._built(name, given, named)
         return self._parser
 
     def forget(self) -> None:
@@ -148,7 +149,7 @@ class Megatron:
             run.overrides[f"{self.module}.add_megatron_arguments"] = override
             calls, run.recorded = run.recorded, None
         same = lasting == (len(run.lasting.notes), len(run.lasting.gaps), len(run.lasting.blurred))
-        if calls is not None and same and not run.unread_options and parser is given[0]:
+        if calls is not None and same and not run.unread_options and given and parser is given[0]:
             kept_parser.keep(run, name, calls)
         return parser
 

@@ -130,7 +130,7 @@ class Options(Classes):
         self._plain_keywords(known)
         try:
             return receiver.add_argument(*names, **known)
-        except (argparse.ArgumentError, ValueError, TypeError) as error:
+        except (argparse.ArgumentError, ValueError, TypeError, IndexError) as error:
             if self.causes:
                 self.unread_options.append(f"{names[:1]}: added on several paths")
                 return None
