@@ -181,10 +181,10 @@ class Megatron:
                     return
 
     def _by_name(self, function: Function) -> Names:
-        """Arguments of a function that are named as those of the command line are."""
-        names = self.run.names_of(self._args) or {}
+        """Arguments of a function that are named as those of the command line are; older ones take all of them."""
+        names = {**(self.run.names_of(self._args) or {}), "rank": 0, "args": self._args}
         shape: Any = function.node[4]
-        return {name: 0 if name == "rank" else names.get(name) for name in shape[0]}
+        return {name: names.get(name) for name in shape[0]}
 
     # the script
 

@@ -248,3 +248,13 @@ def test_a_module_that_is_imported_is_a_name_of_its_package(tmp_path: Path) -> N
     )
     assert judged(root, ["--width", "5"]).refusals[-1].message == "too wide"
     assert judged(root, ["--width", "4"]).outcome == "accepts"
+
+
+def test_the_calculator_of_micro_batches_of_older_releases(tmp_path: Path) -> None:
+    text = """
+    def build_num_microbatches_calculator(args):
+        assert args.width % 2 == 0, "odd"
+    """
+    root = write_tree(tmp_path, files={"megatron/microbatches.py": text})
+    assert judged(root, ["--width", "7"]).refusals[-1].stage == "microbatches"
+    assert judged(root, []).outcome == "accepts"
