@@ -54,6 +54,8 @@ HOSTILE = {
     "s = Size.__new__(Size)\nlist(s)",
     "parser that is not handed over": "add_megatron_arguments()",
     "option without a name": "argparse.ArgumentParser().add_argument('')",
+    "item with a key that has no hash": "d = {1: 2}\ndel d[{3}]",
+    "instance of a number": "class Own(dict):\n    pass\nisinstance(Own(), 3)",
     "class in itself": "args.me = args\nassert str(args)\nl = []\nl.append(l)\nassert str(l)",
 }
 
