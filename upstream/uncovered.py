@@ -202,7 +202,8 @@ def uncovered(
     bases, count, refused = found
     listed = sites(framework, release, refused, table, scripts)
     places = len({str(refusal.place) for _, refusal in refused})
-    yield f"{framework.name} {release.name}: {len(scripts)} published runs, {bases} of them accepted"
+    named = release.name if release in framework.releases else f"{release.name} at {release.revision}"
+    yield f"{framework.name} {named}: {len(scripts)} published runs, {bases} of them accepted"
     yield f"{count} mutations, refused at {places} places; at {len(listed)} of them not by a rule each time"
     yield " near  place, function, stage: message"
     yield from (one.line for one in listed)

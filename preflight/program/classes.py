@@ -224,8 +224,10 @@ def dataclass_specials(classes: Classes) -> dict[int, Any]:
 
 
 def _fields_of(value: Value) -> Any:
+    """The fields of a dataclass, or of the nearest one that a class derives from."""
     cls = value.cls if isinstance(value, Object) else value
-    return cls.fields if isinstance(cls, Class) else None
+    held = (one.fields for one in cls.lineage if one.fields is not None) if isinstance(cls, Class) else iter(())
+    return next(held, None)
 
 
 def _dataclass(classes: Classes, given: list[Value], named: Names) -> Value:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import argparse
+import re
 from collections.abc import Callable, Iterable
+from typing import Any
 
 from preflight.program.engine import Done, Note, Side
 from preflight.program.guards import safe_arithmetic
@@ -23,6 +26,8 @@ from preflight.program.values import (
 
 BREAK, CONTINUE = Done("break"), Done("continue")
 LOOPS = 100_000
+PARSES = re.compile(r"parser|group|arg|option|register|flag", re.IGNORECASE)
+"""What names of parsers, of their groups and of what adds to them have in them."""
 BUILDING = ("parse", "patches")
 """Stages in which options are added."""
 Thunk = Callable[[], "Done | None"]
@@ -226,7 +231,7 @@ class Statements(Refusing):
                 self.assign(node[3], cause, scope)
                 return self.block(node[5], scope)
 
-            return self._maybe_once(once, cause)
+            return self._maybe_once(once, cause, node[5], scope)
         self.guards.append(reads)
         try:
             return self._each(node, items, 0, scope)
@@ -252,9 +257,9 @@ class Statements(Refusing):
         ended = None if done.kind == "break" else done._replace(maybe=False)
         return self._settle(Side(ended, None, {}), side, cause)
 
-    def _maybe_once(self, run: Thunk, cause: Unknown) -> Done | None:
+    def _maybe_once(self, run: Thunk, cause: Unknown, body: tuple[Node, ...], scope: Scope) -> Done | None:
         """A body that runs an unknown number of times: what it writes is unknown afterwards."""
-        if self.stage in BUILDING:
+        if self.stage in BUILDING and self._reaches_parser(body, scope):
             self.unread_options.append(f"what a loop over something unknown adds at {self.place()}")
         side = self.explore(run, cause)
         if side.raised is not None:
@@ -268,6 +273,22 @@ class Statements(Refusing):
         done = side.done
         return done._replace(maybe=True) if done is not None and done.kind == "return" else None
 
+    def _reaches_parser(self, body: tuple[Node, ...], scope: Scope) -> bool:
+        """Whether statements name a parser or a group of one, or something that holds or adds to one."""
+        stack: list[Any] = list(body)
+        while stack:
+            node = stack.pop()
+            if not isinstance(node, tuple):
+                continue
+            if node[:1] == ("FunctionDef",) or (node[:1] == ("Attribute",) and PARSES.search(node[4])):
+                return True
+            if node[:1] == ("Name",):
+                value = scope.names.get(node[3])
+                if isinstance(value, argparse._ActionsContainer) or PARSES.search(node[3]):
+                    return True
+            stack.extend(node)
+        return False
+
     def _s_While(self, node: Node, scope: Scope) -> Done | None:
         for _ in range(LOOPS):
             self.step()
@@ -275,7 +296,7 @@ class Statements(Refusing):
             if truth is False:
                 return self.block(node[5], scope) if node[5] else None
             if isinstance(truth, Unknown):
-                return self._maybe_once(lambda: self._guarded(node[4], reads, scope), truth)  # noqa: B023
+                return self._maybe_once(lambda: self._guarded(node[4], reads, scope), truth, node[4], scope)  # noqa: B023
             done = self._guarded(node[4], reads, scope)
             if done is None or done.kind == "continue":
                 continue

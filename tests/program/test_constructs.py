@@ -99,6 +99,20 @@ CASES = [
         "import dataclasses\nassert args.width in [f.default for f in dataclasses.fields(S)]",
         "from dataclasses import dataclass\n@dataclass\nclass S:\n    n: int = 8",
     ),
+    Case(
+        "fields of a class that derives from a dataclass",
+        "import dataclasses\nassert args.width in [f.default for f in dataclasses.fields(Wide)]",
+        "from dataclasses import dataclass\n@dataclass\nclass Size:\n    n: int = 8\nclass Wide(Size):\n    pass",
+    ),
+    Case(
+        "dataclass behind a class that stands for it",
+        "Size(n=args.width)",
+        "import dataclasses\nimport inspect\ndef replaceable(cls):\n    assert inspect.isclass(cls)\n"
+        "    class Proxy(cls):\n        def __new__(made, *given, **named):\n"
+        "            return object.__new__(Proxy)\n    Proxy.__name__ = cls.__name__\n    return Proxy\n"
+        "@replaceable\n@dataclasses.dataclass\nclass Size:\n    n: int = 1\n    def __post_init__(self):\n"
+        "        assert self.n in [8] and [f.name for f in dataclasses.fields(self)] == ['n']",
+    ),
     Case("enumeration", "Width(args.width)", "import enum\nclass Width(enum.Enum):\n    usual = 8\n    wide = 16"),
     Case(
         "enumeration of texts",
@@ -258,3 +272,20 @@ def test_the_calculator_of_micro_batches_of_older_releases(tmp_path: Path) -> No
     root = write_tree(tmp_path, files={"megatron/microbatches.py": text})
     assert judged(root, ["--width", "7"]).refusals[-1].stage == "microbatches"
     assert judged(root, []).outcome == "accepts"
+
+
+@pytest.mark.parametrize(
+    ("loop", "outcome"),
+    [
+        ("for name, one in sys.modules.copy().items():\n    setattr(one, 'patched', name)", "refuses"),
+        ("for one in sys.modules.values():\n    one.add(parser)", "may refuse"),
+        ("for one in sys.modules.values():\n    add_options(one)", "may refuse"),
+        ("for one in sys.modules.values():\n    one.add_arguments()", "may refuse"),
+    ],
+)
+def test_a_loop_over_something_unknown_adds_options_where_it_reaches_a_parser(
+    loop: str, outcome: str, tmp_path: Path
+) -> None:
+    head = "import sys\ndef add_options(one):\n    one.parser.add_argument('--more')"
+    root = write_tree(tmp_path, head=head, parser=loop)
+    assert judged(root, ["--widht", "4"]).outcome == outcome
