@@ -153,7 +153,11 @@ def refusals(session: Session, runs: Iterable[Case]) -> Iterator[tuple[Case, Ref
 
 
 def sites(
-    framework: Framework, release: Release, refused: Iterable[tuple[Case, Refusal]], table: Table, scripts: Sequence[Case]
+    framework: Framework,
+    release: Release,
+    refused: Iterable[tuple[Case, Refusal]],
+    table: Table,
+    scripts: Sequence[Case],
 ) -> list[Site]:
     """Where runs are refused and some of them by no rule, those that most published runs come near first."""
     options: dict[str, str] = {}
@@ -170,7 +174,10 @@ def sites(
 
 
 def _site(
-    group: Sequence[tuple[Case, Refusal]], options: Mapping[str, str], given: Sequence[Options], errors: Mapping[str, str]
+    group: Sequence[tuple[Case, Refusal]],
+    options: Mapping[str, str],
+    given: Sequence[Options],
+    errors: Mapping[str, str],
 ) -> Site:
     run, refusal = group[0]
     set_ = frozenset(word.partition("=")[0] for word in run["args"] if word.startswith("--"))

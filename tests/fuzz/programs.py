@@ -143,7 +143,9 @@ def program(choices: Choices) -> None:
 @cache
 def _read(root: Path) -> tuple[str, ...]:
     """The files of a trainer that are read for a command."""
-    return tuple(in_thread(lambda: Session(Program("megatron", (str(root),)), STATED, Budget()).judge(COMMAND, {}, 8)).files)
+    return tuple(
+        in_thread(lambda: Session(Program("megatron", (str(root),)), STATED, Budget()).judge(COMMAND, {}, 8)).files
+    )
 
 
 def _write_changed(choices: Choices, root: Path, folder: Path, name: str) -> None:

@@ -22,7 +22,22 @@ VARIABLE = "PREFLIGHT_FUZZ_TREES"
 """Names folders of Python to take functions from; without it they are preflight's own."""
 MOST, LONGEST = 4, 80
 """Changes at a time, and lines of a function that is taken."""
-ODD = ("args", "self", "torch", "None", "print", "len", "getattr", "range", "cls", "np", "x", "super", "re", "isinstance")
+ODD = (
+    "args",
+    "self",
+    "torch",
+    "None",
+    "print",
+    "len",
+    "getattr",
+    "range",
+    "cls",
+    "np",
+    "x",
+    "super",
+    "re",
+    "isinstance",
+)
 CONSTANTS = (0, 1, -1, 8, 3.5, 10**9, "", "a", "{}", "%s", "(a+)+", None, True, False, b"x", ...)
 WRAPS = (
     "if {e}:\n    pass",
@@ -41,7 +56,15 @@ AROUND = (
     *("f({e})", "{e}.x", "{e}[{e}]", "[{e}] * 3", "not {e}", "-{e}", "({e}, {e})", "{{{e}: {e}}}", "{e} + {e}"),
     *("lambda a: {e}", "[{e} for i in {e}]", "{{{e} for a in range(3) if {e}}}", "{e} if {e} else {e}", "(yield {e})"),
     *("f'{{{e}!r:>{{{e}}}}}'", "str({e})", "list({e})", "getattr({e}, 'x', {e})", "{e} % {e}", "{e}(*{e}, **{e})"),
-    *("{e} < {e} < {e}", "{e} and {e}", "(w := {e})", "{e}[{e}:{e}]", "sorted({e}, key={e})", "{e} ** {e}", "await {e}"),
+    *(
+        "{e} < {e} < {e}",
+        "{e} and {e}",
+        "(w := {e})",
+        "{e}[{e}:{e}]",
+        "sorted({e}, key={e})",
+        "{e} ** {e}",
+        "await {e}",
+    ),
     *("isinstance({e}, {e})", "'{{}}'.format({e})", "{e} in {e}", "next(iter({e}))", "type({e})({e})", "sum({e})"),
 )
 
@@ -201,12 +224,10 @@ def _parsed(text: str, mode: str) -> Any:
 def _fill(choices: Choices, whole: ast.AST, value: ast.AST, places: Places) -> None:
     """Put a value into the first hole, names into the others."""
     names = [one for one in places.named if isinstance(one, ast.Name)]
-    for node in list(ast.walk(whole)):
-        for name, field in ast.iter_fields(node):
-            for holder, at in [(node.__dict__, name)] if not isinstance(field, list) else zip([field] * len(field), range(len(field))):
-                if isinstance(holder[at], ast.Name) and holder[at].id == "HOLE":
-                    holder[at] = value
-                    value = ast.Name(_any(choices, names).id if names else "x")
+    for holder, at in Places(whole).expressions:
+        if isinstance(holder[at], ast.Name) and holder[at].id == "HOLE":
+            holder[at] = value
+            value = ast.Name(_any(choices, names).id if names else "x")
 
 
 def _constant(choices: Choices, places: Places) -> None:
