@@ -9,6 +9,7 @@ import os
 import shutil
 import sys
 import tempfile
+import textwrap
 import time
 from collections.abc import Callable
 from functools import cache
@@ -21,7 +22,7 @@ from preflight.program.values import Class, Exhausted, Function, Module, Object,
 from preflight.program.verdict import Budget, Machine, Program
 
 from .choices import Choices
-from .rewriting import changed, files, folders, functions
+from .rewriting import changed, files, folders, functions, statements
 
 SMALL = Budget(steps=20_000, seconds=1.0)
 WHOLE = Budget(steps=300_000, seconds=5.0)
@@ -149,22 +150,26 @@ def _read(root: Path) -> tuple[str, ...]:
 
 
 def _write_changed(choices: Choices, root: Path, folder: Path, name: str) -> None:
-    """A file with some of its functions changed, before the one that it replaces."""
-    tree = ast.parse((root / name).read_text(encoding="utf-8"))
-    places = [(node.body, at) for node in [tree, *tree.body] if hasattr(node, "body") for at in range(len(node.body))]
-    for _ in range(1 + choices.below(4)):
-        body, at = places[choices.below(min(len(places), 65_536))]
-        with contextlib.suppress(SyntaxError, ValueError, RecursionError, IndexError):
-            part = ast.Module([body[at]], [])
-            body[at : at + 1] = ast.parse(next(changed(choices, part, 1))).body
-    for part in Path(name).parents:
-        if (root / part / "__init__.py").is_file() and part != Path():
-            (folder / part).mkdir(parents=True, exist_ok=True)
-            if not (folder / part / "__init__.py").exists():
-                shutil.copy(root / part / "__init__.py", folder / part / "__init__.py")
+    """A file with some of its statements changed, before the one that it replaces."""
+    lines = (root / name).read_text(encoding="utf-8").splitlines()
+    spans = statements(root / name)
+    chosen = {spans[choices.below(min(len(spans), 65_536))] for _ in range(1 + choices.below(4)) if spans}
+    last = len(lines) + 1
+    for first, end in sorted(chosen, reverse=True):
+        if end >= last:
+            continue  # it holds one that was changed
+        last = first
+        margin = lines[first - 1][: len(lines[first - 1]) - len(lines[first - 1].lstrip())]
+        with contextlib.suppress(SyntaxError, ValueError, RecursionError):
+            part = ast.parse(textwrap.dedent("\n".join(lines[first - 1 : end])))
+            lines[first - 1 : end] = textwrap.indent(next(changed(choices, part, 1)), margin).splitlines()
+    for part_of in Path(name).parents:
+        if (root / part_of / "__init__.py").is_file() and part_of != Path():
+            (folder / part_of).mkdir(parents=True, exist_ok=True)
+            if not (folder / part_of / "__init__.py").exists():
+                shutil.copy(root / part_of / "__init__.py", folder / part_of / "__init__.py")
     (folder / name).parent.mkdir(parents=True, exist_ok=True)
-    with contextlib.suppress(ValueError, RecursionError):
-        (folder / name).write_text(ast.unparse(tree), encoding="utf-8", errors="replace")
+    (folder / name).write_text("\n".join(lines) + "\n", encoding="utf-8", errors="replace")
 
 
 def _judged(roots: tuple[str, ...], words: list[str], machine: Machine) -> None:

@@ -105,6 +105,19 @@ def functions(path: Path) -> tuple[tuple[str, str], ...]:
     return tuple(found)
 
 
+@cache
+def statements(path: Path) -> tuple[tuple[int, int], ...]:
+    """The first and last lines of the statements of a file, and of those in its functions and classes."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    below = [one for node in tree.body for one in getattr(node, "body", [])]
+    found = [one for one in [*tree.body, *below] if isinstance(one, ast.stmt)]
+    return tuple((min([one.lineno, *_decorated(one)]), one.end_lineno or one.lineno) for one in found)
+
+
+def _decorated(node: ast.stmt) -> list[int]:
+    return [one.lineno for one in getattr(node, "decorator_list", [])]
+
+
 def _defined(node: ast.AST, owner: str) -> Iterator[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef]]:
     for one in ast.iter_child_nodes(node):
         if isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef)):
