@@ -31,6 +31,8 @@ INITIALIZE = ("megatron.training.initialize.initialize_megatron", "megatron.init
 GLOBALS = ("megatron.training.global_vars", "megatron.global_vars")
 BATCHES = ("megatron.core.num_microbatches_calculator", "megatron.training.microbatches", "megatron.microbatches")
 BUILDERS = ("_build_num_microbatches_calculator", "build_num_microbatches_calculator")
+CONFIGURATION, BUILDS = "megatron.core.transformer.transformer_config", "core_transformer_config_from_args"
+"""Where the model's configuration is defined and what makes it; releases before 0.2 have none."""
 DEFAULTS = {"tokenizer_type": "GPT2BPETokenizer"}
 VOCABULARY = 50304
 """A padded size that every tensor parallel size divides, where the tokenizer would say it."""
@@ -80,9 +82,10 @@ class Megatron:
             self.module, "validate_args", [self._args, defaults if isinstance(defaults, dict) else dict(DEFAULTS)]
         )
         self._publish()
-        self._at("config")
-        self._config = self.call(self.module, "core_transformer_config_from_args", [self._args])
-        self._reached("config", None)
+        if self.run.sources.find(CONFIGURATION) is not None or self.function(self.module, BUILDS) is not MISSING:
+            self._at("config")
+            self._config = self.call(self.module, BUILDS, [self._args])
+            self._reached("config", None)
         self._at("microbatches")
         self._batches()
         self._reached("microbatches", None)

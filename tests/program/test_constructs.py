@@ -274,6 +274,20 @@ def test_the_calculator_of_micro_batches_of_older_releases(tmp_path: Path) -> No
     assert judged(root, []).outcome == "accepts"
 
 
+def test_the_oldest_releases_have_no_configuration_of_the_model(tmp_path: Path) -> None:
+    def without(root: Path) -> Path:
+        path = write_tree(root, "assert args.width % 2 == 0") / "megatron" / "training" / "arguments.py"
+        path.write_text(path.read_text().replace("def core_transformer_config_from_args(args):\n    pass", ""))
+        return root
+
+    old = without(tmp_path / "old")
+    assert judged(old, []).outcome == "accepts" and judged(old, ["--width", "7"]).outcome == "refuses"
+    odd = without(tmp_path / "odd")
+    (odd / "megatron" / "core" / "transformer").mkdir(parents=True)
+    (odd / "megatron" / "core" / "transformer" / "transformer_config.py").write_text("class TransformerConfig: pass")
+    assert judged(odd, []).outcome == "unread"
+
+
 @pytest.mark.parametrize(
     ("loop", "outcome"),
     [
