@@ -18,6 +18,8 @@ ALWAYS = frozenset(("torch", "numpy", "packaging", "typing-extensions", "setupto
 """Packages without which no trainer of these frameworks starts."""
 WITH_ENGINE = frozenset(("einops", "onnx", "onnxscript"))
 """Packages that Transformer Engine installs with it since 2.5 (build_tools/pytorch.py, install_requirements)."""
+OTHER_DEVICES = frozenset(("torch-npu", "torch-musa", "torch-mlu", "torch-gcu", "torch-txda", "torch-xmlir"))
+"""What PyTorch needs for the devices of other makers: a machine whose devices have a compute capability has none."""
 DISTRIBUTIONS = {"yaml": "pyyaml", "nvidia-resiliency-ext": "nvidia-resiliency-ext", "te": "transformer-engine"}
 """Packages whose import name is not the one that they are installed under; others differ in - and _ only."""
 ALIASES = {
@@ -77,7 +79,9 @@ class Facts:
             return True
         if name in self._absent:
             return False
-        return True if name in self._versions or name in self._present else None
+        if name in self._versions or name in self._present:
+            return True
+        return False if name in OTHER_DEVICES and self.machine.capability is not None else None
 
     def described(self, module: str) -> bool:
         """Whether enough is known of a package to say that it has a name that the program imports from it."""

@@ -208,3 +208,12 @@ def test_what_decides_is_told_the_right_way_round(tmp_path: Path) -> None:
     assert judged(root, ["--fast"]).refusals[0].unless == ("device capability >= 9",)
     assert judged(root, ["--name", "early"]).refusals[0].unless == ("device capability < 9",)
     assert judged(root, ["--name", "flag"]).refusals[0].unless == ("device capability",)
+
+
+def test_packages_for_devices_of_other_makers_are_absent_where_the_capability_is_known(tmp_path: Path) -> None:
+    head = "try:\n    import torch_npu\n    OTHER = True\nexcept ImportError:\n    OTHER = False"
+    root = write_tree(tmp_path, "assert not OTHER, 'no such device'", head=head)
+    assert judged(root, []).outcome == "may refuse"
+    assert judged(root, [], machine=Machine(capability=(9, 0))).outcome == "accepts"
+    there = Machine(capability=(8, 0), present=frozenset({"torch-npu"}))
+    assert judged(root, [], machine=there).outcome == "refuses"
