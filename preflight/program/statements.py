@@ -326,24 +326,39 @@ class Statements(Refusing):
     ) -> Done | None:
         self.trying += 1
         guards, depth, current, line = len(self.guards), self.depth, self.scope, (self.line, self.end)
+        ended: Raised | None = None
+        done: Done | None = None
         try:
             done = self.block(body, scope)
         except Raised as raised:
             del self.guards[guards:]
             self.depth, self.scope = depth, current
             self.line, self.end = line
-            handler = self._handler(handlers, raised, scope)
-            if handler is None:
-                raise
-            return self._handle(handler, raised, scope)
+            ended = raised
+            caught = self._caught_notes(handlers, mark, scope)
+            done = self._caught(handlers, raised, caught, scope)
         finally:
             self.trying -= 1
-        caught = self._caught_notes(handlers, mark, scope)
-        if done is None and orelse:
-            done = self.block(orelse, scope)
+        if ended is None:
+            caught = self._caught_notes(handlers, mark, scope)
+            done = self.block(orelse, scope) if done is None and orelse else done
         for note, handler in caught:
             done = self._may_handle(note, handler, done, scope)
         return done
+
+    def _caught(
+        self, handlers: tuple[Node, ...], raised: Raised, before: list[tuple[Note, Node]], scope: Scope
+    ) -> Done | None:
+        """What follows an error in a block. before: what the block may have raised earlier, and what handles that: then
+        the error does not come about."""
+        handler = self._handler(handlers, raised, scope)
+        try:
+            if handler is None:
+                raise raised
+            return self._handle(handler, raised, scope)
+        except Raised as again:
+            again.sure = again.sure and all(other is handler for _, other in before)
+            raise
 
     def _may_handle(self, note: Note, handler: Node, done: Done | None, scope: Scope) -> Done | None:
         side = self.explore(lambda: self._handle(handler, note.raised, scope), note.cause)

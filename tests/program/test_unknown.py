@@ -217,3 +217,24 @@ def test_packages_for_devices_of_other_makers_are_absent_where_the_capability_is
     assert judged(root, [], machine=Machine(capability=(9, 0))).outcome == "accepts"
     there = Machine(capability=(8, 0), present=frozenset({"torch-npu"}))
     assert judged(root, [], machine=there).outcome == "refuses"
+
+
+def test_an_error_behind_one_that_may_be_caught(tmp_path: Path) -> None:
+    head = "try:\n    import kernels\n    import torch_npu\nexcept ImportError:\n    pass"
+    machine = Machine(absent=frozenset({"torch-npu"}))
+    assert judged(write_tree(tmp_path / "imports", head=head), machine=machine).outcome == "accepts"
+    either = """
+    try:
+        if SWITCH:
+            raise KeyError("first")
+        raise ValueError("second")
+    except {caught}:
+        {then}
+    """
+    switch = "import os\nSWITCH = os.nice(0)"
+    goes_on = write_tree(tmp_path / "goes on", either.format(caught="KeyError", then="pass"), head=switch)
+    assert judged(goes_on).outcome != "refuses"
+    again = write_tree(tmp_path / "again", either.format(caught="(KeyError, ValueError)", then="raise"), head=switch)
+    assert judged(again).outcome == "refuses"
+    both = write_tree(tmp_path / "both", either.format(caught="(KeyError, ValueError)", then="pass"), head=switch)
+    assert judged(both).outcome == "accepts"
