@@ -5,11 +5,10 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Callable, Iterable
-from typing import Any
 
 from preflight.program.engine import Done, Note, Side
 from preflight.program.guards import safe_arithmetic
-from preflight.program.ir import Node
+from preflight.program.ir import Node, names_in
 from preflight.program.refusing import Refusing
 from preflight.program.values import (
     MISSING,
@@ -26,8 +25,8 @@ from preflight.program.values import (
 
 BREAK, CONTINUE = Done("break"), Done("continue")
 LOOPS = 100_000
-PARSES = re.compile(r"parser|group|arg|option|register|flag", re.IGNORECASE)
-"""What names of parsers, of their groups and of what adds to them have in them."""
+PARSES = re.compile(r"parser|group|arg|option|register|flag|^def$", re.IGNORECASE)
+"""What names of parsers, of their groups and of what adds to them have in them; the body of a function may add, too."""
 BUILDING = ("parse", "patches")
 """Stages in which options are added."""
 Thunk = Callable[[], "Done | None"]
@@ -275,19 +274,10 @@ class Statements(Refusing):
 
     def _reaches_parser(self, body: tuple[Node, ...], scope: Scope) -> bool:
         """Whether statements name a parser or a group of one, or something that holds or adds to one."""
-        stack: list[Any] = list(body)
-        while stack:
-            node = stack.pop()
-            if not isinstance(node, tuple):
-                continue
-            if node[:1] == ("FunctionDef",) or (node[:1] == ("Attribute",) and PARSES.search(node[4])):
-                return True
-            if node[:1] == ("Name",):
-                value = scope.names.get(node[3])
-                if isinstance(value, argparse._ActionsContainer) or PARSES.search(node[3]):
-                    return True
-            stack.extend(node)
-        return False
+        values = scope.names.get
+        return any(
+            PARSES.search(name) or isinstance(values(name), argparse._ActionsContainer) for name in names_in(body)
+        )
 
     def _s_While(self, node: Node, scope: Scope) -> Done | None:
         for _ in range(LOOPS):
