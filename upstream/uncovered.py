@@ -171,7 +171,8 @@ def sites(
     for run, refusal in refused:
         groups[str(refusal.place), refusal.place.function].append((run, refusal))
     asked = [run for group in groups.values() for run, _ in group[:ASKED]]
-    errors = own_errors(framework, release, asked)
+    before = [run["before"] for run in asked if "before" in run]
+    errors = own_errors(framework, release, [*asked, *before])
     found = [_site(group, options, given, errors) for group in groups.values()]
     return sorted((one for one in found if one.told < one.asked), key=lambda one: (one.told, -one.near, one.place))
 
@@ -187,10 +188,15 @@ def _site(
     read = tuple(options[name] for name in refusal.reads if name in options)
     needed = set_ & frozenset(read)
     near = sum(len(needed - one) <= 1 and bool(needed & one) for one in given)
-    told = sum(bool(errors[one["id"]]) for one, _ in group[:ASKED])
+    told = sum(_tells(one, errors) for one, _ in group[:ASKED])
     place = refusal.place
     counts = near, len(group), len(group[:ASKED]), told
     return Site(str(place), place.function, refusal.stage, refusal.message, read, *counts, run["what"])
+
+
+def _tells(run: Case, errors: Mapping[str, str]) -> bool:
+    """Whether a rule refuses a run, and not only for what the run had before its last change."""
+    return bool(errors[run["id"]]) and errors[run["id"]] != errors.get(run.get("before", {}).get("id", ""))
 
 
 def uncovered(
@@ -246,6 +252,10 @@ def _found(
     accepted = [run for run, refusal in refusals(session, scripts) if refusal is None]
     random.Random(options["seed"]).shuffle(accepted)
     bases = plain(accepted[:BASES])
-    runs = [*each_option(bases, table, options["seed"]), *mutated(bases, table, options["count"], options["seed"])]
-    found = [(run, refusal) for run, refusal in refusals(session, runs) if refusal is not None]
-    return len(accepted), len(runs), [(run, refusal) for run, refusal in found if refusal.error not in LEFT_OUT]
+    once = [*each_option(bases, table, options["seed"]), *mutated(bases, table, options["count"], options["seed"])]
+    first = list(refusals(session, once))
+    passed = [{**run, "before": run} for run, refusal in first if refusal is None]
+    twice = list(mutated(passed, table, options["count"], options["seed"] + 1))
+    found = [*first, *refusals(session, twice)]
+    kept = [(run, refusal) for run, refusal in found if refusal is not None and refusal.error not in LEFT_OUT]
+    return len(accepted), len(found), kept

@@ -119,11 +119,12 @@ class Megatron:
         if self.run.sources.find(module) is None:
             return MISSING
         try:
-            return self.run.imported(module, name)
+            found = self.run.imported(module, name)
         except Raised as raised:
             if isinstance(raised.error, (ImportError, AttributeError)):
                 return MISSING
             raise
+        return MISSING if isinstance(found, Symbol) else found  # a file that is taken for no module of the program
 
     def _build(self, given: list[Value], named: Names) -> Value:
         """The parser, which is built for the first command and kept."""

@@ -274,6 +274,13 @@ def test_the_calculator_of_micro_batches_of_older_releases(tmp_path: Path) -> No
     assert judged(root, []).outcome == "accepts"
 
 
+def test_a_tree_whose_files_are_no_modules_of_it_is_unread(tmp_path: Path) -> None:
+    root = write_tree(tmp_path, "assert args.width % 2 == 0")
+    for package in ("megatron/training", "megatron"):
+        (root / package / "__init__.py").unlink()
+    assert judged(root, ["--width", "7"]).outcome in ("unread", "refuses")
+
+
 def test_the_oldest_releases_have_no_configuration_of_the_model(tmp_path: Path) -> None:
     def without(root: Path) -> Path:
         path = write_tree(root, "assert args.width % 2 == 0") / "megatron" / "training" / "arguments.py"
