@@ -162,7 +162,7 @@ def _write_changed(choices: Choices, root: Path, folder: Path, name: str) -> Non
         margin = lines[first - 1][: len(lines[first - 1]) - len(lines[first - 1].lstrip())]
         with contextlib.suppress(SyntaxError, ValueError, RecursionError):
             part = ast.parse(textwrap.dedent("\n".join(lines[first - 1 : end])))
-            lines[first - 1 : end] = textwrap.indent(next(changed(choices, part, 1)), margin).splitlines()
+            lines[first - 1 : end] = textwrap.indent(next(changed(choices, part, 1), ""), margin).splitlines()
     for part_of in Path(name).parents:
         if (root / part_of / "__init__.py").is_file() and part_of != Path():
             (folder / part_of).mkdir(parents=True, exist_ok=True)

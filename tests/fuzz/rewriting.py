@@ -169,7 +169,11 @@ def changed(choices: Choices, tree: ast.Module, times: int) -> Iterator[str]:
         for _ in range(1 + choices.below(MOST)):
             with contextlib.suppress(IndexError, KeyError):  # a place that an earlier change took away
                 CHANGES[choices.below(len(CHANGES))](choices, places)
-        yield ast.unparse(tree)
+        try:
+            text = ast.unparse(tree)
+        except (AttributeError, TypeError, ValueError):  # no tree that Python makes of a text
+            return
+        yield text
 
 
 def _any(choices: Choices, items: Sequence[T]) -> T:
