@@ -17,6 +17,7 @@ from upstream.extraction import changes, scoped, sites_of
 from upstream.frameworks import FRAMEWORKS, MEGATRON
 from upstream.options import NoOptions, options
 from upstream.repositories import NoRepository, Repositories
+from upstream.uncovered import INTERPRETED, release_of, uncovered
 from upstream.write import SCHEMAS, write
 
 
@@ -53,6 +54,11 @@ def parser() -> argparse.ArgumentParser:
     command.add_argument("--framework", default=MEGATRON.name, choices=list(TABLES))
     command.add_argument("--tag", action="append", default=[], help="a release, tag, branch or commit; else all")
     command.add_argument("--preflight", action="store_true", help="compare preflight's verdicts, too")
+    command = commands.add_parser("uncovered", parents=[shared], help="the refusals of a release that no rule tells")
+    command.add_argument("release", metavar="FRAMEWORK@RELEASE")
+    command.add_argument("--count", type=int, default=2000, help="random mutations, beside every option once")
+    command.add_argument("--seed", type=int, default=0)
+    command.add_argument("--scripts", type=Path, action="append", help="a folder with further published runs")
     command = commands.add_parser("write", parents=[shared], help="write schemas/<framework>/")
     command.add_argument("frameworks", nargs="+", choices=FRAMEWORKS)
     command.add_argument("--out", type=Path, default=SCHEMAS)
@@ -62,6 +68,11 @@ def parser() -> argparse.ArgumentParser:
 def main(words: Sequence[str]) -> int:
     """Runs a command; 2 where a repository or a release's parser is not to be had."""
     given = parser().parse_args(words)
+    if given.command == "uncovered":
+        given.framework, _, given.tag = given.release.partition("@")
+        if given.framework not in INTERPRETED:
+            print(f"{given.framework} is none of {', '.join(INTERPRETED)}", file=sys.stderr)
+            return 2
     first = given.frameworks[0] if given.command == "write" else given.framework
     repositories = Repositories(given.repository, first)
     try:
@@ -88,6 +99,10 @@ def _run(given: argparse.Namespace, repositories: Repositories) -> int:
     if given.command == "conform":
         release = framework.release(given.tag)
         print(*conform(framework, repositories, release, given.labels, vars(given)), sep="\n")
+        return 0
+    if given.command == "uncovered":
+        release = release_of(framework, given.tag)
+        print(*uncovered(framework, repositories, release, vars(given)), sep="\n")
         return 0
     source = repositories.checkout(framework, given.tag)
     if given.command == "options":

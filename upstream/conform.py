@@ -40,13 +40,13 @@ def mutated(bases: Sequence[Case], table: Table, count: int, seed: int) -> Itera
         if what in words:
             start = words.index(what)
             end = next((at for at in range(start + 1, len(words)) if words[at].startswith("--")), len(words))
-            words[start:end] = chance.choice([[], _typed(what, table, chance)])
+            words[start:end] = chance.choice([[], typed(what, table, chance)])
         else:
-            words += _typed(what, table, chance)
+            words += typed(what, table, chance)
         yield {**base, "id": f"mutation-{seed}-{number}", "args": words, "what": what, "accept": None}
 
 
-def _typed(name: str, table: Table, chance: random.Random) -> list[str]:
+def typed(name: str, table: Table, chance: random.Random) -> list[str]:
     """An option as somebody might type it."""
     row = [*table[name], *[None] * 7]
     kind, nargs, choices = row[1], row[3], row[4]

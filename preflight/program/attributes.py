@@ -217,7 +217,14 @@ class Attributes(Imports):
 
     def _setter(self, owner: Object) -> Builtin:
         """What sets an attribute without asking the class."""
-        return Builtin("__setattr__", lambda key, value: self.put(owner.names, key, value))
+
+        def put(key: Value, value: Value) -> None:
+            if isinstance(key, str):
+                self.put(owner.names, key, value)
+            else:
+                self.lost("an attribute with an unknown name")
+
+        return Builtin("__setattr__", put)
 
     def _filler(self, receiver: Object, cls: Class) -> Builtin:
         return Builtin("__init__", lambda *given, **named: self.fill_fields(receiver, cls, list(given), named))

@@ -134,7 +134,7 @@ class Calls(Specials):
         if isinstance(function, Partial):
             return self.call(function.function, [*function.arguments, *arguments], {**function.keywords, **keywords})
         if isinstance(function, Builtin):
-            return function.run(*arguments, **keywords)
+            return self._built_in(function, arguments, keywords)
         if isinstance(function, Object):
             method = function.cls.find("__call__")
             return (
@@ -152,6 +152,14 @@ class Calls(Specials):
             self.unread_options.append(f"an option with unknown properties at {self.place()}")
         keywords.pop(REST, None)
         return self.call_native(function, arguments, keywords)
+
+    def _built_in(self, function: Builtin, arguments: list[Value], keywords: Names) -> Value:
+        try:
+            return function.run(*arguments, **keywords)
+        except TypeError as error:
+            if error.__traceback__ is not None and error.__traceback__.tb_next is not None:
+                raise  # it was called, and failed
+            return self.lost(f"a call of {function.name} with other arguments than it takes")
 
     def _call_unknown(self, function: Unknown) -> Value:
         own = [gap for gap in function.gaps if not gap.endswith("()")]

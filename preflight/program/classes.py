@@ -220,6 +220,7 @@ def dataclass_specials(classes: Classes) -> dict[int, Any]:
 
 
 def _fields_of(value: Value) -> Any:
+    """The fields of a dataclass, or of the nearest one that a class derives from."""
     cls = value.cls if isinstance(value, Object) else value
     return cls.all_fields if isinstance(cls, Class) else None
 

@@ -88,7 +88,9 @@ class Facts:
             return True
         if name in self._absent or (self._others == 0 and name in _OTHER_PACKAGES and name not in self._present):
             return False
-        return True if name in self._versions or name in self._present else None
+        if name in self._versions or name in self._present:
+            return True
+        return None
 
     def described(self, module: str) -> bool:
         """Whether enough is known of a package to say that it has a name that the program imports from it."""
@@ -214,7 +216,7 @@ class Facts:
         return Symbol(f"importlib.machinery.ModuleSpec.{name}") if here else None
 
 
-_OTHER_PACKAGES = frozenset(f"torch-{name}" for name in OTHER_DEVICES)
+_OTHER_PACKAGES = frozenset(f"torch-{name}" for name in (*OTHER_DEVICES, "xmlir"))
 
 
 def _others(machine: Machine) -> Value:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import marshal
 import warnings
+from collections.abc import Iterator
 from typing import Any
 
 Node = tuple[Any, ...]
@@ -49,6 +50,22 @@ def body_of(packed: bytes) -> tuple[Node, ...]:
     """The statements of a function."""
     found: tuple[Node, ...] = marshal.loads(packed)
     return found
+
+
+def names_in(body: tuple[Node, ...]) -> Iterator[str]:
+    """The names and attributes that statements use; "def" for a function, whose body is not read."""
+    stack: list[Any] = list(body)
+    while stack:
+        node = stack.pop()
+        if not isinstance(node, tuple):
+            continue
+        if node[:1] == ("FunctionDef",):
+            yield "def"
+        elif node[:1] == ("Name",):
+            yield node[3]
+        elif node[:1] == ("Attribute",):
+            yield node[4]
+        stack.extend(node)
 
 
 def _block(body: list[ast.stmt], depth: int) -> tuple[Node, ...]:

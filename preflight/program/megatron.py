@@ -32,6 +32,8 @@ INITIALIZE = ("megatron.training.initialize.initialize_megatron", "megatron.init
 GLOBALS = ("megatron.training.global_vars", "megatron.global_vars")
 BATCHES = ("megatron.core.num_microbatches_calculator", "megatron.training.microbatches", "megatron.microbatches")
 BUILDERS = ("_build_num_microbatches_calculator", "build_num_microbatches_calculator")
+CONFIGURATION, BUILDS = "megatron.core.transformer.transformer_config", "core_transformer_config_from_args"
+"""Where the model's configuration is defined and what makes it; releases before 0.2 have none."""
 DEFAULTS = {"tokenizer_type": "GPT2BPETokenizer"}
 VOCABULARY = 50304
 """A padded size that every tensor parallel size divides, where the tokenizer would say it."""
@@ -104,9 +106,10 @@ class Megatron:
             self.module, "validate_args", [self._args, defaults if isinstance(defaults, dict) else dict(DEFAULTS)]
         )
         self._publish()
-        self._at("config")
-        self._config = self.call(self.module, "core_transformer_config_from_args", [self._args])
-        self._reached("config", None)
+        if self.run.sources.find(CONFIGURATION) is not None or self.function(self.module, BUILDS) is not MISSING:
+            self._at("config")
+            self._config = self.call(self.module, BUILDS, [self._args])
+            self._reached("config", None)
         self._at("microbatches")
         self._batches()
         self._reached("microbatches", None)
@@ -146,11 +149,12 @@ class Megatron:
         if self.run.sources.find(module) is None:
             return MISSING
         try:
-            return self.run.imported(module, name)
+            found = self.run.imported(module, name)
         except Raised as raised:
             if isinstance(raised.error, (ImportError, AttributeError)):
                 return MISSING
             raise
+        return MISSING if isinstance(found, Symbol) else found  # a file that is taken for no module of the program
 
     def _build(self, given: list[Value], named: Names) -> Value:
         """The parser, which is built for the first command and kept."""
@@ -209,10 +213,10 @@ class Megatron:
                     return
 
     def _by_name(self, function: Function) -> Names:
-        """Arguments of a function that are named as those of the command line are."""
-        names = self.run.names_of(self._args) or {}
+        """Arguments of a function that are named as those of the command line are; older ones take all of them."""
+        names = {**(self.run.names_of(self._args) or {}), "rank": 0, "args": self._args}
         shape: Any = function.node[4]
-        return {name: 0 if name == "rank" else names.get(name) for name in shape[0]}
+        return {name: names.get(name) for name in shape[0]}
 
     # the script
 

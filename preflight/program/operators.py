@@ -309,7 +309,8 @@ class Operators(Attributes):
             if method is not MISSING:
                 return self.items(self.call(method, [value], {}))
             if value.cls.fields is not None and value.cls.find("_fields") is not MISSING:
-                return [value.names[name] for name in value.cls.fields]
+                missing = self.gap("a field that is not set")
+                return [value.names.get(name, missing) for name in value.cls.fields]
             return self.items(value.data) if value.data is not None else self.gap("the items of an object")
         if isinstance(value, (Symbol, *OWN)):
             return self.gap(f"the items of {self.text(value)}")

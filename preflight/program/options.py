@@ -128,7 +128,7 @@ class Options(Classes):
             if sized:
                 self.sized.append(added)
             return added
-        except (argparse.ArgumentError, ValueError, TypeError) as error:
+        except (argparse.ArgumentError, ValueError, TypeError, IndexError) as error:
             if self.causes:
                 self.unread_options.append(f"{names[:1]}: added on several paths")
                 return None

@@ -144,6 +144,8 @@ class Specials(Sequences):
                 return False
             return isinstance(value, Object) and value.cls.inherits(kind)
         if isinstance(value, Object):
+            if not isinstance(kind, type):
+                return self.gap("an instance of what is no class")
             return kind is object or (value.cls.payload is not None and issubclass(value.cls.payload, kind))
         if isinstance(value, Class):
             return kind is type

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import argparse
+import re
 from collections.abc import Callable, Iterable
 
 from preflight.program.engine import Done, Note, Side
 from preflight.program.guards import safe_arithmetic
-from preflight.program.ir import Node
+from preflight.program.ir import Node, names_in
 from preflight.program.refusing import Refusing
 from preflight.program.values import (
     MISSING,
@@ -24,6 +26,8 @@ from preflight.program.values import (
 
 BREAK, CONTINUE = Done("break"), Done("continue")
 LOOPS = 100_000
+PARSES = re.compile(r"parser|group|arg|option|register|flag|^def$", re.IGNORECASE)
+"""What names of parsers, of their groups and of what adds to them have in them; the body of a function may add, too."""
 BUILDING = ("parse", "patches")
 """Stages in which options are added."""
 Thunk = Callable[[], "Done | None"]
@@ -229,7 +233,7 @@ class Statements(Refusing):
                 self.assign(node[3], cause, scope)
                 return self.block(node[5], scope)
 
-            return self._maybe_once(once, cause)
+            return self._maybe_once(once, cause, node[5], scope)
         self.guards.append(reads)
         try:
             return self._each(node, items, 0, scope)
@@ -255,9 +259,9 @@ class Statements(Refusing):
         ended = None if done.kind == "break" else done._replace(maybe=False)
         return self._settle(Side(ended, None, {}), side, cause)
 
-    def _maybe_once(self, run: Thunk, cause: Unknown) -> Done | None:
+    def _maybe_once(self, run: Thunk, cause: Unknown, body: tuple[Node, ...], scope: Scope) -> Done | None:
         """A body that runs an unknown number of times: what it writes is unknown afterwards."""
-        if self.stage in BUILDING:
+        if self.stage in BUILDING and self._reaches_parser(body, scope):
             self.unread_options.append(f"what a loop over something unknown adds at {self.place()}")
         side = self.explore(run, cause)
         if side.raised is not None:
@@ -271,6 +275,13 @@ class Statements(Refusing):
         done = side.done
         return done._replace(maybe=True) if done is not None and done.kind == "return" else None
 
+    def _reaches_parser(self, body: tuple[Node, ...], scope: Scope) -> bool:
+        """Whether statements name a parser or a group of one, or something that holds or adds to one."""
+        values = scope.names.get
+        return any(
+            PARSES.search(name) or isinstance(values(name), argparse._ActionsContainer) for name in names_in(body)
+        )
+
     def _s_While(self, node: Node, scope: Scope) -> Done | None:
         for _ in range(LOOPS):
             self.step()
@@ -278,7 +289,7 @@ class Statements(Refusing):
             if truth is False:
                 return self.block(node[5], scope) if node[5] else None
             if isinstance(truth, Unknown):
-                return self._maybe_once(lambda: self._guarded(node[4], reads, scope), truth)  # noqa: B023
+                return self._maybe_once(lambda: self._guarded(node[4], reads, scope), truth, node[4], scope)  # noqa: B023
             done = self._guarded(node[4], reads, scope)
             if done is None or done.kind == "continue":
                 continue
@@ -308,28 +319,39 @@ class Statements(Refusing):
     ) -> Done | None:
         self.trying += 1
         guards, depth, current, line = len(self.guards), self.depth, self.scope, (self.line, self.end)
+        ended: Raised | None = None
+        done: Done | None = None
         try:
             done = self.block(body, scope)
         except Raised as raised:
             del self.guards[guards:]
             self.depth, self.scope = depth, current
             self.line, self.end = line
-            handler = self._handler(handlers, raised, scope)
-            if handler is None:
-                raise
+            ended = raised
             caught = self._caught_notes(handlers, mark, scope)
-            done = self._handle(handler, raised, scope)
-            for note, other in caught:
-                done = done if other is handler else self._may_handle(note, other, done, scope)
-            return done
+            done = self._caught(handlers, raised, caught, scope)
         finally:
             self.trying -= 1
-        caught = self._caught_notes(handlers, mark, scope)
-        if done is None and orelse:
-            done = self.block(orelse, scope)
+        if ended is None:
+            caught = self._caught_notes(handlers, mark, scope)
+            done = self.block(orelse, scope) if done is None and orelse else done
         for note, handler in caught:
             done = self._may_handle(note, handler, done, scope)
         return done
+
+    def _caught(
+        self, handlers: tuple[Node, ...], raised: Raised, before: list[tuple[Note, Node]], scope: Scope
+    ) -> Done | None:
+        """What follows an error in a block. before: what the block may have raised earlier, and what handles that: then
+        the error does not come about."""
+        handler = self._handler(handlers, raised, scope)
+        try:
+            if handler is None:
+                raise raised
+            return self._handle(handler, raised, scope)
+        except Raised as again:
+            again.sure = again.sure and all(other is handler for _, other in before)
+            raise
 
     def _may_handle(self, note: Note, handler: Node, done: Done | None, scope: Scope) -> Done | None:
         side = self.explore(lambda: self._handle(handler, note.raised, scope), note.cause)
@@ -354,7 +376,7 @@ class Statements(Refusing):
                 return handler
             kinds = self.evaluate(handler[3], scope)
             for kind in kinds if isinstance(kinds, tuple) else (kinds,):
-                if isinstance(kind, type) and isinstance(raised.error, kind):
+                if isinstance(kind, type) and issubclass(kind, BaseException) and isinstance(raised.error, kind):
                     return handler
                 if isinstance(kind, (Symbol, Unknown)) and not raised.sure:
                     return handler

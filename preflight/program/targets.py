@@ -40,7 +40,7 @@ class Targets(Expressions):
         owner = self.plain(owner)
         if isinstance(key, Unknown) or not isinstance(owner, (dict, list)):
             return
-        if isinstance(owner, dict) and key in owner:
+        if isinstance(owner, dict) and self._hashable(key) and key in owner:
             self.drop(owner, key)
             return
         self.touch(owner)

@@ -1,11 +1,11 @@
 """What is fuzzed: each target takes choices and raises when something is wrong.
-InputError is the one allowed way to say no."""
+InputError is the one allowed way to say no. One that tries several things at once gives how many."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from . import repetition
+from . import programs, repetition
 from .checks import command, script, tree
 from .choices import Choices
 from .conditions import constraints, evaluator
@@ -16,7 +16,7 @@ from .parsers import composition, small
 from .protocol import protocol
 from .texts import loader, shell, sums, toml
 
-Fuzz = Callable[[Choices], None]
+Fuzz = Callable[[Choices], int | None]
 TARGETS: dict[str, tuple[int, Fuzz]] = {
     "yaml": (2, loader),
     "shell": (3, shell),
@@ -40,5 +40,7 @@ TARGETS: dict[str, tuple[int, Fuzz]] = {
     "protocol": (1, protocol),
     "composition": (3, composition),
     "small-parsers": (3, small),
+    "functions": (3, programs.function),
+    "programs": (1, programs.program),
 }
 """By name: the share of the time, and what is run."""

@@ -99,6 +99,20 @@ CASES = [
         "import dataclasses\nassert args.width in [f.default for f in dataclasses.fields(S)]",
         "from dataclasses import dataclass\n@dataclass\nclass S:\n    n: int = 8",
     ),
+    Case(
+        "fields of a class that derives from a dataclass",
+        "import dataclasses\nassert args.width in [f.default for f in dataclasses.fields(Wide)]",
+        "from dataclasses import dataclass\n@dataclass\nclass Size:\n    n: int = 8\nclass Wide(Size):\n    pass",
+    ),
+    Case(
+        "dataclass behind a class that stands for it",
+        "Size(n=args.width)",
+        "import dataclasses\nimport inspect\ndef replaceable(cls):\n    assert inspect.isclass(cls)\n"
+        "    class Proxy(cls):\n        def __new__(made, *given, **named):\n"
+        "            return object.__new__(Proxy)\n    Proxy.__name__ = cls.__name__\n    return Proxy\n"
+        "@replaceable\n@dataclasses.dataclass\nclass Size:\n    n: int = 1\n    def __post_init__(self):\n"
+        "        assert self.n in [8] and [f.name for f in dataclasses.fields(self)] == ['n']",
+    ),
     Case("enumeration", "Width(args.width)", "import enum\nclass Width(enum.Enum):\n    usual = 8\n    wide = 16"),
     Case(
         "enumeration of texts",
@@ -290,3 +304,51 @@ def test_a_type_that_lies_elsewhere_refuses_no_value(tmp_path: Path) -> None:
     parser = "for one in dataclasses.fields(Sizes):\n    group.add_argument('--' + one.name, type=one.type)"
     root = write_tree(tmp_path, head=head, parser=parser)
     assert judged(root, ["--kernel", "fast"]).outcome == "accepts"
+
+
+def test_the_calculator_of_micro_batches_of_older_releases(tmp_path: Path) -> None:
+    text = """
+    def build_num_microbatches_calculator(args):
+        assert args.width % 2 == 0, "odd"
+    """
+    root = write_tree(tmp_path, files={"megatron/microbatches.py": text})
+    assert judged(root, ["--width", "7"]).refusals[-1].stage == "microbatches"
+    assert judged(root, []).outcome == "accepts"
+
+
+def test_a_tree_whose_files_are_no_modules_of_it_is_unread(tmp_path: Path) -> None:
+    root = write_tree(tmp_path, "assert args.width % 2 == 0")
+    for package in ("megatron/training", "megatron"):
+        (root / package / "__init__.py").unlink()
+    assert judged(root, ["--width", "7"]).outcome in ("unread", "refuses")
+
+
+def test_the_oldest_releases_have_no_configuration_of_the_model(tmp_path: Path) -> None:
+    def without(root: Path) -> Path:
+        path = write_tree(root, "assert args.width % 2 == 0") / "megatron" / "training" / "arguments.py"
+        path.write_text(path.read_text().replace("def core_transformer_config_from_args(args):\n    pass", ""))
+        return root
+
+    old = without(tmp_path / "old")
+    assert judged(old, []).outcome == "accepts" and judged(old, ["--width", "7"]).outcome == "refuses"
+    odd = without(tmp_path / "odd")
+    (odd / "megatron" / "core" / "transformer").mkdir(parents=True)
+    (odd / "megatron" / "core" / "transformer" / "transformer_config.py").write_text("class TransformerConfig: pass")
+    assert judged(odd, []).outcome == "unread"
+
+
+@pytest.mark.parametrize(
+    ("loop", "outcome"),
+    [
+        ("for name, one in sys.modules.copy().items():\n    setattr(one, 'patched', name)", "refuses"),
+        ("for one in sys.modules.values():\n    one.add(parser)", "may refuse"),
+        ("for one in sys.modules.values():\n    add_options(one)", "may refuse"),
+        ("for one in sys.modules.values():\n    one.add_arguments()", "may refuse"),
+    ],
+)
+def test_a_loop_over_something_unknown_adds_options_where_it_reaches_a_parser(
+    loop: str, outcome: str, tmp_path: Path
+) -> None:
+    head = "import sys\ndef add_options(one):\n    one.parser.add_argument('--more')"
+    root = write_tree(tmp_path, head=head, parser=loop)
+    assert judged(root, ["--widht", "4"]).outcome == outcome

@@ -48,6 +48,15 @@ HOSTILE = {
     "p.add_argument('x')\np.parse_args(['@/etc/passwd'])",
     "file type": "p = argparse.ArgumentParser()\np.add_argument('x', type=argparse.FileType('w'))\n"
     "p.parse_args(['RAN'])",
+    "except of what is no exception": "from typing import Any\ntry:\n    nothing\nexcept Any:\n    pass",
+    "attribute set without a value": "class Size:\n    pass\nSize().__setattr__('n')",
+    "attribute named by a dictionary": "class Size:\n    pass\nSize().__setattr__({}, 1)",
+    "tuple without its fields": "from typing import NamedTuple\nclass Size(NamedTuple):\n    n: int\n"
+    "s = Size.__new__(Size)\nlist(s)",
+    "parser that is not handed over": "add_megatron_arguments()",
+    "option without a name": "argparse.ArgumentParser().add_argument('')",
+    "item with a key that has no hash": "d = {1: 2}\ndel d[{3}]",
+    "instance of a number": "class Own(dict):\n    pass\nisinstance(Own(), 3)",
     "class in itself": "args.me = args\nassert str(args)\nl = []\nl.append(l)\nassert str(l)",
 }
 

@@ -311,3 +311,33 @@ def test_what_a_stage_that_is_left_out_began_does_not_count_as_run(tmp_path: Pat
     verdict = judged(write_tree(tmp_path, files={"megatron/training/training.py": scheduler}))
     assert verdict.outcome == "accepts" and "scheduler" not in verdict.stages
     assert not [name for name in verdict.functions if name.startswith("megatron/training/training.py")]
+
+
+def test_packages_for_devices_of_other_makers_are_absent_where_the_capability_is_known(tmp_path: Path) -> None:
+    head = "try:\n    import torch_npu\n    OTHER = True\nexcept ImportError:\n    OTHER = False"
+    root = write_tree(tmp_path, "assert not OTHER, 'no such device'", head=head)
+    assert judged(root, []).outcome == "may refuse"
+    assert judged(root, [], machine=Machine(capability=(9, 0))).outcome == "accepts"
+    there = Machine(capability=(8, 0), present=frozenset({"torch-npu"}))
+    assert judged(root, [], machine=there).outcome == "refuses"
+
+
+def test_an_error_behind_one_that_may_be_caught(tmp_path: Path) -> None:
+    head = "try:\n    import kernels\n    import torch_npu\nexcept ImportError:\n    pass"
+    machine = Machine(absent=frozenset({"torch-npu"}))
+    assert judged(write_tree(tmp_path / "imports", head=head), machine=machine).outcome == "accepts"
+    either = """
+    try:
+        if SWITCH:
+            raise KeyError("first")
+        raise ValueError("second")
+    except {caught}:
+        {then}
+    """
+    switch = "import os\nSWITCH = os.nice(0)"
+    goes_on = write_tree(tmp_path / "goes on", either.format(caught="KeyError", then="pass"), head=switch)
+    assert judged(goes_on).outcome != "refuses"
+    again = write_tree(tmp_path / "again", either.format(caught="(KeyError, ValueError)", then="raise"), head=switch)
+    assert judged(again).outcome == "refuses"
+    both = write_tree(tmp_path / "both", either.format(caught="(KeyError, ValueError)", then="pass"), head=switch)
+    assert judged(both).outcome == "accepts"

@@ -20,11 +20,15 @@ import logging
 import os
 import sys
 import traceback
+from pathlib import Path
 from typing import Any
 
 from upstream.inside.megatron_parser import OWN, STANDINS
 from upstream.inside.standins import install, load
 
+ARGUMENTS = ("megatron.training.arguments", "megatron.arguments")
+BATCHES = ("megatron.core.num_microbatches_calculator", "megatron.training.microbatches", "megatron.microbatches")
+"""Modules as newer and older releases call them."""
 TOKENIZER = {"tokenizer_type": "GPT2BPETokenizer"}
 VOCABULARY = 50304
 """Rows of the embedding where a case does not say: files of tokenizers are not here."""
@@ -51,6 +55,8 @@ FUSED = (
     ),
 )
 """Kernels that a validator asks for, and that a machine for training has."""
+THERE = ("HAVE_APPLY_ROPE_FUSION",)
+"""By which releases up to 0.10 remember that such kernels are there."""
 
 
 class Judge:
@@ -62,17 +68,22 @@ class Judge:
         sys.argv = ["pretrain_gpt.py"]
         os.environ["CUDA_DEVICE_MAX_CONNECTIONS"] = "1"
         finder = install([name for name in STANDINS if name != "modelopt" and importlib.util.find_spec(name) is None])
-        self.arguments = load("megatron.training.arguments", OWN, finder)
+        name = next(name for name in ARGUMENTS if Path(root, *name.split(".")).with_suffix(".py").is_file())
+        self.arguments = load(name, OWN, finder)
         _machine()
         for module, names in FUSED:
             with contextlib.suppress(Exception):
                 loaded = importlib.import_module(module)
                 for name in names:
                     setattr(loaded, name, getattr(loaded, name, None) or _nothing)
+                for name in THERE:
+                    if hasattr(loaded, name):
+                        setattr(loaded, name, True)
         _build_once(self.arguments)
         self.batches: Any = None
-        with contextlib.suppress(ImportError):
-            self.batches = importlib.import_module("megatron.core.num_microbatches_calculator")
+        for name in BATCHES:
+            with contextlib.suppress(ImportError):
+                self.batches = self.batches or importlib.import_module(name)
         logging.disable(logging.CRITICAL)
         self.environment = dict(os.environ)
 
@@ -105,8 +116,9 @@ class Judge:
         yield "validate", None
         args = self.arguments.validate_args(args, dict(TOKENIZER)) or args
         args.padded_vocab_size = getattr(args, "padded_vocab_size", None) or VOCABULARY
-        yield "config", None
-        self.arguments.core_transformer_config_from_args(args)
+        if hasattr(self.arguments, "core_transformer_config_from_args"):
+            yield "config", None
+            self.arguments.core_transformer_config_from_args(args)
         yield "microbatches", None
         if self.batches is not None:
             self._calculate(args)
@@ -117,7 +129,7 @@ class Judge:
             getattr(self.batches, "_build_num_microbatches_calculator", None)
             or self.batches.build_num_microbatches_calculator
         )
-        known = {"rank": 0}
+        known = {"rank": 0, "args": args}
         build(**{name: known.get(name, getattr(args, name, None)) for name in inspect.signature(build).parameters})
 
     def _where(self, error: BaseException) -> str | None:
