@@ -8,6 +8,7 @@ import enum
 import types
 from typing import Any
 
+from preflight.program import arrays
 from preflight.program.allowed import BUILTINS, MODULES, readable
 from preflight.program.imports import Imports
 from preflight.program.values import (
@@ -264,7 +265,7 @@ class Attributes(Imports):
             return self.field_type(owner)
         if isinstance(owner, argparse.Action) and name in owner.__dict__:
             return owner.__dict__[name]
-        if readable(owner, name):
+        if readable(owner, name) or arrays.readable(owner, name):
             return self.native(getattr, [owner, name])
         if callable(owner) and name in ("__name__", "__qualname__"):
             return getattr(owner, "__name__", "")

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
 
+from preflight.program.arrays import is_array
 from preflight.program.facts import Facts
 from preflight.program.ir import Node
 from preflight.program.sources import Sources
@@ -246,7 +247,7 @@ class Engine:
             second = other.writes[key][3] if key in other.writes else before
             if name is MISSING:
                 self._write(container, name, _blend(first, second, self, cause))
-                if len(first) != len(second):
+                if _differ(first, second):
                     self.blur(container, cause)
             elif first is not MISSING or second is not MISSING:
                 self._write(container, name, self.join(first, second, cause))
@@ -372,8 +373,17 @@ def _copied(container: Value) -> Value:
     return container.copy() if hasattr(container, "copy") else list(container)
 
 
+def _differ(one: Value, other: Value) -> bool:
+    """Whether a container is not known after two paths: it has other lengths, or is an array with other numbers."""
+    if is_array(one):
+        return one.shape != other.shape or bool((one != other).any())
+    return len(one) != len(other)
+
+
 def _fill(container: Value, content: Value) -> None:
-    if isinstance(container, list):
+    if is_array(container):
+        container[...] = content
+    elif isinstance(container, list):
         container[:] = content
     else:
         container.clear()

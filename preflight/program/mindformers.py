@@ -11,6 +11,7 @@ from typing import Any
 
 from packaging.version import InvalidVersion, Version
 
+from preflight.program import arrays
 from preflight.program.calls import Hook, Override
 from preflight.program.interpreter import Interpreter
 from preflight.program.ir import Unreadable
@@ -114,6 +115,7 @@ class MindFormers:
         run = self.run
         run.stage = "load"
         MindSpore(run).teach()
+        arrays.teach(run)
         run.facts.learn({}, {f"os.path.{name}": self._path for name in ("abspath", "realpath", "expanduser")})
         run.environ.setdefault(REGISTER_PATH, Unknown((f"environment variable {REGISTER_PATH}",)))
         found = run.sources.locate(self.entry) if self.entry else None
@@ -189,6 +191,8 @@ class MindFormers:
     def _network(self, given: list[Value], named: Names, original: Any) -> Value:
         """The network is built within a bound; what follows is not read."""
         run = self.run
+        if run.stage == "network":  # a function that makes a network may call another one
+            return original()
         notes, gaps, limit, entered = len(run.notes), dict(run.gaps), run.budget, set(run.entered)
         run.stage = "network"
         run.budget = limit._replace(steps=min(run.steps + LATER, limit.steps))

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from preflight.program.interpreter import Interpreter
+from preflight.program.mindspore_setters import Fault, coefficient_fault, context_fault, parallel_fault
 from preflight.program.values import OPAQUE_VALUES, Builtin, Names, Raised, Unknown, Value
 
 WORLD = "world size"
@@ -33,9 +34,10 @@ MODES = {
 PLACES = ("mindspore", "mindspore.context", "mindspore.common", "mindspore.parallel", "mindspore.communication")
 """Modules that give these functions under the same name."""
 COMMUNICATION = ("mindspore.communication", "mindspore.communication.management", "mindspore.communication.comm_func")
+PARALLEL_MODE = ("mindspore.parallel._utils._get_parallel_mode",)
+COEFFICIENT = "mindspore.parallel._cost_model_context._set_rp_matmul_mem_coef"
 CHECKS = ("mindspore._checkparam", "mindspore._checkparam.Validator", "mindspore.common._checkparam")
 SILENT = (
-    "set_context",
     "set_seed",
     "set_dump",
     "set_device",
@@ -85,12 +87,16 @@ class MindSpore:
             calls[f"{place}.set_auto_parallel_context"] = self._set
             calls[f"{place}.reset_auto_parallel_context"] = self._reset
             calls[f"{place}.get_context"] = self._general
+            calls[f"{place}.set_context"] = self._set_general
             calls |= {f"{place}.{name}": _kept for name in KEEPING}
         values["mindspore.context.ParallelMode.MODE_LIST"] = list(MODES.values())
         for place in COMMUNICATION:
             calls[f"{place}.get_group_size"] = lambda *given, **named: size if not given else _unknown()
             calls[f"{place}.get_rank"] = lambda *given, **named: 0 if not given else _unknown()
             calls[f"{place}.init"] = _nothing
+        calls[COEFFICIENT] = lambda value: self._judged([coefficient_fault(value)])
+        for place in PARALLEL_MODE:
+            calls[place] = lambda: self.context["parallel_mode"]
         for place in CHECKS:
             calls |= {f"{place}.{name}": check for name, check in self._checks().items()}
             calls |= {f"{place}.{name}": lambda *given, **named: Builtin("decorator", _kept) for name in DECORATORS}
@@ -109,7 +115,22 @@ class MindSpore:
             return held.get(key) if isinstance(held, dict) else _unknown()
         return Unknown(gaps=(f"the auto-parallel context's {key}",))
 
+    def _judged(self, faults: list[Fault | None]) -> None:
+        """Refuse what MindSpore refuses; what only some of its releases refuse is noted."""
+        found = [one for one in faults if one is not None]
+        for one in found:
+            if one.sure:
+                raise self.run.failure(one.error)
+        for one in found:
+            self.run.note(self.run.failure(one.error), Unknown(("mindspore",)))
+
+    def _set_general(self, **given: Value) -> None:
+        self._judged([context_fault(key, self.run.plain(value)) for key, value in given.items()])
+        for key in self.general.keys() & given.keys():
+            self.run.put(self.general, key, given[key])
+
     def _set(self, **given: Value) -> None:
+        self._judged([parallel_fault(key, self.run.plain(value)) for key, value in given.items()])
         for key, value in given.items():
             if key == "pipeline_config" and isinstance(held := self.run.plain(value), dict):
                 value = {**DEFAULTS["pipeline_config"], **held}

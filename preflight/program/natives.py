@@ -11,6 +11,7 @@ import types
 from collections.abc import Callable
 from typing import Any
 
+from preflight.program import arrays
 from preflight.program.allowed import CALLABLE, readable
 from preflight.program.guards import LENGTH, bounded, safe_format, safe_pattern, safe_template
 from preflight.program.statements import Statements
@@ -165,6 +166,8 @@ class Natives(Statements):
                 return self._change(receiver, name, arguments, keywords)
         if id(receiver) in self.blurred:
             return self.blurred[id(receiver)][1]
+        if arrays.readable(receiver, name):
+            return arrays.method(self, function, arguments, keywords)
         if isinstance(receiver, dict) and name in ("get", "items", "keys", "values", "copy"):
             return self._of_dict(receiver, name, function, arguments)
         if not readable(receiver, name) and id(function) not in CALLABLE and not isinstance(receiver, type):

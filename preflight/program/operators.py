@@ -8,6 +8,7 @@ import typing
 from collections.abc import Callable
 from typing import Any
 
+from preflight.program import arrays
 from preflight.program.attributes import Attributes
 from preflight.program.guards import bounded, safe_arithmetic
 from preflight.program.values import (
@@ -122,7 +123,10 @@ class Operators(Attributes):
             if sign == "Mod" and isinstance(one, str):
                 return self.native(operator.mod, [one, str(self.text(other))])
             return self.gap(f"{sign} with {one if isinstance(one, Symbol) else other}")
-        if not safe_arithmetic(sign, one, other):
+        if sign not in ARITHMETIC:
+            return self.gap(f"{sign} of values")
+        array = arrays.is_array(one) or arrays.is_array(other)
+        if not safe_arithmetic(sign, one, other) or (array and not arrays.bounded(one, other)):
             return self.gap("a value that is too large")
         if sign == "Mod" and isinstance(one, str) and _holds_unknown(other):
             return Unknown()

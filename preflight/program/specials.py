@@ -14,6 +14,7 @@ import types
 import typing
 from typing import Any
 
+from preflight.program import arrays
 from preflight.program.attributes import NAMESPACES
 from preflight.program.ir import Unreadable, compile_expression
 from preflight.program.natives import OPAQUE, Special
@@ -136,6 +137,8 @@ class Specials(Sequences):
         if isinstance(kind, Unknown):
             return kind
         if isinstance(kind, Symbol):
+            if kind.name == arrays.KIND and arrays.is_array(value):
+                return type(value).__name__ == "ndarray"
             opaque = isinstance(value, Symbol) or (isinstance(value, Object) and value.cls.opaque)
             return self.gap(f"an instance of {kind.name}") if opaque else False
         if isinstance(kind, Class):
@@ -326,12 +329,16 @@ class Specials(Sequences):
             return made
         if isinstance(value, (dict, list, set)):
             return self._copy_inner(value)
+        if arrays.is_array(value):
+            return value.copy()
         return argparse.Namespace(**vars(value)) if isinstance(value, argparse.Namespace) else value
 
     def _copy_inner(self, value: Value, depth: int = 0) -> Value:
         """Containers within containers are copied, to a depth that programs use."""
         if id(value) in self.blurred:
             return self.blurred[id(value)][1]
+        if arrays.is_array(value):
+            return value.copy()
         if depth > 6 or not isinstance(value, (dict, list, set)):
             return value
         self.steps += len(value)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterable
 
+from preflight.program.arrays import bounded, is_array
 from preflight.program.engine import Done, Note, Side
 from preflight.program.guards import safe_arithmetic
 from preflight.program.ir import Node
@@ -25,6 +27,8 @@ BREAK, CONTINUE = Done("break"), Done("continue")
 LOOPS = 100_000
 BUILDING = ("parse", "patches")
 """Stages in which options are added."""
+IN_PLACE = {"Add": operator.iadd, "Sub": operator.isub, "Mult": operator.imul}
+"""What changes an array itself."""
 Thunk = Callable[[], "Done | None"]
 
 
@@ -209,6 +213,11 @@ class Statements(Refusing):
             self.touch(before)
             before.extend(items)
             return None
+        if is_array(before) and node[4] in IN_PLACE and not isinstance(value, (Unknown, Symbol, Object)):
+            if getattr(before, "ndim", 0) and bounded(before, value):
+                self.touch(before)
+                self.native(IN_PLACE[node[4]], [before, value])
+                return None
         return self._bind(target, self.arithmetic(node[4], before, value), self.read_since(mark), scope)
 
     # targets
@@ -387,7 +396,9 @@ class Statements(Refusing):
     # definitions
 
     def _s_FunctionDef(self, node: Node, scope: Scope) -> None:
-        made: Value = self.function(node, scope, node[3], node[4])
+        function = self.function(node, scope, node[3], node[4])
+        function.owner = scope.owner
+        made: Value = function
         for decorator in reversed(node[6]):
             made = self.decorate(self.evaluate(decorator, scope), made)
         self.put(scope.names, node[3], made)
