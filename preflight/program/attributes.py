@@ -127,12 +127,17 @@ class Attributes(Imports):
             return getattr(owner.data, name)
         return self.content_methods(owner.data).get(name, MISSING)
 
+    never_inherited: frozenset[str] = frozenset()
+    """Attributes that no class outside the program has."""
+
     def content_methods(self, data: Value) -> dict[str, Builtin]:
         """The methods behind the operations of a dict or list."""
         raise NotImplementedError
 
     def _inherited(self, cls: Class, name: str) -> Unknown:
         """What lies in a base outside the program: a call of it runs nothing of the program that can be read."""
+        if name in self.never_inherited:
+            raise self.failure(AttributeError(f"'{cls.name}' object has no attribute '{name}'"), sure=False)
         known = all(isinstance(base, (Symbol, Class, type)) for one in cls.lineage for base in one.bases)
         return Unknown(gaps=(f"{cls.name}.{name}()",)) if known else self.gap(f"attribute {name} of unknown bases")
 

@@ -17,6 +17,7 @@ from preflight.program.values import (
     Module,
     Names,
     Object,
+    Perhaps,
     Raised,
     Scope,
     Symbol,
@@ -366,7 +367,8 @@ def _mixed(one: Value, other: Value, cause: Unknown) -> Unknown:
         if isinstance(value, Unknown):
             facts |= value.facts
             gaps |= value.gaps
-    return Unknown((parted(fact)[0] for fact in facts), gaps, computed=True)
+    kind = Perhaps if one is MISSING or other is MISSING else Unknown
+    return kind((parted(fact)[0] for fact in facts), gaps, computed=True)
 
 
 def _copied(container: Value) -> Value:

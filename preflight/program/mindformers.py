@@ -15,6 +15,7 @@ from preflight.program import arrays
 from preflight.program.calls import Hook, Override
 from preflight.program.interpreter import Interpreter
 from preflight.program.ir import Unreadable
+from preflight.program.layers import Layers
 from preflight.program.mindspore import DATA, MindSpore
 from preflight.program.values import Exhausted, Function, Module, Names, Raised, Scope, Unknown, Value
 
@@ -197,6 +198,7 @@ class MindFormers:
         run.stage = "network"
         run.budget = limit._replace(steps=min(run.steps + LATER, limit.steps))
         whole = False
+        run.layers = Layers(run)
         try:
             original()
             whole = run.gaps.keys() == gaps.keys()
@@ -206,7 +208,7 @@ class MindFormers:
         except (Exhausted, RecursionError):
             pass
         finally:
-            run.budget = limit
+            run.budget, run.layers = limit, None
         if whole:
             self._end("network", None)
         else:

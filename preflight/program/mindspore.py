@@ -61,6 +61,8 @@ DECORATORS = ("args_type_check",)
 """Calls that give such a decorator."""
 
 
+NEVER_INHERITED = frozenset(("params", "submodules"))
+"""What MindFormers asks of layers, and mindspore.nn.Cell does not have."""
 DATA = "mindspore.dataset.Dataset()"
 """The data of a run, of which nothing is known but that it is there."""
 
@@ -100,6 +102,7 @@ class MindSpore:
         for place in CHECKS:
             calls |= {f"{place}.{name}": check for name, check in self._checks().items()}
             calls |= {f"{place}.{name}": lambda *given, **named: Builtin("decorator", _kept) for name in DECORATORS}
+        self.run.never_inherited = NEVER_INHERITED
         data = self.run.symbol(DATA)
         calls |= {f"{DATA}.{name}": lambda *given, **named: data for name in ("take", "repeat", "batch", "project")}
         self.run.facts.learn(values, calls)

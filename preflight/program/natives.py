@@ -14,7 +14,10 @@ from typing import Any
 from preflight.program import arrays
 from preflight.program.allowed import CALLABLE, readable
 from preflight.program.guards import LENGTH, bounded, safe_format, safe_pattern, safe_template
+from preflight.program.layers import Layers
+from preflight.program.operators import ARITHMETIC, COMPARED
 from preflight.program.statements import Statements
+from preflight.program.traced import settled
 from preflight.program.values import (
     Bound,
     Builtin,
@@ -26,6 +29,7 @@ from preflight.program.values import (
     Names,
     Object,
     Partial,
+    Perhaps,
     Property,
     Raised,
     Super,
@@ -49,17 +53,22 @@ CHANGING = {
 }
 MATCHING = frozenset((re.match, re.search, re.fullmatch, re.sub, re.split, re.findall))
 ON_PATTERN = frozenset(("match", "search", "fullmatch", "sub", "split", "findall"))
+ON_NUMBERS = frozenset((*ARITHMETIC.values(), *COMPARED.values()))
+"""Operations that a traced number takes part in."""
 Special = Callable[[list[Value], Names], Value]
 
 
 class Natives(Statements):
     """How a function of Python's own is called."""
 
+    layers: Layers | None
     enum_members: dict[type, Names]
     specials: dict[int, Special]
 
     def native(self, function: Any, arguments: list[Value], keywords: Names | None = None) -> Value:
         """Run a function of Python's own on values that are known."""
+        if self.layers is not None and function not in ON_NUMBERS:
+            arguments = [settled(one) for one in arguments]
         try:
             return function(*arguments, **(keywords or {}))
         except (Raised, Exhausted, RecursionError, MemoryError):
@@ -177,6 +186,7 @@ class Natives(Statements):
         if isinstance(receiver, (list, tuple)) and name in ("index", "count", "copy"):
             return self._of_row(receiver, name, arguments)
         if isinstance(receiver, inspect.Signature):
+            keywords = {key: one for key, one in keywords.items() if not isinstance(one, Perhaps)}
             return self.native(function, arguments, keywords)  # which argument goes where: no value is looked at
         matching = isinstance(receiver, re.Pattern) and name in ON_PATTERN
         if matching and not self._matches_soon([receiver.pattern, *arguments]):

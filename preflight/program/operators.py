@@ -19,6 +19,7 @@ from preflight.program.values import (
     Module,
     Object,
     Partial,
+    Perhaps,
     Raised,
     Symbol,
     Unknown,
@@ -196,6 +197,8 @@ class Operators(Attributes):
         if isinstance(other, (str, dict)) and not isinstance(one, (Unknown, Symbol, *OWN)):
             if isinstance(other, dict) and not self._hashable(one):
                 return self.gap("an unhashable key")
+            if isinstance(other, dict) and isinstance(perhaps := other.get(one), Perhaps):
+                return perhaps
             return self.native(operator.contains, [other, one])
         rows = self.items(other) if not isinstance(other, str) else Unknown()
         if isinstance(rows, Unknown):

@@ -29,6 +29,12 @@ class Unknown:
         return "?"
 
 
+class Perhaps(Unknown):
+    """What a key holds that is there on some paths only."""
+
+    __slots__ = ()
+
+
 class Symbol:
     """Something of a package outside the program, known by its dotted name only."""
 
