@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from preflight.program.traced import settled
 from preflight.program.values import MISSING, Names, Symbol, Unknown, Value
 
 if TYPE_CHECKING:
@@ -85,8 +86,8 @@ def _called(run: Engine, name: str, given: Sequence[Value], named: Names, functi
         import numpy
     except ImportError:
         return Unknown(gaps=(f"{MODULE}.{name}()",))
-    plain = [_plain(one, numpy) for one in given]
-    keywords = {key: _plain(one, numpy) for key, one in named.items()}
+    plain = [_plain(settled(one), numpy) for one in given]
+    keywords = {key: _plain(settled(one), numpy) for key, one in named.items()}
     if any(one is MISSING for one in (*plain, *keywords.values())) or not _small(name, plain, keywords):
         return Unknown(gaps=(f"{MODULE}.{name}()",))
     try:

@@ -6,6 +6,7 @@ import argparse
 import dataclasses
 import enum
 import types
+from collections.abc import Callable
 from typing import Any
 
 from preflight.program import arrays
@@ -116,7 +117,8 @@ class Attributes(Imports):
         if name in HOOKS:
             return NOTHING
         if owner.cls.opaque:
-            return self._inherited(owner.cls, name)
+            known = self.inherited_values.get(name)
+            return known(owner) if known is not None else self._inherited(owner.cls, name)
         raise self.failure(AttributeError(f"'{owner.cls.name}' object has no attribute '{name}'"), sure=False)
 
     def _of_content(self, owner: Object, name: str) -> Value:
@@ -129,6 +131,9 @@ class Attributes(Imports):
 
     never_inherited: frozenset[str] = frozenset()
     """Attributes that no class outside the program has."""
+
+    inherited_values: dict[str, Callable[[Object], Value]] = {}
+    """Attributes that classes outside the program give their objects, and what they hold."""
 
     def content_methods(self, data: Value) -> dict[str, Builtin]:
         """The methods behind the operations of a dict or list."""

@@ -34,7 +34,7 @@ from preflight.program.values import (
     Value,
 )
 
-AGAIN = 3
+AGAIN = 5
 """How often a function is entered again within itself with an argument that is unknown."""
 REST = "**"
 Override = Callable[[list[Value], Names], Value]

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from preflight.program.allowed import BUILTINS, MODULES
 from preflight.program.engine import Engine
-from preflight.program.facts import ALIASES
+from preflight.program.facts import named
 from preflight.program.ir import Node, Unreadable
 from preflight.program.sources import Found
 from preflight.program.values import MISSING, Lazy, Module, Scope, Symbol, Unknown, Value
@@ -19,7 +19,7 @@ class Imports(Engine):
 
     def symbol(self, name: str) -> Value:
         """Something outside the program: a stated fact, or a name."""
-        name = ALIASES.get(name, name)
+        name = named(name)
         if (fact := self.facts.value(name)) is not MISSING:
             return fact
         if name not in self.symbols:

@@ -108,6 +108,14 @@ class MindFormers:
         except (InvalidVersion, TypeError):
             return Unknown(gaps=("a version",))
 
+    def _matched(self, name: str, pattern: Value, text: Value, **named: Value) -> Value:
+        """What the package regex finds, where Python's own re reads the pattern as well."""
+        try:
+            re.compile(pattern)
+        except (re.error, TypeError):
+            return Unknown(gaps=(f"regex.{name}()",))
+        return self.run.call_native(getattr(re, name), [pattern, text], {})
+
     def forget(self) -> None:
         """Nothing is kept from one configuration to the next."""
 
@@ -118,6 +126,7 @@ class MindFormers:
         MindSpore(run).teach()
         arrays.teach(run)
         run.facts.learn({}, {f"os.path.{name}": self._path for name in ("abspath", "realpath", "expanduser")})
+        run.facts.learn({}, {f"regex.{name}": partial(self._matched, name) for name in ("fullmatch", "match", "search")})
         run.environ.setdefault(REGISTER_PATH, Unknown((f"environment variable {REGISTER_PATH}",)))
         found = run.sources.locate(self.entry) if self.entry else None
         if found is None or self.document is None:

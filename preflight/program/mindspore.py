@@ -7,7 +7,7 @@ from typing import Any
 
 from preflight.program.interpreter import Interpreter
 from preflight.program.mindspore_setters import Fault, coefficient_fault, context_fault, parallel_fault
-from preflight.program.values import OPAQUE_VALUES, Builtin, Names, Raised, Unknown, Value
+from preflight.program.values import OPAQUE_VALUES, Builtin, Class, Names, Object, Raised, Symbol, Unknown, Value
 
 WORLD = "world size"
 DEFAULTS: dict[str, Value] = {
@@ -36,6 +36,7 @@ PLACES = ("mindspore", "mindspore.context", "mindspore.common", "mindspore.paral
 COMMUNICATION = ("mindspore.communication", "mindspore.communication.management", "mindspore.communication.comm_func")
 PARALLEL_MODE = ("mindspore.parallel._utils._get_parallel_mode",)
 COEFFICIENT = "mindspore.parallel._cost_model_context._set_rp_matmul_mem_coef"
+INITIALIZED = ("mindspore.communication._comm_helper._is_initialized", "mindspore.communication.is_initialized")
 CHECKS = ("mindspore._checkparam", "mindspore._checkparam.Validator", "mindspore.common._checkparam")
 SILENT = (
     "set_seed",
@@ -61,6 +62,13 @@ DECORATORS = ("args_type_check",)
 """Calls that give such a decorator."""
 
 
+OPERATORS = "mindspore.ops"
+RETURNING = ("shard", "add_prim_attr", "recompute", "set_prim_instance_name", "del_prim_attr")
+"""Methods of mindspore.ops.Primitive that return the operator itself (mindspore/ops/primitive.py)."""
+TENSORS = frozenset(("Tensor", "Parameter", "MutableTensor"))
+NO_TENSORS = ("mindspore.common.initializer.", "mindspore.ops.", "mindspore.nn.")
+"""Where classes are defined that are no tensors."""
+CELL = "mindspore.nn.Cell"
 NEVER_INHERITED = frozenset(("params", "submodules"))
 """What MindFormers asks of layers, and mindspore.nn.Cell does not have."""
 DATA = "mindspore.dataset.Dataset()"
@@ -73,6 +81,7 @@ class MindSpore:
     def __init__(self, run: Interpreter) -> None:
         self.run = run
         self.context: Names = dict(DEFAULTS)
+        self.initialized = False
         self.general: Names = {"mode": 0, "device_target": "Ascend", "device_id": 0}
 
     def teach(self) -> None:
@@ -92,10 +101,12 @@ class MindSpore:
             calls[f"{place}.set_context"] = self._set_general
             calls |= {f"{place}.{name}": _kept for name in KEEPING}
         values["mindspore.context.ParallelMode.MODE_LIST"] = list(MODES.values())
+        for name in INITIALIZED:
+            calls[name] = lambda: self.initialized
         for place in COMMUNICATION:
             calls[f"{place}.get_group_size"] = lambda *given, **named: size if not given else _unknown()
             calls[f"{place}.get_rank"] = lambda *given, **named: 0 if not given else _unknown()
-            calls[f"{place}.init"] = _nothing
+            calls[f"{place}.init"] = self._initialize
         calls[COEFFICIENT] = lambda value: self._judged([coefficient_fault(value)])
         for place in PARALLEL_MODE:
             calls[place] = lambda: self.context["parallel_mode"]
@@ -103,9 +114,21 @@ class MindSpore:
             calls |= {f"{place}.{name}": check for name, check in self._checks().items()}
             calls |= {f"{place}.{name}": lambda *given, **named: Builtin("decorator", _kept) for name in DECORATORS}
         self.run.never_inherited = NEVER_INHERITED
+        self.run.inherited_values = {"_cells": self._cells}
+        self.run.apart = apart
+        self.run.facts.learn_methods(OPERATORS, dict.fromkeys(RETURNING, self.run.symbol))
         data = self.run.symbol(DATA)
         calls |= {f"{DATA}.{name}": lambda *given, **named: data for name in ("take", "repeat", "batch", "project")}
         self.run.facts.learn(values, calls)
+
+    def _initialize(self, *given: Value, **named: Value) -> None:
+        self.initialized = True
+
+    def _cells(self, owner: Object) -> Value:
+        """The layers within a layer: unknown where one of its attributes may be one."""
+        if any(isinstance(value, Unknown) for value in owner.names.values()):
+            return Unknown(gaps=(f"{owner.cls.name}._cells()",))
+        return {name: value for name, value in owner.names.items() if is_cell(value)}
 
     # the auto-parallel context
 
@@ -220,6 +243,27 @@ class MindSpore:
     def _wrong(self, kind: type[Exception], name: Value, must: str, value: Value) -> Raised:
         shown = name if isinstance(name, str) else "value"
         return self.run.failure(kind(f"'{shown}' {must}, but got {value!r} of type {type(value).__name__}"))
+
+
+def is_cell(value: Value) -> bool:
+    """Whether a value is a layer."""
+    if isinstance(value, Symbol):
+        return value.name.startswith("mindspore.nn.") and value.name.endswith("()")
+    return isinstance(value, Object) and derives_from_cell(value.cls)
+
+
+def derives_from_cell(cls: Class) -> bool:
+    """Whether a class of the program is a layer's."""
+    return cls.derives_from(CELL)
+
+
+def apart(value: Value, kind: str) -> bool:
+    """Whether something of MindSpore's is surely no instance of a class of MindSpore's."""
+    if kind.rpartition(".")[2] not in TENSORS:
+        return False
+    if isinstance(value, Object):
+        return derives_from_cell(value.cls)
+    return value.name.startswith(NO_TENSORS) and value.name.endswith("()")
 
 
 def _nothing(*given: Value, **named: Value) -> None:

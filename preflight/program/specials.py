@@ -12,6 +12,7 @@ import itertools
 import operator
 import types
 import typing
+from collections.abc import Callable
 from typing import Any
 
 from preflight.program import arrays
@@ -106,6 +107,7 @@ class Specials(Sequences):
             functools.reduce: self._reduce,
             itertools.cycle: self._cycle,
             operator.attrgetter: lambda given, named: self.gap("attrgetter"),
+            builtins.dir: self._dir,
             inspect.getsource: self._source,
             inspect.isclass: lambda given, named: isinstance(given[0], (Class, type)),
             inspect.isfunction: lambda given, named: isinstance(given[0], Function),
@@ -133,6 +135,9 @@ class Specials(Sequences):
                 unsure = found
         return False if unsure is None else unsure
 
+    apart: Callable[[Value, str], bool] = staticmethod(lambda value, kind: False)
+    """Whether something outside the program is surely no instance of a class outside, by its name."""
+
     def _is_one(self, value: Value, kind: Value) -> Value:
         if isinstance(kind, Unknown):
             return kind
@@ -140,7 +145,10 @@ class Specials(Sequences):
             if kind.name == arrays.KIND and arrays.is_array(value):
                 return type(value).__name__ == "ndarray"
             opaque = isinstance(value, Symbol) or (isinstance(value, Object) and value.cls.opaque)
-            return self.gap(f"an instance of {kind.name}") if opaque else False
+            if isinstance(value, Object) and value.cls.derives_from(kind.name):
+                return True
+            unsure = opaque and not self.apart(value, kind.name)
+            return self.gap(f"an instance of {kind.name}") if unsure else False
         if isinstance(kind, Class):
             if isinstance(value, Symbol):
                 return False
@@ -159,6 +167,8 @@ class Specials(Sequences):
         value, kinds = given[0], given[1]
         if isinstance(value, Class):
             if any(isinstance(kind, Class) and value.inherits(kind) for kind in _flat(kinds)):
+                return True
+            if any(isinstance(kind, Symbol) and value.derives_from(kind.name) for kind in _flat(kinds)):
                 return True
             outside = any(isinstance(kind, (Symbol, Unknown)) for kind in _flat(kinds))
             return self.gap("a base outside the program") if outside and value.opaque else False
@@ -231,6 +241,14 @@ class Specials(Sequences):
     def _vars(self, given: list[Value], named: Names) -> Value:
         names = self.names_of(given[0]) if given else None
         return names if names is not None else self.gap("vars()")
+
+    def _dir(self, given: list[Value], named: Names) -> Value:
+        """The attributes of an object that the program gives it; those of classes outside are left out."""
+        owner = given[0] if given else None
+        if isinstance(owner, Object):
+            return sorted({*owner.names, *(name for one in owner.cls.lineage for name in one.names)})
+        names = self.names_of(owner) if owner is not None else None
+        return sorted(names) if names is not None else Unknown(gaps=("dir()",))
 
     def _callable(self, given: list[Value], named: Names) -> Value:
         value = given[0]

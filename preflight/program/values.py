@@ -210,6 +210,10 @@ class Class:
         """Whether some of what it inherits lies outside the program."""
         return any(isinstance(base, (Symbol, Unknown)) for one in self.lineage for base in one.bases)
 
+    def derives_from(self, name: str) -> bool:
+        """Whether a class outside the program, by its dotted name, is among those that it derives from."""
+        return any(isinstance(base, Symbol) and base.name == name for one in self.lineage for base in one.bases)
+
     def find(self, name: str) -> Value:
         """An attribute of the class or of those that it derives from."""
         for one in self.lineage:
