@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from preflight.program.traced import Decision, Traced, holds
@@ -33,6 +34,8 @@ class Layers:
     def __init__(self, run: Calls) -> None:
         self.run = run
         self._built: list[tuple[Any, dict[Key, list[Built]]]] = []
+        self._copied: dict[int, tuple[Object, Object]] = {}
+        self._done: dict[Key, Value] = {}
 
     def make(self, cls: Class, given: list[Value], named: Names) -> Value:
         """A layer: a copy of one that was built with other numbers, if these would have changed nothing."""
@@ -48,7 +51,9 @@ class Layers:
         rows = self._rows(key)
         for row in rows:
             if _fits(row, new):
-                return _copy(row, new)
+                made = _copy(row, new)
+                self._copied[id(made)] = (made, row.made)
+                return made
         varied = _varied(rows, new)
         log: list[Decision] = []
         traced = iter([Traced.of(one, _nth(at), log) if at in varied else one for at, one in enumerate(new)])
@@ -57,6 +62,17 @@ class Layers:
         if isinstance(found, Object) and key == (id(cls), len(given), *names, *(_print(one) for one in values)):
             rows.append(Built(found, new, varied, log, values))
         return found
+
+    def once(self, given: list[Value], run: Callable[[], Value]) -> Value:
+        """What a function does with a layer and plain values: it is run for one of the layers that are alike."""
+        layer = given[0] if given else None
+        if not isinstance(layer, Object):
+            return run()
+        first = self._copied.get(id(layer), (layer, layer))[1]
+        key = (id(self.run.journals[-1]) if self.run.journals else 0, id(first), *(_print(one, 1) for one in given[1:]))
+        if key not in self._done:
+            self._done[key] = run()
+        return self._done[key]
 
     def _rows(self, key: Key) -> list[Built]:
         """What was built on the path that is followed now."""

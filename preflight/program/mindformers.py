@@ -42,6 +42,12 @@ STAGES = {
 }
 """Functions that begin or end a stage."""
 NETWORK = ("create_network", "create_network_without_param_init")
+PATTERNS = (
+    "mindformers.parallel_core.training_graph.transformer.utils.LayerSetting.set_pattern_recompute",
+    "mindformers.models.utils.LayerSetting.set_pattern_recompute",
+    "mindformers.experimental.graph.transformer.utils.LayerSetting.set_pattern_recompute",
+)
+LOGGER = "mindformers.tools.logger.logger"
 DATASET = ("create_train_dataset", "create_eval_dataset", "create_dataset")
 PRESENT = frozenset(("mindspore", "pyyaml", "numpy"))
 """What is installed where MindFormers runs."""
@@ -86,6 +92,10 @@ class MindFormers:
             run.overrides[f"{TRAINER}.{name}"] = lambda given, named: run.symbol(DATA)
         for name in NETWORK:
             self._around(f"{TRAINER}.{name}", self._network)
+        for name in PATTERNS:
+            self._around(name, self._recomputed)
+        for name in ("debug", "info", "warning", "error", "critical"):
+            run.overrides[f"{LOGGER}.{name}"] = partial(self._logged, name)
 
     def _usual(self) -> str:
         for root in self.run.sources.roots:
@@ -107,6 +117,17 @@ class MindFormers:
             return Version(current) >= least if isinstance(current, str) else least <= OLDEST or _from(current, base)
         except (InvalidVersion, TypeError):
             return Unknown(gaps=("a version",))
+
+    def _logged(self, level: str, given: list[Value], named: Names) -> None:
+        """What the program prints of warnings is told."""
+        text = self.run.text(given[0]) if given and level == "warning" else None
+        if isinstance(text, str):
+            self.run.remark(f"warning: {text}")
+
+    def _recomputed(self, given: list[Value], named: Names, original: Any) -> Value:
+        """Which operators of a layer a pattern names: asked of one of the layers that are alike."""
+        layers = self.run.layers
+        return original() if layers is None or named else layers.once(given, original)
 
     def _matched(self, name: str, pattern: Value, text: Value, **named: Value) -> Value:
         """What the package regex finds, where Python's own re reads the pattern as well."""
@@ -224,6 +245,7 @@ class MindFormers:
             del run.notes[notes:]
             run.gaps = gaps
             run.entered = entered
+            run.lost("the network")
         if run.causes:
             return Unknown(gaps=("the network",))
         raise Finished

@@ -205,7 +205,19 @@ class MindSpore:
             "check_bool": exact(bool),
             "check_value_type": self._value_type,
             "check_string": self._string,
+            "check_type_name": self._type_name,
         }
+
+    def _type_name(
+        self, arg_name: Value, arg_type: Value, valid_types: Value, prim_name: Value = None, **named: Value
+    ) -> Value:
+        rows = self.run.items(valid_types) if isinstance(valid_types, (list, tuple)) else [valid_types]
+        plain = [arg_type, *rows] if isinstance(rows, list) else [Unknown()]
+        if all(isinstance(one, type) or (isinstance(one, Symbol) and "(" not in one.name) for one in plain):
+            known = {_named(one) for one in plain[1:]}
+            if _named(arg_type) not in known:
+                raise self._wrong(TypeError, arg_name, f"must be one of {sorted(known)}", _named(arg_type))
+        return arg_type
 
     def _float(self, value: Value, name: Value = None, *rest: Value, **named: Value) -> Value:
         if not isinstance(value, Unknown) and not isinstance(value, float):
@@ -264,6 +276,10 @@ def apart(value: Value, kind: str) -> bool:
     if isinstance(value, Object):
         return derives_from_cell(value.cls)
     return value.name.startswith(NO_TENSORS) and value.name.endswith("()")
+
+
+def _named(kind: Value) -> str:
+    return kind.name if isinstance(kind, Symbol) else kind.__name__
 
 
 def _nothing(*given: Value, **named: Value) -> None:
