@@ -47,13 +47,13 @@ PATTERNS = (
     "mindformers.models.utils.LayerSetting.set_pattern_recompute",
     "mindformers.experimental.graph.transformer.utils.LayerSetting.set_pattern_recompute",
 )
+TEMPLATE = "mindformers.tools.register.template.Config"
 LOGGER = "mindformers.tools.logger.logger"
 DATASET = ("create_train_dataset", "create_eval_dataset", "create_dataset")
 PRESENT = frozenset(("mindspore", "pyyaml", "numpy"))
 """What is installed where MindFormers runs."""
 LATER = 60_000
 """Steps of the network's construction, which is left out where it takes more."""
-DEFINED = re.compile(r"^[ \t]*(?:class|def)[ \t]+(\w+)", re.MULTILINE)
 REGISTERED = re.compile(r"\bregister(?:_cls)?\(([^()]*(?:\([^()]*\)[^()]*)*)\)")
 QUOTED = re.compile(r"['\"]([\w.-]+)['\"]")
 SURE = ("CONFIG", "MODELS", "TRAINER")
@@ -76,9 +76,10 @@ class MindFormers:
         self.document: Mapping[str, Value] | None = None
         self.stages: list[str] = []
         self.initial: Names = {}
-        self._classes: dict[str, list[str]] | None = None
+        self._classes: dict[str, tuple[list[str], bool]] = {}
         self._partial = False
-        self._texts: list[tuple[str, str]] = []
+        self._listed: dict[int, tuple[Value, Value]] = {}
+        self._texts: list[tuple[str, str]] | None = None
         for dotted, stage in STAGES.items():
             run.hooks[dotted] = Hook(partial(self._begin, stage), partial(self._end, stage))
         run.overrides[f"{CONFIG}._file2dict"] = lambda given, named: self._read(given)
@@ -94,6 +95,7 @@ class MindFormers:
             self._around(f"{TRAINER}.{name}", self._network)
         for name in PATTERNS:
             self._around(name, self._recomputed)
+        self._around(f"{TEMPLATE}.keys", self._template_keys)
         for name in ("debug", "info", "warning", "error", "critical"):
             run.overrides[f"{LOGGER}.{name}"] = partial(self._logged, name)
 
@@ -123,6 +125,14 @@ class MindFormers:
         text = self.run.text(given[0]) if given and level == "warning" else None
         if isinstance(text, str):
             self.run.remark(f"warning: {text}")
+
+    def _template_keys(self, given: list[Value], named: Names, original: Any) -> Value:
+        """The names that stand in the class of a section, which the program lists over and over again."""
+        owner = given[0] if given else None
+        if id(owner) not in self._listed:
+            self._listed[id(owner)] = owner, original()
+        found = self._listed[id(owner)][1]
+        return list(found) if isinstance(found, list) else found
 
     def _recomputed(self, given: list[Value], named: Names, original: Any) -> Value:
         """Which operators of a layer a pattern names: asked of one of the layers that are alike."""
@@ -274,17 +284,13 @@ class MindFormers:
     def _defining(self, name: str) -> tuple[list[str], bool]:
         """The modules of the program that define a class or register it under this name, and whether others mention
         it."""
-        if self._classes is None:
-            self._classes, self._texts = {}, list(self._files())
-            for module, text in self._texts:
-                words = set(DEFINED.findall(text)) if "egister" in text else set()
-                for inner in REGISTERED.findall(text):
-                    words.update(QUOTED.findall(inner))
-                for word in words:
-                    self._classes.setdefault(word, []).append(module)
-        if name in self._classes:
-            return self._classes[name], True
-        return [], self._partial or any(name in text for _, text in self._texts)
+        if self._texts is None:
+            self._texts = list(self._files())
+        if name not in self._classes:
+            having = [(module, text) for module, text in self._texts if name in text]
+            self._classes[name] = [module for module, text in having if _defines(text, name)], bool(having)
+        found, mentioned = self._classes[name]
+        return found, bool(found) or mentioned or self._partial
 
     def _files(self) -> Iterator[tuple[str, str]]:
         """The modules of the program with their texts."""
@@ -311,6 +317,13 @@ class MindFormers:
 def _from(current: Value, base: str) -> Unknown:
     facts = current.facts if isinstance(current, Unknown) else ()
     return Unknown([f"{fact} >= {base}" for fact in facts], () if facts else ("a version",))
+
+
+def _defines(text: str, name: str) -> bool:
+    """Whether a file defines a class that it may register, or registers one under this name."""
+    if "egister" in text and re.search(rf"^[ \t]*(?:class|def)[ \t]+{re.escape(name)}\b", text, re.MULTILINE):
+        return True
+    return any(name in QUOTED.findall(inner) for inner in REGISTERED.findall(text))
 
 
 def _keys(value: Value) -> Iterator[str]:
