@@ -27,6 +27,8 @@ TOP = "mindformers.trainer.trainer.Trainer"
 UTILITIES = "mindformers.tools.utils"
 TEXTS = "mindformers.models.configuration_utils.PretrainedConfig.dict_ms_dtype_to_str"
 """Makes texts of types for what is written into a file."""
+CORES = "mindformers.utils.cann_cores_utils.get_cann_workqueue_cores"
+"""Asks the machine which processors are taken, to choose among the others."""
 OLDEST = Version("2.2")
 """MindSpore of the oldest release of MindFormers that is followed, 1.0."""
 REGISTER_PATH = "REGISTER_PATH"
@@ -86,6 +88,7 @@ class MindFormers:
         run.overrides[f"{TOP}.get_task_config"] = lambda given, named: {}
         run.overrides[f"{TOP}.get_load_checkpoint"] = lambda given, named: given[-1] if given else None
         run.overrides[f"{UTILITIES}.is_version_ge"] = lambda given, named: self._newer(given)
+        run.overrides[CORES] = lambda given, named: []
         run.overrides[TEXTS] = lambda given, named: None
         for name in ("get_cls", "is_exist"):
             self._around(f"{REGISTER}.{name}", self._registered)
