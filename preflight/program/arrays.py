@@ -62,7 +62,7 @@ def _length(value: Value) -> int:
 def teach(run: Engine) -> None:
     """Make the interpreter answer what the program asks numpy."""
     calls = {f"{MODULE}.{name}": _function(run, name) for name in FUNCTIONS | CONSTRUCTING}
-    run.facts.learn({}, calls)
+    run.facts.learn({f"{MODULE}.newaxis": None, f"{MODULE}.pi": math.pi}, calls)
 
 
 def method(run: Engine, function: Any, given: Sequence[Value], named: Names) -> Value:

@@ -122,7 +122,7 @@ class Facts:
             return PATHS[name](*arguments) if all(isinstance(one, str) for one in arguments) else Unknown()
         if name in FOLDERS:
             return self._folder(name, arguments)
-        return None if name.startswith(SILENT) else MISSING
+        return None if name.startswith(SILENT) and not method[:1].isupper() else MISSING
 
     def _folder(self, name: str, arguments: list[Value]) -> Value:
         path = arguments[0] if arguments else None

@@ -43,6 +43,10 @@ STAGES = {
     "mindformers.tools.check_rules.check_rules": "check_rules",
 }
 """Functions that begin or end a stage."""
+TYPED = frozenset(("load_checkpoint", "run_mode"))
+"""Settings that the command line gives where the file leaves them empty."""
+BEFORE_NETWORK = re.compile(r"run_mindformer\.py$|mindformers/(?:trainer/|tools/check_rules)")
+"""Where such a setting is looked at itself."""
 NETWORK = ("create_network", "create_network_without_param_init")
 PATTERNS = (
     "mindformers.parallel_core.training_graph.transformer.utils.LayerSetting.set_pattern_recompute",
@@ -54,6 +58,8 @@ LOGGER = "mindformers.tools.logger.logger"
 DATASET = ("create_train_dataset", "create_eval_dataset", "create_dataset")
 PRESENT = frozenset(("mindspore", "pyyaml", "numpy"))
 """What is installed where MindFormers runs."""
+STEPS = 150_000
+"""Steps of one configuration; one that takes more is not read."""
 LATER = 60_000
 """Steps of the network's construction, which is left out where it takes more."""
 REGISTERED = re.compile(r"\bregister(?:_cls)?\(([^()]*(?:\([^()]*\)[^()]*)*)\)")
@@ -160,13 +166,16 @@ class MindFormers:
         MindSpore(run).teach()
         arrays.teach(run)
         run.facts.learn({}, {f"os.path.{name}": self._path for name in ("abspath", "realpath", "expanduser")})
-        run.facts.learn({}, {f"regex.{name}": partial(self._matched, name) for name in ("fullmatch", "match", "search")})
+        run.facts.learn(
+            {}, {f"regex.{name}": partial(self._matched, name) for name in ("fullmatch", "match", "search")}
+        )
         run.environ.setdefault(REGISTER_PATH, Unknown((f"environment variable {REGISTER_PATH}",)))
         found = run.sources.locate(self.entry) if self.entry else None
         if found is None or self.document is None:
             run.lost("the script that is started")
             return
-        run.known_arguments = frozenset(_keys(self.document))
+        run.known_arguments = frozenset(_keys(self.document)) | TYPED
+        limit, run.budget = run.budget, run.budget._replace(steps=min(STEPS, run.budget.steps))
         module = run.modules["__main__"] = Module("__main__", found.path, found.shown, False)
         try:
             run.scope = Scope(module.names, None, module, "module", "")
@@ -174,12 +183,24 @@ class MindFormers:
         except Unreadable:
             run.lost("the script that is started")
         except Raised as raised:
-            raised.sure = raised.sure and not run.gaps  # what was not read may have changed what is refused
+            raised.sure = raised.sure and not run.gaps and not self._elsewhere(raised)
             raise
         except Finished:
             pass
         finally:
             run.modules.pop("__main__", None)
+            run.budget = limit
+
+    def _elsewhere(self, raised: Raised) -> bool:
+        """Whether a refusal rests on what the command line usually gives: a checkpoint, the mode, data to predict."""
+        document = self.document or {}
+        if (
+            document.get("run_mode") == "predict"
+            and posixpath.basename(posixpath.dirname(raised.place.file)) != "context"
+        ):
+            return "trainer/" in raised.place.file or raised.place.file == ENTRY
+        last = raised.reads[0] if raised.reads else ""
+        return last in TYPED and not document.get(last) and BEFORE_NETWORK.match(raised.place.file) is not None
 
     # stages
 

@@ -275,7 +275,7 @@ def apart(value: Value, kind: str) -> bool:
         return False
     if isinstance(value, Object):
         return derives_from_cell(value.cls)
-    return value.name.startswith(NO_TENSORS) and value.name.endswith("()")
+    return isinstance(value, Symbol) and value.name.startswith(NO_TENSORS) and value.name.endswith("()")
 
 
 def _named(kind: Value) -> str:

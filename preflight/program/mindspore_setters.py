@@ -30,7 +30,8 @@ KINDS: dict[str, type] = {
 """What @args_type_check of set_auto_parallel_context asks of each argument, where it is not None."""
 NOT_NONE = frozenset(
     """enable_parallel_optimizer enable_alltoall search_mode parallel_mode parallel_optimizer_config pipeline_config
-    strategy_ckpt_config loss_repeated_mean optimizer_weight_shard_size communi_parallel_mode dataset_strategy""".split()
+    strategy_ckpt_config loss_repeated_mean optimizer_weight_shard_size communi_parallel_mode
+    dataset_strategy""".split()
 )
 """Arguments whose own setter fails with None."""
 SEARCH = ("recursive_programming", "dynamic_programming", "sharding_propagation")
@@ -158,7 +159,9 @@ def _pipeline(value: Mapping[str, Value]) -> Iterator[Fault]:
         if not isinstance(schedule, str):
             yield Fault(ValueError(f"the schedule of the pipeline must be a str, but got {schedule!r}."))
         elif schedule not in SCHEDULES:
-            yield Fault(ValueError(f"the schedule of the pipeline must be one of {SCHEDULES}, but got {schedule}."), False)
+            yield Fault(
+                ValueError(f"the schedule of the pipeline must be one of {SCHEDULES}, but got {schedule}."), False
+            )
 
 
 def _checkpoint(value: Mapping[str, Value]) -> Iterator[Fault]:

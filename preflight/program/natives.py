@@ -74,7 +74,8 @@ class Natives(Statements):
         except (Raised, Exhausted, RecursionError, MemoryError):
             raise
         except Exception as error:
-            raise self.failure(error, sure=not isinstance(error, (ImportError, NameError))) from None
+            sure = not isinstance(error, (ImportError, NameError)) and not any(map(_holds_opaque, arguments))
+            raise self.failure(error, sure=sure) from None
 
     def call_native(self, function: Any, arguments: list[Value], keywords: Names) -> Value:
         """Call what Python itself has."""
@@ -346,6 +347,11 @@ class Natives(Statements):
     def call_parser(self, function: Any, receiver: Any, arguments: list[Value], keywords: Names) -> Value:
         """A method of a command line parser."""
         raise NotImplementedError
+
+
+def _holds_opaque(value: Value) -> bool:
+    """Whether a value is one that Python itself cannot work with, or a key with such a part."""
+    return isinstance(value, OPAQUE) or (isinstance(value, tuple) and any(isinstance(one, OPAQUE) for one in value))
 
 
 def _costly(function: Any, arguments: list[Value], keywords: Names) -> bool:

@@ -75,6 +75,8 @@ class Operators(Attributes):
             return self._generic(owner, key)
         if isinstance(key, Unknown):
             return both(key, Unknown())
+        if isinstance(key, tuple) and arrays.is_array(owner) and any(isinstance(one, Unknown) for one in key):
+            return both(*key)
         if id(owner) in self.blurred:
             return self.blurred[id(owner)][1]
         if isinstance(owner, dict):

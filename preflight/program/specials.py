@@ -302,6 +302,8 @@ class Specials(Sequences):
         found: Names = {}
         for one in given[:1]:
             plain = self.plain(one)
+            if isinstance(plain, types.MappingProxyType):
+                plain = dict(plain)
             if not isinstance(plain, dict):
                 rows = self.items(plain)
                 if isinstance(rows, Unknown):

@@ -213,11 +213,11 @@ class Statements(Refusing):
             self.touch(before)
             before.extend(items)
             return None
-        if is_array(before) and node[4] in IN_PLACE and not isinstance(value, (Unknown, Symbol, Object)):
-            if getattr(before, "ndim", 0) and bounded(before, value):
-                self.touch(before)
-                self.native(IN_PLACE[node[4]], [before, value])
-                return None
+        plain = is_array(before) and not isinstance(value, (Unknown, Symbol, Object))
+        if plain and node[4] in IN_PLACE and before.ndim and bounded(before, value):
+            self.touch(before)
+            self.native(IN_PLACE[node[4]], [before, value])
+            return None
         return self._bind(target, self.arithmetic(node[4], before, value), self.read_since(mark), scope)
 
     # targets

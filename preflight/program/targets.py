@@ -117,8 +117,9 @@ class Targets(Expressions):
                 self.touch(owner)
                 self.native(operator.setitem, [owner, key, value])
         elif is_array(owner):
-            if isinstance(key, Unknown) or isinstance(value, Unknown):
-                self.blur(owner, both(key, value))
+            parts = [value, *(key if isinstance(key, tuple) else [key])]
+            if any(isinstance(one, Unknown) for one in parts):
+                self.blur(owner, both(*parts))
             else:
                 self.touch(owner)
                 self.native(operator.setitem, [owner, key, value])
