@@ -6,14 +6,11 @@ Without numpy, and with anything unknown in it, an array is unknown.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Protocol
 
 from preflight.program.traced import settled
-from preflight.program.values import MISSING, Names, Symbol, Unknown, Value
-
-if TYPE_CHECKING:
-    from preflight.program.engine import Engine
+from preflight.program.values import MISSING, Names, Raised, Symbol, Unknown, Value
 
 LENGTH = 20_000
 """Numbers in one array."""
@@ -39,6 +36,27 @@ MODULE = "numpy"
 KIND = "numpy.ndarray"
 
 
+class Learns(Protocol):
+    """What takes in answers by dotted names."""
+
+    def learn(self, values: Mapping[str, Value], calls: Mapping[str, Callable[..., Value]]) -> None:
+        """Take them in."""
+
+
+class Runs(Protocol):
+    """What arrays need of the interpreter."""
+
+    steps: int
+    blurred: dict[int, tuple[Value, Unknown]]
+
+    @property
+    def facts(self) -> Learns:
+        """The answers of what lies outside the program."""
+
+    def failure(self, error: BaseException, *, sure: bool = True) -> Raised:
+        """An exception at the statement that runs now."""
+
+
 def is_array(value: Value) -> bool:
     """Whether a value is an array or a number of numpy's."""
     return type(value).__module__ == MODULE and hasattr(value, "ndim")
@@ -59,22 +77,22 @@ def _length(value: Value) -> int:
     return len(value) if isinstance(value, (list, tuple, str)) else 1
 
 
-def teach(run: Engine) -> None:
+def teach(run: Runs) -> None:
     """Make the interpreter answer what the program asks numpy."""
     calls = {f"{MODULE}.{name}": _function(run, name) for name in FUNCTIONS | CONSTRUCTING}
     run.facts.learn({f"{MODULE}.newaxis": None, f"{MODULE}.pi": math.pi}, calls)
 
 
-def method(run: Engine, function: Any, given: Sequence[Value], named: Names) -> Value:
+def method(run: Runs, function: Any, given: Sequence[Value], named: Names) -> Value:
     """A method of an array."""
     return _called(run, function.__name__, given, named, function)
 
 
-def _function(run: Engine, name: str) -> Callable[..., Value]:
+def _function(run: Runs, name: str) -> Callable[..., Value]:
     return lambda *given, **named: _called(run, name, given, named)
 
 
-def _called(run: Engine, name: str, given: Sequence[Value], named: Names, function: Any = None) -> Value:
+def _called(run: Runs, name: str, given: Sequence[Value], named: Names, function: Any = None) -> Value:
     """One function of numpy's; unknown where an argument is, or the result would be large."""
     values = [*given, *named.values()]
     unknown = [one for one in _leaves(values, 0) if isinstance(one, Unknown)]

@@ -132,7 +132,7 @@ class Attributes(Imports):
     never_inherited: frozenset[str] = frozenset()
     """Attributes that no class outside the program has."""
 
-    inherited_values: dict[str, Callable[[Object], Value]] = {}
+    inherited_values: dict[str, Callable[[Object], Value]]
     """Attributes that classes outside the program give their objects, and what they hold."""
 
     def content_methods(self, data: Value) -> dict[str, Builtin]:

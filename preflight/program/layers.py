@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from preflight.program.traced import Decision, Traced, holds
 from preflight.program.values import Class, Names, Object, Symbol, Unknown, Value
-
-if TYPE_CHECKING:
-    from preflight.program.calls import Calls
 
 SCALARS = (str, float, bool, type(None))
 LONGEST, DEEPEST = 64, 3
@@ -28,10 +25,19 @@ class Built(NamedTuple):
     given: Value
 
 
+class Builds(Protocol):
+    """What layers need of the interpreter."""
+
+    journals: list[Any]
+
+    def instance_of(self, cls: Class, arguments: list[Value], keywords: Names) -> Value:
+        """A new object, set up from the start."""
+
+
 class Layers:
     """The layers of the network that is built now."""
 
-    def __init__(self, run: Calls) -> None:
+    def __init__(self, run: Builds) -> None:
         self.run = run
         self._built: list[tuple[Any, dict[Key, list[Built]]]] = []
         self._copied: dict[int, tuple[Object, Object]] = {}

@@ -19,7 +19,8 @@ from preflight.program import arrays
 from preflight.program.attributes import NAMESPACES
 from preflight.program.ir import Unreadable, compile_expression
 from preflight.program.natives import OPAQUE, Special
-from preflight.program.sequences import SPREAD, Sequences
+from preflight.program.sequences import SPREAD
+from preflight.program.signatures import Signatures
 from preflight.program.values import (
     MISSING,
     Bound,
@@ -45,7 +46,7 @@ from preflight.program.values import (
 ABSENT = (AttributeError, ImportError)
 
 
-class Specials(Sequences):
+class Specials(Signatures):
     """One method a function, found by the function's identity."""
 
     def special_table(self) -> dict[int, Special]:
@@ -115,7 +116,7 @@ class Specials(Sequences):
             inspect.currentframe: lambda given, named: self.scope.module if self.scope else None,
             inspect.getmodule: self._module_of,
             inspect.getmembers: self._members,
-            inspect.signature: self._signature,
+            inspect.signature: self.signature,
             ast.parse: self._parse,
             typing.get_type_hints: lambda given, named: self.gap("type hints"),
             typing.cast: lambda given, named: given[1],
@@ -402,49 +403,6 @@ class Specials(Sequences):
             if holds:
                 found.append((name, value))
         return found
-
-    def _signature(self, given: list[Value], named: Names) -> Value:
-        function = given[0].function if isinstance(given[0], Bound) else given[0]
-        rows: list[str] = []
-        kinds = inspect.Parameter
-        if isinstance(function, Class):
-            method = function.find("__init__")
-            while isinstance(method, Function) and method.names.get("__wrapped__") is not None:
-                method = method.names["__wrapped__"]
-            rows = list(function.fields or {})
-            function = method if isinstance(method, Function) else None
-        if isinstance(function, Function) and not isinstance(given[0], Class):
-            while isinstance(function.names.get("__wrapped__"), Function):
-                function = function.names["__wrapped__"]
-            return inspect.Signature(_parameters(function)[1 if isinstance(given[0], Bound) else 0 :])
-        if isinstance(function, Function):
-            shape = function.node[4]
-            rows = [*shape[0][1:], *shape[3]]
-        elif not rows:
-            return self.gap("a signature")
-        return inspect.Signature([kinds(name, kinds.KEYWORD_ONLY) for name in dict.fromkeys(rows)])
-
-
-def _parameters(function: Function) -> list[inspect.Parameter]:
-    """The parameters of a function, with their kinds and defaults."""
-    positional, hidden, rest, named, _, others, _ = function.node[4 if function.node[0] == "FunctionDef" else 3]
-    made, empty = inspect.Parameter, inspect.Parameter.empty
-    first = len(positional) - len(function.defaults)
-    found = [
-        made(
-            name,
-            made.POSITIONAL_ONLY if at < hidden else made.POSITIONAL_OR_KEYWORD,
-            default=function.defaults[at - first] if at >= first else empty,
-        )
-        for at, name in enumerate(positional)
-    ]
-    if rest is not None:
-        found.append(made(rest, made.VAR_POSITIONAL))
-    for name, default in zip(named, function.keyword_defaults, strict=False):
-        found.append(made(name, made.KEYWORD_ONLY, default=empty if default is MISSING else default))
-    if others is not None:
-        found.append(made(others, made.VAR_KEYWORD))
-    return found
 
 
 def _flat(kinds: Value) -> list[Value]:
