@@ -175,7 +175,8 @@ def _session(
     program: Program, env: Mapping[str, str], world_size: int | None, machine: Machine, budget: Budget
 ) -> Session:
     """The program as it was read before, if none of its files has changed and it sees the same environment."""
-    key = repr((program, sorted(env.items()), world_size, machine, budget))
+    devices = None if program.framework in READS_CONFIGURATIONS else world_size  # no module of those asks for it
+    key = repr((program, sorted(env.items()), devices, machine, budget))
     kept = _SESSIONS.pop(key, None)
     if kept is None or not kept.sources.unchanged():
         kept = Session(program, machine, budget)

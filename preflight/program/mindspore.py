@@ -104,7 +104,7 @@ class MindSpore:
         for name in INITIALIZED:
             calls[name] = lambda: self.initialized
         for place in COMMUNICATION:
-            calls[f"{place}.get_group_size"] = lambda *given, **named: size if not given else _unknown()
+            calls[f"{place}.get_group_size"] = lambda *given, **named: self._size(size) if not given else _unknown()
             calls[f"{place}.get_rank"] = lambda *given, **named: 0 if not given else _unknown()
             calls[f"{place}.init"] = self._initialize
         calls[COEFFICIENT] = lambda value: self._judged([coefficient_fault(value)])
@@ -120,6 +120,10 @@ class MindSpore:
         data = self.run.symbol(DATA)
         calls |= {f"{DATA}.{name}": lambda *given, **named: data for name in ("take", "repeat", "batch", "project")}
         self.run.facts.learn(values, calls)
+
+    def _size(self, size: Value) -> Value:
+        """The number of devices; what a module keeps of it while it is loaded would outlast this configuration."""
+        return size if self.run.journals else Unknown((WORLD,))
 
     def _initialize(self, *given: Value, **named: Value) -> None:
         self.initialized = True

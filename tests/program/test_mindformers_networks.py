@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 from test_mindformers_programs import SOUND, told
 
+from preflight.program.judge import _SESSIONS, judge
 from preflight.program.mindspore_setters import context_fault, parallel_fault
 from preflight.program.traced import Traced, holds
-from preflight.program.verdict import Verdict
+from preflight.program.verdict import Program, Verdict
 
 MODEL = "mindformers/models/model.py"
 HEAD = """
@@ -267,3 +268,25 @@ def test_what_the_command_line_gives_is_no_refusal(tmp_path: Path) -> None:
         assert told(tmp_path, {"resume": True, **given}, files=files).outcome in ("unread", "may refuse")
     assert told(tmp_path, {"resume": True, "load_checkpoint": "./x"}, files=files).outcome == "accepts"
     assert SOUND["run_mode"] == "train"
+
+
+GROUPS = """
+    from mindspore.communication import get_group_size
+
+    DEVICES = get_group_size()
+
+    def check_rules(config):
+        if config.parallel_config.data_parallel * 2 != get_group_size():
+            raise ValueError(f"not {get_group_size()}")
+"""
+
+
+def test_one_reading_serves_any_number_of_devices(tmp_path: Path) -> None:
+    told(tmp_path, files={"mindformers/tools/check_rules.py": GROUPS})
+    program = Program("mindformers", (str(tmp_path),))
+
+    def outcomes() -> list[str]:
+        return [judge(program, [], env={}, world_size=devices, config=SOUND).outcome for devices in (8, 16, 8, None)]
+
+    assert outcomes() == ["accepts", "refuses", "accepts", "may refuse"]
+    assert len([key for key in _SESSIONS if str(tmp_path) in str(key)]) == 1
