@@ -197,6 +197,12 @@ def compare(broken: str, fixed: str, fault: Fault) -> str:
 
 @pytest.mark.parametrize("fault", MINDFORMERS, ids=lambda fault: fault.name)
 def test_mindformers(fault: Fault) -> None:
+    judge(list(mindformers_configs())[::8], fault)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("fault", MINDFORMERS, ids=lambda fault: fault.name)
+def test_every_config_of_mindformers(fault: Fault) -> None:
     judge(list(mindformers_configs()), fault)
 
 

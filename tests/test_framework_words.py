@@ -6,8 +6,7 @@ import ast
 import re
 from pathlib import Path
 
-import pytest
-from house import MODULES, ROOT, shown
+from house import MODULES, ROOT, each, shown, tree
 
 FRAMEWORKS = re.compile(r"megatron|mindformers|mindspeed|pynative|MODEL_ARGS", re.IGNORECASE)
 KNOW_FRAMEWORKS = {
@@ -55,23 +54,21 @@ def help_texts(call: ast.Call) -> list[ast.Constant]:
     return [k.value for k in call.keywords if k.arg in ("help", "metavar") and isinstance(k.value, ast.Constant)]
 
 
-@pytest.mark.parametrize("path", NEUTRAL, ids=shown)
+@each(NEUTRAL, shown)
 def test_neutral_code_knows_no_framework(path: Path) -> None:
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    known = [text for text in spoken(tree) if FRAMEWORKS.search(text)]
+    known = [text for text in spoken(tree(path)) if FRAMEWORKS.search(text)]
     assert not known, f"{known}: a dialect sets a typed field, and neutral code asks that"
 
 
-@pytest.mark.parametrize(
-    "path", [p for p in [*NEUTRAL, *sorted((ROOT / "rules").glob("*.py"))] if shown(p) not in BY_ID], ids=shown
-)
+@each([p for p in [*NEUTRAL, *sorted((ROOT / "rules").glob("*.py"))] if shown(p) not in BY_ID], shown)
 def test_neutral_code_asks_typed_fields(path: Path) -> None:
     """Neither the id of a rule, nor a framework's name, nor (below preflight)
     an argument by its name decides anything."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    asked = [ast.unparse(n) for n in ast.walk(tree) if isinstance(n, ast.Compare) and asks_a_name(n)]
+    asked = [ast.unparse(n) for n in ast.walk(tree(path)) if isinstance(n, ast.Compare) and asks_a_name(n)]
     neutral = path in MODULES
-    asked += [ast.unparse(n) for n in ast.walk(tree) if neutral and isinstance(n, ast.Call) and reads_an_argument(n)]
+    asked += [
+        ast.unparse(n) for n in ast.walk(tree(path)) if neutral and isinstance(n, ast.Call) and reads_an_argument(n)
+    ]
     assert not asked, asked
 
 

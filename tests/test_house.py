@@ -8,8 +8,7 @@ import sys
 from graphlib import TopologicalSorter
 from pathlib import Path
 
-import pytest
-from house import MODULES, ROOT, RULES, shown
+from house import MODULES, ROOT, RULES, each, shown, tree
 
 import preflight
 
@@ -75,19 +74,17 @@ def test_no_module_imports_itself_by_way_of_others() -> None:
     modules = {
         ".".join(path.relative_to(ROOT).with_suffix("").parts): path for path in MODULES if path.name != "__init__.py"
     }
-    graph = {
-        name: named(ast.parse(path.read_text(encoding="utf-8"))) & modules.keys() for name, path in modules.items()
-    }
+    graph = {name: named(tree(path)) & modules.keys() for name, path in modules.items()}
     TopologicalSorter(graph).prepare()  # raises CycleError, which names the modules
 
 
-@pytest.mark.parametrize("path", MODULES, ids=shown)
+@each(MODULES, shown)
 def test_imports_go_down_only(path: Path) -> None:
     name = home(".".join(path.relative_to(ROOT).with_suffix("").parts))
     if name in FACE:
         return
     assert name in FLOOR, f"{name} has no floor; give it one in FLOORS"
-    used = {home(module) for module in imported(ast.parse(path.read_text(encoding="utf-8")))} - {
+    used = {home(module) for module in imported(tree(path))} - {
         name,
         "schemas",
         "__version__",
@@ -102,42 +99,42 @@ def test_the_listing_is_short() -> None:
     assert len(FLOORS) <= 16
 
 
-@pytest.mark.parametrize("path", [*MODULES, *RULES], ids=shown)
+@each([*MODULES, *RULES], shown)
 def test_sizes(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     assert len(text.splitlines()) <= 450
     assert path.stem not in FORBIDDEN_NAMES
-    long = [f"{f.name} has {length} lines" for f, length in functions(text) if length > 40]
+    long = [f"{f.name} has {length} lines" for f, length in functions(path) if length > 40]
     assert not long, long
 
 
-def functions(text: str) -> list[tuple[ast.FunctionDef | ast.AsyncFunctionDef, int]]:
-    found = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+def functions(path: Path) -> list[tuple[ast.FunctionDef | ast.AsyncFunctionDef, int]]:
+    found = [node for node in ast.walk(tree(path)) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
     return [(node, (node.end_lineno or node.lineno) - node.lineno + 1) for node in found]
 
 
 def test_nine_of_ten_functions_have_25_lines_at_most() -> None:
-    lengths = sorted(length for path in [*MODULES, *RULES] for _, length in functions(path.read_text(encoding="utf-8")))
+    lengths = sorted(length for path in [*MODULES, *RULES] for _, length in functions(path))
     assert lengths[len(lengths) * 9 // 10] <= 25
 
 
-@pytest.mark.parametrize("path", MODULES, ids=shown)
+@each(MODULES, shown)
 def test_public_names_say_what_they_are(path: Path) -> None:
-    tree = ast.parse(path.read_text(encoding="utf-8"))
     public = [
-        node for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("_")
+        node
+        for node in tree(path).body
+        if isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("_")
     ]
     bare = [node.name for node in public if ast.get_docstring(node) is None and not node.decorator_list]
     assert not bare, f"without a docstring: {', '.join(bare)}"
-    assert ast.get_docstring(tree) is not None or not tree.body, "the module has no docstring"
+    assert ast.get_docstring(tree(path)) is not None or not tree(path).body, "the module has no docstring"
 
 
-@pytest.mark.parametrize("path", [p for p in MODULES if "cli" not in p.parts], ids=shown)
+@each([p for p in MODULES if "cli" not in p.parts], shown)
 def test_only_the_command_line_prints(path: Path) -> None:
-    tree = ast.parse(path.read_text(encoding="utf-8"))
     assert not [
         node.lineno
-        for node in ast.walk(tree)
+        for node in ast.walk(tree(path))
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print"
     ]
 

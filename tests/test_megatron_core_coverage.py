@@ -123,6 +123,7 @@ def on_example(row: dict[str, Any]) -> set[str]:
     return said_at(row, errors(report))
 
 
+@pytest.mark.slow
 def test_coverage() -> None:
     rows = catalogue()
     own = [

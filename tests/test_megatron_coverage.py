@@ -72,6 +72,7 @@ def covered() -> dict[str, set[str]]:
     return found
 
 
+@pytest.mark.slow
 def test_nearly_every_check_is_covered() -> None:
     missing = [id for id, rules in covered().items() if not rules]
     share = 1 - len(missing) / len(covered())

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from house import each, tree
 
 import preflight
 from preflight import Finding, Message, Severity
@@ -113,27 +114,24 @@ def words(text: ast.JoinedStr) -> str:
     return "".join(part.value for part in text.values if isinstance(part, ast.Constant))
 
 
-@pytest.mark.parametrize(
-    "path", [p for p in MODULES if "rules" in p.parts[:-1] and shown(p) not in MADE_AT_IMPORT], ids=shown
-)
+@each([p for p in MODULES if "rules" in p.parts[:-1] and shown(p) not in MADE_AT_IMPORT], shown)
 def test_rules_put_no_values_into_sentences(path: Path) -> None:
     """An f-string with a blank is a sentence: whoever reports it gets a template instead."""
-    found = formatted(ast.parse(path.read_text(encoding="utf-8")))
+    found = formatted(tree(path))
     sentences = [words(text) for function, text in found if " " in words(text) and function not in NO_MESSAGE]
     assert not sentences, sentences
 
 
-@pytest.mark.parametrize("path", MODULES, ids=shown)
+@each(MODULES, shown)
 def test_no_finding_is_made_of_an_f_string(path: Path) -> None:
-    tree = ast.parse(path.read_text(encoding="utf-8"))
     made = [
         n
-        for n in ast.walk(tree)
+        for n in ast.walk(tree(path))
         if isinstance(n, ast.Call) and ast.unparse(n.func) in ("Finding", "Problem", "Fault", "_Fault")
     ]
     texts = {name for call in made for arg in call.args[:2] for name in named(arg)}
     wrong = [n.lineno for call in made for arg in call.args[:2] for n in ast.walk(arg) if isinstance(n, ast.JoinedStr)]
-    for node in ast.walk(tree):
+    for node in ast.walk(tree(path)):
         if isinstance(node, ast.Assign | ast.AugAssign) and texts & {name for t in targets(node) for name in named(t)}:
             wrong += [
                 n.lineno for n in ast.walk(node.value) if isinstance(n, ast.JoinedStr) and " " in words(n).strip()
@@ -156,7 +154,7 @@ def templates() -> dict[str, str]:
     each with where it stands."""
     found = {rule.message: rule.id for rule in load().rules(None) if isinstance(rule, Constraint)}
     for path in MODULES:
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in ast.walk(tree(path)):
             if isinstance(node, ast.Call) and ast.unparse(node.func) in ("Message", "Message.plural"):
                 for arg in node.args:
                     if isinstance(arg, ast.Constant) and isinstance(arg.value, str):
@@ -178,7 +176,7 @@ def test_there_are_templates() -> None:
     assert len(TEMPLATES) > 1200
 
 
-@pytest.mark.parametrize("template", sorted(TEMPLATES), ids=lambda template: TEMPLATES[template])
+@each(sorted(TEMPLATES), lambda template: TEMPLATES[template])
 def test_a_template_is_one_sentence_in_lower_case(template: str) -> None:
     where = TEMPLATES[template]
     assert not template.endswith("."), where

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from house import each, tree
 
 from preflight.plugins.manager import load
 from preflight.report.page import documented, examples, rule_text
@@ -34,14 +35,13 @@ INTERNAL = re.compile(r"tests/|`tests/|test_\w+")
 
 def sentences(path: Path) -> Iterator[tuple[int, str]]:
     """The texts in a module that are no documentation of its code: messages, titles, help."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    bare = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-    for node in ast.walk(tree):
+    bare = {id(node.value) for node in ast.walk(tree(path)) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree(path)):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in bare:
             yield node.lineno, node.value
 
 
-@pytest.mark.parametrize("path", CODE, ids=lambda p: p.relative_to(ROOT).as_posix())
+@each(CODE, lambda p: p.relative_to(ROOT).as_posix())
 def test_messages_titles_and_help(path: Path) -> None:
     texts = [(line, text) for line, text in sentences(path) if " " in text]
     found = [f"{line}: {match[0]!r} in {text!r}" for line, text in texts if (match := FORBIDDEN.search(text))]
@@ -55,7 +55,7 @@ def test_the_pages_of_rules() -> None:
     assert not found, "\n".join(found)
 
 
-@pytest.mark.parametrize("page", GUIDES, ids=lambda p: p.name)
+@each(GUIDES, lambda p: p.name)
 def test_the_guides(page: Path) -> None:
     lines = enumerate(page.read_text(encoding="utf-8").splitlines(), 1)
     found = [f"{n}: {m[0]!r}" for n, line in lines if not INTERNAL.search(line) and (m := FORBIDDEN.search(line))]

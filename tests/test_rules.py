@@ -12,6 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from house import each
 
 import preflight.rules
 from preflight import collect
@@ -24,7 +25,8 @@ from preflight.testing import Case, load
 
 FOLDER = Path(__file__).parent / "rules"
 FILES = sorted(FOLDER.rglob("*.yaml"))
-CASES = [(path, case) for path in FILES for case in load(path)]
+BY_FILE = {path: load(path) for path in FILES}
+CASES = [(path, case) for path, cases in BY_FILE.items() for case in cases]
 
 
 @lru_cache(maxsize=1)
@@ -48,20 +50,31 @@ def under_test(path: Path) -> tuple[str, ...]:
     return tuple(rule.id for rule in collect(import_module(module))) if found else ()
 
 
-@pytest.mark.parametrize(
-    ("path", "case"), CASES, ids=[f"{path.relative_to(FOLDER).with_suffix('')}: {case.name}" for path, case in CASES]
-)
-def test_fixture(path: Path, case: Case, tmp_path: Path) -> None:
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(FOLDER).with_suffix("").as_posix())
+def test_fixtures(path: Path, tmp_path: Path) -> None:
+    wrong = []
+    for number, case in enumerate(BY_FILE[path]):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        try:
+            verify(path, case, folder)
+        except AssertionError as error:
+            wrong.append(f"{case.name}: {error}")
+    assert not wrong, "\n".join(wrong)
+
+
+def verify(path: Path, case: Case, folder: Path) -> None:
+    """Raise AssertionError where a case of a fixture file is not what the rules make of it."""
     rules = case.rules or under_test(path)
     assert rules, f"{path.name} is named after no rule and no module below rules/; give the case `rules: [id, ...]`"
     unheard = [id for id in rules if id not in registered() and id != "unused-suppression"]
     assert not unheard, f"there is no rule {', '.join(unheard)}"
-    case.verify(tmp_path, rules)
+    case.verify(folder, rules)
 
 
 def test_names_of_cases_are_unique_in_a_file() -> None:
-    for path in FILES:
-        names = [case.name for case in load(path)]
+    for path, cases in BY_FILE.items():
+        names = [case.name for case in cases]
         assert len(names) == len(set(names)), path.name
 
 
@@ -88,7 +101,7 @@ RULES = load_plugins().rules(None)
 FUNCTIONS = [rule for rule in RULES if isinstance(rule, Rule)]
 
 
-@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
+@each(RULES, lambda rule: rule.id)
 def test_page(rule: Checkable) -> None:
     page = rule.page
     have = [heading for heading in HEADINGS if f"\n{heading}\n" in page]
@@ -105,7 +118,7 @@ def test_page(rule: Checkable) -> None:
     assert re.fullmatch(r"([a-z0-9]+(-[a-z0-9]+)*/)?[a-z0-9]+(-[a-z0-9]+)*", rule.id)
 
 
-@pytest.mark.parametrize("rule", FUNCTIONS, ids=lambda rule: rule.id)
+@each(FUNCTIONS, lambda rule: rule.id)
 def test_a_rule_function_has_a_failing_a_silent_and_an_unknown_case(rule: Rule) -> None:
     """`unknown: ""` is no unknown case: a rule that can lack a value has a run in which it does."""
     cases = [case for path, case in CASES if rule.id in (case.rules or under_test(path))]

@@ -101,6 +101,7 @@ def test_a_script_that_may_be_refused_or_accepted_has_no_error(name: str) -> Non
     assert not wrong
 
 
+@pytest.mark.slow
 def test_a_script_of_mindspeed_that_may_be_refused_or_accepted_is_not_refused() -> None:
     wrong = {}
     for number, case in enumerate(pairs("mindspeed")):
@@ -146,6 +147,7 @@ def refused() -> Iterator[tuple[str, str, dict[str, Any]]]:
             yield case["rule"], f"torchrun {entry} {case['base']} {case[side]}", more
 
 
+@pytest.mark.slow
 def test_what_a_switch_would_excuse_is_no_error_where_it_may_be_on() -> None:
     wrong = {}
     for rule, text, more in refused():
@@ -209,6 +211,7 @@ def runs() -> Iterator[tuple[str, str, list[str], dict[str, Any], dict[str, str]
 
 
 @needs_rows
+@pytest.mark.slow
 def test_recorded_runs_whose_options_are_not_all_known_have_no_error() -> None:
     chance = random.Random(4)
     wrong = {}

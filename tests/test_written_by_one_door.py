@@ -6,7 +6,7 @@ import ast
 from pathlib import Path
 
 import pytest
-from house import MODULES, RULES, shown
+from house import MODULES, RULES, each, shown, tree
 
 DOOR = "preflight/source/writing.py"
 FLAGS = {"O_WRONLY", "O_RDWR", "O_CREAT", "O_APPEND", "O_TRUNC"}
@@ -60,9 +60,9 @@ def text_mode(call: ast.Call) -> bool:
     return bool(call.args) and isinstance(call.args[0], ast.Constant) and len(str(call.args[0].value)) <= 3
 
 
-@pytest.mark.parametrize("path", [path for path in [*MODULES, *RULES] if shown(path) != DOOR], ids=shown)
+@each([path for path in [*MODULES, *RULES] if shown(path) != DOOR], shown)
 def test_nothing_else_writes(path: Path) -> None:
-    calls = [node for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, ast.Call)]
+    calls = [node for node in ast.walk(tree(path)) if isinstance(node, ast.Call)]
     found = [f"line {call.lineno}: {ast.unparse(call)}" for call in calls if writes(call)]
     assert not found, f"{shown(path)} writes by itself; {DOOR} does: {found}"
 

@@ -13,6 +13,7 @@ from preflight.plugins.manager import load
 from preflight.source.text import InputError
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CONFIGS)
 def test_no_rule_crashes(name: str, tmp_path: Path) -> None:
     plugins, crashes = load(), set[str]()

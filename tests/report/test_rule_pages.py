@@ -11,6 +11,7 @@ from types import SimpleNamespace
 
 import pytest
 import write_examples
+from house import each
 
 import preflight
 from preflight.cli.explain import explain
@@ -56,7 +57,7 @@ def test_a_rule_of_a_plugin_has_a_page_of_its_own() -> None:
     assert page_path("acme-no-seed") == "acme-no-seed.md"
 
 
-@pytest.mark.parametrize("id", DECLARED)
+@each(DECLARED, str)
 def test_a_declared_check_is_told_in_words_with_a_run_that_is_found_and_one_that_is_not(id: str) -> None:
     page = rule_page(RULES[id])
     what = page.partition("## What it does\n")[2].partition("\n## ")[0]

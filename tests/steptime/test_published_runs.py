@@ -26,6 +26,7 @@ def benchmark() -> Iterator[ModuleType]:
         sys.path.remove(str(ROOT / "benchmarks"))
 
 
+@pytest.mark.slow
 def test_rows_that_no_constant_was_fitted_on(benchmark: ModuleType) -> None:
     errors = benchmark.errors(benchmark.unseen())
     assert statistics.mean(map(abs, errors["unseen-dense"])) <= DENSE
@@ -82,17 +83,20 @@ def rows(benchmark: ModuleType) -> list[object]:
     return list(benchmark.rows())
 
 
+@pytest.mark.slow
 def test_scripts_that_no_constant_was_fitted_on(benchmark: ModuleType, rows: list[object]) -> None:
     errors = benchmark.errors(benchmark.unseen_scripts())["unseen-ms"]
     assert len(errors) >= 20 and statistics.mean(map(abs, errors)) <= DENSE
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("group", ["nv-16bit", "nv-fp8", "nv-moe", "aa", "mf", "ms"])
 def test_each_group_of_published_rows(benchmark: ModuleType, rows: list[object], group: str) -> None:
     bar = benchmark.GROUPS[group][1]
     assert statistics.mean(map(abs, benchmark.errors(rows)[group])) <= bar
 
 
+@pytest.mark.slow
 def test_the_fastest_of_a_measured_sweep_is_chosen(benchmark: ModuleType, rows: list[object]) -> None:
     sweeps = benchmark.sweeps(rows)
     assert len(sweeps) >= 12
