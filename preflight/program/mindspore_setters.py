@@ -196,7 +196,7 @@ def context_fault(key: str, value: Value) -> Fault | None:
         if not MEMORY.fullmatch(value) or float(value[:-2]) == 0:
             return Fault(ValueError(f"'max_device_memory' must be a string such as '5GB', but got {value}."))
     if key == "mode" and value not in (0, 1):
-        return Fault(ValueError(f"'mode' must be GRAPH_MODE (0) or PYNATIVE_MODE (1), but got {value}."))
+        return Fault(ValueError(f"'mode' must be 0 or 1, but got {value}."))
     return None
 
 
