@@ -36,7 +36,7 @@ import packaging.version
 _BUILTINS = """abs all any bin bool bytes callable chr classmethod delattr dict divmod enumerate eval filter float
 format frozenset getattr globals hasattr hash hex id int isinstance issubclass iter len list locals map max min next
 object oct open ord pow print property range repr reversed round set setattr slice sorted staticmethod str sum super
-tuple type vars zip __import__ compile exec input NotImplemented Ellipsis"""
+tuple type vars zip dir __import__ compile exec input NotImplemented Ellipsis"""
 _EXPORTS: dict[Any, str] = {
     math: """cos sin tan acos asin atan atan2 cosh sinh tanh hypot degrees radians log1p expm1 fmod modf copysign dist
         fsum pow tau nan ceil floor sqrt log log2 log10 exp prod gcd lcm isclose isnan isinf isfinite inf pi e

@@ -6,8 +6,10 @@ import argparse
 import dataclasses
 import enum
 import types
+from collections.abc import Callable
 from typing import Any
 
+from preflight.program import arrays
 from preflight.program.allowed import BUILTINS, MODULES, readable
 from preflight.program.imports import Imports
 from preflight.program.units import COMMAND
@@ -116,7 +118,8 @@ class Attributes(Imports):
         if name in HOOKS:
             return NOTHING
         if owner.cls.opaque:
-            return self._inherited(owner.cls, name)
+            known = self.inherited_values.get(name)
+            return known(owner) if known is not None else self._inherited(owner.cls, name)
         raise self.failure(AttributeError(f"'{owner.cls.name}' object has no attribute '{name}'"), sure=False)
 
     def _of_content(self, owner: Object, name: str) -> Value:
@@ -127,12 +130,20 @@ class Attributes(Imports):
             return getattr(owner.data, name)
         return self.content_methods(owner.data).get(name, MISSING)
 
+    never_inherited: frozenset[str] = frozenset()
+    """Attributes that no class outside the program has."""
+
+    inherited_values: dict[str, Callable[[Object], Value]]
+    """Attributes that classes outside the program give their objects, and what they hold."""
+
     def content_methods(self, data: Value) -> dict[str, Builtin]:
         """The methods behind the operations of a dict or list."""
         raise NotImplementedError
 
     def _inherited(self, cls: Class, name: str) -> Unknown:
         """What lies in a base outside the program: a call of it runs nothing of the program that can be read."""
+        if name in self.never_inherited:
+            raise self.failure(AttributeError(f"'{cls.name}' object has no attribute '{name}'"), sure=False)
         known = all(isinstance(base, (Symbol, Class, type)) for one in cls.lineage for base in one.bases)
         return Unknown(gaps=(f"{cls.name}.{name}()",)) if known else self.gap(f"attribute {name} of unknown bases")
 
@@ -273,7 +284,7 @@ class Attributes(Imports):
             return self.field_type(owner)
         if isinstance(owner, argparse.Action) and name in owner.__dict__:
             return owner.__dict__[name]
-        if readable(owner, name):
+        if readable(owner, name) or arrays.readable(owner, name):
             return self.native(getattr, [owner, name])
         if callable(owner) and name in ("__name__", "__qualname__"):
             return getattr(owner, "__name__", "")

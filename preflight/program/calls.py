@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from preflight.program.ir import Node, body_of
+from preflight.program.layers import Layers
 from preflight.program.specials import Specials
 from preflight.program.twins import TWINS, twin_of
 from preflight.program.units import WORLD
@@ -24,6 +25,7 @@ from preflight.program.values import (
     Names,
     Object,
     Partial,
+    Perhaps,
     Property,
     Raised,
     Scope,
@@ -35,7 +37,7 @@ from preflight.program.values import (
 )
 
 OF_WORLD = "torch.distributed.get_world_size"
-AGAIN = 3
+AGAIN = 5
 """How often a function is entered again within itself with an argument that is unknown."""
 REST = "**"
 Override = Callable[[list[Value], Names], Value]
@@ -317,9 +319,18 @@ class Calls(Specials):
                 found[name] = default if spread is None else spread
         if others is not None:
             found[others] = keywords
-        elif keywords:
-            raise self._mismatch(f"{function.name}() got an unexpected keyword argument '{next(iter(keywords))}'")
+        else:
+            self._accept_none(keywords, function.name)
         return found
+
+    def _accept_none(self, keywords: Names, name: str) -> None:
+        """Refuse arguments that a function does not have; one that may not be there may be refused."""
+        sure = [key for key, value in keywords.items() if not isinstance(value, Perhaps)]
+        for key in sure or keywords:
+            raised = self._mismatch(f"{name}() got an unexpected keyword argument '{key}'")
+            if sure:
+                raise raised
+            self.note(raised, keywords[key])
 
     def _mismatch(self, text: str) -> Raised:
         return self.failure(TypeError(text))
@@ -328,6 +339,15 @@ class Calls(Specials):
 
     def instance(self, cls: Class, arguments: list[Value], keywords: Names) -> Value:
         """A new object of a class of the program."""
+        if self.layers is not None and cls.opaque:
+            return self.layers.make(cls, arguments, keywords)
+        return self.instance_of(cls, arguments, keywords)
+
+    layers: Layers | None = None
+    """How the layers of a network are built, while it is."""
+
+    def instance_of(self, cls: Class, arguments: list[Value], keywords: Names) -> Value:
+        """A new object, set up from the start."""
         made = Object(cls)
         factory = cls.find("__new__")
         if factory is not MISSING:
@@ -376,8 +396,7 @@ class Calls(Specials):
             else:
                 raise self.failure(TypeError(f"__init__() missing 1 required argument: '{name}'"))
             self.put(target.names, name, value)
-        if given:
-            raise self.failure(TypeError(f"__init__() got an unexpected keyword argument '{next(iter(given))}'"))
+        self._accept_none(given, "__init__")
         method = target.cls.find("__post_init__")
         if method is not MISSING:
             self.call(method, [target], {})

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
+from preflight.program.arrays import is_array
 from preflight.program.environment import Environment
 from preflight.program.facts import PACKAGE, Facts, distribution
 from preflight.program.ir import Node
@@ -17,6 +18,7 @@ from preflight.program.values import (
     Module,
     Names,
     Object,
+    Perhaps,
     Raised,
     Scope,
     Symbol,
@@ -245,7 +247,7 @@ class Engine:
             second = other.writes[key][3] if key in other.writes else before
             if name is MISSING:
                 self._write(container, name, _blend(first, second, self, cause))
-                if len(first) != len(second):
+                if _differ(first, second):
                     self.blur(container, cause)
             elif first is not MISSING or second is not MISSING:
                 self._write(container, name, self.join(first, second, cause))
@@ -353,7 +355,8 @@ def _mixed(one: Value, other: Value, cause: Unknown) -> Unknown:
         if isinstance(value, Unknown):
             facts |= value.facts
             gaps |= value.gaps
-    return Unknown((parted(fact)[0] for fact in facts), gaps, computed=True)
+    kind = Perhaps if one is MISSING or other is MISSING else Unknown
+    return kind((parted(fact)[0] for fact in facts), gaps, computed=True)
 
 
 def _is_version(value: Unknown, cause: Unknown) -> bool:
@@ -368,8 +371,17 @@ def _copied(container: Value) -> Value:
     return container.copy() if hasattr(container, "copy") else list(container)
 
 
+def _differ(one: Value, other: Value) -> bool:
+    """Whether a container is not known after two paths: it has other lengths, or is an array with other numbers."""
+    if is_array(one):
+        return one.shape != other.shape or bool((one != other).any())
+    return len(one) != len(other)
+
+
 def _fill(container: Value, content: Value) -> None:
-    if isinstance(container, list):
+    if is_array(container):
+        container[...] = content
+    elif isinstance(container, list):
         container[:] = content
     else:
         container.clear()

@@ -29,6 +29,14 @@ ALIASES = {
     "torch.short": "torch.int16",
     "torch.Tensor.type": "torch.dtype",
 }
+MODULES = {
+    "mindspore.common.dtype": "mindspore",
+    "mindspore.dtype": "mindspore",
+    "mindspore.common.tensor": "mindspore",
+    "mindspore.common.parameter": "mindspore",
+    "mindspore.nn.cell": "mindspore.nn",
+}
+"""Modules whose names are those of another one."""
 PATHS: dict[str, Callable[..., Any]] = {
     f"os.path.{name}": getattr(posixpath, name)
     for name in ("join", "basename", "dirname", "splitext", "normpath", "isabs", "split", "commonprefix")
@@ -74,12 +82,17 @@ class Facts:
         self.environ.setdefault("LOCAL_WORLD_SIZE", local)
         self.environ.setdefault(CUDA_CONNECTIONS, Unknown((f"environment variable {CUDA_CONNECTIONS}",)))
         self._values = self._constants()
+        self._methods: dict[str, tuple[str, Callable[[str], Value]]] = {}
         self._calls = self._functions()
 
     def learn(self, values: Mapping[str, Value], calls: Mapping[str, Callable[..., Value]]) -> None:
         """Take in what a framework outside the program is and answers, by dotted names."""
         self._values.update(values)
         self._calls.update(calls)
+
+    def learn_methods(self, package: str, methods: Mapping[str, Callable[[str], Value]]) -> None:
+        """Take in what methods of objects of a package return, by the name of the method."""
+        self._methods.update((name, (package, answer)) for name, answer in methods.items())
 
     def present(self, module: str) -> bool | None:
         """Whether a package is installed; None where nobody says."""
@@ -115,13 +128,16 @@ class Facts:
         """What a function outside the program returns, MISSING where nothing is known of it."""
         if (answer := self._calls.get(name)) is not None:
             return answer(*arguments, **keywords)
+        owner, _, method = name.rpartition(".")
+        if (known := self._methods.get(method)) is not None and owner.endswith(")") and owner.startswith(known[0]):
+            return known[1](owner)
         if name in PATHS:
             return PATHS[name](*arguments) if all(isinstance(one, str) for one in arguments) else Unknown()
         if name in FOLDERS:
             return self._folder(name, arguments)
         if name in LISTS:
             return Unknown((FILES,))
-        return None if name.startswith(SILENT) else MISSING
+        return None if name.startswith(SILENT) and not method[:1].isupper() else MISSING
 
     def _folder(self, name: str, arguments: list[Value]) -> Value:
         path = arguments[0] if arguments else None
@@ -223,6 +239,12 @@ def _others(machine: Machine) -> Value:
     """How many devices of other vendors a machine has."""
     named = {distribution(name) for name in machine.present}
     return Unknown(("device",)) if machine.capability is None or named & _OTHER_PACKAGES else 0
+
+
+def named(name: str) -> str:
+    """The one name of what has several."""
+    module, _, last = name.rpartition(".")
+    return f"{MODULES[module]}.{last}" if module in MODULES else ALIASES.get(name, name)
 
 
 def distribution(module: str) -> str:

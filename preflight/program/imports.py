@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from preflight.program.allowed import BUILTINS, MODULES
-from preflight.program.facts import ALIASES, PACKAGE
+from preflight.program.facts import PACKAGE, named
 from preflight.program.ir import Node, Unreadable
 from preflight.program.sources import Found
 from preflight.program.units import Units
@@ -21,7 +21,7 @@ class Imports(Units):
 
     def symbol(self, name: str) -> Value:
         """Something outside the program: a stated fact, or a name."""
-        name = ALIASES.get(name, name)
+        name = named(name)
         if (fact := self.facts.value(name)) is not MISSING:
             return fact
         if name not in self.symbols:

@@ -25,6 +25,7 @@ class Interpreter(Options):
         self.expressions = {name[3:]: getattr(self, name) for name in dir(self) if name.startswith("_e_")}
         self.statements = {name[3:]: getattr(self, name) for name in dir(self) if name.startswith("_s_")}
         self.overrides = {}
+        self.inherited_values = {}
         self.hooks = {}
         self.loading = []
         self.loaded = lambda module: None

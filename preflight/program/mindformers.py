@@ -11,9 +11,11 @@ from typing import Any
 
 from packaging.version import InvalidVersion, Version
 
+from preflight.program import arrays
 from preflight.program.calls import Hook, Override
 from preflight.program.interpreter import Interpreter
 from preflight.program.ir import Unreadable
+from preflight.program.layers import Layers
 from preflight.program.mindspore import DATA, MindSpore
 from preflight.program.values import Exhausted, Function, Module, Names, Raised, Scope, Unknown, Value
 
@@ -25,6 +27,8 @@ TOP = "mindformers.trainer.trainer.Trainer"
 UTILITIES = "mindformers.tools.utils"
 TEXTS = "mindformers.models.configuration_utils.PretrainedConfig.dict_ms_dtype_to_str"
 """Makes texts of types for what is written into a file."""
+CORES = "mindformers.utils.cann_cores_utils.get_cann_workqueue_cores"
+"""Asks the machine which processors are taken, to choose among the others."""
 OLDEST = Version("2.2")
 """MindSpore of the oldest release of MindFormers that is followed, 1.0."""
 REGISTER_PATH = "REGISTER_PATH"
@@ -39,13 +43,25 @@ STAGES = {
     "mindformers.tools.check_rules.check_rules": "check_rules",
 }
 """Functions that begin or end a stage."""
+TYPED = frozenset(("load_checkpoint", "run_mode"))
+"""Settings that the command line gives where the file leaves them empty."""
+BEFORE_NETWORK = re.compile(r"run_mindformer\.py$|mindformers/(?:trainer/|tools/check_rules)")
+"""Where such a setting is looked at itself."""
 NETWORK = ("create_network", "create_network_without_param_init")
+PATTERNS = (
+    "mindformers.parallel_core.training_graph.transformer.utils.LayerSetting.set_pattern_recompute",
+    "mindformers.models.utils.LayerSetting.set_pattern_recompute",
+    "mindformers.experimental.graph.transformer.utils.LayerSetting.set_pattern_recompute",
+)
+TEMPLATE = "mindformers.tools.register.template.Config"
+LOGGER = "mindformers.tools.logger.logger"
 DATASET = ("create_train_dataset", "create_eval_dataset", "create_dataset")
 PRESENT = frozenset(("mindspore", "pyyaml", "numpy"))
 """What is installed where MindFormers runs."""
+STEPS = 150_000
+"""Steps of one configuration; one that takes more is not read."""
 LATER = 60_000
 """Steps of the network's construction, which is left out where it takes more."""
-DEFINED = re.compile(r"^[ \t]*(?:class|def)[ \t]+(\w+)", re.MULTILINE)
 REGISTERED = re.compile(r"\bregister(?:_cls)?\(([^()]*(?:\([^()]*\)[^()]*)*)\)")
 QUOTED = re.compile(r"['\"]([\w.-]+)['\"]")
 SURE = ("CONFIG", "MODELS", "TRAINER")
@@ -68,15 +84,17 @@ class MindFormers:
         self.document: Mapping[str, Value] | None = None
         self.stages: list[str] = []
         self.initial: Names = {}
-        self._classes: dict[str, list[str]] | None = None
+        self._classes: dict[str, tuple[list[str], bool]] = {}
         self._partial = False
-        self._texts: list[tuple[str, str]] = []
+        self._listed: dict[int, tuple[Value, Value]] = {}
+        self._texts: list[tuple[str, str]] | None = None
         for dotted, stage in STAGES.items():
             run.hooks[dotted] = Hook(partial(self._begin, stage), partial(self._end, stage))
         run.overrides[f"{CONFIG}._file2dict"] = lambda given, named: self._read(given)
         run.overrides[f"{TOP}.get_task_config"] = lambda given, named: {}
         run.overrides[f"{TOP}.get_load_checkpoint"] = lambda given, named: given[-1] if given else None
         run.overrides[f"{UTILITIES}.is_version_ge"] = lambda given, named: self._newer(given)
+        run.overrides[CORES] = lambda given, named: []
         run.overrides[TEXTS] = lambda given, named: None
         for name in ("get_cls", "is_exist"):
             self._around(f"{REGISTER}.{name}", self._registered)
@@ -84,6 +102,11 @@ class MindFormers:
             run.overrides[f"{TRAINER}.{name}"] = lambda given, named: run.symbol(DATA)
         for name in NETWORK:
             self._around(f"{TRAINER}.{name}", self._network)
+        for name in PATTERNS:
+            self._around(name, self._recomputed)
+        self._around(f"{TEMPLATE}.keys", self._template_keys)
+        for name in ("debug", "info", "warning", "error", "critical"):
+            run.overrides[f"{LOGGER}.{name}"] = partial(self._logged, name)
 
     def _usual(self) -> str:
         for root in self.run.sources.roots:
@@ -106,18 +129,50 @@ class MindFormers:
         except (InvalidVersion, TypeError):
             return Unknown(gaps=("a version",))
 
+    def _logged(self, level: str, given: list[Value], named: Names) -> None:
+        """What the program prints of warnings is told."""
+        text = self.run.text(given[0]) if given and level == "warning" else None
+        if isinstance(text, str):
+            self.run.remark(f"warning: {text}")
+
+    def _template_keys(self, given: list[Value], named: Names, original: Any) -> Value:
+        """The names that stand in the class of a section, which the program lists over and over again."""
+        owner = given[0] if given else None
+        if id(owner) not in self._listed:
+            self._listed[id(owner)] = owner, original()
+        found = self._listed[id(owner)][1]
+        return list(found) if isinstance(found, list) else found
+
+    def _recomputed(self, given: list[Value], named: Names, original: Any) -> Value:
+        """Which operators of a layer a pattern names: asked of one of the layers that are alike."""
+        layers = self.run.layers
+        return original() if layers is None or named else layers.once(given, original)
+
+    def _matched(self, name: str, pattern: Value, text: Value, **named: Value) -> Value:
+        """What the package regex finds, where Python's own re reads the pattern as well."""
+        try:
+            re.compile(pattern)
+        except (re.error, TypeError):
+            return Unknown(gaps=(f"regex.{name}()",))
+        return self.run.call_native(getattr(re, name), [pattern, text], {})
+
     def __call__(self) -> None:
         """Every stage in order; a refusal ends them."""
         run = self.run
         run.stage = "load"
         MindSpore(run).teach()
+        arrays.teach(run)
         run.facts.learn({}, {f"os.path.{name}": self._path for name in ("abspath", "realpath", "expanduser")})
+        run.facts.learn(
+            {}, {f"regex.{name}": partial(self._matched, name) for name in ("fullmatch", "match", "search")}
+        )
         run.environ.setdefault(REGISTER_PATH, Unknown((f"environment variable {REGISTER_PATH}",)))
         found = run.sources.locate(self.entry) if self.entry else None
         if found is None or self.document is None:
             run.lost("the script that is started")
             return
-        run.known_arguments = frozenset(_keys(self.document))
+        run.known_arguments = frozenset(_keys(self.document)) | TYPED
+        limit, run.budget = run.budget, run.budget._replace(steps=min(STEPS, run.budget.steps))
         module = run.modules["__main__"] = Module("__main__", found.path, found.shown, False)
         try:
             run.scope = Scope(module.names, None, module, "module", "")
@@ -126,12 +181,24 @@ class MindFormers:
         except Unreadable:
             run.lost("the script that is started")
         except Raised as raised:
-            raised.sure = raised.sure and not run.gaps  # what was not read may have changed what is refused
+            raised.sure = raised.sure and not run.gaps and not self._elsewhere(raised)
             raise
         except Finished:
             pass
         finally:
             run.modules.pop("__main__", None)
+            run.budget = limit
+
+    def _elsewhere(self, raised: Raised) -> bool:
+        """Whether a refusal rests on what the command line usually gives: a checkpoint, the mode, data to predict."""
+        document = self.document or {}
+        if (
+            document.get("run_mode") == "predict"
+            and posixpath.basename(posixpath.dirname(raised.place.file)) != "context"
+        ):
+            return "trainer/" in raised.place.file or raised.place.file == ENTRY
+        last = raised.reads[0] if raised.reads else ""
+        return last in TYPED and not document.get(last) and BEFORE_NETWORK.match(raised.place.file) is not None
 
     # stages
 
@@ -187,10 +254,13 @@ class MindFormers:
     def _network(self, given: list[Value], named: Names, original: Any) -> Value:
         """The network is built within a bound; what follows is not read."""
         run = self.run
+        if run.stage == "network":  # a function that makes a network may call another one
+            return original()
         notes, gaps, limit, entered = len(run.notes), dict(run.gaps), run.budget, set(run.entered)
         run.stage = "network"
         run.budget = limit._replace(steps=min(run.steps + LATER, limit.steps))
         whole = False
+        run.layers = Layers(run)
         try:
             original()
             whole = run.gaps.keys() == gaps.keys()
@@ -200,13 +270,14 @@ class MindFormers:
         except (Exhausted, RecursionError):
             pass
         finally:
-            run.budget = limit
+            run.budget, run.layers = limit, None
         if whole:
             self._end("network", None)
         else:
             del run.notes[notes:]
             run.gaps = gaps
             run.entered = entered
+            run.lost("the network")
         if run.causes:
             return Unknown(gaps=("the network",))
         raise Finished
@@ -235,17 +306,13 @@ class MindFormers:
     def _defining(self, name: str) -> tuple[list[str], bool]:
         """The modules of the program that define a class or register it under this name, and whether others mention
         it."""
-        if self._classes is None:
-            self._classes, self._texts = {}, list(self._files())
-            for module, text in self._texts:
-                words = set(DEFINED.findall(text)) if "egister" in text else set()
-                for inner in REGISTERED.findall(text):
-                    words.update(QUOTED.findall(inner))
-                for word in words:
-                    self._classes.setdefault(word, []).append(module)
-        if name in self._classes:
-            return self._classes[name], True
-        return [], self._partial or any(name in text for _, text in self._texts)
+        if self._texts is None:
+            self._texts = list(self._files())
+        if name not in self._classes:
+            having = [(module, text) for module, text in self._texts if name in text]
+            self._classes[name] = [module for module, text in having if _defines(text, name)], bool(having)
+        found, mentioned = self._classes[name]
+        return found, bool(found) or mentioned or self._partial
 
     def _files(self) -> Iterator[tuple[str, str]]:
         """The modules of the program with their texts."""
@@ -272,6 +339,13 @@ class MindFormers:
 def _from(current: Value, base: str) -> Unknown:
     facts = current.facts if isinstance(current, Unknown) else ()
     return Unknown([f"{fact} >= {base}" for fact in facts], () if facts else ("a version",))
+
+
+def _defines(text: str, name: str) -> bool:
+    """Whether a file defines a class that it may register, or registers one under this name."""
+    if "egister" in text and re.search(rf"^[ \t]*(?:class|def)[ \t]+{re.escape(name)}\b", text, re.MULTILINE):
+        return True
+    return any(name in QUOTED.findall(inner) for inner in REGISTERED.findall(text))
 
 
 def _keys(value: Value) -> Iterator[str]:

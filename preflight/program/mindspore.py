@@ -6,7 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from preflight.program.interpreter import Interpreter
-from preflight.program.values import OPAQUE_VALUES, Builtin, Names, Raised, Unknown, Value
+from preflight.program.mindspore_setters import Fault, coefficient_fault, context_fault, parallel_fault
+from preflight.program.values import OPAQUE_VALUES, Builtin, Class, Names, Object, Raised, Symbol, Unknown, Value
 
 WORLD = "world size"
 DEFAULTS: dict[str, Value] = {
@@ -33,9 +34,11 @@ MODES = {
 PLACES = ("mindspore", "mindspore.context", "mindspore.common", "mindspore.parallel", "mindspore.communication")
 """Modules that give these functions under the same name."""
 COMMUNICATION = ("mindspore.communication", "mindspore.communication.management", "mindspore.communication.comm_func")
+PARALLEL_MODE = ("mindspore.parallel._utils._get_parallel_mode",)
+COEFFICIENT = "mindspore.parallel._cost_model_context._set_rp_matmul_mem_coef"
+INITIALIZED = ("mindspore.communication._comm_helper._is_initialized", "mindspore.communication.is_initialized")
 CHECKS = ("mindspore._checkparam", "mindspore._checkparam.Validator", "mindspore.common._checkparam")
 SILENT = (
-    "set_context",
     "set_seed",
     "set_dump",
     "set_device",
@@ -59,6 +62,15 @@ DECORATORS = ("args_type_check",)
 """Calls that give such a decorator."""
 
 
+OPERATORS = "mindspore.ops"
+RETURNING = ("shard", "add_prim_attr", "recompute", "set_prim_instance_name", "del_prim_attr")
+"""Methods of mindspore.ops.Primitive that return the operator itself (mindspore/ops/primitive.py)."""
+TENSORS = frozenset(("Tensor", "Parameter", "MutableTensor"))
+NO_TENSORS = ("mindspore.common.initializer.", "mindspore.ops.", "mindspore.nn.")
+"""Where classes are defined that are no tensors."""
+CELL = "mindspore.nn.Cell"
+NEVER_INHERITED = frozenset(("params", "submodules"))
+"""What MindFormers asks of layers, and mindspore.nn.Cell does not have."""
 DATA = "mindspore.dataset.Dataset()"
 """The data of a run, of which nothing is known but that it is there."""
 
@@ -69,6 +81,7 @@ class MindSpore:
     def __init__(self, run: Interpreter) -> None:
         self.run = run
         self.context: Names = dict(DEFAULTS)
+        self.initialized = False
         self.general: Names = {"mode": 0, "device_target": "Ascend", "device_id": 0}
 
     def teach(self) -> None:
@@ -85,18 +98,41 @@ class MindSpore:
             calls[f"{place}.set_auto_parallel_context"] = self._set
             calls[f"{place}.reset_auto_parallel_context"] = self._reset
             calls[f"{place}.get_context"] = self._general
+            calls[f"{place}.set_context"] = self._set_general
             calls |= {f"{place}.{name}": _kept for name in KEEPING}
         values["mindspore.context.ParallelMode.MODE_LIST"] = list(MODES.values())
+        for name in INITIALIZED:
+            calls[name] = lambda: self.initialized
         for place in COMMUNICATION:
-            calls[f"{place}.get_group_size"] = lambda *given, **named: size if not given else _unknown()
+            calls[f"{place}.get_group_size"] = lambda *given, **named: self._size(size) if not given else _unknown()
             calls[f"{place}.get_rank"] = lambda *given, **named: 0 if not given else _unknown()
-            calls[f"{place}.init"] = _nothing
+            calls[f"{place}.init"] = self._initialize
+        calls[COEFFICIENT] = lambda value: self._judged([coefficient_fault(value)])
+        for place in PARALLEL_MODE:
+            calls[place] = lambda: self.context["parallel_mode"]
         for place in CHECKS:
             calls |= {f"{place}.{name}": check for name, check in self._checks().items()}
             calls |= {f"{place}.{name}": lambda *given, **named: Builtin("decorator", _kept) for name in DECORATORS}
+        self.run.never_inherited = NEVER_INHERITED
+        self.run.inherited_values = {"_cells": self._cells}
+        self.run.apart = apart
+        self.run.facts.learn_methods(OPERATORS, dict.fromkeys(RETURNING, self.run.symbol))
         data = self.run.symbol(DATA)
         calls |= {f"{DATA}.{name}": lambda *given, **named: data for name in ("take", "repeat", "batch", "project")}
         self.run.facts.learn(values, calls)
+
+    def _size(self, size: Value) -> Value:
+        """The number of devices; what a module keeps of it while it is loaded would outlast this configuration."""
+        return size if self.run.journals else Unknown((WORLD,))
+
+    def _initialize(self, *given: Value, **named: Value) -> None:
+        self.initialized = True
+
+    def _cells(self, owner: Object) -> Value:
+        """The layers within a layer: unknown where one of its attributes may be one."""
+        if any(isinstance(value, Unknown) for value in owner.names.values()):
+            return Unknown(gaps=(f"{owner.cls.name}._cells()",))
+        return {name: value for name, value in owner.names.items() if is_cell(value)}
 
     # the auto-parallel context
 
@@ -109,7 +145,22 @@ class MindSpore:
             return held.get(key) if isinstance(held, dict) else _unknown()
         return Unknown(gaps=(f"the auto-parallel context's {key}",))
 
+    def _judged(self, faults: list[Fault | None]) -> None:
+        """Refuse what MindSpore refuses; what only some of its releases refuse is noted."""
+        found = [one for one in faults if one is not None]
+        for one in found:
+            if one.sure:
+                raise self.run.failure(one.error)
+        for one in found:
+            self.run.note(self.run.failure(one.error), Unknown(("mindspore",)))
+
+    def _set_general(self, **given: Value) -> None:
+        self._judged([context_fault(key, self.run.plain(value)) for key, value in given.items()])
+        for key in self.general.keys() & given.keys():
+            self.run.put(self.general, key, given[key])
+
     def _set(self, **given: Value) -> None:
+        self._judged([parallel_fault(key, self.run.plain(value)) for key, value in given.items()])
         for key, value in given.items():
             if key == "pipeline_config" and isinstance(held := self.run.plain(value), dict):
                 value = {**DEFAULTS["pipeline_config"], **held}
@@ -158,7 +209,19 @@ class MindSpore:
             "check_bool": exact(bool),
             "check_value_type": self._value_type,
             "check_string": self._string,
+            "check_type_name": self._type_name,
         }
+
+    def _type_name(
+        self, arg_name: Value, arg_type: Value, valid_types: Value, prim_name: Value = None, **named: Value
+    ) -> Value:
+        rows = self.run.items(valid_types) if isinstance(valid_types, (list, tuple)) else [valid_types]
+        plain = [arg_type, *rows] if isinstance(rows, list) else [Unknown()]
+        if all(isinstance(one, type) or (isinstance(one, Symbol) and "(" not in one.name) for one in plain):
+            known = {_named(one) for one in plain[1:]}
+            if _named(arg_type) not in known:
+                raise self._wrong(TypeError, arg_name, f"must be one of {sorted(known)}", _named(arg_type))
+        return arg_type
 
     def _float(self, value: Value, name: Value = None, *rest: Value, **named: Value) -> Value:
         if not isinstance(value, Unknown) and not isinstance(value, float):
@@ -196,6 +259,31 @@ class MindSpore:
     def _wrong(self, kind: type[Exception], name: Value, must: str, value: Value) -> Raised:
         shown = name if isinstance(name, str) else "value"
         return self.run.failure(kind(f"'{shown}' {must}, but got {value!r} of type {type(value).__name__}"))
+
+
+def is_cell(value: Value) -> bool:
+    """Whether a value is a layer."""
+    if isinstance(value, Symbol):
+        return value.name.startswith("mindspore.nn.") and value.name.endswith("()")
+    return isinstance(value, Object) and derives_from_cell(value.cls)
+
+
+def derives_from_cell(cls: Class) -> bool:
+    """Whether a class of the program is a layer's."""
+    return cls.derives_from(CELL)
+
+
+def apart(value: Value, kind: str) -> bool:
+    """Whether something of MindSpore's is surely no instance of a class of MindSpore's."""
+    if kind.rpartition(".")[2] not in TENSORS:
+        return False
+    if isinstance(value, Object):
+        return derives_from_cell(value.cls)
+    return isinstance(value, Symbol) and value.name.startswith(NO_TENSORS) and value.name.endswith("()")
+
+
+def _named(kind: Value) -> str:
+    return kind.name if isinstance(kind, Symbol) else kind.__name__
 
 
 def _nothing(*given: Value, **named: Value) -> None:

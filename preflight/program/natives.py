@@ -11,10 +11,14 @@ import types
 from collections.abc import Callable
 from typing import Any
 
+from preflight.program import arrays
 from preflight.program.allowed import CALLABLE, readable
 from preflight.program.environment import Size, SizeText
 from preflight.program.guards import LENGTH, bounded, safe_format, safe_pattern, safe_template
+from preflight.program.layers import Layers
+from preflight.program.operators import ARITHMETIC, COMPARED
 from preflight.program.statements import Statements
+from preflight.program.traced import settled
 from preflight.program.values import (
     Bound,
     Builtin,
@@ -26,6 +30,7 @@ from preflight.program.values import (
     Names,
     Object,
     Partial,
+    Perhaps,
     Property,
     Raised,
     Super,
@@ -49,23 +54,29 @@ CHANGING = {
 }
 MATCHING = frozenset((re.match, re.search, re.fullmatch, re.sub, re.split, re.findall))
 ON_PATTERN = frozenset(("match", "search", "fullmatch", "sub", "split", "findall"))
+ON_NUMBERS = frozenset((*ARITHMETIC.values(), *COMPARED.values()))
+"""Operations that a traced number takes part in."""
 Special = Callable[[list[Value], Names], Value]
 
 
 class Natives(Statements):
     """How a function of Python's own is called."""
 
+    layers: Layers | None
     enum_members: dict[type, Names]
     specials: dict[int, Special]
 
     def native(self, function: Any, arguments: list[Value], keywords: Names | None = None) -> Value:
         """Run a function of Python's own on values that are known."""
+        if self.layers is not None and function not in ON_NUMBERS:
+            arguments = [settled(one) for one in arguments]
         try:
             return function(*arguments, **(keywords or {}))
         except (Raised, Exhausted, RecursionError, MemoryError):
             raise
         except Exception as error:
-            raise self.failure(error, sure=not isinstance(error, (ImportError, NameError))) from None
+            sure = not isinstance(error, (ImportError, NameError)) and not any(map(_holds_opaque, arguments))
+            raise self.failure(error, sure=sure) from None
 
     def call_native(self, function: Any, arguments: list[Value], keywords: Names) -> Value:
         """Call what Python itself has."""
@@ -168,6 +179,8 @@ class Natives(Statements):
                 return self._change(receiver, name, arguments, keywords)
         if id(receiver) in self.blurred:
             return self.blurred[id(receiver)][1]
+        if arrays.readable(receiver, name):
+            return arrays.method(self, function, arguments, keywords)
         if isinstance(receiver, dict) and name in ("get", "items", "keys", "values", "copy"):
             return self._of_dict(receiver, name, function, arguments)
         if not readable(receiver, name) and id(function) not in CALLABLE and not isinstance(receiver, type):
@@ -177,6 +190,7 @@ class Natives(Statements):
         if isinstance(receiver, (list, tuple)) and name in ("index", "count", "copy"):
             return self._of_row(receiver, name, arguments)
         if isinstance(receiver, inspect.Signature):
+            keywords = {key: one for key, one in keywords.items() if not isinstance(one, Perhaps)}
             return self.native(function, arguments, keywords)  # which argument goes where: no value is looked at
         matching = isinstance(receiver, re.Pattern) and name in ON_PATTERN
         if matching and not self._matches_soon([receiver.pattern, *arguments]):
@@ -336,6 +350,11 @@ class Natives(Statements):
     def call_parser(self, function: Any, receiver: Any, arguments: list[Value], keywords: Names) -> Value:
         """A method of a command line parser."""
         raise NotImplementedError
+
+
+def _holds_opaque(value: Value) -> bool:
+    """Whether a value is one that Python itself cannot work with, or a key with such a part."""
+    return isinstance(value, OPAQUE) or (isinstance(value, tuple) and any(isinstance(one, OPAQUE) for one in value))
 
 
 def _costly(function: Any, arguments: list[Value], keywords: Names) -> bool:

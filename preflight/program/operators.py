@@ -8,6 +8,7 @@ import typing
 from collections.abc import Callable
 from typing import Any
 
+from preflight.program import arrays
 from preflight.program.attributes import Attributes
 from preflight.program.guards import bounded, safe_arithmetic
 from preflight.program.values import (
@@ -18,6 +19,7 @@ from preflight.program.values import (
     Module,
     Object,
     Partial,
+    Perhaps,
     Raised,
     Symbol,
     Unknown,
@@ -73,6 +75,8 @@ class Operators(Attributes):
             return self._generic(owner, key)
         if isinstance(key, Unknown):
             return both(key, Unknown())
+        if isinstance(key, tuple) and arrays.is_array(owner) and any(isinstance(one, Unknown) for one in key):
+            return both(*key)
         if id(owner) in self.blurred:
             return self.blurred[id(owner)][1]
         if isinstance(owner, dict):
@@ -122,7 +126,10 @@ class Operators(Attributes):
             if sign == "Mod" and isinstance(one, str):
                 return self.native(operator.mod, [one, str(self.text(other))])
             return self.gap(f"{sign} with {one if isinstance(one, Symbol) else other}")
-        if not safe_arithmetic(sign, one, other):
+        if sign not in ARITHMETIC:
+            return self.gap(f"{sign} of values")
+        array = arrays.is_array(one) or arrays.is_array(other)
+        if not safe_arithmetic(sign, one, other) or (array and not arrays.bounded(one, other)):
             return self.gap("a value that is too large")
         if sign == "Mod" and isinstance(one, str) and _holds_unknown(other):
             return Unknown()
@@ -192,6 +199,8 @@ class Operators(Attributes):
         if isinstance(other, (str, dict)) and not isinstance(one, (Unknown, Symbol, *OWN)):
             if isinstance(other, dict) and not self._hashable(one):
                 return self.gap("an unhashable key")
+            if isinstance(other, dict) and isinstance(perhaps := other.get(one), Perhaps):
+                return perhaps
             return self.native(operator.contains, [other, one])
         rows = self.items(other) if not isinstance(other, str) else Unknown()
         if isinstance(rows, Unknown):

@@ -12,13 +12,16 @@ import itertools
 import operator
 import types
 import typing
+from collections.abc import Callable
 from typing import Any
 
+from preflight.program import arrays
 from preflight.program.attributes import NAMESPACES
 from preflight.program.facts import FILES
 from preflight.program.ir import Unreadable, compile_expression
 from preflight.program.natives import OPAQUE, Special
-from preflight.program.sequences import SPREAD, Sequences
+from preflight.program.sequences import SPREAD
+from preflight.program.signatures import Signatures
 from preflight.program.values import (
     MISSING,
     Bound,
@@ -44,7 +47,7 @@ from preflight.program.values import (
 ABSENT = (AttributeError, ImportError)
 
 
-class Specials(Sequences):
+class Specials(Signatures):
     """One method a function, found by the function's identity."""
 
     def special_table(self) -> dict[int, Special]:
@@ -106,6 +109,7 @@ class Specials(Sequences):
             functools.reduce: self._reduce,
             itertools.cycle: self._cycle,
             operator.attrgetter: lambda given, named: self.gap("attrgetter"),
+            builtins.dir: self._dir,
             inspect.getsource: self._source,
             inspect.isclass: lambda given, named: isinstance(given[0], (Class, type)),
             inspect.isfunction: lambda given, named: isinstance(given[0], Function),
@@ -113,7 +117,7 @@ class Specials(Sequences):
             inspect.currentframe: lambda given, named: self.scope.module if self.scope else None,
             inspect.getmodule: self._module_of,
             inspect.getmembers: self._members,
-            inspect.signature: self._signature,
+            inspect.signature: self.signature,
             ast.parse: self._parse,
             typing.get_type_hints: lambda given, named: self.gap("type hints"),
             typing.cast: lambda given, named: given[1],
@@ -133,12 +137,20 @@ class Specials(Sequences):
                 unsure = found
         return False if unsure is None else unsure
 
+    apart: Callable[[Value, str], bool] = staticmethod(lambda value, kind: False)
+    """Whether something outside the program is surely no instance of a class outside, by its name."""
+
     def _is_one(self, value: Value, kind: Value) -> Value:
         if isinstance(kind, Unknown):
             return kind
         if isinstance(kind, Symbol):
+            if kind.name == arrays.KIND and arrays.is_array(value):
+                return type(value).__name__ == "ndarray"
             opaque = isinstance(value, Symbol) or (isinstance(value, Object) and value.cls.opaque)
-            return self.gap(f"an instance of {kind.name}") if opaque else False
+            if isinstance(value, Object) and value.cls.derives_from(kind.name):
+                return True
+            unsure = opaque and not self.apart(value, kind.name)
+            return self.gap(f"an instance of {kind.name}") if unsure else False
         if isinstance(kind, Class):
             if isinstance(value, Symbol):
                 return False
@@ -159,6 +171,8 @@ class Specials(Sequences):
         value, kinds = given[0], given[1]
         if isinstance(value, Class):
             if any(isinstance(kind, Class) and value.inherits(kind) for kind in _flat(kinds)):
+                return True
+            if any(isinstance(kind, Symbol) and value.derives_from(kind.name) for kind in _flat(kinds)):
                 return True
             outside = any(isinstance(kind, (Symbol, Unknown)) for kind in _flat(kinds))
             return self.gap("a base outside the program") if outside and value.opaque else False
@@ -232,6 +246,14 @@ class Specials(Sequences):
         names = self.names_of(given[0]) if given else None
         return names if names is not None else self.gap("vars()")
 
+    def _dir(self, given: list[Value], named: Names) -> Value:
+        """The attributes of an object that the program gives it; those of classes outside are left out."""
+        owner = given[0] if given else None
+        if isinstance(owner, Object):
+            return sorted({*owner.names, *(name for one in owner.cls.lineage for name in one.names)})
+        names = self.names_of(owner) if owner is not None else None
+        return sorted(names) if names is not None else Unknown(gaps=("dir()",))
+
     def _callable(self, given: list[Value], named: Names) -> Value:
         value = given[0]
         if isinstance(value, Unknown):
@@ -284,6 +306,8 @@ class Specials(Sequences):
         found: Names = {}
         for one in given[:1]:
             plain = self.plain(one)
+            if isinstance(plain, types.MappingProxyType):
+                plain = dict(plain)
             if not isinstance(plain, dict):
                 rows = self.items(plain)
                 if isinstance(rows, Unknown):
@@ -329,12 +353,16 @@ class Specials(Sequences):
             return made
         if isinstance(value, (dict, list, set)):
             return self._copy_inner(value)
+        if arrays.is_array(value):
+            return value.copy()
         return argparse.Namespace(**vars(value)) if isinstance(value, argparse.Namespace) else value
 
     def _copy_inner(self, value: Value, depth: int = 0) -> Value:
         """Containers within containers are copied, to a depth that programs use."""
         if id(value) in self.blurred:
             return self.blurred[id(value)][1]
+        if arrays.is_array(value):
+            return value.copy()
         if depth > 6 or not isinstance(value, (dict, list, set)):
             return value
         self.steps += len(value)
@@ -378,49 +406,6 @@ class Specials(Sequences):
             if holds:
                 found.append((name, value))
         return found
-
-    def _signature(self, given: list[Value], named: Names) -> Value:
-        function = given[0].function if isinstance(given[0], Bound) else given[0]
-        rows: list[str] = []
-        kinds = inspect.Parameter
-        if isinstance(function, Class):
-            method = function.find("__init__")
-            while isinstance(method, Function) and method.names.get("__wrapped__") is not None:
-                method = method.names["__wrapped__"]
-            rows = list(function.fields or {})
-            function = method if isinstance(method, Function) else None
-        if isinstance(function, Function) and not isinstance(given[0], Class):
-            while isinstance(function.names.get("__wrapped__"), Function):
-                function = function.names["__wrapped__"]
-            return inspect.Signature(_parameters(function)[1 if isinstance(given[0], Bound) else 0 :])
-        if isinstance(function, Function):
-            shape = function.node[4]
-            rows = [*shape[0][1:], *shape[3]]
-        elif not rows:
-            return self.gap("a signature")
-        return inspect.Signature([kinds(name, kinds.KEYWORD_ONLY) for name in dict.fromkeys(rows)])
-
-
-def _parameters(function: Function) -> list[inspect.Parameter]:
-    """The parameters of a function, with their kinds and defaults."""
-    positional, hidden, rest, named, _, others, _ = function.node[4 if function.node[0] == "FunctionDef" else 3]
-    made, empty = inspect.Parameter, inspect.Parameter.empty
-    first = len(positional) - len(function.defaults)
-    found = [
-        made(
-            name,
-            made.POSITIONAL_ONLY if at < hidden else made.POSITIONAL_OR_KEYWORD,
-            default=function.defaults[at - first] if at >= first else empty,
-        )
-        for at, name in enumerate(positional)
-    ]
-    if rest is not None:
-        found.append(made(rest, made.VAR_POSITIONAL))
-    for name, default in zip(named, function.keyword_defaults, strict=False):
-        found.append(made(name, made.KEYWORD_ONLY, default=empty if default is MISSING else default))
-    if others is not None:
-        found.append(made(others, made.VAR_KEYWORD))
-    return found
 
 
 def _flat(kinds: Value) -> list[Value]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import argparse
-import re
+import operator
 from collections.abc import Callable, Iterable
 
+from preflight.program.arrays import bounded, is_array
 from preflight.program.engine import Done, Note, Side
 from preflight.program.guards import safe_arithmetic
-from preflight.program.ir import Node, names_in
+from preflight.program.ir import Node
+from preflight.program.parsers import reaches_parser
 from preflight.program.refusing import Refusing
 from preflight.program.values import (
     MISSING,
@@ -26,10 +27,10 @@ from preflight.program.values import (
 
 BREAK, CONTINUE = Done("break"), Done("continue")
 LOOPS = 100_000
-PARSES = re.compile(r"parser|group|arg|option|register|flag|^def$", re.IGNORECASE)
-"""What names of parsers, of their groups and of what adds to them have in them; the body of a function may add, too."""
 BUILDING = ("parse", "patches")
 """Stages in which options are added."""
+IN_PLACE = {"Add": operator.iadd, "Sub": operator.isub, "Mult": operator.imul}
+"""What changes an array itself."""
 Thunk = Callable[[], "Done | None"]
 
 
@@ -216,6 +217,11 @@ class Statements(Refusing):
             self.touch(before)
             before.extend(items)
             return None
+        plain = is_array(before) and not isinstance(value, (Unknown, Symbol, Object))
+        if plain and node[4] in IN_PLACE and before.ndim and bounded(before, value):
+            self.touch(before)
+            self.native(IN_PLACE[node[4]], [before, value])
+            return None
         return self._bind(target, self.arithmetic(node[4], before, value), self.read_since(mark), scope)
 
     # targets
@@ -261,7 +267,7 @@ class Statements(Refusing):
 
     def _maybe_once(self, run: Thunk, cause: Unknown, body: tuple[Node, ...], scope: Scope) -> Done | None:
         """A body that runs an unknown number of times: what it writes is unknown afterwards."""
-        if self.stage in BUILDING and self._reaches_parser(body, scope):
+        if self.stage in BUILDING and reaches_parser(body, scope.names):
             self.unread_options.append(f"what a loop over something unknown adds at {self.place()}")
         side = self.explore(run, cause)
         if side.raised is not None:
@@ -274,13 +280,6 @@ class Statements(Refusing):
                 self.put(container, name, self.join(before, after, cause))
         done = side.done
         return done._replace(maybe=True) if done is not None and done.kind == "return" else None
-
-    def _reaches_parser(self, body: tuple[Node, ...], scope: Scope) -> bool:
-        """Whether statements name a parser or a group of one, or something that holds or adds to one."""
-        values = scope.names.get
-        return any(
-            PARSES.search(name) or isinstance(values(name), argparse._ActionsContainer) for name in names_in(body)
-        )
 
     def _s_While(self, node: Node, scope: Scope) -> Done | None:
         for _ in range(LOOPS):
@@ -416,7 +415,9 @@ class Statements(Refusing):
     # definitions
 
     def _s_FunctionDef(self, node: Node, scope: Scope) -> None:
-        made: Value = self.function(node, scope, node[3], node[4])
+        function = self.function(node, scope, node[3], node[4])
+        function.owner = scope.owner
+        made: Value = function
         for decorator in reversed(node[6]):
             made = self.decorate(self.evaluate(decorator, scope), made)
         self.put(scope.names, node[3], made)

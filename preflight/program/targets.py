@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 
+from preflight.program.arrays import is_array
 from preflight.program.expressions import Expressions
 from preflight.program.ir import Node
 from preflight.program.values import (
@@ -112,6 +113,13 @@ class Targets(Expressions):
         elif isinstance(owner, list):
             if isinstance(key, Unknown):
                 self.blur(owner, key)
+            else:
+                self.touch(owner)
+                self.native(operator.setitem, [owner, key, value])
+        elif is_array(owner):
+            parts = [value, *(key if isinstance(key, tuple) else [key])]
+            if any(isinstance(one, Unknown) for one in parts):
+                self.blur(owner, both(*parts))
             else:
                 self.touch(owner)
                 self.native(operator.setitem, [owner, key, value])

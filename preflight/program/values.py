@@ -29,6 +29,12 @@ class Unknown:
         return "?"
 
 
+class Perhaps(Unknown):
+    """What a key holds that is there on some paths only."""
+
+    __slots__ = ()
+
+
 class Symbol:
     """Something of a package outside the program, known by its dotted name only."""
 
@@ -210,6 +216,10 @@ class Class:
     def all_fields(self) -> dict[str, Any] | None:
         """The fields of the nearest dataclass among the class and those that it derives from."""
         return next((one.fields for one in self.lineage if one.fields is not None), None)
+
+    def derives_from(self, name: str) -> bool:
+        """Whether a class outside the program, by its dotted name, is among those that it derives from."""
+        return any(isinstance(base, Symbol) and base.name == name for one in self.lineage for base in one.bases)
 
     def find(self, name: str) -> Value:
         """An attribute of the class or of those that it derives from."""

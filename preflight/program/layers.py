@@ -1,0 +1,144 @@
+"""Layers of a network: many are built from the same arguments but for a number, and one of each kind tells the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol
+
+from preflight.program.traced import Decision, Traced, holds
+from preflight.program.values import Class, Names, Object, Symbol, Unknown, Value
+
+SCALARS = (str, float, bool, type(None))
+LONGEST, DEEPEST = 64, 3
+VARIED = 2
+"""Numbers that may differ from one layer to the next."""
+Key = tuple[Any, ...]
+
+
+class Built(NamedTuple):
+    """A layer that was built: from which numbers, which of them it may differ in, and what was decided with those."""
+
+    made: Object
+    numbers: tuple[int, ...]
+    varied: tuple[int, ...]
+    log: list[Decision]
+    given: Value
+
+
+class Builds(Protocol):
+    """What layers need of the interpreter."""
+
+    journals: list[Any]
+
+    def instance_of(self, cls: Class, arguments: list[Value], keywords: Names) -> Value:
+        """A new object, set up from the start."""
+
+
+class Layers:
+    """The layers of the network that is built now."""
+
+    def __init__(self, run: Builds) -> None:
+        self.run = run
+        self._built: list[tuple[Any, dict[Key, list[Built]]]] = []
+        self._copied: dict[int, tuple[Object, Object]] = {}
+        self._done: dict[Key, Value] = {}
+
+    def make(self, cls: Class, given: list[Value], named: Names) -> Value:
+        """A layer: a copy of one that was built with other numbers, if these would have changed nothing."""
+        run = self.run
+        if not run.journals:
+            return run.instance_of(cls, given, named)
+        names = sorted(named)
+        values = [*given, *(named[name] for name in names)]
+        if any(isinstance(one, Traced) for one in values):
+            return run.instance_of(cls, given, named)
+        key = (id(cls), len(given), *names, *(_print(one) for one in values))
+        new = tuple(one for one in values if type(one) is int)
+        rows = self._rows(key)
+        for row in rows:
+            if _fits(row, new):
+                made = _copy(row, new)
+                self._copied[id(made)] = (made, row.made)
+                return made
+        varied = _varied(rows, new)
+        log: list[Decision] = []
+        traced = iter([Traced.of(one, _nth(at), log) if at in varied else one for at, one in enumerate(new)])
+        placed = [next(traced) if type(one) is int else one for one in values]
+        found = run.instance_of(cls, placed[: len(given)], dict(zip(names, placed[len(given) :], strict=True)))
+        if isinstance(found, Object) and key == (id(cls), len(given), *names, *(_print(one) for one in values)):
+            rows.append(Built(found, new, varied, log, values))
+        return found
+
+    def once(self, given: list[Value], run: Callable[[], Value]) -> Value:
+        """What a function does with a layer and plain values: it is run for one of the layers that are alike."""
+        layer = given[0] if given else None
+        if not isinstance(layer, Object):
+            return run()
+        first = self._copied.get(id(layer), (layer, layer))[1]
+        key = (id(self.run.journals[-1]) if self.run.journals else 0, id(first), *(_print(one, 1) for one in given[1:]))
+        if key not in self._done:
+            self._done[key] = run()
+        return self._done[key]
+
+    def _rows(self, key: Key) -> list[Built]:
+        """What was built on the path that is followed now."""
+        journals = self.run.journals
+        alive = {id(one) for one in journals}
+        self._built = [row for row in self._built if id(row[0]) in alive]
+        for journal, built in self._built:
+            if key in built and journal is not journals[-1]:
+                return list(built[key])
+        if not self._built or self._built[-1][0] is not journals[-1]:
+            self._built.append((journals[-1], {}))
+        return self._built[-1][1].setdefault(key, [])
+
+
+def _nth(at: int) -> Any:
+    return lambda numbers: numbers[at]
+
+
+def _fits(row: Built, new: tuple[int, ...]) -> bool:
+    same = all(a == b for at, (a, b) in enumerate(zip(row.numbers, new, strict=True)) if at not in row.varied)
+    return same and holds(row.log, new)
+
+
+def _varied(rows: list[Built], new: tuple[int, ...]) -> tuple[int, ...]:
+    """The numbers in which this layer differs from one that was built."""
+    for row in rows:
+        found = tuple(at for at, (a, b) in enumerate(zip(row.numbers, new, strict=True)) if a != b)
+        if len(found) <= VARIED:
+            return found
+    return ()
+
+
+def _copy(row: Built, new: tuple[int, ...]) -> Object:
+    made = Object(row.made.cls)
+    made.names = {
+        name: value.make(new) if isinstance(value, Traced) else value for name, value in row.made.names.items()
+    }
+    made.data = row.made.data
+    return made
+
+
+def _print(value: Value, depth: int = 0) -> Key:
+    """What tells a value from another one: numbers are left out, of objects what they hold now."""
+    if type(value) is int:
+        return ("int",) if depth == 0 else ("int", value)
+    if isinstance(value, SCALARS):
+        return (type(value), value)
+    if isinstance(value, Symbol):
+        return ("symbol", value.name)
+    if isinstance(value, Unknown):
+        return ("unknown", value.facts, value.gaps)
+    if isinstance(value, (list, tuple)) and depth < DEEPEST and len(value) <= LONGEST:
+        return (type(value), *(_print(one, depth + 1) for one in value))
+    if isinstance(value, dict) and depth < DEEPEST and len(value) <= LONGEST:
+        return (dict, *((str(name), _print(one, depth + 1)) for name, one in value.items()))
+    if isinstance(value, Object) and depth < 1:
+        held = _print(value.data, depth + 1) if value.data is not None else ()
+        return (id(value), held, *((name, _held(one)) for name, one in value.names.items()))
+    return (id(value),)
+
+
+def _held(value: Value) -> Any:
+    return value if isinstance(value, (int, *SCALARS)) else id(value)
