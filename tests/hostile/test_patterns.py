@@ -42,6 +42,7 @@ RUN_TIME = {
     "preflight/dialects/megatron/vocabulary.py": [pattern for pattern, _ in vocabulary._PUBLISHED],
     "preflight/dialects/mindformers/operators.py": [r"(^|\.)name(\.|$)", r"(^|(?<=\.))name(?=\.|$)"],
     "preflight/checking/names_set.py": [r"(?<![\w-])name(?!\w)"],
+    "preflight/program/mindformers.py": [r"(?m)^[ \t]*(?:class|def)[ \t]+name\b"],
     "preflight/program/launch_paths.py": [form.pattern for form in launch_paths._FORMS],
     "preflight/lint/scalar_kinds.py": sorted({text.pattern for text in gc.get_objects() if isinstance(text, Text)}),
     "preflight/loaders/pyyaml.py": [],
