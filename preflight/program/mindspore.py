@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from preflight.program.interpreter import Interpreter
-from preflight.program.mindspore_setters import Fault, coefficient_fault, context_fault, parallel_fault
+from preflight.program.mindspore_setters import Veto, coefficient_fault, context_fault, parallel_fault
 from preflight.program.values import OPAQUE_VALUES, Builtin, Class, Names, Object, Raised, Symbol, Unknown, Value
 
 WORLD = "world size"
@@ -145,7 +145,7 @@ class MindSpore:
             return held.get(key) if isinstance(held, dict) else _unknown()
         return Unknown(gaps=(f"the auto-parallel context's {key}",))
 
-    def _judged(self, faults: list[Fault | None]) -> None:
+    def _judged(self, faults: list[Veto | None]) -> None:
         """Refuse what MindSpore refuses; what only some of its releases refuse is noted."""
         found = [one for one in faults if one is not None]
         for one in found:

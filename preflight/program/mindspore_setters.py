@@ -58,121 +58,121 @@ MEMORY = re.compile(r"[1-9][0-9]*(\.)?[0-9]*GB|0\.[0-9]*GB")
 """_RE_PATTERN in mindspore/context.py, which is matched as a whole."""
 
 
-class Fault(NamedTuple):
+class Veto(NamedTuple):
     """A value that is refused. sure: by every release."""
 
     error: Exception
     sure: bool = True
 
 
-def parallel_fault(key: str, value: Value) -> Fault | None:
+def parallel_fault(key: str, value: Value) -> Veto | None:
     """What set_auto_parallel_context refuses of one argument."""
     if isinstance(value, OPAQUE_VALUES):
         return None
     if key not in NAMES:
-        return Fault(ValueError(f"Set context keyword {key} is not recognized!"), False)
+        return Veto(ValueError(f"Set context keyword {key} is not recognized!"), False)
     kind = KINDS.get(key)
     if value is None:
-        return Fault(TypeError(f"'{key}' must not be None")) if key in NOT_NONE else None
+        return Veto(TypeError(f"'{key}' must not be None")) if key in NOT_NONE else None
     if kind is not None and not isinstance(value, kind):
-        return Fault(TypeError(f"The parameter '{key}' must be {kind}, but got {type(value)}"))
+        return Veto(TypeError(f"The parameter '{key}' must be {kind}, but got {type(value)}"))
     check = CHECKS.get(key)
     return next(check(value), None) if check is not None else None
 
 
-def _stages(value: Value) -> Iterator[Fault]:
+def _stages(value: Value) -> Iterator[Veto]:
     if isinstance(value, bool):
-        yield Fault(TypeError(f"the argument 'pipeline_stages' must be int, but got the type : {type(value)}."))
+        yield Veto(TypeError(f"the argument 'pipeline_stages' must be int, but got the type : {type(value)}."))
     elif value < 1:
-        yield Fault(ValueError(f"the argument 'pipeline_stages' should be greater or equal 1, but got {value}."))
+        yield Veto(ValueError(f"the argument 'pipeline_stages' should be greater or equal 1, but got {value}."))
 
 
-def _devices(value: Value) -> Iterator[Fault]:
+def _devices(value: Value) -> Iterator[Veto]:
     if value < 1 or value > 4096:
-        yield Fault(ValueError(f"'device_num' must be in [1, 4096], but got {value}."), value < 1)
+        yield Veto(ValueError(f"'device_num' must be in [1, 4096], but got {value}."), value < 1)
 
 
-def _search(value: Value) -> Iterator[Fault]:
+def _search(value: Value) -> Iterator[Veto]:
     if value not in SEARCH:
-        yield Fault(ValueError(f"'search_mode' only support {', '.join(SEARCH)}, but got the value: {value}."))
+        yield Veto(ValueError(f"'search_mode' only support {', '.join(SEARCH)}, but got the value: {value}."))
 
 
-def _switch(name: str) -> Callable[[Value], Iterator[Fault]]:
-    def check(value: Value) -> Iterator[Fault]:
+def _switch(name: str) -> Callable[[Value], Iterator[Veto]]:
+    def check(value: Value) -> Iterator[Veto]:
         if not isinstance(value, bool):
-            yield Fault(TypeError(f"the argument '{name}' must be bool, but got the type : {type(value)}."))
+            yield Veto(TypeError(f"the argument '{name}' must be bool, but got the type : {type(value)}."))
 
     return check
 
 
-def _strategy(value: Value) -> Iterator[Fault]:
+def _strategy(value: Value) -> Iterator[Veto]:
     if isinstance(value, str):
         if value not in STRATEGIES:
-            yield Fault(ValueError(f"'dataset_strategy' must be 'full_batch' or 'data_parallel', but got {value}."))
+            yield Veto(ValueError(f"'dataset_strategy' must be 'full_batch' or 'data_parallel', but got {value}."))
     elif not isinstance(value, tuple):
-        yield Fault(TypeError(f"'dataset_strategy' must be str or tuple type, but got the type : {type(value)}."))
+        yield Veto(TypeError(f"'dataset_strategy' must be str or tuple type, but got the type : {type(value)}."))
     else:
         for row in value:
             if isinstance(row, OPAQUE_VALUES):
                 return
             if not isinstance(row, tuple):
-                yield Fault(TypeError(f"the element of 'dataset_strategy' must be tuple, but got {type(row)}."), False)
+                yield Veto(TypeError(f"the element of 'dataset_strategy' must be tuple, but got {type(row)}."), False)
                 return
             for size in row:
                 if not isinstance(size, (int, *OPAQUE_VALUES)):
-                    yield Fault(TypeError(f"the element of 'dataset_strategy' must be int type, but got {type(size)}."))
+                    yield Veto(TypeError(f"the element of 'dataset_strategy' must be int type, but got {type(size)}."))
 
 
-def _inner(name: str, value: Mapping[str, Value]) -> Iterator[Fault]:
+def _inner(name: str, value: Mapping[str, Value]) -> Iterator[Veto]:
     for key in value:
         if key not in INNER[name]:
-            yield Fault(ValueError(f"Unknown config: ['{key}']"), False)
+            yield Veto(ValueError(f"Unknown config: ['{key}']"), False)
 
 
-def _optimizer(value: Mapping[str, Value]) -> Iterator[Fault]:
+def _optimizer(value: Mapping[str, Value]) -> Iterator[Veto]:
     yield from _inner("parallel_optimizer_config", value)
     shard = value.get("gradient_accumulation_shard")
     if "gradient_accumulation_shard" in value and not isinstance(shard, (bool, *OPAQUE_VALUES)):
-        yield Fault(TypeError(f"'gradient_accumulation_shard' must be a bool, but got {shard!r}."))
+        yield Veto(TypeError(f"'gradient_accumulation_shard' must be a bool, but got {shard!r}."))
     for key, least in (("parallel_optimizer_threshold", 0), ("optimizer_weight_shard_size", 1)):
         number = value.get(key)
         if key not in value or isinstance(number, OPAQUE_VALUES):
             continue
         if isinstance(number, bool) or not isinstance(number, int):
-            yield Fault(TypeError(f"'{key}' must be int, but got {number!r}."))
+            yield Veto(TypeError(f"'{key}' must be int, but got {number!r}."))
         elif number < least:
-            yield Fault(ValueError(f"'{key}' must be at least {least}, but got {number}."))
+            yield Veto(ValueError(f"'{key}' must be at least {least}, but got {number}."))
     level = value.get("optimizer_level")
     if "optimizer_level" in value and not isinstance(level, OPAQUE_VALUES):
         if level not in LEVELS:
-            yield Fault(ValueError(f"Optimizer level should in {list(LEVELS)}, but got {level}"))
+            yield Veto(ValueError(f"Optimizer level should in {list(LEVELS)}, but got {level}"))
         elif shard is True and level != "level2":
-            yield Fault(ValueError(f"The optimizer_level is set as {level}, thus cannot set grad_accumulation_shard."))
+            yield Veto(ValueError(f"The optimizer_level is set as {level}, thus cannot set grad_accumulation_shard."))
 
 
-def _pipeline(value: Mapping[str, Value]) -> Iterator[Fault]:
+def _pipeline(value: Mapping[str, Value]) -> Iterator[Veto]:
     yield from _inner("pipeline_config", value)
     interleave, schedule = value.get("pipeline_interleave"), value.get("pipeline_scheduler")
     if "pipeline_interleave" in value and not isinstance(interleave, (bool, *OPAQUE_VALUES)):
-        yield Fault(TypeError(f"'pipeline_interleave' must be a bool, but got {interleave!r}."))
+        yield Veto(TypeError(f"'pipeline_interleave' must be a bool, but got {interleave!r}."))
     if "pipeline_scheduler" in value and not isinstance(schedule, OPAQUE_VALUES):
         if not isinstance(schedule, str):
-            yield Fault(ValueError(f"the schedule of the pipeline must be a str, but got {schedule!r}."))
+            yield Veto(ValueError(f"the schedule of the pipeline must be a str, but got {schedule!r}."))
         elif schedule not in SCHEDULES:
-            yield Fault(
+            yield Veto(
                 ValueError(f"the schedule of the pipeline must be one of {SCHEDULES}, but got {schedule}."), False
             )
 
 
-def _checkpoint(value: Mapping[str, Value]) -> Iterator[Fault]:
+def _checkpoint(value: Mapping[str, Value]) -> Iterator[Veto]:
     yield from _inner("strategy_ckpt_config", value)
     kinds = {"load_file": str, "save_file": str, "only_trainable_params": bool}
     for key, kind in kinds.items():
         if key in value and not isinstance(value[key], (kind, *OPAQUE_VALUES)):
-            yield Fault(TypeError(f"the argument '{key}' must be {kind.__name__}, but got {type(value[key])}."))
+            yield Veto(TypeError(f"the argument '{key}' must be {kind.__name__}, but got {type(value[key])}."))
 
 
-CHECKS: dict[str, Callable[[Value], Iterator[Fault]]] = {
+CHECKS: dict[str, Callable[[Value], Iterator[Veto]]] = {
     "pipeline_stages": _stages,
     "device_num": _devices,
     "search_mode": _search,
@@ -186,24 +186,24 @@ CHECKS: dict[str, Callable[[Value], Iterator[Fault]]] = {
 }
 
 
-def context_fault(key: str, value: Value) -> Fault | None:
+def context_fault(key: str, value: Value) -> Veto | None:
     """What set_context refuses of one argument."""
     if isinstance(value, OPAQUE_VALUES):
         return None
     if key == "max_device_memory":
         if not isinstance(value, str):
-            return Fault(TypeError(f"The parameter 'max_device_memory' must be str, but got {type(value)}"))
+            return Veto(TypeError(f"The parameter 'max_device_memory' must be str, but got {type(value)}"))
         if not MEMORY.fullmatch(value) or float(value[:-2]) == 0:
-            return Fault(ValueError(f"'max_device_memory' must be a string such as '5GB', but got {value}."))
+            return Veto(ValueError(f"'max_device_memory' must be a string such as '5GB', but got {value}."))
     if key == "mode" and value not in (0, 1):
-        return Fault(ValueError(f"'mode' must be 0 or 1, but got {value}."))
+        return Veto(ValueError(f"'mode' must be 0 or 1, but got {value}."))
     return None
 
 
-def coefficient_fault(value: Value) -> Fault | None:
+def coefficient_fault(value: Value) -> Veto | None:
     """What the coefficient of memory of a matrix product may not be."""
     if isinstance(value, OPAQUE_VALUES):
         return None
     if not isinstance(value, (int, float)):
-        return Fault(TypeError(f"set_rp_matmul_mem_coef(): incompatible function arguments: {value!r}"))
-    return Fault(RuntimeError(f"the coefficient must be positive, but got {value}")) if value <= 0 else None
+        return Veto(TypeError(f"set_rp_matmul_mem_coef(): incompatible function arguments: {value!r}"))
+    return Veto(RuntimeError(f"the coefficient must be positive, but got {value}")) if value <= 0 else None

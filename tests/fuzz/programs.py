@@ -7,7 +7,6 @@ import ast
 import contextlib
 import os
 import shutil
-import sys
 import tempfile
 import textwrap
 import time
@@ -179,5 +178,4 @@ def _judged(roots: tuple[str, ...], words: list[str], machine: Machine) -> None:
     assert verdict.outcome in OUTCOMES
 
 
-sys.setrecursionlimit(max(sys.getrecursionlimit(), 4000))  # texts of changed trees are nested deeply
 os.environ.setdefault("PREFLIGHT_CACHE_DIR", tempfile.mkdtemp(prefix="preflight-fuzz-cache."))

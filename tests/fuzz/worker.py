@@ -5,8 +5,12 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+DEEPER = 4000
+"""Frames of Python: texts of changed trees are nested deeply."""
+
 
 def main(engine: str, name: str, folder: str, seconds: str, seed: str) -> None:
+    sys.setrecursionlimit(max(sys.getrecursionlimit(), DEEPER))
     if engine == "atheris":
         import atheris
 

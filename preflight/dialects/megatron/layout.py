@@ -77,7 +77,7 @@ def data_parallel_size(run: Run) -> None:
 def decoder_world_size(run: Run) -> None:
     """The ranks on which expert layers can be: all but those of an encoder with pipeline stages of its own."""
     world = run.world_size
-    if world % run.total_model_size and inflates(run):
+    if run.total_model_size and world % run.total_model_size and inflates(run):
         world = run.total_model_size
     if run.encoder_pipeline_model_parallel_size:
         encoder_tensor = run.encoder_tensor_model_parallel_size or run.tensor_model_parallel_size

@@ -45,7 +45,9 @@ ENTRIES = {
 ASCEND = lazy_pattern(r"(?i)mindspeed|modellink|\bascend|\bhccl|\bnpu\b|\bmsrun\b")
 """Words of a script for Ascend devices."""
 
-LLM = lazy_pattern(r"(?im)^[^#\n]*/(?:mindspeed[-_]llm|modellink)(?:[-_]v?(\d+(?:\.\d+){1,3}))?[\w.-]{0,40}(?=[/\s\"';]|$)")
+LLM = lazy_pattern(
+    r"(?im)^[^#\n]*/(?:mindspeed[-_]llm|modellink)(?:[-_]v?(\d+(?:\.\d+){1,3}))?[\w.-]{0,40}(?=[/\s\"';]|$)"
+)
 """A path to a copy of MindSpeed-LLM outside of comments, with the release in its name."""
 LLM_SPEC = ("mindspeed_llm.", "modellink.")
 

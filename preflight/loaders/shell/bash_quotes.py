@@ -36,6 +36,10 @@ class Refused(Exception):
         self.fault, self.at, self.text = fault, at, text
 
 
+MOST_OPEN = 100
+"""Quotes and brackets within each other."""
+
+
 class TooDeep(Exception):
     """The text nests deeper than anybody writes."""
 
@@ -44,7 +48,7 @@ class Quotes:
     """Finds ends in a text. substitution: finds that of the commands behind `$(`, given the place behind it."""
 
     def __init__(self, text: str, substitution: Callable[[int], int]) -> None:
-        self.text, self.substitution = text, substitution
+        self.text, self.substitution, self._open = text, substitution, 0
 
     def single(self, at: int) -> int:
         """The place behind the quote that closes the one in front of a place."""
@@ -70,10 +74,12 @@ class Quotes:
     def double(self, at: int) -> int:
         """The same of "…"."""
         text, begin = self.text, at - 1
+        self._enter()
         while True:
             at = _DOUBLE.match(text, at).end()  # type: ignore[union-attr]
             sign = text[at : at + 1]
             if sign == '"':
+                self._open -= 1
                 return at + 1
             if sign == "`":
                 at = self.backticks(at + 1)
@@ -110,6 +116,7 @@ class Quotes:
 
     def _end(self, at: int, signs: re.Pattern[str], opening: str) -> int:
         begin, closing, count = at - 1, _CLOSING[opening], 1
+        self._enter()
         while True:
             found = signs.search(self.text, at)
             if found is None:
@@ -118,11 +125,17 @@ class Quotes:
             if sign == closing:
                 count -= 1
                 if not count:
+                    self._open -= 1
                     return at
             elif sign == opening:
                 count += 1
             else:
                 at = self._past(sign, at)
+
+    def _enter(self) -> None:
+        self._open += 1
+        if self._open > MOST_OPEN:
+            raise TooDeep
 
     def _past(self, sign: str, at: int) -> int:
         """The end of what a sign opens between brackets."""
