@@ -202,10 +202,15 @@ def _early(refused: Refused) -> tuple[Message, int, int]:
 
 def _shown(text: str, at: int, token: str) -> tuple[int, int]:
     """The place of a token; of the end of a line, or of the script, the last character in front of it."""
-    if token.strip():
+    if _of_line(token):
         return at, at + len(token)
     before = len(text[:at].rstrip())
     return max(before - 1, 0), before
+
+
+def _of_line(token: str) -> str:
+    """A token; nothing for the end of a line, behind which bash reads the here-documents of the line."""
+    return "" if token.startswith("\n") else token.strip()
 
 
 def _name(token: str) -> str:
@@ -215,7 +220,7 @@ def _name(token: str) -> str:
 
 def _because(refused: Refused, commands: Commands) -> tuple[Message, Block | None]:
     """Why a token cannot stand where it stands, and the block that it leaves open."""
-    token, before = refused.text.strip(), commands.tokens.before
+    token, before = _of_line(refused.text), commands.tokens.before
     block = commands.opened[-1] if commands.opened else None
     if refused.fault == "array":
         return Message("`{token}` cannot stand in an array without quotes", token=_name(token)), None
