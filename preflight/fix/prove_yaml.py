@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections import Counter
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 from preflight.fix.prove_script import prove_script
@@ -46,7 +47,9 @@ def _prove_yaml(old: Document, edits: Sequence[Edit], new: Document) -> None:
                 want = _carry_out(want, edit._replace(key=key))
     if not same(want, have):
         raise NotProven("a setting would change that was not meant to")
-    if _marked_lines(old.source.text) == _marked_lines(new.source.text):
+    before, after = _marked_lines(old.source.text), _marked_lines(new.source.text)
+    splices = any(edit.action == "splice" for edit in edits)
+    if before == after or (not splices and _ends(before) == _ends(after)):
         return  # what is no comment any more, or has become one, would have changed a setting
     spliced = [edit.span for edit in edits if edit.action == "splice" and edit.span is not None]
     before = _comments(old.source.text)
@@ -81,6 +84,15 @@ def _marked_lines(text: str) -> Counter[str]:
     return Counter(line for line in text.splitlines() if "#" in line)
 
 
+def _ends(lines: Counter[str]) -> Counter[str]:
+    """The lines from their first sign of a comment on."""
+    found: Counter[str] = Counter()
+    for line, count in lines.items():
+        found[line[line.index("#") :]] += count
+    return found
+
+
+@lru_cache(maxsize=4)
 def _comments(text: str) -> Counter[str]:
     """Comments as ruamel.yaml's scanner sees them, which shares no code with ours."""
     found: Counter[str] = Counter()
