@@ -21,8 +21,8 @@ from typing import Any, NamedTuple
 from preflight.api import installed
 from preflight.checking.engine import Report
 from preflight.checking.workspace import Workspace
+from preflight.fix.edit_proof import flags
 from preflight.fix.fixer import fix
-from preflight.fix.prove_script import flags
 from preflight.layouts.suggest import suggest
 from preflight.loaders import load
 from preflight.loaders.command import load_command

@@ -21,9 +21,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import NamedTuple
 
+from preflight.lint.constraint import Constraint
 from preflight.lint.expressions import Expression, Handle
 from preflight.lint.rule import Checkable, Rule, collect
-from preflight.lint.shapes import Constraint
 
 TURNED = {"==": "!=", "!=": "==", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 SHIFTED = {"<": "<=", "<=": "<", ">": ">=", ">=": ">"}

@@ -23,9 +23,9 @@ from equivalence import equivalent
 from mutants import Mutant, of_declared, of_module
 from runs import ACCEPTED, EVERY, RULES, Run, Runs
 
+from preflight.lint.constraint import Constraint
 from preflight.lint.rule import Checkable, Rule
 from preflight.lint.rule_table import may_break
-from preflight.lint.shapes import Constraint
 from preflight.source.finding import Finding, Severity, Unverified
 
 

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import ast
 import gzip
 import json
 import math
@@ -23,15 +24,13 @@ from bridge import Published, published
 
 import preflight
 from preflight.memory.shape import Shape, shape
-from preflight.steptime.assumptions import completed
-from preflight.steptime.estimate import timed
-from preflight.steptime.machine import Machine, machine
-from preflight.steptime.rates import RATES, Rates, family
+from preflight.steptime.estimate import completed, timed
+from preflight.steptime.machine import RATES, Machine, Rates, family, machine
 from preflight.steptime.traits import Traits, traits
 
-SHARED = Path(__file__).parents[2] / "shared"
+SHARED = next((up / "shared" for up in Path(__file__).parents if (up / "shared").is_dir()), Path("shared"))
 DATA = SHARED / "data" / "steptime.jsonl.gz"
-MIRRORS = SHARED.parent / ".mirror"
+MIRRORS = next((up / ".mirror" for up in Path(__file__).parents if (up / ".mirror").is_dir()), Path(".mirror"))
 SCRIPTS = Path(__file__).with_name("mindspeed.tsv")
 PUBLISHED = {
     "mf": ("mindspore-lab+mindformers", "v1.5.0", "mindformers@1.5.0"),
@@ -43,7 +42,7 @@ GROUPS = {
     "nv-moe": ("NVIDIA, mixtures of experts", 0.20),
     "unseen-dense": ("NVIDIA, FP8 and FP4, dense, not fitted on", 0.12),
     "unseen-moe": ("NVIDIA, mixtures of experts with the options of NVIDIA's recipes, not fitted on", 0.20),
-    "unseen-moe-bare": ("the same rows, as far as the tables say", math.inf),
+    "unseen-moe-bare": ("the same rows, as far as the tables state", math.inf),
     "aa": ("A100 sweep of another framework", 0.12),
     "unseen-ms": ("MindSpeed-LLM on Ascend 910B, not fitted on", 0.12),
     "mf": ("MindFormers on Ascend 910B", 0.12),
@@ -137,7 +136,7 @@ def _job(row: Mapping[str, Any]) -> Any:
     if row["kind"] == "command":
         env = {"CUDA_DEVICE_MAX_CONNECTIONS": "1"}
         how = {"world_size": row["world"], "device": row["device"], "target": "megatron@0.20.0", "env": env}
-        jobs = preflight.check_command(row["argv"], **how).jobs
+        jobs = preflight.check_command(_words(row["argv"]), **how).jobs
     else:
         repository, tag, target = PUBLISHED[row["id"][:2]]
         git = ["git", f"--git-dir={MIRRORS / repository / 'repo'}", "show", f"{tag}:{row['path']}"]
@@ -151,8 +150,13 @@ def _job(row: Mapping[str, Any]) -> Any:
     return jobs[0] if jobs else None
 
 
+def _words(argv: Any) -> list[str]:
+    """A command, which some rows have as Python writes a list."""
+    return list(ast.literal_eval(argv) if isinstance(argv, str) else argv)
+
+
 def _group(row: Mapping[str, Any]) -> str:
-    text = " ".join(row.get("argv", ()))
+    text = " ".join(_words(row.get("argv") or []))
     group = str(row["id"][:2])
     if group != "nv":
         return group
@@ -296,7 +300,7 @@ def _traits_of(row: Row) -> Iterator[str]:
     yield f"precision: {t.recipe or '16 bits'}, {'experts' if s.experts else 'dense'}"
     if s.experts is None:
         return
-    graphs = "one of the iteration" if t.one_graph else "of some modules" if t.graphs else "none, or not said"
+    graphs = "one of the iteration" if t.one_graph else "of some modules" if t.graphs else "none, or not stated"
     yield f"experts, CUDA graphs: {graphs}"
     yield f"experts, exchange: {'between' if s.expert * s.expert_tensor > row.where.domain else 'within'} fast domains"
     yield f"experts, model: {row.name.removeprefix('nv:').lower().split()[0]}"

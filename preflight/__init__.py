@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import sys
-from importlib import import_module
-from types import ModuleType
-from typing import TYPE_CHECKING, Any
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # typing, types and importlib take longer than to print the version
+    from types import ModuleType
+    from typing import Any
+else:
+    ModuleType = type(sys)
 
 __version__ = "0.1.0"
 
@@ -25,7 +29,7 @@ _HOMES = {
     "Severity": "source.finding",
     "Unverified": "source.finding",
     "InputError": "source.text",
-    "Message": "source.message",
+    "Message": "source.finding",
     "Job": "job",
     "Plan": "run.plan",
     "Value": "run.value",
@@ -75,17 +79,19 @@ if TYPE_CHECKING:
     from preflight.source.finding import Edit as Edit
     from preflight.source.finding import Finding as Finding
     from preflight.source.finding import Fix as Fix
+    from preflight.source.finding import Message as Message
     from preflight.source.finding import Related as Related
     from preflight.source.finding import Safety as Safety
     from preflight.source.finding import Severity as Severity
     from preflight.source.finding import Unverified as Unverified
-    from preflight.source.message import Message as Message
     from preflight.source.text import InputError as InputError
 
 
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
     value = getattr(import_module(f"preflight.{_HOMES[name]}"), name)
     globals()[name] = value
     return value
@@ -122,6 +128,8 @@ class _MovedModules:
 
     @staticmethod
     def exec_module(module: ModuleType) -> None:
+        from importlib import import_module
+
         home = import_module(f"preflight.{_MOVED[module.__name__.partition('.')[2]]}")
         module.__dict__["__getattr__"] = lambda name: getattr(home, name)
 

@@ -9,16 +9,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from preflight.checking.engine import Policy, Report
+from preflight.checking.failure import with_refused_shape
 from preflight.checking.verification import verify_facts, verify_program
 from preflight.checking.workspace import Workspace
-from preflight.checking.wrong_shape import with_refused_shape
 from preflight.job import Job
 from preflight.memory import MemoryEstimate, estimate
 from preflight.plugins.manager import Plugins
 from preflight.plugins.manager import load as load_plugins
 from preflight.program.checkout.around import Checkouts
-from preflight.run.cluster import Cluster, Device
-from preflight.run.device_names import find_device
+from preflight.run.cluster import Cluster, Device, find_device
 from preflight.run.plan import Plan
 from preflight.run.request import Request, Target
 from preflight.run.settings import Choice, Facts, Settings
@@ -101,7 +100,7 @@ def check(
 
 def _told(report: Report, source: Source, asked: Policy) -> Report:
     """A report of one source; where that is a script that bash refuses, with the place."""
-    from preflight.checking.refused_script import with_refused_scripts
+    from preflight.checking.failure import with_refused_scripts
 
     return with_refused_scripts(report, (source,), asked.wants)
 
@@ -189,7 +188,7 @@ def diff(
     Raises InputError for a file that cannot be read.
     """
     from preflight.checking.checker import Checker
-    from preflight.checking.pairs import comparisons
+    from preflight.checking.comparison import comparisons
 
     facts = Facts(world_size, device=device, target=str(target) if target else None)
     checker = Checker(Settings(root=Path.cwd()), installed(), facts)

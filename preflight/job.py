@@ -1,26 +1,219 @@
-"""Everything a rule may look at, frozen."""
+"""Everything a rule may look at, frozen, and what the program of the run says of it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Literal
 
 from preflight.loaders.document import Document, Problem, Setting
-from preflight.run.arguments import Answers, Arguments
+from preflight.run.arguments import Answers, Arguments, Switch
 from preflight.run.cluster import Cluster
-from preflight.run.plan import Plan
+from preflight.run.plan import Plan, Sizes
 from preflight.run.request import Target
-from preflight.run.sizes import Sizes
 from preflight.run.value import Value, known
-from preflight.source.finding import Edit, Finding, Fix, Related, Safety
-from preflight.source.message import Message
-from preflight.source.record import dataclass, replace
+from preflight.source.finding import Edit, Finding, Fix, Message, Related, Safety, Unverified
+from preflight.source.record import NamedTuple, dataclass, replace
 from preflight.source.text import Span
 
 if TYPE_CHECKING:
     from preflight.memory import MemoryEstimate
-    from preflight.run.judged import Judged
+
+
+class Refused(NamedTuple):
+    """A statement at which the program ends the run. file, line, end: in its tree. statement: its hash, as evidence
+    has it, "" where it has none. reads: arguments that its condition reads."""
+
+    file: str
+    line: int
+    end: int
+    statement: str = ""
+    reads: tuple[str, ...] = ()
+    parses: bool = False
+    """It is the parser of the options that refuses."""
+
+    def is_at(self, place: str) -> bool:
+        """Whether "path/in/repository.py:LINE" is one of its lines."""
+        file, _, line = place.rpartition(":")
+        return file == self.file and line.isdigit() and self.line <= int(line) <= self.end
+
+
+class Judged(NamedTuple):
+    """What the program says. outcome: "accepts" where all that is interpreted lets the run pass, "unread" where the
+    source could not be read.
+
+    said: its refusals, and what would decide those that depend on the machine. refused: the statement that is sure to
+    refuse. possible: where it refuses for some values of what nobody states. files: those whose checks were
+    interpreted. looked: the files that were read, as paths. changes: what the program changes after parsing it, by
+    argument.
+    """
+
+    outcome: Literal["accepts", "refuses", "may refuse", "unread"]
+    said: tuple[Finding | Unverified, ...] = ()
+    refused: Refused | None = None
+    possible: tuple[Refused, ...] = ()
+    files: frozenset[str] = frozenset()
+    looked: tuple[str, ...] = ()
+    complete: bool = True
+    """Everything that it runs was understood, up to where it refuses."""
+
+    changes: Mapping[str, Switch] = MappingProxyType({})
+
+    @property
+    def undecided(self) -> bool:
+        """Whether the source cannot say that the run passes, nor that it does not."""
+        return self.outcome in ("may refuse", "unread")
+
+
+class Opened(NamedTuple):
+    """A path that was looked at where it lies. how: what was done with it."""
+
+    path: str
+    how: Literal["read", "seen", "missing", "not read"]
+    because: str = ""
+
+
+DataFault = Literal[
+    "",
+    "unread",
+    "missing",
+    "no-list",
+    "no-tokens",
+    "empty",
+    "header",
+    "version",
+    "type",
+    "cut-off",
+    "documents",
+    "short",
+]
+
+
+class DataFile(NamedTuple):
+    """A data set that a run names. argument: which argument names it; path: where it lies.
+
+    fault: what is wrong with it, "" for a sound one, "unread" where that is not known, for the reason `because`.
+    dtype, sequences, documents, tokens, needed: as its index says. size: bytes of its tokens on disk.
+    """
+
+    name: str
+    argument: str
+    path: str = ""
+    fault: DataFault = ""
+    because: str = ""
+    dtype: str = ""
+    sequences: int = 0
+    documents: int = 0
+    tokens: int = 0
+    needed: int = 0
+    size: int = 0
+    parts: tuple[int, ...] = ()
+    """Tokens of the training, validation and test split."""
+
+
+class Draw(NamedTuple):
+    """What one split of a run draws from one data set. samples: what is asked for, None for one pass over it.
+
+    epochs: passes over its tokens, 0 where it has none and the search for samples has no end. length: samples there.
+    """
+
+    split: str
+    name: str
+    argument: str
+    tokens: int
+    samples: int | None
+    epochs: int
+    length: int
+
+
+Scalar = bool | int | float | str | None
+Plain = Scalar | tuple["Plain", ...]
+"""A value as a file holds it, lists as tuples."""
+
+CheckpointFault = Literal["", "unread", "missing", "no-tracker", "tracker", "no-step", "kind", "cut-off"]
+
+
+class Checkpoint(NamedTuple):
+    """A checkpoint that a run loads. argument: which argument names it; path: where it lies.
+
+    fault: what is wrong with it, "" for a sound one, "unread" where that is not known, for the reason `because`.
+    step: the folder of the iteration that is loaded. kind: its format, as Megatron calls it. iteration: 0 of a release.
+    arguments: those of the run that saved it, () where they are not known. sharding: how the optimizer's state is cut.
+    """
+
+    name: str
+    argument: str
+    path: str = ""
+    fault: CheckpointFault = ""
+    because: str = ""
+    step: str = ""
+    kind: str = ""
+    iteration: int = 0
+    release: bool = False
+    version: float = 0.0
+    arguments: tuple[tuple[str, Plain], ...] = ()
+    sharding: str = ""
+
+
+class NamedPath(NamedTuple):
+    """A file or folder that a run names. fault: "missing", "no-files" for a folder without any that its reader wants,
+    "cut-off" for one that is not whole, "unread" where that is not known, for the reason `because`."""
+
+    name: str
+    argument: str
+    path: str = ""
+    fault: Literal["", "unread", "missing", "no-files", "cut-off"] = ""
+    because: str = ""
+
+
+class SaveFolder(NamedTuple):
+    """The folder that a run saves to. path: it, or the nearest folder above it that is there. fault: "no-right" where
+    nothing can be written there, "no-folder" where a file stands in its place. free: bytes, whatever quotas say."""
+
+    name: str
+    argument: str
+    path: str = ""
+    fault: Literal["", "unread", "no-right", "no-folder"] = ""
+    because: str = ""
+    free: int = 0
+
+
+class Package(NamedTuple):
+    """A package that the job's interpreter has."""
+
+    name: str
+    version: str
+
+
+class NodeGroup(NamedTuple):
+    """Nodes of a cluster that are alike, as its scheduler lists them. devices: accelerators of each."""
+
+    number: int
+    devices: int
+    kind: str = ""
+    partition: str = ""
+
+
+class Site(NamedTuple):
+    """What a run names, as it lies on the machine on which preflight runs. host: its name."""
+
+    host: str
+    opened: tuple[Opened, ...] = ()
+    data: tuple[DataFile, ...] = ()
+    draws: tuple[Draw, ...] = ()
+    checkpoint: Checkpoint | None = None
+    saved: Mapping[str, Plain] = MappingProxyType({})
+    """The arguments of the run that saved the checkpoint, by name."""
+
+    paths: tuple[NamedPath, ...] = ()
+    save: SaveFolder | None = None
+    packages: tuple[Package, ...] = ()
+    nodes: tuple[NodeGroup, ...] = ()
+
+
+AT_SITE = "(site)"
+"""In place of an argument: a rule that reads it has nothing to say about a run that is not looked at where it lies."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +239,19 @@ class Job:
 
     judge: Callable[[Job], Judged | None] | None = None
     """Asks the source of the run's program, where that is at hand."""
+
+    text_of: Callable[[str], str | None] | None = None
+    """The text of a file of the run's program by its path in the repository, where its source is at hand."""
+    look: Callable[[Job], Site] | None = None
+    """Looks at what the run names where it lies, where that is asked for."""
+
+    stated: Target | None = None
+    """The target that the caller states, its patch release included."""
+
+    @cached_property
+    def site(self) -> Site | None:
+        """What the run names, as it lies on this machine; None where nobody asks to look."""
+        return self.look(self) if self.look is not None else None
 
     @cached_property
     def judged(self) -> Judged | None:
@@ -97,7 +303,8 @@ class Job:
     def touched(self) -> frozenset[str]:
         """Names whose value is not simply the default, nor brought by a run that was checked before;
         a constraint over none of them cannot be broken by this run."""
-        return (frozenset(self.arguments.written) | frozenset(self.arguments.effective)) - self.arguments.settled
+        known = (frozenset(self.arguments.written) | frozenset(self.arguments.effective)) - self.arguments.settled
+        return known if self.look is None else known | {AT_SITE}
 
     @cached_property
     def noticed_kinds(self) -> frozenset[str]:
@@ -133,7 +340,7 @@ class Job:
                         problem.message,
                         problem.span,
                         tuple(Related(span) for span in problem.related),
-                        _fix(problem, Safety.SAFE if problem.safe else safety),
+                        fix_of(problem, Safety.SAFE if problem.safe else safety),
                     )
 
     @cached_property
@@ -172,8 +379,9 @@ class Job:
     def refused_by(self, rules: tuple[str, ...]) -> Job:
         """The same run, which errors of these rules refuse."""
         made = replace(self, refused=rules)
-        if "memory" in self.__dict__:  # estimated once
-            made.__dict__["memory"] = self.memory
+        for name in ("memory", "site"):
+            if name in self.__dict__:  # found once
+                made.__dict__[name] = self.__dict__[name]
         return made
 
 
@@ -182,7 +390,7 @@ def _number(value: Value) -> int:
     return int(found[0]) if found else 1
 
 
-def _fix(problem: Problem, safety: Safety) -> Fix | None:
+def fix_of(problem: Problem, safety: Safety) -> Fix | None:
     """One splice; an empty one beside it for each further setting that it changes."""
     if problem.fix is None:
         return None

@@ -1,5 +1,5 @@
 """What plugins import beside the public names of `preflight`:
-the parts of a dialect, of a door, and of a rule that reads documents.
+the parts of a dialect, of a front end, and of a rule that reads documents.
 
 These names keep their meaning until the next major version. The modules they once stood in still hand them over, with a
 warning, for one minor release.
@@ -15,24 +15,23 @@ from preflight.lint.rule import Rule, RulePack
 from preflight.loaders.document import Document, Entry, Launch, Node, Setting
 from preflight.run.arguments import Arguments
 from preflight.run.cluster import Cluster, Device
-from preflight.run.plan import Batch, Layout, Model, Plan, Precision
-from preflight.run.recomputation import Recompute
+from preflight.run.plan import Batch, Layout, Model, Plan, Precision, Recompute
 from preflight.run.value import Origin, Value, default, derived, known, unknown
 from preflight.source.finding import Kind
 
-if TYPE_CHECKING:  # few plugins have a door, and what reads one is large
-    from preflight.dialects.doors.claims import DoorDialect as DoorDialect
-    from preflight.dialects.doors.options import Door as Door
-    from preflight.dialects.doors.options import Flag as Flag
-    from preflight.dialects.doors.options import Run as Run
-    from preflight.dialects.doors.options import derives as derives
-    from preflight.dialects.doors.options import read_options as read_options
+if TYPE_CHECKING:  # few plugins have a front end, and what reads one is large
+    from preflight.frontends.claims import FrontEndDialect as FrontEndDialect
+    from preflight.frontends.option_commands import Flag as Flag
+    from preflight.frontends.option_commands import FrontEnd as FrontEnd
+    from preflight.frontends.option_commands import Run as Run
+    from preflight.frontends.option_commands import derives as derives
+    from preflight.frontends.option_commands import read_options as read_options
 
-_OF_DOORS = {
-    "DoorDialect": "claims",
-    **dict.fromkeys(("Door", "Flag", "Run", "derives", "read_options"), "options"),
+_OF_FRONT_ENDS = {
+    "FrontEndDialect": "claims",
+    **dict.fromkeys(("FrontEnd", "Flag", "Run", "derives", "read_options"), "option_commands"),
 }
-"""The parts of a door, and where they live in `preflight.dialects.doors`."""
+"""The parts of a front end, and where they live in `preflight.frontends`."""
 
 __all__ = [
     "Arguments",
@@ -41,10 +40,10 @@ __all__ = [
     "Device",
     "Dialect",
     "Document",
-    "Door",
-    "DoorDialect",
     "Entry",
     "Flag",
+    "FrontEnd",
+    "FrontEndDialect",
     "Kind",
     "Launch",
     "Layout",
@@ -71,6 +70,6 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name in _OF_DOORS:
-        return getattr(import_module(f"preflight.dialects.doors.{_OF_DOORS[name]}"), name)
+    if name in _OF_FRONT_ENDS:
+        return getattr(import_module(f"preflight.frontends.{_OF_FRONT_ENDS[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

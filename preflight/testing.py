@@ -24,7 +24,7 @@ from preflight.fix.fixer import Fixed, fix
 from preflight.loaders.command import load_command
 from preflight.plugins.manager import Plugins
 from preflight.report.concise import line
-from preflight.run.request import Request, Target
+from preflight.run.request import Request, SiteRequest, Target
 from preflight.source.finding import Severity
 from preflight.source.text import Source
 from preflight.source.writing import write_file
@@ -39,14 +39,19 @@ class Case:
     fixed: the text after `preflight fix --unsafe` with the first way out chosen where it is only offered; left out: not
     compared.
     unknown: what could not be verified, a line `because [rule]` each; a case with this key is an *unknown* case.
-    rules: ids to compare, where they do not follow from the file's name. files: other files beside the config.
+    rules: ids to compare, where they do not follow from the file's name. files: other files beside the config;
+    of bytes with !!binary. site: what the run names is looked at where it lies, as with --site; python, inventory:
+    beside the config, as with these options.
     """
 
     name: str
     text: str = ""
     command: str | tuple[str, ...] = ()
     file: str = "run.yaml"
-    files: Mapping[str, str] = field(default_factory=dict)
+    files: Mapping[str, str | bytes] = field(default_factory=dict)
+    site: bool = False
+    python: str = ""
+    inventory: str = ""
     devices: int | None = None
     nodes: int | None = None
     devices_per_node: int | None = None
@@ -67,13 +72,19 @@ class Case:
     def request(self) -> Request:
         """What a user would say on the command line."""
         target = Target.parse(self.target) if self.target else None
-        return Request(self.devices, self.nodes, self.devices_per_node, self.device, target, dict(self.environment))
+        said = Request(self.devices, self.nodes, self.devices_per_node, self.device, target, dict(self.environment))
+        return said._replace(site=SiteRequest(kept={})) if self.site else said
 
     def workspace(self, folder: Path, plugins: Plugins, policy: Policy) -> Workspace:
         """The files of the case, written below a folder."""
         for name, text in {**self.files, self.file: self.text}.items():
-            write_file(folder / name, text.encode("utf-8"), parents=True)
-        return Workspace([Source.read(folder / self.file, self.file)], plugins, self.request, policy)
+            data = text if isinstance(text, bytes) else text.encode("utf-8")
+            write_file(folder / name, data, parents=True)
+        request = self.request
+        if request.site is not None:
+            python, inventory = (str(folder / name) if name else "" for name in (self.python, self.inventory))
+            request = request._replace(site=request.site._replace(python=python, inventory=inventory))
+        return Workspace([Source.read(folder / self.file, self.file)], plugins, request, policy)
 
     def check(self, folder: Path, plugins: Plugins, policy: Policy) -> Report:
         """The report on the case."""
@@ -101,8 +112,13 @@ class Case:
             raise AssertionError("\n".join(f"{crash.rule} crashed\n{crash.trace}" for crash in report.crashes))
         if not report.jobs:
             raise AssertionError("no dialect claims the text, so nothing was checked")
-        found = "".join(line(f).replace(f"{folder}/", "") + "\n" for f in report.findings if f.rule in wanted)
+        host = report.jobs[0].site.host if report.jobs[0].site is not None else ""
+        found = "".join(f"{line(f)}\n" for f in report.findings if f.rule in wanted)
         unknown = "".join(f"{u.because} [{u.rule}]\n" for u in report.unknown if u.rule in wanted)
+        found, unknown = (text.replace(f"{folder}/", "") for text in (found, unknown))
+        found = found.replace(host, "HOST") if host else found
+        if (site := report.jobs[0].site) is not None and site.save is not None:
+            found = found.replace(f"{site.save.free / (1 << 30):,.1f} GiB", "FREE GiB")
         fixed = {"fixed": self._fixed(folder, plugins, wanted, report)} if self.fixed is not None else {}
         return {"found": found, "unknown": unknown, **fixed}
 
@@ -151,7 +167,7 @@ def assert_trains(
                     "\n".join((*told, *(f"{crash.rule} crashed: {crash.error}" for crash in report.crashes)))
                 )
             if not report.jobs:
-                raise AssertionError(f"{name} is no training config that preflight knows")
+                raise AssertionError(f"{name} is not recognised as a training config")
 
 
 def load(path: str | Path) -> list[Case]:

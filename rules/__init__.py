@@ -13,7 +13,7 @@ _FRAMEWORKS = {
     "megatron": ("megatron", "megatron-yaml"),
     "mindspeed": ("mindspeed", "mindspeed-llm"),
     "mindformers": ("mindformers", "pynative"),
-    "doors": ("slime", "ms-swift", "verl", "nemo-rl", "mindspeed-rl", "megatron-bridge", "flagscale"),
+    "frontends": ("slime", "ms-swift", "verl", "nemo-rl", "mindspeed-rl", "megatron-bridge", "flagscale", "primus"),
 }
 
 
@@ -35,7 +35,7 @@ def _pack(package: str, frameworks: tuple[str, ...]) -> RulePack:
         return tuple(rule for name in sorted(names) for rule in collect(import_module(name)))
 
     def deferred() -> tuple[Checkable, ...]:
-        from preflight.lint.kept_rules import load
+        from preflight.lint.rule_table import load
 
         return load(package)
 

@@ -1,7 +1,7 @@
 """A launch takes only the first word of an array of options.
 
 ## What it does
-Finds arrays that hold options and stand in a launch by their name alone.
+Finds arrays of options that a launch uses by their name alone, without `[@]`.
 
 ## Why is this bad?
 To bash the name of an array without `[@]` is its first element: the other options are not passed on. What they

@@ -1,12 +1,12 @@
-"""What a launch gets from whoever starts the script is assumed to be nothing.
+"""Arguments passed by the caller ("$@") are assumed to be empty.
 
 ## What it does
-Notes `"$@"`, `$1` and variables such as `$EXTRA_ARGS` that the script does not set, where they stand among the options
-of a launch: whoever starts the script may add options there.
+Notes `"$@"`, `$1` and variables such as `$EXTRA_ARGS` that the script does not set, where they are among the options
+of a launch: the caller may add options there.
 
 ## Why is this bad?
-It is not. The launch is checked as if nothing were added. What two written options say is an error as ever; what rests
-on an option that is absent is a warning, as it may be added, and a missing option is a note.
+It is not. The launch is checked as if nothing were added. A contradiction of two written options is an error as
+usual; what rests on an option that is absent is a warning, as it may be added, and a missing option is a note.
 
 ## Example
     torchrun pretrain_gpt.py --num-layers 32 --hidden-size 4096 --num-attention-heads 32 "$@"

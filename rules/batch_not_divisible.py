@@ -31,7 +31,7 @@ mindformers/pynative/trainer/dynamic_batch.py:141
 
 from collections.abc import Iterator
 
-from preflight import Finding, Fix, Job, Message, Severity, Unverified, known, rule
+from preflight import Finding, Fix, Job, Message, Severity, Unverified, Value, known, rule
 
 UPSTREAM = {
     "megatron@0.12.1": "megatron/core/num_microbatches_calculator.py:340",
@@ -62,19 +62,49 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
     unit = micro * ranks * held
     if unit <= 1 or total % unit == 0:
         return
-    whole, rest = divmod(total, unit)
-    nearest = max(unit, (whole + (2 * rest > unit or (2 * rest == unit and whole % 2 == 1))) * unit)
-    edits = batch.total.becomes(nearest)
-    guess = 2 * rest == unit and nearest & (nearest - 1) != 0  # another one is as near, and this is no power of 2
+    fixes = (*_smaller_parts(batch.micro, total, ranks * held), *_totals(batch.total, unit))
     yield Finding(
         Message(_SHARDED if held > 1 else _PLAIN, total=total, micro=micro, ranks=ranks, held=held, unit=unit),
         span=job.place(batch.total, batch.micro),
         related=batch.micro.related,
         key=batch.total.key,
-        fix=Fix(f"set the global batch to {nearest}", edits, offered=guess) if edits else None,
+        fix=next(iter(fixes), None),
+        alternatives=fixes[1:],
         upstream=CALCULATOR if _evaluates(job, ranks * held) else job.upstream(UPSTREAM),
         layout=True,
     )
+
+
+def _is_power(number: int) -> bool:
+    return number & (number - 1) == 0
+
+
+def _smaller_parts(micro: Value, total: int, ranks: int) -> Iterator[Fix]:
+    """Micro-batches around an odd one beside a global batch that is a power of 2: that of the two is the slip."""
+    if _is_power(micro.raw) or not _is_power(total) or total % ranks:
+        return
+    below = next(size for size in range(micro.raw, 0, -1) if total // ranks % size == 0)
+    for size in (below, below * 2):
+        if total // ranks % size == 0 and (edits := micro.becomes(size)):
+            yield Fix(f"set the micro batch to {size}", edits, offered=True)
+
+
+def _totals(total: Value, unit: int) -> Iterator[Fix]:
+    """The nearest global batch; with the one on the other side, and a power of 2 near by, where nothing tells between
+    them."""
+    whole, rest = divmod(total.raw, unit)
+    near, far = sorted(
+        (whole * unit, (whole + 1) * unit),
+        key=lambda size: (abs(size - total.raw), not _is_power(size), size // unit % 2),
+    )
+    if near == 0:
+        near, far = far, 0
+    power = 1 << max(total.raw.bit_length() - 1, 0)
+    round_ones = [size for size in (power, 2 * power) if size % unit == 0 and abs(size - total.raw) * 16 <= total.raw]
+    guess = (2 * rest == unit and not _is_power(near)) or bool(round_ones and not _is_power(near))
+    for size in dict.fromkeys([*round_ones, near, far] if guess else [near]):
+        if size and (edits := total.becomes(size)):
+            yield Fix(f"set the global batch to {size}", edits, offered=guess)
 
 
 def _evaluates(job: Job, ranks: int) -> bool:

@@ -1,4 +1,4 @@
-"""Blanks stand after a backslash that should continue the line.
+"""Trailing blanks after a line-continuation backslash.
 
 ## What it does
 Finds a backslash at the end of a line of a command, or of an array of arguments, with blanks behind it.
@@ -15,7 +15,7 @@ Use instead:
         --hidden-size 4096
 
 ## Fix safety
-Safe: only the blanks are deleted, which nobody can have meant.
+Safe: only the blanks are deleted, which are never intended.
 
 ## References
 GNU Bash Reference Manual, section 3.1.2.1, Escape Character

@@ -5,8 +5,8 @@ Finds carriage returns at the ends of lines, where they change what is run: in a
 empty line of a script that goes on after a command that fails.
 
 ## Why is this bad?
-bash takes the carriage return for a part of the last word: `\\` no longer continues a line, numbers are no numbers, and
-commands are not found.
+bash takes the carriage return for a part of the last word: `\\` no longer continues a line, numbers are not numbers,
+and commands are not found.
 
 ## Example
     torchrun pretrain_gpt.py \\<CR>

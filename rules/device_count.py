@@ -3,7 +3,7 @@
 ## What it does
 Compares the layout with the number of devices, with each framework's accent. Megatron and MindSpeed derive data
 parallelism: the devices must be a multiple of `tensor * pipeline * context`. MindFormers in semi-auto mode states
-it: `data * tensor * context * pipeline` must equal the devices. Expert parallelism is no factor of either product.
+it: `data * tensor * context * pipeline` must equal the devices. Expert parallelism is not a factor of either product.
 
 ## Why is this bad?
 Every rank fills exactly one cell of that grid. If grid and machine differ, process-group creation fails on all

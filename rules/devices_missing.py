@@ -2,8 +2,8 @@
 
 ## What it does
 Compares the devices that a front end asks for in its own keys (`trainer.nnodes` x `trainer.n_gpus_per_node`,
-`--actor-num-nodes` x `--actor-num-gpus-per-node`, `cluster.num_nodes` x `cluster.gpus_per_node`) with those that you
-say there are (`--world-size`).
+`--actor-num-nodes` x `--actor-num-gpus-per-node`, `cluster.num_nodes` x `cluster.gpus_per_node`) with the
+stated number (`--world-size`).
 
 ## Why is this bad?
 Ray places the workers of a run together. verl refuses a run that asks for more than there is; others wait for devices

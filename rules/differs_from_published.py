@@ -11,7 +11,7 @@ Weights of the published model do not load into another shape, or load without a
 scratch trains another model than the one whose name it has.
 
 ## Example
-Llama-3-8B has 8 key-value heads; without the option, all 32 heads have keys and values of their own.
+Llama-3-8B has 8 key-value heads; without the option, all 32 heads have their own keys and values.
 
     --hidden-size 4096 --ffn-hidden-size 14336 --num-attention-heads 32 --tokenizer-model meta-llama/Meta-Llama-3-8B
 

@@ -1,7 +1,7 @@
-"""A key stands twice in one mapping; only the last counts.
+"""A key appears twice in one mapping; only the last counts.
 
 ## What it does
-Reports keys that somebody typed twice in the same mapping. With equal values it is a note, with different ones a
+Reports keys that appear twice in the same mapping. With equal values it is a note, with different ones a
 warning.
 
 ## Why is this bad?

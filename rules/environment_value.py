@@ -7,7 +7,7 @@ other.
 
 ## Why is this bad?
 PyTorch stops with "Unrecognized CachingAllocator option" at the first allocation; the Ascend allocator refuses
-`expandable_segments` beside `max_split_size_mb` or `garbage_collection_threshold`. HCCL refuses a buffer size that is
+`expandable_segments` with `max_split_size_mb` or `garbage_collection_threshold`. HCCL refuses a buffer size that is
 no number.
 
 ## Example

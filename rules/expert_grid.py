@@ -1,10 +1,10 @@
 """The expert layout does not fit the number of devices.
 
 ## What it does
-Megatron lays experts out on a grid of their own: the devices must be a multiple of
+Megatron lays experts out on a separate grid: the devices must be a multiple of
 `expert tensor * expert * pipeline`, times the further weight shards where expert weights have some. Expert tensor
-parallel defaults to tensor parallel; context parallel is no factor. The devices of an encoder with pipeline stages of
-its own do not count. An expert size that does not divide the experts either is left to experts-not-divisible.
+parallel defaults to tensor parallel; context parallel is not a factor. The devices of an encoder with separate
+pipeline stages do not count. An expert size that does not divide the experts either is left to experts-not-divisible.
 
 ## Why is this bad?
 The expert process groups cannot be formed: every rank dies at start-up with a message about the decoder world size.

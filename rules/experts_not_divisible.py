@@ -41,8 +41,7 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
         return
     if numbers[1] <= 1 or numbers[0] % numbers[1] == 0:
         return
-    nearest = _fitting(job, *numbers)
-    edits = parallel.becomes(nearest)
+    fixes = tuple(_fixes(job, *numbers))
     yield Finding(
         Message.plural(
             numbers[0],
@@ -54,12 +53,24 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
         span=job.place(parallel, experts),
         related=experts.related,
         key=parallel.key,
-        fix=Fix(f"set expert parallel to {nearest}", edits, offered=_is_a_guess(numbers[0], numbers[1], nearest))
-        if edits
-        else None,
+        fix=next(iter(fixes), None),
+        alternatives=fixes[1:],
         upstream=job.upstream(UPSTREAM),
         layout=True,
     )
+
+
+def _fixes(job: Job, experts: int, parallel: int) -> Iterator[Fix]:
+    """Another number of ranks; of experts first, where that is the odd one of the two."""
+    nearest = _fitting(job, experts, parallel)
+    guess = _is_a_guess(experts, parallel, nearest)
+    below = experts // parallel * parallel
+    whole = max((below, below + parallel), key=lambda number: (number & -number, -abs(number - experts)))
+    rounder = whole & -whole > experts & -experts and abs(whole - experts) <= experts // 8
+    if guess and rounder and (edits := job.plan.model.experts.becomes(whole)):
+        yield Fix(f"set the number of experts to {whole}", edits, offered=True)
+    if edits := job.plan.layout.expert.becomes(nearest):
+        yield Fix(f"set expert parallel to {nearest}", edits, offered=guess)
 
 
 def _is_a_guess(experts: int, parallel: int, nearest: int) -> bool:

@@ -18,7 +18,7 @@ Use instead:
 
 ## Fix safety
 Safe: the same number, spelled so that it is read as one. Where the exponent has no sign (`1.e5`), both numbers are
-offered and none is written, for nobody knows which sign was left out; nor is a learning rate above 1.
+offered and none is written, because the missing sign is not known; nor is a learning rate above 1.
 
 ## References
 YAML 1.1, the float type; PyYAML resolver: a float has a decimal point, and its exponent a sign
@@ -28,7 +28,7 @@ import re
 from collections.abc import Iterator
 
 from preflight import Finding, Job, Message, Severity, rule
-from preflight.lint.scientific_notation import spellings, ways
+from preflight.lint.value_kinds import spellings, ways
 from preflight.loaders.document import walk
 
 _NUMBER = re.compile(r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)[eE][-+]?\d{1,3}")

@@ -1,7 +1,7 @@
 """The lines below a launch were meant to go on with it.
 
 ## What it does
-Finds a line that cannot be a command and stands below a launch that no backslash continues: it begins with an option,
+Finds a line that cannot be a command below a launch without a trailing backslash: it begins with an option,
 with a group of options such as `$MODEL_ARGS`, or with the value or the script that the line above waits for. A comment
 between continued lines ends the command as well.
 

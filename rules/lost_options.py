@@ -1,4 +1,4 @@
-"""An option begins a command of its own.
+"""A line that starts with an option runs as a separate command.
 
 ## What it does
 Finds lines that begin with an option where the line above does not end in a backslash.

@@ -1,4 +1,4 @@
-"""A text stands where True or False is meant, and counts as true.
+"""A string instead of True or False, which counts as true.
 
 ## What it does
 Finds plain YAML scalars that are nearly `True` or `False` (`Flase`, `Ture`, `Fasle`), and `"True"` or `"False"` in

@@ -1,4 +1,4 @@
-"""A variable is used under a name that nothing sets, beside one that is set and nearly the same.
+"""A variable that nothing sets, whose name is nearly that of one that is set.
 
 ## What it does
 Finds `--train-iters ${TRAIN_ITER}` in a script that sets `TRAIN_ITERS`.

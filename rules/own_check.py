@@ -1,16 +1,16 @@
-"""The program that runs refuses these arguments by a check of its own.
+"""The program that runs refuses these arguments by its own check.
 
 ## What it does
 Reads the source of the program that the run starts, where it is at hand: its parser, its validation of arguments, its
 configuration classes. Nothing of it is imported or run. What it is sure to refuse is reported in its own words, at the
-option that is to blame, unless another rule knows the same check and says it better. What it refuses only on some
+option at fault, unless another rule covers the same check with a better message. What it refuses only on some
 machines is listed under what could not be verified, with what would decide it.
 
 ## Why is this bad?
 The run ends when it starts, after the queue wait has been paid.
 
 ## Example
-    # the checkout beside this script has, in validate_args: assert args.own_size % 2 == 0, "own size must be even"
+    # the checkout next to this script has, in validate_args: assert args.own_size % 2 == 0, "own size must be even"
     torchrun pretrain_gpt.py --own-size 3
 Use instead:
     torchrun pretrain_gpt.py --own-size 4
@@ -19,7 +19,7 @@ Use instead:
 Unsafe: a fix is offered where the check leaves one way only, and that may change what is trained.
 
 ## References
-The file and the line are those of the program that was read; docs/program.md says how it is found.
+The file and the line are those of the program that was read; docs/program.md explains how it is found.
 """
 
 from collections.abc import Iterator

@@ -16,7 +16,7 @@ Use instead:
     {"server_count": "1", "server_list": [{"server_id": "10.0.0.1", "device": [{"device_id": "0", "rank_id": "0"}]}]}
 
 ## Fix safety
-No fix: the table is written by a tool; write it anew.
+No fix: the table is written by a tool; record it again.
 
 ## References
 Ascend HCCL, rank table configuration resource file, version 1.0
@@ -25,7 +25,7 @@ Ascend HCCL, rank table configuration resource file, version 1.0
 from collections.abc import Iterator
 
 from preflight import Finding, Job, Message, Severity, Unverified, rule
-from preflight.dialects.rank_table import server_devices, servers
+from preflight.dialects.machine import server_devices, servers
 from preflight.loaders.document import Document
 
 

@@ -1,11 +1,11 @@
 """The same option is given twice with different values.
 
 ## What it does
-Finds an option that stands twice in one launch with different values. One that no parser described here knows is left
+Finds an option that appears twice in one launch with different values. One that no parser described here knows is left
 out: it may collect its values.
 
 ## Why is this bad?
-The last one wins. Whoever changes the first one sees no effect.
+The last one wins. Changing the first one has no effect.
 
 ## Example
     torchrun pretrain_gpt.py --log-interval 1000 --lr 1e-4 --log-interval 1

@@ -1,7 +1,7 @@
 """A script is too involved to be followed to its end.
 
 ## What it does
-Says where the work of following a script was cut off: enormous files, text that grows without bound, or
+Reports where following a script was cut off: enormous files, text that grows without bound, or
 a manifest of more than a hundred launches.
 
 ## Why is this bad?

@@ -1,4 +1,4 @@
-"""bash refuses the script: a quote, a block or a command is not complete, or a word stands where none can.
+"""bash refuses the script: a quote, a block or a command is not complete, or a word is where bash allows none.
 
 ## What it does
 Reads a script as bash does before it runs a command, and finds the first place at which bash stops: a block without its

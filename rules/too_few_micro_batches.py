@@ -6,7 +6,7 @@ there this rule is silent.
 
 ## Why is this bad?
 MindSpore's pipeline pass refuses the graph, but only when it is compiled: after the data set is built and minutes of
-start-up on the real cluster. No Python check says it before.
+start-up on the real cluster. No Python check reports it earlier.
 
 ## Example
     parallel_config:

@@ -1,4 +1,4 @@
-"""A key is not one that the framework knows where it stands.
+"""A key that the framework does not know at this place.
 
 ## What it does
 Compares the keys of a graph-mode MindFormers config with those of its release: in strict sections (`parallel_config`,

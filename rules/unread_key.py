@@ -1,7 +1,7 @@
 """The program that starts Megatron does not know this key.
 
 ## What it does
-Compares every key with those that the program knows at the release whose sources were read, and says what becomes of
+Compares every key with those that the program knows at the release whose sources were read, and reports what becomes of
 the others: slime drops an option without a word, Megatron-Bridge skips a key of a YAML file with a warning, ms-swift
 and MindSpeed-RL refuse the run. An error where the run is refused; a warning where it goes on, or where another
 release has the key.

@@ -4,7 +4,7 @@
 Finds `--load $CHECKPOINT` where nothing in the script assigns `CHECKPOINT`.
 
 ## Why is this bad?
-Unless whoever starts the job sets the variable, it expands to nothing: the option swallows the next one or ends the
+Unless the caller sets the variable, it expands to nothing: the option swallows the next one or ends the
 program at once with "expected one argument".
 
 ## Example

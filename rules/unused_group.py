@@ -25,7 +25,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from preflight import Finding, Fix, Job, Severity, rule
-from preflight.lint.support import topic
+from preflight.lint.certainty import topic
 
 
 @rule(severity=Severity.WARNING, noticed=True)

@@ -5,7 +5,7 @@ Finds `PP_SIZE=4` in a script that nowhere reads `PP_SIZE`, where the run has an
 that the run has anyway is passed over.
 
 ## Why is this bad?
-The run starts with another layout or batch than the script says.
+The run starts with a layout or batch other than in the script.
 
 ## Example
     TP=2

@@ -22,11 +22,11 @@ PyTorch, torch/distributed/run.py: the world is nnodes x nproc_per_node
 from collections.abc import Iterator
 
 from preflight import Finding, Job, Message, Related, Severity, rule
-from preflight.dialects.rank_table import SOURCE
+from preflight.dialects.machine import SOURCE
 from preflight.loaders.document import Count
 
 
-@rule(severity=Severity.WARNING)
+@rule(severity=Severity.WARNING, after=("launcher-beyond-allocation",))
 def check(job: Job) -> Iterator[Finding]:
     launch = job.documents[0].launch
     known = [

@@ -97,6 +97,7 @@ def mark(page: Path, current: bool) -> None:
 
 if __name__ == "__main__":
     RULES.write_text(chinese_rules.refreshed(RULES.read_text("utf-8")), encoding="utf-8")
+    chinese_rules.DATA.write_text(chinese_rules.pages(), encoding="utf-8")
     named = {Path(word).resolve() for word in sys.argv[1:] if word != "--current"}
     for path in PAGES:
         mark(path, "--current" in sys.argv and (not named or path in named))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 import re
 from collections import Counter
 from functools import cache
@@ -10,11 +11,10 @@ from pathlib import Path
 
 from console import ROOT
 
+from preflight.lint.constraint import Constraint
 from preflight.lint.rule import Checkable
-from preflight.lint.shapes import Constraint
 from preflight.plugins.manager import load
-from preflight.report.page import documented, rule_text
-from preflight.report.topics import section_path
+from preflight.report.page import documented, rule_text, section_path
 
 PAGE = ROOT / "docs" / "zh" / "rules.md"
 SHOWN = 50
@@ -31,6 +31,8 @@ LABELS = (
     (r"With (\d+) devices:", r"共 \1 张卡："),
     (r"In ([a-z-]+) ([\d.]+):", r"在 \1 \2 中："),
 )
+DATA = ROOT / "schemas" / "rule_pages_zh.json"
+"""The same sections as `preflight explain --lang zh` prints them."""
 END = re.compile(r"\n<!-- .* -->\n\Z")
 
 
@@ -98,3 +100,17 @@ def refreshed(text: str) -> str:
     body = END.sub("", text)
     body = SECTION.sub(section, ROW.sub(row, body)).rstrip("\n") + "\n"
     return body + (end[0] if end else "")
+
+
+def pages() -> str:
+    """The sections of the Chinese page by rule, as JSON: what `preflight explain` prints in Chinese."""
+    text = END.sub("\n", PAGE.read_text(encoding="utf-8"))
+    found = {match["id"]: _as_page(match[0], match["id"]) for match in SECTION.finditer(text)}
+    return json.dumps(found, ensure_ascii=False, indent=1, sort_keys=True) + "\n"
+
+
+def _as_page(section: str, id: str) -> str:
+    """A section of the guide as a page of its own: the id in its heading, links without their addresses."""
+    body = re.sub(r"^## \S+", f"# {id}", section, count=1)
+    body = re.sub(r" · \[英文页面\]\(\S+\)$", "", body, count=1, flags=re.MULTILINE)
+    return re.sub(r"\[([^\]]+)\]\([^)]*\)", r"\1", body).strip() + "\n"

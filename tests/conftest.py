@@ -11,6 +11,11 @@ from pathlib import Path
 import pytest
 from harness import Ran, with_toy
 from hypothesis import HealthCheck, settings
+from one_rule import pytest_addoption as pytest_addoption
+from one_rule import pytest_collection_modifyitems as pytest_collection_modifyitems
+from one_rule import pytest_configure as pytest_configure
+from one_rule import pytest_ignore_collect as pytest_ignore_collect
+from one_rule import pytest_xdist_auto_num_workers as pytest_xdist_auto_num_workers
 
 from preflight.plugins.manager import Plugins
 from preflight.source.language import ENGLISH, VARIABLE

@@ -44,14 +44,19 @@ HERE = Path(__file__).parent
 FILES = sorted((HERE / "edges").rglob("*.yaml"))
 TARGETS = {"megatron-core": "megatron@0.20.0", "megatron-training": "megatron@0.20.0", "mindspeed": "mindspeed-llm"}
 TARGETS |= {"mindformers-graph": "1.5.0", "mindformers-pynative": "2.1.0"}
-TARGETS |= {"doors-slime": "slime", "doors-ms-swift": "ms-swift", "doors-verl": "verl", "doors-nemo-rl": "nemo-rl"}
-TARGETS |= {"doors-megatron-bridge": "megatron-bridge"}
-TARGETS |= {"doors-mindspeed-rl": "mindspeed-rl", "doors-flagscale": "flagscale"}
-ENTRIES = {"hybrid": "pretrain_hybrid.py", "doors-slime": "train.py", "doors-ms-swift": "megatron rlhf"}
-ENTRIES |= {"doors-verl": "verl.trainer.main_ppo", "tuning": "verl.trainer.sft_trainer"}
-DOTTED = ("doors-verl",)
+TARGETS |= {
+    "frontends-slime": "slime",
+    "frontends-ms-swift": "ms-swift",
+    "frontends-verl": "verl",
+    "frontends-nemo-rl": "nemo-rl",
+}
+TARGETS |= {"frontends-megatron-bridge": "megatron-bridge"}
+TARGETS |= {"frontends-mindspeed-rl": "mindspeed-rl", "frontends-flagscale": "flagscale"}
+ENTRIES = {"hybrid": "pretrain_hybrid.py", "frontends-slime": "train.py", "frontends-ms-swift": "megatron rlhf"}
+ENTRIES |= {"frontends-verl": "verl.trainer.main_ppo", "tuning": "verl.trainer.sft_trainer"}
+DOTTED = ("frontends-verl",)
 """Tables whose runs are key=value."""
-DEVICES = {"doors-ms-swift": 8, "mindspeed": 16, "mindformers-graph": 8, "mindformers-pynative": 8}
+DEVICES = {"frontends-ms-swift": 8, "mindspeed": 16, "mindformers-graph": 8, "mindformers-pynative": 8}
 WRITTEN = ("at once: ", "offered: ")
 UNSET = re.compile(r"(?:[\w.]+=)?\$[A-Z]+")
 ELSE = ("base", "devices", "device", "target", "entry")
@@ -114,7 +119,7 @@ def case(table: str, own: dict[str, Any], run: dict[str, Any], change: Any = Non
         if name not in ELSE:
             _set(config, name.split("."), copy.deepcopy(value))
     target = changed.get("target", TARGETS.get(table, "1.5.0"))
-    target = target if table.startswith("doors-") else f"mindformers@{target}"
+    target = target if table.startswith("frontends-") else f"mindformers@{target}"
     return Case(name="", text=yaml.safe_dump(config), devices=changed.get("devices", DEVICES.get(table)), target=target)
 
 

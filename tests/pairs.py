@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 
 import yaml
 
+from preflight import schemas
+
 FOLDER = Path(__file__).parent / "constraints"
 PREFIXES = {
     "megatron-core": "megatron/",
@@ -17,13 +19,13 @@ PREFIXES = {
     "mindspeed": "",
     "mindformers-graph": "mindformers/",
     "mindformers-pynative": "pynative/",
-    "doors-slime": "slime/",
-    "doors-ms-swift": "ms-swift/",
-    "doors-verl": "verl/",
-    "doors-nemo-rl": "nemo-rl/",
-    "doors-flagscale": "flagscale/",
-    "doors-mindspeed-rl": "mindspeed-rl/",
-    "doors-megatron-bridge": "megatron-bridge/",
+    "frontends-slime": "slime/",
+    "frontends-ms-swift": "ms-swift/",
+    "frontends-verl": "verl/",
+    "frontends-nemo-rl": "nemo-rl/",
+    "frontends-flagscale": "flagscale/",
+    "frontends-mindspeed-rl": "mindspeed-rl/",
+    "frontends-megatron-bridge": "megatron-bridge/",
 }
 """The tables, and what stands before the ids in each."""
 Run = str | Mapping[str, Any]
@@ -59,6 +61,23 @@ def pairs() -> Iterator[Pair]:
         for row in read(table)["cases"]:
             sides = ("speaks", "silent") if "speaks" in row else ("rejected", "accepted")
             yield Pair(f"{prefix}{row['rule']}", table, row, row[sides[0]], row[sides[1]])
+
+
+DEFECTS = {"megatron": "megatron-training", "mindspeed": "mindspeed", "mindspeed-llm": "mindspeed"}
+DEFECTS |= {"mindformers": "mindformers-graph"}
+DEFECTS |= {name: f"frontends-{name}" for name in ("verl", "slime", "nemo-rl", "ms-swift")}
+"""Frameworks with known defects, and the table that has the bases of their runs."""
+
+
+def defect_pairs() -> Iterator[Pair]:
+    """A pair for each known defect, from its own row: at the last release that has it."""
+    for framework, table in DEFECTS.items():
+        for id, row in schemas.read(f"{framework}/defects")["defects"].items():
+            devices = {"devices": 16} if table.startswith(("megatron", "mindspeed")) else {}
+            example = {"target": row["in"][-1][1], **devices, **row["example"]}
+            if table != "mindformers-graph":
+                example["target"] = f"{framework}@{example['target'].rpartition('@')[2]}"
+            yield Pair(f"{framework}/known-defect-{id}", table, example, example["run"], example.get("silent", ""))
 
 
 def config(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:

@@ -44,6 +44,13 @@ FIRST = {
     "without_verdict": slice(1, 2),
     "Outcome": slice(2, 3),
     "Leave": slice(1, 2),
+    "Signature": slice(3, 5),
+    "Stage": slice(2, 3),
+    "Diagnosis": slice(2, 4),
+    "Broken": slice(1, 2),
+    "Unread": slice(0, 1),
+    "CutOff": slice(0, 1),
+    "_refused": slice(1, 2),
 }
 """Callables, and which of their arguments are sentences."""
 NAMED = {"because", "cost", "label", "title", "lowered", "words", "wanted", "evidence", "cause"}
@@ -81,7 +88,9 @@ class _Module(ast.NodeVisitor):
             if isinstance(node, ast.Assign):
                 for target in node.targets:
                     self._assign(target, node.value)
-            elif isinstance(node, (ast.AnnAssign, ast.AugAssign)) and node.value is not None:
+            elif (isinstance(node, (ast.AnnAssign, ast.AugAssign)) and node.value is not None) or isinstance(
+                node, ast.NamedExpr
+            ):
                 self._assign(node.target, node.value)
             elif isinstance(node, (ast.For, ast.comprehension)):
                 self._each(node.target, node.iter)

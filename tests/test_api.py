@@ -21,7 +21,7 @@ EXAMPLE = Path(__file__).parent.parent / "examples/mindformers/run_llama2_7b.yam
         (
             {"target": preflight.Target("nobody")},
             "no framework is called 'nobody'; there are flagscale, megatron, megatron-bridge, mindformers, mindrlhf, "
-            "mindspeed, mindspeed-llm, mindspeed-rl, ms-swift, nemo-rl, slime, verl",
+            "mindspeed, mindspeed-llm, mindspeed-rl, ms-swift, nemo-rl, primus, slime, verl",
         ),
         ({"world_size": 0}, "--world-size must be at least 1, not 0"),
     ],

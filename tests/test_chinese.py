@@ -42,6 +42,10 @@ def test_numbers_severities_links_and_examples_of_the_rules_are_those_of_today()
     assert text.count("**检查内容**：") == text.count("**后果**：") == chinese_rules.SHOWN
 
 
+def test_explain_prints_the_sections_of_the_chinese_page() -> None:
+    assert chinese_rules.DATA.read_text(encoding="utf-8") == chinese_rules.pages(), "python tests/chinese.py writes it"
+
+
 def test_an_example_of_a_rule_that_changed_is_written_anew() -> None:
     text = chinese.RULES.read_text(encoding="utf-8")
     other = text.replace("model_paralel: 8", "model_paralell: 8").replace(" | 错误 | ", " | 提示 | ", 1)

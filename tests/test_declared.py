@@ -8,14 +8,16 @@ from functools import cache
 from edges import FILES, edges
 from pairs import pairs
 
+from preflight.lint.defects import Defect
 from preflight.lint.expressions import Expression
 from preflight.plugins.manager import load
 
 
 @cache
 def declared() -> frozenset[str]:
-    """Ids of the checks that are declared: those with a condition."""
-    return frozenset(rule.id for rule in load().rules(None) if isinstance(getattr(rule, "refuse", None), Expression))
+    """Ids of the checks that are declared: those with a condition. Known defects have their runs in their rows."""
+    rules = (rule for rule in load().rules(None) if not isinstance(rule, Defect))
+    return frozenset(rule.id for rule in rules if isinstance(getattr(rule, "refuse", None), Expression))
 
 
 def listed(ids: Iterable[str]) -> str:

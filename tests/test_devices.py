@@ -7,8 +7,7 @@ from collections import Counter
 import pytest
 
 import preflight
-from preflight.run.device_names import find_device, likely_device
-from preflight.run.devices import devices
+from preflight.run.cluster import devices, find_device, likely_device
 
 # fmt: off
 NAMES = ("A100-80GB", "dgx_a100", "dgx_h100", "H200", "GH200", "B200", "b300", "GB200", "gb300", "h20", "l40s",

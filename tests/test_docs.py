@@ -69,8 +69,8 @@ def test_every_page_of_the_guide_and_every_format_is_listed() -> None:
 
 def test_the_settings_of_the_guide_are_settings(tmp_path: Path) -> None:
     from preflight.checking.checker import Checker
-    from preflight.checking.own_devices import OwnDevices
-    from preflight.run.settings import load as load_settings
+    from preflight.checking.nearest_settings import OwnDevices
+    from preflight.run.settings_file import load as load_settings
 
     (text,) = re.findall(r"```toml\n(.*?)```", (ROOT / "docs" / "settings.md").read_text(encoding="utf-8"), re.DOTALL)
     (tmp_path / "preflight.toml").write_text(text, encoding="utf-8")
@@ -110,15 +110,15 @@ def test_the_package_of_the_guide_is_a_plugin(guide: Plugins, tmp_path: Path) ->
 SIZES = "--layers 24 --width 1024 --heads 16"
 
 
-def behind_the_door(guide: Plugins, options: str, text: str = "") -> Report:
+def behind_the_front_end(guide: Plugins, options: str, text: str = "") -> Report:
     text, name = (text, "run.yaml") if text else (f"python acme_train.py {SIZES} {options}\n", "run.sh")
     report = check_documents(load_text(Source(text, name)), guide, Request(), Policy())
     assert not report.crashes
     return report
 
 
-def test_the_door_of_the_guide_reads_its_own_keys(guide: Plugins, tmp_path: Path) -> None:
-    report = behind_the_door(guide, "--devices 16 --tp 2 --pp 4 --batch 96")
+def test_the_front_end_of_the_guide_reads_its_own_keys(guide: Plugins, tmp_path: Path) -> None:
+    report = behind_the_front_end(guide, "--devices 16 --tp 2 --pp 4 --batch 96")
     (job,) = report.jobs
     layout = job.plan.layout
     assert str(job.target) == "acme-train@3.1"
@@ -129,9 +129,11 @@ def test_the_door_of_the_guide_reads_its_own_keys(guide: Plugins, tmp_path: Path
     case.verify(tmp_path, rules=["acme-whole-nodes"], plugins=guide)
 
 
-def test_the_door_of_the_guide_has_the_checks_of_megatron(guide: Plugins) -> None:
+def test_the_front_end_of_the_guide_has_the_checks_of_megatron(guide: Plugins) -> None:
     def errors(options: str) -> dict[str, str]:
-        return {f.rule: f.message for f in behind_the_door(guide, options).findings if f.severity is Severity.ERROR}
+        return {
+            f.rule: f.message for f in behind_the_front_end(guide, options).findings if f.severity is Severity.ERROR
+        }
 
     assert "device-count" in errors("--devices 16 --tp 3 --batch 96")
     assert "batch-not-divisible" in errors("--devices 16 --tp 2 --batch 97")
@@ -140,7 +142,7 @@ def test_the_door_of_the_guide_has_the_checks_of_megatron(guide: Plugins) -> Non
     }
 
 
-def test_what_megatron_refuses_is_mended_in_the_keys_of_the_door(guide: Plugins, tmp_path: Path) -> None:
+def test_what_megatron_refuses_is_mended_in_the_keys_of_the_front_end(guide: Plugins, tmp_path: Path) -> None:
     case = testing.Case(
         name="a batch that is no multiple",
         file="run.sh",
@@ -152,15 +154,15 @@ def test_what_megatron_refuses_is_mended_in_the_keys_of_the_door(guide: Plugins,
     case.verify(tmp_path, rules=["batch-not-divisible"], plugins=guide)
 
 
-def test_the_door_of_the_guide_reads_a_flat_file_where_its_sign_is_one(
+def test_the_front_end_of_the_guide_reads_a_flat_file_where_its_sign_is_one(
     guide: Plugins, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     signs = importlib.import_module("acme_preflight")
-    doors = [one for one in signs.preflight_dialects() if one.name == "acme-train"]
-    of_files = doors[0]._replace(sign=lambda document: document.tree is not None and document.tree.get("heads"))
+    front_ends = [one for one in signs.preflight_dialects() if one.name == "acme-train"]
+    of_files = front_ends[0]._replace(sign=lambda document: document.tree is not None and document.tree.get("heads"))
     monkeypatch.setattr(signs, "preflight_dialects", hookimpl(lambda: [of_files]))
     text = "devices: 16\ntp: 2\nlayers: 24\nwidth: 1024\nheads: 16\nbatch: 97\n"
-    found = {f.rule: f.message for f in behind_the_door(load([signs]), "", text).findings}
+    found = {f.rule: f.message for f in behind_the_front_end(load([signs]), "", text).findings}
     assert found["batch-not-divisible"].startswith("global batch 97 is not a multiple")
 
 

@@ -17,8 +17,8 @@ import pytest
 from preflight.api import installed
 from preflight.checking.workspace import Workspace
 from preflight.fix.choices import fix_by_choice
+from preflight.fix.edit_proof import _comments
 from preflight.fix.fixer import Fixed, fix
-from preflight.fix.prove_yaml import _comments
 from preflight.layouts.suggest import suggest
 from preflight.loaders import load
 from preflight.run.request import Request, Target
@@ -219,6 +219,7 @@ def judge(configs: list[Config], fault: Fault) -> None:
     assert done, "the fault applies to no config"
 
 
+@pytest.mark.slow
 def test_every_config_of_the_corpus_is_read_without_a_crash() -> None:
     for path in sorted(CORPUS.rglob("*.yaml")):
         report = Workspace([Source.read(path)], installed(), Request()).check()

@@ -10,6 +10,7 @@ import pytest
 from preflight.api import installed
 from preflight.checking.checker import Checker
 from preflight.fix.fixer import Fixed, fix_source
+from preflight.lint import value_kinds
 from preflight.report.json import as_dict
 from preflight.run.settings import Choice, Facts, Settings
 from preflight.source.finding import Finding
@@ -256,3 +257,12 @@ def test_a_fix_is_reported_where_the_parser_makes_a_list_of_its_value() -> None:
     text = script("--num-experts 8", "--moe-router-load-balancing-type seq_aux", "--moe-aux-loss-coeff 0.01")
     result = fixed(text)
     assert [o.detail for o in result.outcomes if o.state == "fixed"] == ["write seq_aux_loss"]
+
+
+@pytest.mark.parametrize(
+    ("name", "likely"), [("learning_rate", "1.e-5"), ("adam_eps", "1.e-5"), ("rope_base", "1.e+5"), ("rates", "1.e+5")]
+)
+def test_of_two_signs_the_likely_one_is_offered_first(name: str, likely: str) -> None:
+    ways = value_kinds.ways("1.e5", ("optimizer", name), Source(f"{name}: 1.e5\n", "run.yaml").span(0))
+    assert next(fix.title for fix in ways) == f"write {likely}"
+    assert len(ways) == 2 and all(fix.offered for fix in ways)

@@ -16,12 +16,16 @@ KNOW_FRAMEWORKS = {
     "preflight/program/mindformers.py": "is that order, for a trainer that reads a configuration file",
     "preflight/program/mindspore.py": "answers for the library that this trainer stands on",
     "preflight/program/mindspeed.py": "is that order, for a trainer around another",
-    "preflight/loaders/options.py": "accelerate has an option of that name",
+    "preflight/loaders/launcher_options.py": "accelerate has an option of that name",
     "preflight/report/coverage.py": "names the data file that it shows",
-    "preflight/cli/rule_templates.py": "writes the first check of a framework's topic file",
+    "preflight/program/mindformers_start.py": "is how that trainer starts where no script says it",
+    "preflight/logs/signatures.py": "says what texts of libraries mean, and libraries say their names",
+    "preflight/logs/stages.py": "tells parts of a run by the files that a traceback names",
+    "preflight/mcp/server.py": "says to agents what is read, with an example of a release",
+    "preflight/cli/new_rule.py": "writes the first check of a framework's topic file",
 }
 BY_ID = {"preflight/report/page.py": "groups the list of rules by the first part of their ids"}
-READ_FRAMEWORKS = {"dialects", "checkout"}
+READ_FRAMEWORKS = {"dialects", "frontends", "checkout", "site"}
 """Folders whose subject is what a framework writes."""
 NEUTRAL = [p for p in MODULES if not READ_FRAMEWORKS.intersection(p.parts) and shown(p) not in KNOW_FRAMEWORKS]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from graphlib import TopologicalSorter
@@ -26,12 +27,13 @@ FLOORS = [
     ("lint",),
     ("program",),
     ("dialects",),
+    ("frontends", "site"),
     ("plugins", "plugin"),
     ("checking",),
     ("fix",),
-    ("layouts", "api"),
+    ("layouts", "logs", "api"),
     ("report",),
-    ("gate", "lsp", "testing"),
+    ("gate", "lsp", "mcp", "testing"),
     ("cli",),
 ]
 FACE = ("__init__", "__main__")  # names and the way in: they hold nothing that another module uses
@@ -106,6 +108,85 @@ def test_sizes(path: Path) -> None:
     assert path.stem not in FORBIDDEN_NAMES
     long = [f"{f.name} has {length} lines" for f, length in functions(path) if length > 40]
     assert not long, long
+
+
+SMALL = 80
+LOADS_ALONE = {
+    "preflight/dialects/megatron/argument_names.py": "rules import its names from the package",
+    "preflight/program/signatures.py": "one kind of built-in function, in a chain of classes",
+    "preflight/lsp/configuration.py": "what an editor states, apart from what it asks",
+    "preflight/lsp/suppressing.py": "an edit that is tried out, apart from the diagnostics",
+    "preflight/report/markdown.py": "a format of its own, loaded by its name",
+}
+"""Small modules that one neighbour alone imports, and why they stand apart."""
+
+
+def test_small_modules_with_one_neighbour_are_part_of_it() -> None:
+    users: dict[str, set[str]] = {}
+    for path in [*MODULES, *RULES]:
+        for name in named(tree(path)):
+            users.setdefault(name, set()).add(shown(path))
+    alone = set()
+    for path in (p for p in MODULES if p.stem != "__init__"):
+        importers = users.get(".".join(path.relative_to(ROOT).with_suffix("").parts), set())
+        next_door = len(importers) == 1 and Path(next(iter(importers))).parent == Path(shown(path)).parent
+        if next_door and len(path.read_text(encoding="utf-8").splitlines()) < SMALL:
+            alone.add(shown(path))
+    assert alone == set(LOADS_ALONE)
+
+
+DECIDES = "preflight/lint/severity.py"
+
+
+@each([path for path in MODULES if shown(path) != DECIDES], shown)
+def test_one_module_decides_how_certain_an_error_is(path: Path) -> None:
+    calls = (node for node in ast.walk(tree(path)) if isinstance(node, ast.Call))
+    made = [
+        node.lineno
+        for node in calls
+        if isinstance(node.func, ast.Name)
+        and node.func.id == "replace"
+        and any(keyword.arg == "severity" and isinstance(keyword.value, ast.Attribute) for keyword in node.keywords)
+    ]
+    assert not made, f"{DECIDES} lowers findings: lines {made}"
+
+
+SENTENCE = re.compile(r"[A-Za-z]{2,} [a-z]{2,}")
+READS_WORDS = {
+    "preflight/lint/page.py": "writes English: its own clauses",
+    "preflight/memory/estimate.py": "the name of a term",
+    "preflight/memory/peak.py": "the name of a term",
+    "preflight/program/judge.py": "an outcome of three, held by its type",
+    "preflight/checking/program_findings.py": "an outcome of three, held by its type",
+    "preflight/job.py": "an outcome of three, held by its type",
+    "preflight/report/memory.py": "puts 'not known' before names, and not before sentences",
+    "preflight/steptime/traits.py": "a name of what is overlapped",
+    "rules/mindformers/reset_silently.py": "the condition of a switch, as the framework writes it",
+}
+
+
+def test_nothing_decides_by_text_that_people_read() -> None:
+    found = {shown(path) for path in [*MODULES, *RULES] for node in ast.walk(tree(path)) if _asks_a_sentence(node)}
+    assert found == set(READS_WORDS)
+
+
+def _asks_a_sentence(node: ast.AST) -> bool:
+    if not isinstance(node, ast.Compare):
+        return False
+    sides = (part for side in (node.left, *node.comparators) for part in getattr(side, "elts", (side,)))
+    texts = (part.value for part in sides if isinstance(part, ast.Constant) and isinstance(part.value, str))
+    return any(SENTENCE.search(text) for text in texts)
+
+
+OPENS_TABLES = re.compile(r"preflight\.schemas|\bschemas\.__file__")
+
+
+@each([*MODULES, *RULES], shown)
+def test_one_function_reads_the_tables(path: Path) -> None:
+    code = [n.value for n in ast.walk(tree(path)) if isinstance(n, ast.Constant) and isinstance(n.value, str)]
+    described = {ast.get_docstring(n, clean=False) for n in ast.walk(tree(path)) if isinstance(n, ast.Module)}
+    found = [text for text in code if text not in described and OPENS_TABLES.search(text)]
+    assert not found, f"schemas.read(name) reads a table: {found}"
 
 
 def functions(path: Path) -> list[tuple[ast.FunctionDef | ast.AsyncFunctionDef, int]]:

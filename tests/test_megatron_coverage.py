@@ -84,6 +84,7 @@ def test_nearly_every_check_is_covered() -> None:
     assert set(LEFT_OUT) <= set(covered())
 
 
+@pytest.mark.slow
 def test_a_labelled_run_has_one_owner_for_its_check() -> None:
     labelled = {row["id"]: row for row in lines(DATA / "oracle" / "megatron.jsonl")}
     own = {row["id"]: covered()[row["id"]] for row in rows() if row.get("example_case") in labelled}

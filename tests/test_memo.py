@@ -110,6 +110,21 @@ def test_a_file_that_another_one_names_counts(check: Call) -> None:
     assert check("run.yaml") == without and check.checked == ["run.yaml"]
 
 
+def test_what_a_job_writes_beside_its_config_is_no_change(check: Call) -> None:
+    """A config in a checkout depends on the names around it, but not on logs and weights."""
+    Path("megatron/core").mkdir(parents=True)
+    Path("megatron/core/package_info.py").write_text("MAJOR, MINOR, PATCH, PRE_RELEASE = 0, 14, 0, ''\n")
+    Path(".git").mkdir()
+    write("run.yaml", CONFIG)
+    first = check(".")
+    for name in ("train.log", "slurm-17.out", "iter_10.pt"):
+        write(name, "1")
+    assert check(".") == first and check.checked == []
+    write("wrapper.sh", "python run_mindformer.py --config run.yaml\n")
+    check(".")
+    assert "run.yaml" in check.checked
+
+
 def test_a_script_that_another_one_sources_counts(check: Call) -> None:
     write("sizes.sh", "TP=3\n")
     write(

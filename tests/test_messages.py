@@ -17,7 +17,7 @@ import preflight
 from preflight import Finding, Message, Severity
 from preflight.lint.constraint import Constraint
 from preflight.plugins.manager import load
-from preflight.source.message import placeholders
+from preflight.source.finding import placeholders
 from preflight.source.text import Source
 
 ROOT = Path(__file__).parent.parent
@@ -165,8 +165,8 @@ def templates() -> dict[str, str]:
 TEMPLATES = templates()
 PROPER = frozenset(
     """
-    ALiBi Adam BlendedMegatronDatasetDataLoader CUDA DeepEP DeepSeek-V4 FFN FP8 GPT2 LoRA Mamba Megatron-FSDP Muon
-    NCCL SHARP SwiGLU Torch Transformer UCC
+    ALiBi Adam BlendedMegatronDatasetDataLoader CUDA DeepEP DeepSeek-V4 FFN FP8 GPT2 Hydra LoRA Mamba Megatron-FSDP Muon
+    NCCL Primus SHARP SwiGLU Torch Transformer UCC
     """.split()
 )
 """Names, which keep their capitals at the start of a sentence."""

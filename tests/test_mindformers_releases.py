@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import preflight
+from preflight import schemas
 from preflight.lint.constraint import Constraint
 from preflight.lint.evidence import evidence
 from preflight.plugins.manager import load
@@ -18,7 +19,7 @@ from preflight.report.coverage import coverage
 
 SCHEMAS = Path(__file__).parent.parent / "schemas" / "mindformers"
 RULES = {rule.id: rule for rule in load().rules(None) if {"mindformers", "pynative"} & set(rule.frameworks)}
-RELEASES = ("1.0.0", "1.1.0", "1.2.0", "1.3.2", "1.5.0", "1.6.0", "1.7.0", "1.8.0", "2.0.0", "2.1.0")
+RELEASES = tuple(reversed(schemas.read("releases")["mindformers"]))
 
 
 def read(name: str) -> dict[str, Any]:

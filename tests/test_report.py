@@ -11,7 +11,7 @@ from preflight import Finding, Related, Severity
 from preflight.checking.engine import Report
 from preflight.report.concise import line
 from preflight.report.excerpt import excerpt
-from preflight.report.style import Look
+from preflight.report.terminal import Look
 from preflight.report.text import render
 from preflight.source.text import Source, Span
 

@@ -18,9 +18,8 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as effort
 from hypothesis import strategies as st
 
-from preflight.run import settings
-from preflight.run.settings import Facts, path_matches
-from preflight.run.settings_schema import validator, verify
+from preflight.run.settings import Facts, path_matches, validator, verify
+from preflight.run.settings_file import load
 from preflight.source.text import InputError
 
 SCHEMA = json.loads(files("preflight.schemas").joinpath("settings.json").read_text(encoding="utf-8"))
@@ -193,7 +192,7 @@ def test_a_float_is_no_whole_number(cli: Cli, tmp_path: Path) -> None:
 PROGRAM = """
 import sys
 from pathlib import Path
-from preflight.run.settings import load
+from preflight.run.settings_file import load
 load(Path(sys.argv[1]))
 print("jsonschema" in sys.modules)
 """
@@ -222,9 +221,42 @@ def test_a_faulty_settings_file_is_never_remembered(tmp_path: Path, monkeypatch:
     file.write_text("world-size = 0\n")
     for _ in range(2):
         with pytest.raises(InputError, match="must be at least 1"):
-            settings.load(file)
+            load(file)
 
 
 def test_a_table_of_pyproject_in_a_file_of_our_own_is_explained(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "preflight.toml").write_text("[tool.preflight]\nworld-size = 8\n")
-    assert "settings stand without [tool.preflight]" in cli("check", "run.yaml").err
+    assert "settings are not under [tool.preflight]" in cli("check", "run.yaml").err
+
+
+def test_settings_extend_those_of_another_file(tmp_path: Path) -> None:
+    (tmp_path / "setup.py").touch()
+    sub = tmp_path / "sub"
+    sub.mkdir()
+    (tmp_path / "base.toml").write_text("nodes = 2\nignore = ['a']\n[set]\nA = 1\nB = 1\n")
+    (sub / "preflight.toml").write_text("extend = '../base.toml'\nignore = ['b']\n[set]\nB = 2\n")
+    found = load(sub / "preflight.toml")
+    assert (found.facts.nodes, found.choice.ignore, found.facts.set) == (2, ("b",), {"A": "1", "B": "2"})
+    assert found.root == sub
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [("../../x.toml", "lies outside of the project"), ("gone.toml", "does not exist"), ("a.toml", "extends itself")],
+)
+def test_settings_that_cannot_be_extended_are_refused(tmp_path: Path, name: str, why: str) -> None:
+    (tmp_path / "setup.py").touch()
+    (tmp_path / "a.toml").write_text(f"extend = '{name}'\n")
+    with pytest.raises(InputError, match=why):
+        load(tmp_path / "a.toml")
+
+
+def test_the_schema_is_ready_for_schemastore() -> None:
+    """SchemaStore takes draft 7: nothing of a later draft stands in the schema of settings."""
+    older = {**SCHEMA, "$schema": "http://json-schema.org/draft-07/schema#"}
+    jsonschema.Draft7Validator.check_schema(older)
+    assert not {"$defs", "prefixItems", "unevaluatedProperties", "dependentRequired"} & set(
+        re.findall(r'"([$\w]+)":', json.dumps(older))
+    )
+    entry = json.loads((Path(__file__).parents[1] / "editors" / "schemastore" / "catalog-entry.json").read_text())
+    assert entry["fileMatch"] == ["preflight.toml"] and entry["url"].endswith("/preflight.json")

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import preflight
-from preflight.lint import kept_rules
+from preflight.lint import rule_table
 from preflight.lint.expressions import Expression
 from preflight.plugins.entry_points import _listed, _scanned
 from preflight.plugins.manager import load
@@ -48,10 +48,9 @@ OTHERS = (
     "preflight.loaders.shell",
     "preflight.layouts",
     "preflight.testing",
-    "preflight.checking.measured_run",
     "preflight.checking.merging",
     "preflight.dialects.mindformers.launch",
-    "preflight.dialects.mindformers.mcore_shape",
+    "preflight.dialects.mindformers.network_shape",
 )
 NEEDED = {
     "hyper_connections": "enable_hyper_connections: True, mhc_layernorm_epsilon: 0",
@@ -102,6 +101,7 @@ def test_a_check_of_a_script_imports_nothing_heavy(tmp_path: Path) -> None:
     assert "yaml" not in found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("example", ["mindformers/run_llama2_7b.yaml", "megatron/model_config.yaml"])
 def test_a_checked_file_leaves_nothing_for_the_garbage_collector(example: str) -> None:
     preflight.check(EXAMPLES / example)
@@ -147,8 +147,8 @@ def test_the_table_of_rules_says_what_the_rules_say(
     package: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(cache.VARIABLE, str(tmp_path))
-    real, kept = kept_rules.load(package), kept_rules.load(package)
-    assert all(isinstance(rule, kept_rules.KeptRule) for rule in kept)
+    real, kept = rule_table.load(package), rule_table.load(package)
+    assert all(isinstance(rule, rule_table.KeptRule) for rule in kept)
     for one, other in zip(real, kept, strict=True):
         assert (one.id, one.severity, one.frameworks, one.after) == (
             other.id,
@@ -158,24 +158,24 @@ def test_the_table_of_rules_says_what_the_rules_say(
         )
         refuse = getattr(one, "refuse", None)
         if isinstance(refuse, Expression) and other._gate is not None:
-            needed, _ = kept_rules.necessary(refuse)
-            assert kept_rules.necessary(kept_rules.tree(needed)) == (needed, True)
+            needed, _ = rule_table.necessary(refuse)
+            assert rule_table.necessary(rule_table.tree(needed)) == (needed, True)
 
 
 def test_a_spoilt_table_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(cache.VARIABLE, str(tmp_path))
-    ids = [rule.id for rule in kept_rules.load("preflight.rules")]
+    ids = [rule.id for rule in rule_table.load("preflight.rules")]
     (file,) = tmp_path.glob("*.json")
     first = (cache.read(file.name) or "").partition("\n")[0]
     assert first
     for text in ("", "{", f"{first}\n[[", f"{first}\n[[1, 2, 3]]", f'{first}\n[["os", []]]'):
         cache.write(file.name, text)
-        assert [rule.id for rule in kept_rules.load("preflight.rules")] == ids
+        assert [rule.id for rule in rule_table.load("preflight.rules")] == ids
 
 
 def test_without_a_folder_nothing_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(cache.VARIABLE, "")
-    assert not any(isinstance(rule, kept_rules.KeptRule) for rule in kept_rules.load("preflight.rules"))
+    assert not any(isinstance(rule, rule_table.KeptRule) for rule in rule_table.load("preflight.rules"))
 
 
 @pytest.mark.parametrize("group", ["preflight", "console_scripts", "pytest11"])
@@ -214,7 +214,7 @@ def test_a_line_that_is_read_without_typer_prints_the_same_with_it(
     words = ["check", *switches, *map(str, paths)]
     (tmp_path / "excluded.yaml").write_text("seed: 1\n", encoding="utf-8")
     (tmp_path / "preflight.toml").write_text('exclude = ["excluded.yaml"]\n', encoding="utf-8")
-    program = "import sys; from preflight.cli.app import run; from preflight.cli.words import apart; "
+    program = "import sys; from preflight.cli.app import run; from preflight.cli.command_line import apart; "
     typer = ["-c", f"{program}sys.exit(run(apart(sys.argv[1:])))"]
     short, long = (
         subprocess.run([sys.executable, *way, *words], capture_output=True, text=True, cwd=tmp_path)
@@ -224,11 +224,11 @@ def test_a_line_that_is_read_without_typer_prints_the_same_with_it(
 
 
 def test_the_kept_table_is_made_anew_when_any_file_of_preflight_changes() -> None:
-    stamped = kept_rules.stamp()
+    stamped = rule_table.stamp()
     for part in (
         "checking/engine.py",
         "dialects/megatron/dialect.py",
-        "lint/shapes.py",
+        "lint/constraint.py",
         "run/versions.py",
         "rules/predicted_oom.py",
     ):

@@ -15,11 +15,11 @@ from harness import Cli
         ("# preflight: ignore[toy-name] a title\nname: LOUD", ""),
         (
             "name: LOUD  # preflight: ignore[toy-name, toy-devices] a title",
-            "2:13: warning: nothing here is found by 'toy-devices'; the suppression is not needed",
+            "2:13: warning: unused suppression: rule 'toy-devices' reports nothing here",
         ),
         (
             "name: soft  # preflight: ignore[toy-name] a title",
-            "2:13: warning: nothing here is found by 'toy-name'; the suppression is not needed",
+            "2:13: warning: unused suppression: rule 'toy-name' reports nothing here",
         ),
         (
             "name: soft  # preflight: ignore[toy-nam] a title",

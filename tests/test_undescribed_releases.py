@@ -8,7 +8,7 @@ from small_gpt import SIZES
 
 import preflight
 from preflight.lint.certainty import around
-from preflight.report.style import Look
+from preflight.report.terminal import Look
 from preflight.report.text import tell
 from preflight.run.request import Target
 from preflight.source.finding import Finding, Severity
@@ -109,7 +109,7 @@ def test_the_summary_says_what_was_read_for_want_of_what() -> None:
             Look(),
         ).targets
 
-    assert summary("megatron@0.13.1") == ("megatron@0.13.0, because 0.13.1 is not supported",)
+    assert summary("megatron@0.13.1") == ("megatron@0.13.0 (with what 0.13.1 changes)",)
     assert summary("megatron@0.12") == ("megatron@0.12.1",)
 
 

@@ -84,6 +84,7 @@ def facts(case: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["megatron-training", "megatron-core"])
 def test_a_script_that_may_be_refused_or_accepted_has_no_error(name: str) -> None:
     wrong = {}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import jsonschema
@@ -10,14 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from preflight.dialects.mindformers.argument_kinds import ARGUMENT_KINDS
+from preflight import schemas
 from preflight.dialects.mindformers.checked_settings import checked_in
-from preflight.dialects.mindformers.release_tables import folder, known_names
+from preflight.dialects.mindformers.release_tables import known_names
+from preflight.dialects.mindformers.value_kinds import ARGUMENT_KINDS
 from preflight.lint.evaluator import evaluate
 from preflight.lint.expressions import Handles
-from preflight.lint.scalar_kinds import TEXT, Number, Text, one_of, whole
-from preflight.lint.sentences import refusal
-from preflight.lint.value_kinds import LIST, MAPPING, NULL, SWITCH, ListOf, ValueKind
+from preflight.lint.page import refusal
+from preflight.lint.value_kinds import LIST, MAPPING, NULL, SWITCH, TEXT, ListOf, Number, Text, ValueKind, one_of, whole
 from preflight.loaders.document import Unknown
 
 SHARE = Number(above=0.0, below=1.0, pointed=True)
@@ -115,5 +114,5 @@ def test_conditions_of_checked_settings_ask_for_names_that_exist() -> None:
 
 
 def test_every_kind_of_the_data_exists_and_is_used() -> None:
-    rows = json.loads((folder() / "arguments.json").read_text(encoding="utf-8"))
+    rows = schemas.read("mindformers/arguments")
     assert {argument[0] for row in rows for argument in row["arguments"].values()} == ARGUMENT_KINDS.keys()

@@ -84,6 +84,7 @@ def main() -> None:
         wrong += len(left) + len(gone)
         if not check:
             path(language).write_bytes(as_po(new))
+            compiled(language).parent.mkdir(parents=True, exist_ok=True)
             compiled(language).write_bytes(as_mo(new))
         print(f"{language}: {len(new)} sentences, {len(left)} not translated, {len(gone)} gone")
         for template in left:

@@ -16,15 +16,15 @@ from typing import Any
 
 import yaml
 from edges import DEVICES, ELSE, ENTRIES, TARGETS, case
-from pairs import Pair, Run, config, pairs
+from pairs import Pair, Run, config, defect_pairs, pairs
 
 from preflight.api import installed
 from preflight.checking.engine import Policy
-from preflight.dialects.doors.door import data
-from preflight.dialects.megatron.option_table import ASKED, table
-from preflight.dialects.megatron.option_table import UNASKED as TABLES
-from preflight.dialects.mindformers.pynative_model import NAMES
-from preflight.lint.shapes import Constraint
+from preflight.dialects.megatron.options import ASKED, table
+from preflight.dialects.megatron.options import UNASKED as TABLES
+from preflight.dialects.mindformers.pynative_network import NAMES
+from preflight.frontends.front_end import data
+from preflight.lint.constraint import Constraint
 from preflight.plugins.manager import load
 
 FOLDER = Path(__file__).parent.parent / "schemas" / "examples"
@@ -49,9 +49,9 @@ def declared() -> Mapping[str, Constraint]:
 
 @cache
 def destinations(of: str) -> Mapping[str, str]:
-    """Option → destination, in any release; of a door's table its keys."""
-    if of.startswith("doors-"):
-        return {key: row[0] for key, row in data(of.removeprefix("doors-"))["keys"].items()}
+    """Option → destination, in any release; of a front end's table its keys."""
+    if of.startswith("frontends-"):
+        return {key: row[0] for key, row in data(of.removeprefix("frontends-"))["keys"].items()}
     return {option: flag.dest for release in (*TABLES, *ASKED) for option, flag in table(*release).options.items()}
 
 
@@ -105,7 +105,7 @@ def section(pair: Pair, changes: Run, rule: Constraint) -> str:
     """The settings that count, as YAML: the same ones on both sides."""
     assert not isinstance(pair.base, str) and not isinstance(changes, str)
     changed = [*pair.found, *(name for name in pair.silent if name not in pair.found)]
-    keys = {dest: key for key, dest in destinations(pair.table).items()} if pair.table.startswith("doors-") else {}
+    keys = {dest: key for key, dest in destinations(pair.table).items()} if pair.table.startswith("frontends-") else {}
     about = (
         keys[name]
         if name in keys
@@ -157,7 +157,7 @@ def around(pair: Pair, rule: Constraint) -> str:
         )
     if pair.table.startswith("mindformers") and said:
         said = [f"in MindFormers {pair.row['target']}"]
-    if "devices" in pair.row or (names(rule) & WORLD and not pair.table.startswith("doors-")):
+    if "devices" in pair.row or (names(rule) & WORLD and not pair.table.startswith("frontends-")):
         count = pair.row.get("devices", DEVICES.get(pair.table, 1))
         said.append(f"with {count} device{'s' if count != 1 else ''}")
     if "device" in pair.row:
@@ -211,7 +211,7 @@ def written(only: Iterable[str] = ()) -> Iterator[tuple[str, str]]:
     """File name → text, of every framework's examples."""
     files: dict[str, dict[str, dict[str, str]]] = {}
     with tempfile.TemporaryDirectory() as folder:
-        for pair in pairs():
+        for pair in (*pairs(), *defect_pairs()):
             made = files.setdefault(pair.table.partition("-")[0], {})
             if pair.rule in declared() and pair.rule not in made:
                 made[pair.rule] = example(pair, Path(folder))

@@ -11,10 +11,11 @@ from upstream.behave import behave
 from upstream.checkout import NoRevision
 from upstream.compact import entries, short
 from upstream.conform import conform
+from upstream.defects import TABLE, candidates, written
 from upstream.diff import diff
 from upstream.examples import TABLES
 from upstream.extraction import changes, scoped, sites_of
-from upstream.frameworks import FRAMEWORKS, MEGATRON
+from upstream.frameworks import FRAMEWORKS, FRONT_ENDS, MEGATRON, Framework
 from upstream.options import NoOptions, options
 from upstream.repositories import NoRepository, Repositories
 from upstream.uncovered import INTERPRETED, release_of, uncovered
@@ -59,6 +60,11 @@ def parser() -> argparse.ArgumentParser:
     command.add_argument("--count", type=int, default=2000, help="random mutations, beside every option once")
     command.add_argument("--seed", type=int, default=0)
     command.add_argument("--scripts", type=Path, action="append", help="a folder with further published runs")
+    command = commands.add_parser("defects", parents=[shared], help="fixes that may be of further known defects")
+    command.add_argument("--framework", default=MEGATRON.name, choices=[*FRAMEWORKS, *FRONT_ENDS])
+    command.add_argument("--ranges", action="store_true", help="write the releases of those that are known instead")
+    command.add_argument("--out", type=Path, default=SCHEMAS)
+    command.add_argument("revisions", nargs="*", metavar="OLD NEW", help="releases, tags, branches or commits")
     command = commands.add_parser("write", parents=[shared], help="write schemas/<framework>/")
     command.add_argument("frameworks", nargs="+", choices=FRAMEWORKS)
     command.add_argument("--out", type=Path, default=SCHEMAS)
@@ -88,11 +94,13 @@ def _run(given: argparse.Namespace, repositories: Repositories) -> int:
             for path in write(FRAMEWORKS[name], repositories, given.python, given.out):
                 print(path)
         return 0
-    framework = FRAMEWORKS[given.framework]
+    framework = (FRAMEWORKS | FRONT_ENDS)[given.framework]
     if given.command == "diff":
         evidence = SCHEMAS / framework.name / "evidence.json"
         print(*diff(framework, repositories, (given.old, given.new), given.python, evidence), sep="\n")
         return 0
+    if given.command == "defects":
+        return _defects(given, framework, repositories)
     if given.command == "behave":
         print(*behave(framework, repositories, SCHEMAS / framework.name, given.tag, given.preflight), sep="\n")
         return 0
@@ -126,6 +134,22 @@ def _run(given: argparse.Namespace, repositories: Repositories) -> int:
                     ]
                 )
             )
+    return 0
+
+
+def _defects(given: argparse.Namespace, framework: Framework, repositories: Repositories) -> int:
+    """Lists candidates between two revisions, or writes the releases of the defects that are known."""
+    path = given.out / framework.name / TABLE
+    if given.ranges:
+        path.write_text(written(framework, repositories, given.out), encoding="utf-8")
+        print(path)
+        return 0
+    if len(given.revisions) != 2:
+        print("name two revisions, OLD and NEW, or --ranges", file=sys.stderr)
+        return 2
+    known = path.read_text(encoding="utf-8") if path.is_file() else ""
+    old, new = given.revisions
+    print(*candidates(framework, repositories, old, new, known), sep="\n")
     return 0
 
 

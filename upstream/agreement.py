@@ -27,7 +27,9 @@ VERSIONS = {"torch": "2.8.0", "transformer-engine": "2.17"}
 """Of the machine on which the labels of releases were made."""
 NEWEST = {"torch": "2.13.0", "transformer-engine": "2.19"}
 """With which no check of a version refuses, as in the labels of rows without a release."""
-DEVICES = {7: "v100", 9: "h100", 10: "gb200"}
+ASCEND = 0
+DEVICES = {7: "v100", 9: "h100", 10: "gb200", ASCEND: "910b"}
+"""By the architecture that a label names; those of MindSpeed are of devices of Ascend."""
 ARGUMENTS = frozenset(("parse", "validate", "config", "microbatches"))
 """The stages that the labels of releases and forks run."""
 PATCHES = "patches"
@@ -69,11 +71,11 @@ def _runs(row: dict[str, Any]) -> Iterator[Run]:
             if verdict := row.get(stack):
                 accept = verdict["status"] == "accept"
                 name = f"{case['id']} {stack}"
-                yield Run(name, "stack", words, _environment(case), case["world_size"], accept, target, None)
+                yield Run(name, "stack", words, _environment(case), case["world_size"], accept, target, ASCEND)
         return
     if "launcher" in row:
         words, accept = (row["entry"], *row["argv"]), row["status"] == "accept"
-        yield Run(row["id"], "stack", words, _environment(row), row["world_size"], accept, "mindspeed-llm", None)
+        yield Run(row["id"], "stack", words, _environment(row), row["world_size"], accept, "mindspeed-llm", ASCEND)
         return
     tree = row.get("fork") or row.get("release") or ""
     entry = "pretrain_hybrid.py" if row.get("entry") == "hybrid" else "pretrain_gpt.py"
@@ -115,10 +117,12 @@ def judged(run: Run, tree: Path, known: bool) -> tuple[str, str]:
     """Whether the source agrees with the label, "beyond" where it refuses in a stage that the label does not run;
     and what it says. known: the machine is stated."""
     import preflight
+    from preflight.checking.program_findings import _verdict
     from preflight.program import judge
 
     stages: list[str] = []
     original = judge.judge
+    _verdict.cache_clear()  # two rows may ask the same, and each has to be heard
 
     def heard(*given: Any, **said: Any) -> Any:
         verdict = original(*given, **said)

@@ -23,11 +23,15 @@ NUMBERS = ("0", "1", "2", "3", "4", "8", "128", "-1")
 
 
 def cases(path: Path, release: str) -> list[Case]:
-    """The labelled runs of a file (JSON lines, packed or not) that are of a release, or that name none."""
+    """The labelled runs of a file that are of a release, or that name none."""
+    return [row for row in labelled(path) if row.get("release", release) == release]
+
+
+def labelled(path: Path) -> list[Case]:
+    """The labelled runs of `pretrain_gpt.py` in a file (JSON lines, packed or not)."""
     packed = path.suffix == ".gz"
     text = gzip.decompress(path.read_bytes()).decode() if packed else path.read_text(encoding="utf-8")
-    rows = [json.loads(line) for line in text.splitlines()]
-    return [row for row in rows if row.get("release", release) == release and row.get("entry", "gpt") == "gpt"]
+    return [row for row in map(json.loads, text.splitlines()) if row.get("entry", "gpt") == "gpt"]
 
 
 def mutated(bases: Sequence[Case], table: Table, count: int, seed: int) -> Iterator[Case]:
@@ -60,15 +64,20 @@ def judged(
     framework: Framework, repositories: Repositories, release: Release, runs: Iterable[Case], python: str
 ) -> dict[str, Case]:
     """Id → verdict of the release's own validators. Raises NoOptions where they do not run."""
+    with tempfile.TemporaryDirectory() as folder:
+        repositories.checkout(framework, release.revision).extract(Path(folder), framework.extracted)
+        return judged_in(folder, runs, python, f"{framework.name} {release.name}")
+
+
+def judged_in(folder: str, runs: Iterable[Case], python: str, whose: str) -> dict[str, Case]:
+    """Id → verdict of the validators in a folder. Raises NoOptions where they do not run."""
     text = "".join(
         json.dumps({name: run.get(name) for name in ("id", "args", "world_size", "env")}) + "\n" for run in runs
     )
-    with tempfile.TemporaryDirectory() as folder:
-        repositories.checkout(framework, release.revision).extract(Path(folder), framework.extracted)
-        words = [python, "-W", "ignore", "-m", "upstream.inside.validator", folder]
-        done = subprocess.run(words, input=text, capture_output=True, text=True, cwd=ROOT, check=False)
+    words = [python, "-W", "ignore", "-m", "upstream.inside.validator", folder]
+    done = subprocess.run(words, input=text, capture_output=True, text=True, cwd=ROOT, check=False)
     if done.returncode:
-        raise NoOptions(f"the validators of {framework.name} {release.name} do not run: {done.stderr.strip()[-1500:]}")
+        raise NoOptions(f"the validators of {whose} do not run: {done.stderr.strip()[-1500:]}")
     verdicts = (json.loads(line) for line in done.stdout.splitlines())
     return {verdict["id"]: verdict for verdict in verdicts}
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from preflight.lint.defects import Defect
 from upstream.behaviour import Behaviour
 from upstream.described import Checks, kept
 from upstream.documents import spans
@@ -35,7 +36,7 @@ def read(path: Path) -> dict[str, Any]:
 def decisions_document(
     checks: Checks, decided: Mapping[str, Any], rules: Sequence[Any], told: Behaviour | None = None
 ) -> dict[str, Any]:
-    """The decisions, and what nobody has decided: sites without a rule, rules without a site, sites that were reworded.
+    """The decisions, and what is undecided: sites without a rule, rules without a site, sites that were reworded.
 
     rules: those that could have a site here only. told: what the programs of the releases say.
     """
@@ -49,7 +50,8 @@ def decisions_document(
         for line in undecided
         if line.id not in by_group
     }
-    without = sorted({rule.id for rule in rules} - set(checks.mapped.rules) - set(decided["rules"]))
+    upheld = {rule.id for rule in rules if not isinstance(rule, Defect)}  # a defect is no check of upstream
+    without = sorted(upheld - set(checks.mapped.rules) - set(decided["rules"]))
     missing = [
         f"{place.rule} {place.file}:{place.line} {place.release}".rstrip()
         for place in checks.mapped.missing

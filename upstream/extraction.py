@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 
-from preflight.program.checkout.sites import REFUSALS, Site
-from preflight.program.checkout.statements import lines, sites
+from preflight.program.checkout.sites import REFUSALS, Site, lines, sites
 from upstream.checkout import Checkout
 from upstream.frameworks import Framework
 from upstream.wheel import Wheel

@@ -241,3 +241,29 @@ MINDFORMERS = Framework(
     ),
 )
 FRAMEWORKS = {framework.name: framework for framework in (MEGATRON, MINDSPEED, MINDSPEED_LLM, MINDFORMERS)}
+
+
+def _front_end(name: str, repository: str, *releases: str) -> Framework:
+    """A program that starts Megatron: of its trees only known defects are looked for."""
+    return Framework(name, repository, tuple(Release(one, f"v{one}") for one in releases), (), r"^$", r"^$", parser="")
+
+
+_SLIME = ("0.1.0", "0.2.0", "0.2.0.post1", "0.2.1", "0.2.2", "0.2.3", "0.2.4", "0.3.0", "0.3.1")
+_MS_SWIFT_3 = ("3.9.3", "3.10.3", "3.11.3", *(f"3.12.{patch}" for patch in range(7)))
+_MS_SWIFT_4 = (
+    *(f"4.0.{patch}" for patch in range(5)),
+    *(f"4.{minor}.{patch}" for minor in (1, 2) for patch in range(4)),
+    *(f"4.3.{patch}" for patch in range(3)),
+    *(f"4.4.{patch}" for patch in range(4)),
+    *(f"4.5.{patch}" for patch in range(3)),
+)
+FRONT_ENDS = {
+    one.name: one
+    for one in (
+        _front_end("verl", "verl-project/verl", "0.6.0", "0.6.1", "0.7.0", "0.7.1", "0.8.0", "0.9.0"),
+        _front_end("slime", "THUDM/slime", *_SLIME),
+        _front_end("nemo-rl", "NVIDIA-NeMo/RL", "0.2.0", "0.2.1", "0.3.0", "0.3.1", "0.4.0", "0.5.0", "0.6.0", "0.7.0"),
+        _front_end("ms-swift", "modelscope/ms-swift", *_MS_SWIFT_3, *_MS_SWIFT_4),
+    )
+}
+"""Programs that start Megatron, whose known defects are tables, too."""

@@ -10,8 +10,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from preflight import schemas
+
 FOLDER = Path(__file__).parent.parent / "schemas" / "mindformers"
-BESIDE = {"1.1.0": "1.2.0", "1.6.0": "1.7.0", "1.8.0": "1.7.0", "2.0.0": "2.1.0"}
+BESIDE: dict[str, str] = schemas.read("releases")["mindformers beside"]
 """Release → the one beside it, whose table was written by running the framework."""
 CORE = ("ModelParallelConfig", "TransformerConfig", "MLATransformerConfig", "MFModelConfig")
 CONSTRUCTED = {

@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import preflight.program
-from preflight.program.checkout.sites import REFUSALS, Site
-from preflight.program.checkout.statements import sites
+from preflight.program.checkout.sites import REFUSALS, Site, sites
 from preflight.program.judge import Session, in_thread
 from preflight.program.verdict import Budget, Machine, Program, Refusal, Verdict
 from preflight.source import cache as kept

@@ -46,7 +46,17 @@ def options(framework: Framework, repositories: Repositories, release: Release, 
         )
     for root in roots:  # a default may be a path
         printed = printed.replace(f"{root}/", "")
-    found: list[dict[str, Any]] = json.loads(printed.replace(folder, HERE))["options"]
+    return _table(printed.replace(folder, HERE))
+
+
+def options_in(folder: str, whose: str, python: str = sys.executable) -> Table:
+    """Option → row, of the parser alone of a Megatron that lies in a folder. Raises NoOptions."""
+    words = [python, "-W", "ignore", "-m", "upstream.inside.megatron_parser", folder, "alone"]
+    return _table(_run(words, folder, whose))
+
+
+def _table(printed: str) -> Table:
+    found: list[dict[str, Any]] = json.loads(printed)["options"]
     return {option["names"][0]: row(option) for option in sorted(found, key=lambda one: str(one["names"][0]))}
 
 

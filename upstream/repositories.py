@@ -15,6 +15,11 @@ VARIABLE = "PREFLIGHT_UPSTREAM"
 FOLDER = "upstream-repositories"
 
 
+def wheels() -> Path:
+    """The folder with what is only published as a wheel."""
+    return Path(os.environ.get(VARIABLE, FOLDER), "wheels")
+
+
 class NoRepository(Exception):
     """A framework's repository is not where it is looked for."""
 
@@ -53,7 +58,7 @@ class Repositories:
         except KeyError:
             revision = release
         if revision.endswith(".whl"):
-            return Wheel(Path(os.environ.get(VARIABLE, FOLDER), "wheels", revision))
+            return Wheel(wheels() / revision)
         return Checkout(self.path(framework), revision)
 
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from preflight.checking.judgement import NEVER_SURE
+from preflight.checking.program_findings import NEVER_SURE
 from preflight.loaders import load
 from preflight.program.judge import Session, in_thread
 from preflight.program.verdict import Budget, Machine, Program, Refusal

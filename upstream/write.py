@@ -15,6 +15,7 @@ from upstream.entries import entries_document
 from upstream.examples import TABLES
 from upstream.frameworks import FRAMEWORKS, Framework
 from upstream.known import known
+from upstream.messages import messages_document
 from upstream.places import all_rules, places
 from upstream.read_statements import ReadStatements
 from upstream.repositories import Repositories
@@ -36,11 +37,13 @@ def documents(
     added = tables(framework, repositories, python, say)
     before = earlier(framework, repositories, decided.parent, human)
     told = told_by(framework, repositories, decided.parent, say)
+    evidence = evidence_document(found, repositories, human["same"])
     return {
         "releases.json": releases_document(framework, repositories, blobs(framework, repositories, files_of(found))),
         "options.json": options_document(framework, repositories, added),
         **({"entries.json": entries_document(framework, repositories, added)} if framework.entries else {}),
-        "evidence.json": evidence_document(found, repositories, human["same"]),
+        "evidence.json": evidence,
+        "messages.json": messages_document(framework, repositories, evidence, say),
         "holds.json": holds_document(found, repositories, human, told, before),
         "decisions.json": decisions_document(found, human, own, told),
     }

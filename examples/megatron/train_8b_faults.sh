@@ -59,7 +59,7 @@ srun torchrun "${LAUNCH_ARGS[@]}" pretrain_gpt.py \
     "${MODEL_ARGS[@]}" \
     "${PARALLEL_ARGS[@]}" \
     $TRAINING_ARGS $MOE_ARGS \
-    --data-path "$DATA" \
+    --data-path "$DATA" --save /checkpoints/train-8b --save-interval 1000 \
     --tokenizer-type Llama2Tokenizer \
     --tokenizer-model "$TOKENIZER" \
     --split 99,1,0

@@ -7,25 +7,98 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from preflight.checking.alike_pods import fold_alike
 from preflight.checking.discovery import Named
 from preflight.checking.engine import UNUSED, Policy, Report
 from preflight.checking.failure import attempted, unreadable
 from preflight.checking.verification import verify_facts, verify_ids, verify_options
 from preflight.checking.workspace import Workspace
+from preflight.job import Job
 from preflight.loaders.document import Document
 from preflight.plugins.manager import Plugins
 from preflight.program.checkout.around import Checkouts
-from preflight.run.request import Given, NamesRead, Request, Target
-from preflight.run.settings import SEVERITIES, Choice, Facts, Settings
+from preflight.run.request import Given, NamesRead, Request, SiteRequest, Target
+from preflight.run.settings import SEVERITIES, Choice, Facts, Measured, Settings
 from preflight.source.budget import CHECK_SECONDS, SEARCH_SECONDS
-from preflight.source.finding import Finding
+from preflight.source.finding import Finding, Related
+from preflight.source.record import dataclass, replace
 from preflight.source.text import InputError, Source
 
-if TYPE_CHECKING:
-    from preflight.checking.measured_run import MeasuredRun
+ALSO = "the same here"
+
+
+def fold_alike(report: Report) -> Report:
+    """The report with one finding for what several launches of a manifest have on lines of the same text."""
+    manifests = [job.documents[0].source.name for job in report.jobs if job.documents[0].kind == "manifest"]
+    several = {name for name in manifests if manifests.count(name) > 1}
+    if not several:
+        return report
+    first: dict[tuple[str, ...], int] = {}
+    kept: list[Finding] = []
+    for finding in report.findings:
+        key = _identity(finding)
+        if finding.path in several and key in first:
+            at = first[key]
+            kept[at] = replace(kept[at], related=(*kept[at].related, Related(finding.span, ALSO)))
+            continue
+        first.setdefault(key, len(kept))
+        kept.append(finding)
+    return replace(report, findings=tuple(kept))
+
+
+def _identity(finding: Finding) -> tuple[str, ...]:
+    line = finding.span.source.line(finding.line).strip()
+    return finding.path, finding.rule, str(finding.severity), finding.message, line
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredRun:
+    """A measured run, read as the settings say. Its figures raise InputError where there is no estimate."""
+
+    run: Measured
+    settings: Settings
+    plugins: Plugins
+    policy: Policy
+
+    @property
+    def beyond(self) -> float:
+        """Bytes beyond the estimate; 0 where memory was not measured."""
+        if self.run.peak is None:
+            return 0.0
+        from preflight.memory.device_need import beyond
+
+        estimate = self._job().memory
+        if estimate.worst is None:
+            raise self._unknown(estimate.unknown)
+        return beyond(estimate.worst, self.run.peak)
+
+    @property
+    def pace(self) -> float:
+        """How many times as fast as its estimate; 1 where no step was measured."""
+        if self.run.step is None:
+            return 1.0
+        from preflight.steptime import estimate
+
+        job = self._job()
+        found = estimate(job.plan, job.cluster)
+        if found.seconds is None:
+            raise self._unknown(found.unknown)
+        return found.seconds / self.run.step
+
+    def _unknown(self, reasons: tuple[str, ...]) -> InputError:
+        return InputError(f"the measured run cannot be estimated: {'; '.join(reasons)}", self.run.config)
+
+    def _job(self) -> Job:
+        path = self.settings.root / self.run.config
+        facts = self.run.facts.over(self.settings.facts)
+        target = Target.parse(facts.target) if facts.target else None
+        request = Request(facts.world_size, facts.nodes, facts.devices_per_node, facts.device, target)
+        report = Workspace([Source.read(path, self.run.config)], self.plugins, request, self.policy).check()
+        if not report.jobs:
+            raise self._unknown(("preflight does not know this config",))
+        return report.jobs[0]
+
 
 Suggest = Callable[[Workspace, Report], Report]
 """Puts other layouts on the findings of a report that they cure."""
@@ -47,6 +120,7 @@ class Checker:
         self.broken: InputError | None = None
         self.ignored: Mapping[str, str] = {}
         self.names = NamesRead()
+        self.site: SiteRequest | None = None  # what a run names is looked at, too
         self.folders: list[Checker] = []  # by the settings of other folders
         self.suggest: Suggest | None = None  # puts other layouts on the findings that they cure
         self.prove: Prove | None = None  # leaves of what is offered what is proven; None where nobody is shown it
@@ -61,6 +135,8 @@ class Checker:
     def look_around(self, paths: Iterable[str]) -> None:
         """Take the folders of a call for those in and above which checkouts are looked for; isolated: in which only."""
         self.checkouts = Checkouts(paths, isolated=self.isolated)
+        if self.site is not None:
+            self.site = self.site._replace(kept={})
 
     @property
     def errors_only(self) -> bool:
@@ -96,7 +172,8 @@ class Checker:
         target = Target.parse(facts.target) if facts.target else None
         given = Given(facts.set or {}, self.names)
         said = Request(*facts[:4], target, given=given, program=facts.program or "")
-        return said._replace(measured=self.measured, pace=self.pace, source_path=self.settings.source_path)
+        said = said._replace(measured=self.measured, pace=self.pace, factors=self.settings.factors)
+        return said._replace(source_path=self.settings.source_path, site=self.site)
 
     @cached_property
     def measured(self) -> float:
@@ -113,7 +190,6 @@ class Checker:
     def _run(self) -> MeasuredRun | None:
         if (run := self.settings.measured) is None:
             return None
-        from preflight.checking.measured_run import MeasuredRun
 
         return MeasuredRun(run, self.settings, self.plugins, self.policy)
 
@@ -164,8 +240,7 @@ class Checker:
             report = fold_alike(self._suggested(workspace, workspace.check()))
             if not asked or report.skipped != (source.name,):
                 return report
-            from preflight.checking.refused_script import with_refused_scripts
-            from preflight.checking.wrong_shape import with_refused_shape
+            from preflight.checking.failure import with_refused_scripts, with_refused_shape
 
             report = with_refused_scripts(report, (source,), workspace.policy.wants)
             return with_refused_shape(report, source, self.plugins, workspace.request)
@@ -191,7 +266,7 @@ class Checker:
 
     def ours(self, source: Source, error: InputError, *, asked: bool = False) -> bool:
         """Whether a file that cannot be read is a config: the caller says so, or its readable lines are a dialect's."""
-        from preflight.checking.partial_read import claimed_in_part, is_template
+        from preflight.checking.failure import claimed_in_part, is_template
 
         if is_template(source):
             return False
@@ -213,11 +288,11 @@ class Checker:
         return lambda rule, path: all(choice.takes(rule) for choice in self._choices(path))
 
     def _expand(self) -> None:
-        """Put the rules of a group in place of its name."""
+        """Put the rules of a group instead of its name."""
         parts = self.settings.per_file
         if not any((*choice.select, *choice.ignore) for choice in (self.named, *(part.choice for part in parts))):
             return
-        from preflight.checking.rule_groups import expanded, grouped
+        from preflight.checking.verification import expanded, grouped
 
         groups = grouped(self.plugins.rules(None))
         self.choice = expanded(self.named, groups)
@@ -248,7 +323,7 @@ class Checker:
     ) -> None:
         patterns = list(chain.from_iterable((*choice.select, *choice.ignore) for choice in choices))
         if patterns or every_options:
-            from preflight.checking.rule_groups import grouped
+            from preflight.checking.verification import grouped
 
             rules = {rule.id: rule for rule in self.plugins.rules(None)}
             verify_ids(patterns, [*rules, UNUSED], (*SEVERITIES, *grouped(rules.values())))

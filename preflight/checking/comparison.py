@@ -1,17 +1,117 @@
-"""What a change of a config means for its runs: arguments that differ, findings that come and go."""
+"""What a change of configs means for their runs: arguments that differ, findings that come and go."""
 
 from __future__ import annotations
 
+import os
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import zip_longest
+from pathlib import Path
 
+from preflight.checking.checker import Checker
+from preflight.checking.discovery import SUFFIXES, discover
 from preflight.checking.engine import Report
+from preflight.checking.workspace import display
 from preflight.job import Job
 from preflight.loaders.document import Unknown
+from preflight.run.settings import Settings
 from preflight.run.value import Value
+from preflight.source.budget import watched
 from preflight.source.finding import Finding, Severity
 from preflight.source.record import NamedTuple
+from preflight.source.repository import Repository
+from preflight.source.text import InputError, Source
+
+MOST = 2000
+"""Of files that differ so many are compared."""
+
+
+Sources = Mapping[str, Source | None]
+"""Configs by the names they are shown by; None where one cannot be read as text."""
+
+
+class Range(NamedTuple):
+    """Two revisions; after is None for the files as they are. fork: compare with where the two parted."""
+
+    before: str
+    after: str | None
+    fork: bool = False
+
+
+def parse(words: str) -> Range:
+    """`A..B`, `A...B`, or `A` and the files as they are; what is left out is HEAD."""
+    for dots in ("...", ".."):
+        before, there, after = words.partition(dots)
+        if there:
+            return Range(before or "HEAD", after or "HEAD", dots == "...")
+    return Range(words, None)
+
+
+def states(repository: Repository, before: str, after: str | None, wanted: Iterable[str]) -> tuple[Sources, Sources]:
+    """The configs that differ between two commits, or a commit and the files as they are.
+
+    wanted: files and folders to look at; () for all. Raises InputError where git cannot tell, or too many differ.
+    """
+    folders = [Path(os.path.realpath(name)) for name in wanted]
+    old = _chosen(repository, repository.tree(before, folders), folders)
+    new = (
+        _chosen(repository, repository.tree(after, folders), folders)
+        if after
+        else _as_they_are(repository, old, folders)
+    )
+    differ = [name for name in sorted({*old, *new}) if old.get(name) != new.get(name)]
+    if len(differ) > MOST:
+        raise InputError(f"{len(differ)} files differ; more than {MOST} are not compared")
+    return _together(_sources(repository, before, differ)), _together(_sources(repository, after, differ))
+
+
+def _chosen(repository: Repository, tree: Mapping[str, str], folders: list[Path]) -> dict[str, str]:
+    """The configs of a tree in these folders."""
+    names = (name for name in tree if name.endswith(SUFFIXES))
+    return {name: tree[name] for name in names if _inside(repository.top / name, folders)}
+
+
+def _inside(path: Path, folders: list[Path]) -> bool:
+    return not folders or any(path == folder or folder in path.parents for folder in folders)
+
+
+def _as_they_are(repository: Repository, old: Mapping[str, str], folders: list[Path]) -> dict[str, str]:
+    """The same files on disk, and those that git does not know yet."""
+    roots = [str(folder) for folder in folders] or [str(repository.top)]
+    none = Settings(root=repository.top)
+    found = {_relative(item.path, repository.top) for item in discover(roots, lambda path: none)}
+    names = {name for name in (*old, *found) if name}
+    return {name: seen for name in sorted(names) if (seen := repository.digest(repository.top / name, old.get(name)))}
+
+
+def _relative(path: Path, top: Path) -> str:
+    try:
+        return Path(os.path.realpath(path)).relative_to(top).as_posix()
+    except ValueError:
+        return ""
+
+
+def _together(sources: Iterable[tuple[str, Source | None]]) -> dict[str, Source | None]:
+    """The same, each with the others for the files on disk that it names."""
+    found = dict(sources)
+    there = {source.path: source for source in found.values() if source is not None and source.path is not None}
+    for source in there.values():
+        source.beside = there
+    return found
+
+
+def _sources(repository: Repository, commit: str | None, names: Iterable[str]) -> Iterator[tuple[str, Source | None]]:
+    for name in names:
+        path = repository.top / name
+        shown = display(path)
+        try:
+            if commit is None:
+                if path.is_file():
+                    yield shown, Source.read(path, shown)
+            elif (data := repository.file(commit, path)) is not None:
+                yield shown, Source.decode(data, shown, path=path)
+        except InputError:
+            yield shown, None
 
 
 class Difference(NamedTuple):
@@ -131,3 +231,67 @@ def _differ(old: Value, new: Value, typed: bool) -> bool:
 
 def _is_section(raw: object) -> bool:
     return isinstance(raw, dict) or (isinstance(raw, (list, tuple)) and any(map(_is_section, raw)))
+
+
+USAGE = "compare two files, two folders, or revisions of git: HEAD~1.., main...HEAD, HEAD~1 and the files as they are"
+
+
+def comparisons(checker: Checker, words: Sequence[str]) -> Iterator[Comparison]:
+    """Each file that holds a run on one of the two sides. Raises InputError where that is not to be told."""
+    if len(words) == 2 and all(os.path.exists(word) for word in words):
+        yield from _of_paths(checker, Path(words[0]), Path(words[1]))
+    elif words and not os.path.exists(words[0]):
+        yield from _of_revisions(checker, words[0], words[1:])
+    else:
+        raise InputError(USAGE)
+
+
+def _of_paths(checker: Checker, before: Path, after: Path) -> Iterator[Comparison]:
+    if before.is_dir() != after.is_dir():
+        raise InputError(f"{before} and {after} are a folder and a file; {USAGE}")
+    if not before.is_dir():
+        one, two = _report(checker, Source.read(before)), _report(checker, Source.read(after))
+        yield compare(one, two, (str(before), str(after)))
+        return
+    old, new = _below(checker, before), _below(checker, after)
+    for name in sorted({*old, *new}):
+        one, two = (_report(checker, Source.read(side[name])) if name in side else None for side in (old, new))
+        if _any_runs(one, two):
+            yield compare(one, two, (str(old.get(name, "")), str(new.get(name, ""))))
+
+
+def _below(checker: Checker, folder: Path) -> dict[str, Path]:
+    found = discover([str(folder)], checker.settings_of)
+    return {item.path.relative_to(folder).as_posix(): item.path for item in found if not item.fault}
+
+
+def _of_revisions(checker: Checker, words: str, paths: Sequence[str]) -> Iterator[Comparison]:
+    repository = Repository(Path.cwd())
+    asked = parse(words)
+    before = repository.commit(asked.before)
+    after = repository.commit(asked.after) if asked.after is not None else None
+    if asked.fork and after is not None:
+        before = repository.fork(before, after)
+    old, new = states(repository, before, after, paths)
+    for name in sorted({*old, *new}):
+        one, two = (_report(checker, side[name], side) if side.get(name) else None for side in (old, new))
+        if _any_runs(one, two):
+            yield compare(one, two, (name if name in old else "", name if name in new else ""))
+
+
+def _any_runs(*reports: Report | None) -> bool:
+    return any(report.jobs for report in reports if report is not None)
+
+
+def _report(checker: Checker, source: Source | None, side: Mapping[str, Source | None] | None = None) -> Report | None:
+    """The report on a file; what it names is read as it is on its side. None where it is unreadable."""
+    if source is None:
+        return None
+    workspace = checker.workspace([source])
+    try:
+        with watched(source.name):
+            return workspace.check({name: other for name, other in (side or {}).items() if other is not None})
+    except InputError as error:
+        if side is None and checker.ours(source, error, asked=True):
+            raise InputError(error.message, error.path or source.name, error.line, error.column) from None
+        return None

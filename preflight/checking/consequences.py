@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from preflight.job import Job
 from preflight.lint.rule import Checkable
 from preflight.run.value import known
-from preflight.source.finding import Finding, Kind, Related, Severity
-from preflight.source.message import Message
+from preflight.source.finding import Finding, Kind, Message, Related, Severity
 from preflight.source.pattern import lazy_pattern
 from preflight.source.record import replace
 

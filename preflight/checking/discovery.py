@@ -1,14 +1,16 @@
-"""Which files a call means: the ones it names, and the configs below the folders it names."""
+"""Which files a call means: the ones it names, and the configs below the folders it names that git does not ignore."""
 
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from pathlib import Path
 
 from preflight.loaders import MARKDOWN_SUFFIXES, SCRIPT_SUFFIXES, YAML_SUFFIXES
 from preflight.run.settings import Settings, path_matches
 from preflight.source.record import NamedTuple
+from preflight.source.text import InputError
 
 SUFFIXES = YAML_SUFFIXES + SCRIPT_SUFFIXES
 NEVER = ("node_modules", "__pycache__", "site-packages")
@@ -66,10 +68,13 @@ def discover(
         settings = settings_of(path)
         return _matches(path, settings, (*settings.include, *wanted.include))
 
+    def included_in(folder: Path) -> Callable[[Path], bool] | None:
+        return included if settings_of(folder / SUFFIXES[0]).include or wanted.include else None
+
     for name in paths:
         path = Path(name)
         if _is_folder(path):
-            files = [item for item in _walk(path, wanted.suffixes, included) if not excluded(item.path)]
+            files = [item for item in _walk(path, wanted.suffixes, included_in) if not excluded(item.path)]
             passed = ignored(path, [item.path for item in files if not item.fault]) if ignored else frozenset()
             found: Iterable[Named] = [item for item in files if item.path not in passed or included(item.path)]
         else:
@@ -91,7 +96,11 @@ def _is_folder(path: Path) -> bool:
         return False
 
 
-def _walk(folder: Path, suffixes: tuple[str, ...], included: Callable[[Path], bool]) -> Iterator[Named]:
+IncludedIn = Callable[[Path], Callable[[Path], bool] | None]
+"""What else is looked for in a folder, asked once for all of its files; None where the settings name nothing."""
+
+
+def _walk(folder: Path, suffixes: tuple[str, ...], included_in: IncludedIn) -> Iterator[Named]:
     """The configs below a folder, and what cannot be looked at; however deep, without recursion."""
     waiting: list[Path | Named] = [folder]
     while waiting:
@@ -99,10 +108,10 @@ def _walk(folder: Path, suffixes: tuple[str, ...], included: Callable[[Path], bo
         if isinstance(item, Named):
             yield item
         else:
-            waiting += reversed(list(_listed(item, suffixes, included)))
+            waiting += reversed(list(_listed(item, suffixes, included_in(item))))
 
 
-def _listed(folder: Path, suffixes: tuple[str, ...], included: Callable[[Path], bool]) -> Iterator[Path | Named]:
+def _listed(folder: Path, suffixes: tuple[str, ...], included: Callable[[Path], bool] | None) -> Iterator[Path | Named]:
     """The folders and configs in a folder, sorted by name."""
     try:
         entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
@@ -110,12 +119,56 @@ def _listed(folder: Path, suffixes: tuple[str, ...], included: Callable[[Path], 
         yield Named(folder, str(folder), False, f"cannot be read: {error.strerror}")
         return
     for entry in entries:
-        path = folder / entry.name
         try:
             if entry.is_dir(follow_symlinks=False):
                 if not entry.name.startswith(".") and entry.name not in NEVER:
-                    yield path
-            elif (entry.name.endswith(suffixes) or included(path)) and entry.is_file():
+                    yield folder / entry.name
+                continue
+            wanted = entry.name.endswith(suffixes) or (included is not None and included(folder / entry.name))
+            if wanted and entry.is_file():
+                path = folder / entry.name
                 yield Named(path, str(path), False)
         except OSError as error:  # a link to itself
+            path = folder / entry.name
             yield Named(path, str(path), False, f"cannot be read: {error.strerror}")
+
+
+RULES = ".gitignore"
+MAX_RULES = 250_000
+"""Bytes of one file of rules; with a larger one in the way, no rule counts."""
+
+
+def ignored_by_git(folder: Path, files: Sequence[Path]) -> Set[Path]:
+    """The files below a folder that its repository ignores; none where there is no repository, or git does not say."""
+    top = _top(folder)
+    if top is None or not files or not _has_rules(top, folder, {path.parent for path in files}):
+        return frozenset()
+    from preflight.source.repository import Repository
+
+    try:
+        return Repository(folder).ignored(files)
+    except InputError:  # no git, or a repository that it does not trust
+        return frozenset()
+
+
+def _top(folder: Path) -> Path | None:
+    here = Path(os.path.realpath(folder))
+    return next((place for place in (here, *here.parents) if os.path.lexists(place / ".git")), None)
+
+
+def _has_rules(top: Path, folder: Path, parents: Iterable[Path]) -> bool:
+    """Whether rules may ignore anything, and every file of rules is one that git reads in a moment."""
+    above = Path(os.path.realpath(folder))
+    between = {place for place in (above, *above.parents) if place.is_relative_to(top)}
+    below = {place for parent in parents for place in (parent, *parent.parents) if place.is_relative_to(folder)}
+    places = [*(place / RULES for place in between | below), top / ".git" / "info" / "exclude"]
+    found = False
+    for place in places:
+        try:
+            status = os.lstat(place)
+        except OSError:
+            continue
+        if not stat.S_ISREG(status.st_mode) or status.st_size > MAX_RULES:
+            return False
+        found = found or status.st_size > 0
+    return found

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
-from preflight.checking.beside import NOTHING, Beside
-from preflight.checking.most_findings import bounded, some_of
-from preflight.checking.not_judged import Crash as Crash
-from preflight.checking.not_judged import Unchecked as Unchecked
-from preflight.checking.not_judged import Unreadable as Unreadable
+from preflight.checking.surroundings import NOTHING, Beside
 from preflight.dialects import Surroundings, claim
-from preflight.dialects.communication import completed
+from preflight.dialects.machine import completed
 from preflight.job import Job
 from preflight.lint.certainty import missed
 from preflight.lint.rule import Checkable
@@ -19,11 +17,101 @@ from preflight.lint.suppression import UNUSED as UNUSED
 from preflight.lint.suppression import suppressions, unsuppressed
 from preflight.loaders.document import REFUSED, Document
 from preflight.plugins.manager import Plugins
-from preflight.run.device_names import find_device, likely_device
+from preflight.run.cluster import find_device, likely_device
 from preflight.run.plan import Plan
 from preflight.run.request import Request
-from preflight.source.finding import Finding, Kind, Severity
+from preflight.run.unmodelled import Unmodelled
+from preflight.source.finding import Finding, Kind, Message, Severity, Unverified
 from preflight.source.record import NamedTuple, dataclass, replace
+from preflight.source.text import Span
+
+MOST_FINDINGS = 100
+"""Of one rule in one file."""
+
+
+MOST_OF_A_RULE = 200
+"""A rule is asked for no more about one run: each may take milliseconds."""
+MORE = "and {count:,} more findings of {rule} in this file"
+MANY_MORE = "and at least {count:,} more findings of {rule} in this file"
+UNCOUNTED = "this file has more of these than are counted"
+
+
+def some_of(found: Iterable[Finding | Unverified], start: Span) -> list[Finding | Unverified]:
+    """What a rule has to say, up to a limit; where it has more,
+    a finding with the rule's own severity stands for the rest. start: of the run."""
+    rest = iter(found)
+    said = list(islice(rest, MOST_OF_A_RULE))
+    if len(said) == MOST_OF_A_RULE and next(rest, None) is not None:
+        place = next((item.span for item in reversed(said) if isinstance(item, Finding)), start)
+        said.append(Finding(UNCOUNTED, place))
+    return said
+
+
+def bounded(findings: Sequence[Finding]) -> list[Finding]:
+    """The findings, in the same order; of a rule with too many in a file the gravest, the first of them first,
+    and one that counts the others."""
+    counts = Counter((finding.path, finding.rule) for finding in findings)
+    crowded = {key for key, number in counts.items() if number > MOST_FINDINGS + 1}
+    if not crowded:
+        return list(findings)
+    places: dict[tuple[str, str], list[int]] = {}
+    for index, finding in enumerate(findings):
+        if (key := (finding.path, finding.rule)) in crowded:
+            places.setdefault(key, []).append(index)
+    dropped: dict[int, Finding | None] = {}
+    for found in places.values():
+        rest = sorted(sorted(found, key=lambda index: _order(findings[index]))[MOST_FINDINGS:])
+        dropped.update(dict.fromkeys(rest))
+        dropped[rest[0]] = _more([findings[index] for index in rest])
+    kept = (dropped.get(index, finding) for index, finding in enumerate(findings))
+    return [finding for finding in kept if finding is not None]
+
+
+def _order(finding: Finding) -> tuple[bool, int]:
+    """The gravest first, and what stands for others last."""
+    return finding.message == UNCOUNTED, -_rank(finding)
+
+
+def _rank(finding: Finding) -> int:
+    return finding.severity.rank if finding.severity is not None else 0
+
+
+def _more(rest: Sequence[Finding]) -> Finding:
+    """What stands for all that are left out, at the place of the first of them."""
+    gravest = max(rest, key=_rank)
+    template = MANY_MORE if any(finding.message == UNCOUNTED for finding in rest) else MORE
+    message = Message(template, count=len(rest), rule=gravest.rule)
+    return Finding(message, rest[0].span, severity=gravest.severity, rule=gravest.rule)
+
+
+class Crash(NamedTuple):
+    """A rule that failed; never hidden, never a finding."""
+
+    rule: str
+    path: str
+    error: str
+    trace: str
+
+
+class Unchecked(NamedTuple):
+    """Something a rule could not verify on a file."""
+
+    rule: str
+    path: str
+    because: str
+
+
+class Unreadable(NamedTuple):
+    """A file that could not be read as what it is; line and column are 0 when no place is known."""
+
+    path: str
+    line: int
+    column: int
+    message: str
+
+    def __str__(self) -> str:
+        return ":".join([*(str(part) for part in self[:3] if part), f" {self.message}"])
+
 
 TOO_DEEP = "a value is nested too deeply to be read"
 
@@ -118,13 +206,17 @@ def read_job(document: Document, plugins: Plugins, request: Request, beside: Bes
     )
     reading = dialect.read(document, surroundings)
     if any(problem.kind in REFUSED for problem in document.problems):
-        plan = replace(reading.plan, unmodelled=(*reading.plan.unmodelled, "a script that bash refuses"))
+        plan = replace(reading.plan, unmodelled=(*reading.plan.unmodelled, Unmodelled.SCRIPT_THAT_BASH_REFUSES))
         reading = reading._replace(plan=plan)
-    made = reading._replace(cluster=completed(reading.cluster, document, request))
-    job = Job(*made, missed(request.target, reading.target))
+    made = reading._replace(cluster=completed(reading.cluster, document, request, reading.plan))
+    job = Job(*made, missed(request.target, reading.target), stated=request.target)
+    if request.site is not None:
+        from preflight.site.look import looking
+
+        job = replace(job, look=looking(request.site))
     if not job.arguments.certainty.sourced:
         return job
-    from preflight.checking.judgement import with_source
+    from preflight.checking.program_findings import with_source
 
     return with_source(job, document, request, beside)
 
@@ -162,7 +254,7 @@ def check_job(job: Job, plugins: Plugins, policy: Policy) -> tuple[list[Finding]
     if not findings:
         return findings, unknown, crashes
     if job.judge is not None:
-        from preflight.lint.severity import decided_by_source
+        from preflight.lint.program_decision import decided_by_source
 
         findings = decided_by_source(findings, job, OWN)
     from preflight.checking.consequences import fold
@@ -232,16 +324,16 @@ def _less_certain(
     policy: Policy,
     beside: Beside,
 ) -> list[Finding]:
-    """What was found, with warnings in place of errors that are not certain."""
-    from preflight.checking.doubts import SecondLook, lower_what_is_uncertain  # only runs with errors need it
+    """What was found, with warnings instead of errors that are not certain."""
+    from preflight.lint.severity import SecondLook, settled  # only runs with errors need it
 
     look = SecondLook(
         request,
-        tuple(target for dialect in plugins.dialects for target in dialect.targets),
+        lambda: (target for dialect in plugins.dialects for target in dialect.targets),
         lambda document, asked: read_job(document, plugins, asked, beside),
         lambda job: check_job(job, plugins, policy)[0],
     )
-    return lower_what_is_uncertain(document, found, job, look)
+    return settled(document, found, job, look)
 
 
 def _unsuppressed(

@@ -1,15 +1,26 @@
-"""What went wrong with one file, as the report of that file: the others keep theirs."""
+"""What went wrong with one file, as the report of that file: unreadable, refused by its shell, of another shape."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+import re
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import accumulate
 
 from preflight.checking.engine import Crash, Report, Unreadable
-from preflight.plugins.manager import PluginError
+from preflight.dialects import Dialect, claim
+from preflight.job import fix_of
+from preflight.loaders import MANIFEST, is_script, load
+from preflight.loaders.bounds import SMALL
+from preflight.loaders.document import Document, Problem
+from preflight.plugins.manager import PluginError, Plugins
+from preflight.run.request import Request
 from preflight.source.budget import CHECK_SECONDS, Exceeded, watched
 from preflight.source.extras import missing
-from preflight.source.text import InputError
+from preflight.source.finding import Finding, Related, Safety, Severity
+from preflight.source.record import replace
+from preflight.source.text import InputError, Source
 
 TOO_DEEP = "is nested too deeply to be read"
 
@@ -52,3 +63,166 @@ def crash_line(crash: Crash) -> str:
     """A crash as a sentence."""
     who = f"rule {crash.rule} crashed" if crash.rule else "preflight itself failed"
     return f"{who} on {crash.path}: {crash.error}"
+
+
+def with_refused_scripts(
+    report: Report,
+    sources: Iterable[Source],
+    wants: Callable[[Finding], bool],
+    ours: Callable[[Source, int], bool] | None = None,
+) -> Report:
+    """A report with the places at which bash stops in scripts without a run, and with line ends that hide a run.
+    ours: whether a script with a fault on a line is to be told of; without it each that bash refuses is."""
+    found = [finding for source in sources if source.name in report.skipped for finding in _refused(source, ours)]
+    if not found:
+        return report
+    names = tuple(finding.path for finding in found)
+    return replace(
+        report,
+        findings=(*report.findings, *filter(wants, found)),
+        skipped=tuple(name for name in report.skipped if name not in names),
+        checked=(*report.checked, *names),
+    )
+
+
+def _refused(source: Source, ours: Callable[[Source, int], bool] | None) -> Iterable[Finding]:
+    if not is_script(source):
+        return
+    from preflight.loaders.shell.refusal import refusal, stops_at_line_ends
+
+    refused = refusal(source)
+    if refused is not None:
+        if ours is None or ours(source, source.position(refused.start).line):
+            yield _as_finding(refused.problem(source))
+    elif "\r\n" in source.text and len(source.text) <= SMALL:  # it is read a second time
+        plain = source.changed(source.text.replace("\r\n", "\n"))
+        if stops_at_line_ends(source) if ours is None else ours(plain, 1):
+            from preflight.loaders.shell.faults import carriage_returns
+
+            yield from map(_as_finding, carriage_returns(source))
+
+
+def _as_finding(problem: Problem) -> Finding:
+    related = tuple(Related(span) for span in problem.related)
+    fix = fix_of(problem, Safety.SAFE)
+    return Finding(problem.message, problem.span, related, fix, rule=problem.kind, severity=Severity.ERROR)
+
+
+def starts_a_run(dialects: Sequence[Dialect], request: Request) -> Callable[[Source, int], bool]:
+    """Says whether there is a run in what bash never reads, also where a quote on the line of the fault hides it."""
+
+    def starts(source: Source, line: int) -> bool:
+        from preflight.loaders.shell import load_script
+
+        lines = source.text.split("\n")
+        without = source.changed("\n".join((*lines[: line - 1], "", *lines[line:])))
+        documents = (document for text in (source, without) for document in load_script(text, whole=True))
+        return any(claim(document, dialects, request) for document in documents)
+
+    return starts
+
+
+def with_refused_shape(report: Report, source: Source, plugins: Plugins, request: Request) -> Report:
+    """The report of a named file; where no dialect claims it and its target's framework refuses such a file,
+    with that error."""
+    named_yaml = source.path is not None and source.path.suffix in (".yaml", ".yml")
+    if report.skipped != (source.name,) or request.target is None or not named_yaml:
+        return report
+    for dialect in plugins.dialects:
+        refuses = getattr(dialect, "refuses_shape", None)
+        for place in filter(None, (refuses(document, request.target) for document in load(source))) if refuses else ():
+            message = "the file is not a mapping of sections, so it contains no config"
+            finding = Finding(message, source.span(0), rule="unreadable", severity=Severity.ERROR, upstream=place)
+            return replace(report, findings=(finding,), skipped=(), checked=(source.name,))
+    return report
+
+
+RETRIES = 5
+CONFIG = 60_000
+"""Characters of a file that is read over and over; of a larger one its first and last lines."""
+WORK = 1_000_000
+"""Characters that are read in all until it is nobody's."""
+_LONGEST = 500
+
+_SECTION = re.compile(r"[^\s#}\]-]")
+_TEMPLATE = re.compile(r"\{\{|\{%|<%")
+
+
+def claimed_in_part(source: Source, error: InputError, dialects: Sequence[Dialect], request: Request) -> bool:
+    """Whether a file that cannot be read, because of this error,
+    is a config of a dialect as far as the rest of it tells."""
+    if len(source.text) > CONFIG:
+        part = Source("\n".join(_ends(source.text)), source.name, path=source.path)
+        first = _load(part.text.split("\n"), part.name)
+        readable = _readable(part, first) if isinstance(first, InputError) else iter([first])
+    else:
+        readable = _readable(source, error)
+    for documents in readable:
+        try:
+            return any(claim(document, dialects, request) for document in documents)
+        except InputError:
+            return False
+    return False
+
+
+def is_template(source: Source) -> bool:
+    """A manifest that Helm or its like has yet to fill in: what is YAML only then is nobody's fault now."""
+    return MANIFEST in source.text and _TEMPLATE.search(source.text) is not None
+
+
+def _ends(text: str) -> list[str]:
+    """The first and the last lines of a long text, without comments, empty lines,
+    and what is longer than lines of a config."""
+    lines = [
+        line
+        for line in text.split("\n")
+        if 0 < len(line) <= _LONGEST and not line.isspace() and not line.lstrip().startswith("#")
+    ]
+    sizes = list(accumulate(len(line) + 1 for line in lines))
+    if not sizes or sizes[-1] <= CONFIG:
+        return lines
+    return lines[: bisect_left(sizes, CONFIG // 2)] + lines[bisect_left(sizes, sizes[-1] - CONFIG // 2) + 1 :]
+
+
+def _readable(source: Source, error: InputError) -> Iterator[tuple[Document, ...]]:
+    """What can be read without a few broken lines, else without the ends of a few broken sections."""
+    lines = source.text.split("\n")
+    for _ in range(RETRIES):
+        if not 0 < error.line <= len(lines):
+            break
+        lines[error.line - 1] = ""
+        found = _load(lines, source.name)
+        if not isinstance(found, InputError):
+            yield found
+            return
+        error = found
+    if not _TEMPLATE.search(source.text):
+        yield from _without_sections(source.text.split("\n"), source.name)
+
+
+def _without_sections(lines: list[str], name: str) -> Iterator[tuple[Document, ...]]:
+    """A bracket or a quote that nobody closes is found at the end of the file; the section that opens it is the first
+    that cannot be read together with all before it, and its first lines up to there can."""
+    starts = [0, *(number for number, line in enumerate(lines) if number and _SECTION.match(line))]
+    ends = [*starts[1:], len(lines)]
+
+    def broken(end: int) -> bool:
+        return isinstance(_load(lines[:end], name), InputError)
+
+    for _ in range(min(RETRIES, WORK // (len(ends).bit_length() * sum(map(len, lines)) + 1))):
+        at = bisect_left(ends, True, key=broken)
+        if at == len(ends):
+            return
+        first = bisect_left(range(ends[at]), True, lo=starts[at], key=lambda number: broken(number + 1))
+        lines[first : ends[at]] = [""] * (ends[at] - first)
+        found = _load(lines, name)
+        if not isinstance(found, InputError):
+            yield found
+            return
+
+
+def _load(lines: list[str], name: str) -> tuple[Document, ...] | InputError:
+    try:
+        return load(Source("\n".join(lines), name))
+    except InputError as error:
+        return error

@@ -8,6 +8,7 @@ from preflight.checking.checker import Checker
 from preflight.checking.engine import Report
 from preflight.job import Job
 from preflight.loaders.document import Unknown
+from preflight.run.arguments import Arguments
 from preflight.run.request import Target
 from preflight.run.value import Value
 from preflight.source.budget import watched
@@ -37,6 +38,16 @@ class Migration(NamedTuple):
     new: tuple[Finding, ...]
     gone: tuple[Finding, ...]
     changed: tuple[Changed, ...]
+
+    @property
+    def pins(self) -> tuple[Changed, ...]:
+        """The defaults that take part in what is trained, so that writing them out keeps the training."""
+        arguments = self.after.arguments
+        return tuple(
+            change
+            for change in self.changed
+            if not change.typed and (arguments.decides(change.name) or counts(arguments, change.name))
+        )
 
     @property
     def accepted(self) -> bool:
@@ -93,6 +104,18 @@ def _defaults(before: Job, after: Job) -> Iterator[Changed]:
         old, new = before.arguments.default(name), after.arguments.default(name)
         if name not in written and _differ(old, new):
             yield Changed(name, old.raw, new.raw, new, typed=False, option=_option(after, name, new.raw))
+
+
+def counts(arguments: Arguments, name: str) -> bool:
+    """Whether another argument is known to give this one its effect on the training, or may."""
+    switch, values = arguments.trains_with.get(name, ("", ()))
+    raw = arguments.get(switch).raw if switch else None
+    return bool(switch) and (isinstance(raw, Unknown) or raw in values)
+
+
+def option_text(value: object) -> str:
+    """A value as it is typed."""
+    return " ".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
 
 
 def _option(job: Job, name: str, value: object) -> str:

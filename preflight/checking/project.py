@@ -115,7 +115,7 @@ def settings_lines(project: Project, facts: Facts) -> Iterator[str]:
     if facts.devices_per_node:
         yield f"devices-per-node = {facts.devices_per_node}"
     elif len(project.per_node) == 1:
-        yield f"devices-per-node = {project.per_node[0]}  # every launch sets it"
+        yield f"devices-per-node = {project.per_node[0]}  # used by all launch commands"
     else:
         yield "# devices-per-node = 8"
     if facts.world_size:
@@ -132,9 +132,9 @@ def _target(project: Project, facts: Facts) -> Iterator[str]:
         return
     guessed = [reading for reading, _ in project.readings if reading.bounded]
     if not guessed:
-        yield "# target: the checkout around the files tells the release"
+        yield "# target: taken from the checkout around the files"
     elif len(project.readings) == 1:
-        yield f"# The release is {guessed[0]}. Set yours: checks of one release are warnings until then"
+        yield f"# The release is {guessed[0]}. State yours: until then, checks specific to some releases are warnings"
         yield f'# target = "{guessed[0].target}"'
     else:
         yield "# The release of some files is a guess; set yours at the end of this file"

@@ -1,4 +1,4 @@
-"""Names and numbers that somebody says: refused where nobody knows them, with what may have been meant."""
+"""Names and numbers that somebody says: rules, groups of them, devices; refused where nobody knows them."""
 
 from __future__ import annotations
 
@@ -8,12 +8,64 @@ from typing import Any
 
 from preflight.lint.rule import Checkable
 from preflight.plugins.manager import Plugins
-from preflight.run.device_names import find_device
+from preflight.run.cluster import find_device
 from preflight.run.request import MOST_DEVICES, Target
 from preflight.run.settings import Choice, Facts
 from preflight.run.versions import numbers
 from preflight.source.spelling import did_you_mean
 from preflight.source.text import InputError
+
+TOPICS: Mapping[str, tuple[str, ...]] = {
+    "memory": ("predicted-oom", "pool-beyond-device"),
+    "shell": (
+        "array-first-word",
+        "assumed-arguments",
+        "blank-after-backslash",
+        "carriage-return",
+        "launcher-*",
+        "lost-*",
+        "misspelt-variable",
+        "msrun-launcher-*",
+        "not-exported",
+        "placeholder-value",
+        "script-not-followed",
+        "undefined-group",
+        "unset-variable",
+        "unused-group",
+        "unused-size",
+        "value-splits",
+    ),
+    "silent-change": (
+        "changed-silently",
+        "reset-silently",
+        "*-ignored-key",
+        "select-recompute-no-match",
+        "*/*-ignored",
+        "*/*-overwritten",
+        "*/*-reset",
+        "*/*-wins",
+        "*/*-off",
+    ),
+}
+"""Topic → patterns of rule ids."""
+
+
+def grouped(rules: Iterable[Checkable]) -> dict[str, tuple[str, ...]]:
+    """Group → the ids or patterns of its rules: the topics, and the frameworks that have rules of their own."""
+    groups: dict[str, tuple[str, ...]] = {}
+    for rule in rules:
+        for name in rule.frameworks:
+            groups[name] = (*groups.get(name, ()), rule.id)
+    return {**groups, **TOPICS}
+
+
+def expanded(choice: Choice, groups: Mapping[str, tuple[str, ...]]) -> Choice:
+    """A choice with the rules of a group instead of its name."""
+
+    def ids(patterns: Iterable[str]) -> tuple[str, ...]:
+        return tuple(id for pattern in patterns for id in groups.get(pattern, (pattern,)))
+
+    return choice._replace(select=ids(choice.select), ignore=ids(choice.ignore))
 
 
 def verify_ids(patterns: Iterable[str], known: Iterable[str], groups: Iterable[str] = ()) -> None:
@@ -88,7 +140,7 @@ def verify_release(target: str, plugins: Plugins) -> None:
 def verify_program(facts: Facts) -> None:
     """Raises InputError for a program that is no folder; settings may name one that is not on every machine."""
     if facts.program and not os.path.isdir(os.path.expanduser(facts.program)):
-        raise InputError(f"--program {facts.program} is no folder")
+        raise InputError(f"--program {facts.program} is not a folder")
 
 
 def verify_facts(facts: Facts, plugins: Plugins) -> None:

@@ -3,21 +3,63 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 
-from preflight.checking.beside import Beside
 from preflight.checking.engine import Policy, Report, check_documents
-from preflight.checking.names_set import names_read
+from preflight.checking.surroundings import Beside
 from preflight.dialects import folders
+from preflight.job import Job
 from preflight.loaders import load
 from preflight.loaders.document import Document
 from preflight.plugins.manager import Plugins
 from preflight.program.checkout.around import Checkout, Checkouts
-from preflight.run.request import Request
+from preflight.run.request import Given, Request
 from preflight.source.budget import READ, Exceeded, may_read, of_one_check
 from preflight.source.record import replace
 from preflight.source.text import InputError, Source, bounded, bytes_of
+
+MOST = 5000
+"""Names that a slip is compared with."""
+
+
+def names_read(given: Given, jobs: Sequence[Job]) -> tuple[str, ...]:
+    """Of the names that a caller sets, those that the runs read: arguments, and variables of their scripts."""
+    left = [name for name in given if name not in given.read]
+    for text in _texts(jobs) if left else ():
+        given.mark(name for name in left if name in text and _mentions(name, text))
+    if not given.read.issuperset(given) and len(given.call.known) < MOST:
+        given.call.known.update(dict.fromkeys(islice(_candidates(jobs), MOST)))
+    return tuple(sorted(given.read))
+
+
+def _candidates(jobs: Iterable[Job]) -> Iterator[str]:
+    """What may be set of runs: the variables of their scripts and what is typed, then every argument."""
+    for text in _texts(jobs):
+        yield from re.findall(r"\$\{?([A-Za-z_]\w*)", text)
+    for job in jobs:
+        for name in job.arguments.written:
+            yield name.rpartition(".")[2]
+    for job in jobs:
+        yield from job.arguments.names()
+
+
+def _texts(jobs: Iterable[Job]) -> Iterator[str]:
+    """The texts that may have variables, each once."""
+    sources = {id(s): s for job in jobs for d in job.documents if _has_variables(d) for s in (d.source, *d.also)}
+    return (source.text for source in sources.values())
+
+
+def _has_variables(document: Document) -> bool:
+    return document.kind != "yaml" or document.launch is not None
+
+
+def _mentions(name: str, text: str) -> bool:
+    """Whether a text has a variable of that name, set or read."""
+    return re.search(rf"(?<![\w-]){re.escape(name)}(?!\w)", text) is not None
+
 
 LONGEST = 4096
 """Characters of a path: no system opens a longer one."""
@@ -54,7 +96,7 @@ class Workspace:
             report = self.judge([document for source in sources for document in load(source)], edited)
             if not report.skipped:
                 return report
-            from preflight.checking.refused_script import starts_a_run, with_refused_scripts
+            from preflight.checking.failure import starts_a_run, with_refused_scripts
 
             ours = starts_a_run(self.plugins.dialects, self.request)
             return with_refused_scripts(report, sources, self.policy.wants, ours)

@@ -6,7 +6,7 @@ import gc
 import os
 import sys
 
-from preflight.cli.codes import INTERRUPTED, TERMINATED, USAGE
+from preflight.cli.exits import INTERRUPTED, TERMINATED, USAGE
 
 FEW_COLLECTIONS = (200_000, 20, 20)
 """A check allocates much and makes hardly a cycle: Python's own thresholds cost it a sixth of its time. One file stays
@@ -99,7 +99,7 @@ def run(argv: list[str]) -> int:
 
 def _run(argv: list[str]) -> int:
     from preflight.cli import command_line
-    from preflight.cli.words import apart
+    from preflight.cli.command_line import apart
     from preflight.source import language
 
     language.refuse_unknown()

@@ -2,27 +2,86 @@
 
 from __future__ import annotations
 
+import inspect
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from inspect import get_annotations
-from typing import get_args
+from types import MappingProxyType
+from typing import Annotated, Any, get_args, get_type_hints
 
 import click
 import typer
 from typer.core import TyperArgument, TyperCommand, TyperGroup
 from typer.models import ArgumentInfo
 
-from preflight.cli.codes import FAILED as FAILED
-from preflight.cli.codes import FOUND as FOUND
-from preflight.cli.codes import INTERRUPTED
-from preflight.cli.codes import OK as OK
-from preflight.cli.codes import USAGE as USAGE
+from preflight.cli import completion
+from preflight.cli.command_line import split
+from preflight.cli.exits import FAILED as FAILED
+from preflight.cli.exits import FOUND as FOUND
+from preflight.cli.exits import INTERRUPTED
+from preflight.cli.exits import OK as OK
+from preflight.cli.exits import USAGE as USAGE
 from preflight.cli.guard import guarded, tell
-from preflight.cli.signature import for_typer
+from preflight.cli.options import Option, Started
 from preflight.cli.stream import say
-from preflight.cli.words import split
 from preflight.source.spelling import did_you_mean, nearest
+
+Groups = tuple[Any, ...]
+CONTEXT = "ctx"
+
+
+def declared(hint: Any) -> Any:
+    """A type hint with typer's own declaration instead of ours."""
+    ours = next((part for part in getattr(hint, "__metadata__", ()) if isinstance(part, Option)), None)
+    return hint if ours is None else Annotated[hint.__origin__, _made(ours)]
+
+
+def _made(ours: Option) -> Any:
+    if not ours.names:
+        return typer.Argument(**ours.more)
+    complete = getattr(completion, ours.completion) if ours.completion else None
+    return typer.Option(*ours.names, **ours.more, autocompletion=complete)
+
+
+def for_typer(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function with a parameter for every single option, that packs the groups and calls a command function."""
+    groups: Groups = getattr(function, "groups", ())
+    hints = [get_type_hints(group, include_extras=True) for group in groups]
+    flat = [
+        inspect.Parameter(
+            name, inspect.Parameter.KEYWORD_ONLY, default=group._field_defaults[name], annotation=declared(hint)
+        )
+        for group, names in zip(groups, hints, strict=True)
+        for name, hint in names.items()
+    ]
+    own, started = _own(function, len(groups))
+
+    def command(**given: Any) -> Any:
+        packed = [group(*(given.pop(name) for name in group._fields)) for group in groups]
+        if started:
+            given[started] = given.pop(CONTEXT).obj
+        return function(*packed, **given)
+
+    command.__signature__ = inspect.Signature([*flat, *own])  # type: ignore[attr-defined]
+    command.__annotations__ = {p.name: p.annotation for p in (*flat, *own)}
+    command.__doc__, command.__name__ = function.__doc__, function.__name__
+    return command
+
+
+def _own(function: Callable[..., Any], groups: int) -> tuple[list[inspect.Parameter], str]:
+    """The parameters of a function after its groups, and the name of the one that takes the command after `--`."""
+    hints = inspect.get_annotations(function, eval_str=True)  # get_type_hints adds Optional before Python 3.11
+    found, started = [], ""
+    for parameter in list(inspect.signature(function).parameters.values())[groups:]:
+        hint = hints[parameter.name]
+        if hint == Started:
+            started = parameter.name
+            found.append(inspect.Parameter(CONTEXT, inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context))
+        else:
+            found.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=declared(hint)))
+    return found, started
+
 
 COMMANDS = {
     "init": "init",
@@ -31,6 +90,8 @@ COMMANDS = {
     "show": "show",
     "memory": "memory",
     "layouts": "layouts",
+    "why": "why",
+    "calibrate": "calibrate",
     "gate": "gate",
     "gate-serve": "gate_serve",
     "gate-install": "gate_install",
@@ -38,6 +99,8 @@ COMMANDS = {
     "migrate": "migrate",
     "diff": "diff",
     "lsp": "lsp",
+    "mcp": "mcp",
+    "doctor": "doctor",
     "rules": "rules",
     "explain": "explain",
     "schema": "schema",
@@ -45,14 +108,50 @@ COMMANDS = {
 }
 
 
+HEADINGS = {
+    "Inputs": "Files",
+    "JobFacts": "The job",
+    "Rules": "Rules and settings",
+    "Output": "Output",
+    "Printed": "Output",
+    "Outcome": "Output",
+    "Scope": "Known findings",
+}
+"""Headings of the groups of options in the help; a command's own options are first, under "Options"."""
+
+
 class Command(TyperCommand):
-    """A command whose help is plain text: typer escapes brackets for rich even where rich is off."""
+    """A command whose help is plain text: typer escapes brackets for rich even where rich is off.
+
+    headings: the heading by parameter, for parameters of a group.
+    """
+
+    headings: Mapping[str, str] = MappingProxyType({})
 
     def get_help(self, ctx: click.Context) -> str:
         return super().get_help(ctx).replace("\\[", "[")
 
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Arguments, the command's own options, then the groups that it shares with other commands."""
+        sections: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Options": []}
+        for param in self.get_params(ctx):
+            if (record := param.get_help_record(ctx)) is not None:
+                own = "Arguments" if param.param_type_name == "argument" else "Options"
+                heading = own if own == "Arguments" else self.headings.get(param.name or "", own)
+                sections.setdefault(heading, []).append(record)
+        for heading, records in sections.items():
+            if records:
+                with formatter.section(heading):
+                    formatter.write_dl(records)
+
     def format_arguments(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Nothing: typer lists the arguments beside the options."""
+        """Nothing: `format_options` lists the arguments."""
+
+
+def headings_of(function: Callable[..., Any]) -> dict[str, str]:
+    """The heading of each parameter that a command function takes in a shared group of options."""
+    groups: Groups = getattr(function, "groups", ())
+    return {name: HEADINGS[group.__name__] for group in groups if group.__name__ in HEADINGS for name in group._fields}
 
 
 class Commands(TyperGroup):
@@ -69,6 +168,8 @@ class Commands(TyperGroup):
         function = for_typer(getattr(module, COMMANDS[cmd_name]))
         app.command(cmd_name, cls=Command, context_settings=_CONTEXT)(function)
         command = typer.main.get_command(app)
+        if isinstance(command, Command):
+            command.headings = headings_of(getattr(module, COMMANDS[cmd_name]))
         hints = get_annotations(function)
         for param in command.params:  # click 8.4 and later take away the help that typer gave to an argument
             if isinstance(param, TyperArgument) and not param.help:

@@ -11,11 +11,10 @@ import typer
 from preflight.checking.baseline import FILE, Baseline
 from preflight.checking.merging import merge
 from preflight.cli import output, session
-from preflight.cli.codes import OK, USAGE
-from preflight.cli.delivery import read_for
+from preflight.cli.exits import OK, USAGE
 from preflight.cli.options import Inputs, JobFacts, Rules, Started, takes
-from preflight.cli.unread import refuse_unread
-from preflight.report.escapes import counted
+from preflight.cli.output import read_for, refuse_unread
+from preflight.report.terminal import counted
 from preflight.source.writing import refuse_report
 
 To = Annotated[str, typer.Option("--output-file", "-o", metavar="FILE", help="The baseline file.")]
@@ -23,7 +22,7 @@ To = Annotated[str, typer.Option("--output-file", "-o", metavar="FILE", help="Th
 
 @takes(Inputs, JobFacts, Rules)
 def baseline(inputs: Inputs, facts: JobFacts, rules: Rules, command: Started = None, output_file: To = FILE) -> int:
-    """Write down today's findings, so that `preflight check --baseline FILE` tells only new ones.
+    """Record the current findings, so that `preflight check --baseline FILE` reports only new ones.
 
     Findings are named by rule and key path: they stay known when lines move.
     """

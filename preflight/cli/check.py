@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Annotated
 
 from preflight.checking.checker import Checker
+from preflight.checking.discovery import Named
 from preflight.checking.engine import Report
 from preflight.cli import output, session
-from preflight.cli.codes import LEVELS, OK
+from preflight.cli.checked_files import Teller
+from preflight.cli.exits import LEVELS, OK
 from preflight.cli.memo import Memo
-from preflight.cli.options import Inputs, JobFacts, Output, Rules, Scope, Started, option, takes
+from preflight.cli.options import AtSite, Inputs, JobFacts, Output, Rules, Scope, Started, option, takes
 from preflight.cli.options import Outcome as How
+from preflight.cli.output import refuse_unread
 from preflight.cli.stream import say
-from preflight.cli.telling import Teller
-from preflight.cli.unread import refuse_unread
-from preflight.report.escapes import plain
-from preflight.report.style import Look
+from preflight.report.terminal import Look, plain
 from preflight.report.text import shown
 from preflight.report.totals import added
 from preflight.source.language import local
@@ -26,29 +27,63 @@ from preflight.source.record import NamedTuple
 from preflight.source.spelling import did_you_mean
 from preflight.source.text import InputError
 
+PAUSE = 0.3
+
+
+def watch(check: Callable[[], int], files: Callable[[], Iterable[Path]]) -> int:
+    """Run a check now and after every change of the files, until it is interrupted; the last exit code."""
+    code = 0
+    try:
+        while True:
+            before = _stamps(files())
+            code = check()
+            print("preflight: watching, Ctrl-C ends it", file=sys.stderr, flush=True)
+            while _stamps(files()) == before:
+                time.sleep(PAUSE)
+            if sys.stdout.isatty():
+                print("\x1b[2J\x1b[H", end="")
+    except KeyboardInterrupt:
+        return code
+
+
+def _stamps(files: Iterable[Path]) -> dict[Path, tuple[int, int] | None]:
+    return {path: _stamp(path) for path in files}
+
+
+def _stamp(path: Path) -> tuple[int, int] | None:
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_mtime_ns, status.st_size
+
+
 LEVEL = option("--fail-on", metavar="|".join(LEVELS), help="Lowest severity that fails the check.", completion="levels")
-JOBS = "Processes that check files; 0, the default, chooses."
+JOBS = "Number of worker processes (0: automatic)."
 
 
 class Mode(NamedTuple):
     """The options that `check` alone has."""
 
     fail_on: Annotated[str | None, LEVEL] = None
-    exit_zero: Annotated[bool, option("--exit-zero", help="Exit with 0 whatever is found.")] = False
+    exit_zero: Annotated[bool, option("--exit-zero", help="Exit with 0 even with findings.")] = False
+    show_files: Annotated[bool, option("--show-files", help="Print the files that are checked, and exit.")] = False
     show_settings: Annotated[bool, option("--show-settings", help="Print the settings in effect, and exit.")] = False
     statistics: Annotated[bool, option("--statistics", help="Count findings by rule instead of listing them.")] = False
-    watch: Annotated[bool, option("--watch", "-w", help="Check again whenever a file changes.")] = False
-    suggest: Annotated[bool, option("--suggest", help="Search for layouts that cure what is found (slower).")] = False
-    no_cache: Annotated[bool, option("--no-cache", help="Check every file anew, and remember nothing.")] = False
-    fix: Annotated[bool, option("--fix", help="Apply proven fixes, and report what is left.")] = False
-    unsafe: Annotated[bool, option("--unsafe", help="With --fix: also fixes that may change what is trained.")] = False
+    watch: Annotated[bool, option("--watch", "-w", help="Re-check when a file changes.")] = False
+    suggest: Annotated[bool, option("--suggest", help="Search for layouts that resolve the findings (slower).")] = False
+    no_cache: Annotated[bool, option("--no-cache", help="Do not use the cache.")] = False
+    fix: Annotated[bool, option("--fix", help="Apply proven fixes, and report the remaining findings.")] = False
+    unsafe: Annotated[bool, option("--unsafe", help="With --fix: also apply fixes that may change training.")] = False
+    diff: Annotated[bool, option("--diff", help="Print the changes that --fix would make, and write nothing.")] = False
     jobs: Annotated[int, option("--jobs", "-j", metavar="N", min=0, help=JOBS)] = 0
 
 
-@takes(Inputs, JobFacts, Rules, Output, Scope, Mode)
+@takes(Inputs, JobFacts, AtSite, Rules, Output, Scope, Mode)
 def check(
     inputs: Inputs,
     facts: JobFacts,
+    at: AtSite,
     rules: Rules,
     out: Output,
     scope: Scope,
@@ -60,18 +95,18 @@ def check(
     Exit codes: 0 nothing at or above --fail-on, 1 findings, 2 wrong usage or unreadable input,
     3 preflight itself failed.
     """
-    if mode.unsafe and not mode.fix:
-        raise InputError("--unsafe needs --fix: without it nothing is changed")
-    checker = session.checker(facts, rules, lenient=True)
+    _verify(mode)
+    if mode.diff:
+        return _changes(inputs, (facts, at), rules, out, mode, command)
+    checker = session.checker(facts, rules, lenient=True, at=at)
     if mode.suggest:
         from preflight.layouts.suggest import suggest
 
         checker.suggest = suggest
-    if mode.show_settings:
-        say(_shown(checker, [item.path for item in session.named(checker, inputs)]))
-        return OK
+    if mode.show_settings or mode.show_files:
+        return _show(checker, session.named(checker, inputs), mode)
     level = _level(mode, checker)
-    if mode.fix and (code := _fixed(inputs, facts, rules, out, mode, command)) is not None:
+    if mode.fix and (code := _fixed(inputs, (facts, at), rules, out, mode, command)) is not None:
         return code
     if mode.statistics:
         out = out._replace(output_format=["statistics", *(name for name in out.output_format or () if ":" in name)])
@@ -83,9 +118,8 @@ def check(
 
     if not mode.watch:
         return once()
-    from preflight.cli.watch import watch as watching
 
-    return watching(once, lambda: [item.path for item in session.named(checker, inputs)])
+    return watch(once, lambda: [item.path for item in session.named(checker, inputs)])
 
 
 def _level(mode: Mode, checker: Checker) -> str:
@@ -96,13 +130,47 @@ def _level(mode: Mode, checker: Checker) -> str:
     return level
 
 
+def _show(checker: Checker, files: Sequence[Named], mode: Mode) -> int:
+    """Print the files of a call, or the settings that apply to them."""
+    named = "".join(f"{plain(item.name)}\n" for item in files)
+    say(named if mode.show_files else _shown(checker, [item.path for item in files]))
+    return OK
+
+
+def _verify(mode: Mode) -> None:
+    """Raises InputError for options that do not go together."""
+    if mode.unsafe and not (mode.fix or mode.diff):
+        raise InputError("--unsafe needs --fix or --diff: without them nothing is changed")
+    if mode.diff and mode.fix:
+        raise InputError("--diff writes nothing, --fix does: give one of them")
+
+
+def _changes(
+    inputs: Inputs,
+    facts: tuple[JobFacts, AtSite],
+    rules: Rules,
+    out: Output,
+    mode: Mode,
+    command: list[str] | None,
+) -> int:
+    """Print what `--fix` would change."""
+    from preflight.cli.fix import fix
+
+    return fix(inputs, *facts, rules, How(out.color, out.quiet), diff=True, unsafe=mode.unsafe, command=command)
+
+
 def _fixed(
-    inputs: Inputs, facts: JobFacts, rules: Rules, out: Output, mode: Mode, command: list[str] | None
+    inputs: Inputs,
+    facts: tuple[JobFacts, AtSite],
+    rules: Rules,
+    out: Output,
+    mode: Mode,
+    command: list[str] | None,
 ) -> int | None:
     """Fix first. The exit code where stdout has the fixed text, else None: the check follows."""
     from preflight.cli.fix import fix
 
-    code = fix(inputs, facts, rules, How(out.color, True), unsafe=mode.unsafe, command=command)
+    code = fix(inputs, *facts, rules, How(out.color, True), unsafe=mode.unsafe, command=command)
     return code if session.STDIN in (inputs.paths or []) else None
 
 
@@ -115,7 +183,10 @@ def _once(checker: Checker, inputs: Inputs, command: list[str] | None, out: Outp
     )
     report = merge(session.reports(checker, inputs, command))
     refuse_unread(checker, inputs, report.checked)
+    found = len(report.findings)
     report = _narrowed(report, checker, scope)
+    if scope.baseline is not None:
+        style = style._replace(known=found - len(report.findings))
     nothing = not (report.checked or report.errors or report.crashes or inputs.allow_unclaimed)
     if not nothing or out.output_format:
         output.write(report, targets, style)
@@ -152,7 +223,7 @@ def _narrowed(report: Report, checker: Checker, scope: Scope) -> Report:
         if stale:
             number = sum(stale.values())
             entries = "1 entry" if number == 1 else f"{number} entries"
-            text = local(f"not needed any more: {entries} of {scope.baseline}; write it anew")
+            text = local(f"not needed any more: {entries} of {scope.baseline}; record it again")
             print(f"preflight: {text}", file=sys.stderr)
     if scope.diff_base is not None:
         from preflight.checking.changes import Changes

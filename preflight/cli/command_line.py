@@ -1,7 +1,4 @@
-"""Reads ordinary command lines of the commands that hooks run, without typer, whose loading takes longer than a check.
-
-What the table of options does not settle alone, from `--help` to a misspelt option, is left to typer.
-"""
+"""Reads ordinary command lines of the commands that hooks run, without typer, which loads longer than a check."""
 
 from __future__ import annotations
 
@@ -10,8 +7,55 @@ from typing import Any
 
 from preflight.cli.option_table import TABLES
 from preflight.cli.options import Entry, Table
-from preflight.cli.words import split
 from preflight.source.record import NamedTuple
+from preflight.source.text import InputError
+
+PATHS = ("check", "fix", "show", "memory", "layouts", "migrate", "diff", "baseline", "init")
+"""The commands that take paths."""
+
+TAKES_COMMAND = ("check", "fix", "show", "memory", "baseline")
+"""Those of them that take a command to check after `--`."""
+
+FORCE_EXCLUDE = "--force-exclude"
+END = "--"
+
+
+def apart(argv: list[str]) -> list[str]:
+    """The words, names after `--` made such that no option is like them.
+
+    A program that hands on names of files, as pre-commit and a shell's `*.sh` do, hands on whatever a repository calls
+    its files, `--exclude=*.sh` too. Where it does so before `--`, a word that is both is refused: which one is meant
+    cannot be known. Raises InputError.
+    """
+    if argv[:1] == [] or argv[0] not in PATHS:
+        return argv
+    argv = _with_scheduler(argv)
+    at = argv.index(END) if END in argv else len(argv)
+    for word in argv[1 : at + 1]:
+        if word.startswith("-") and os.path.lexists(word):
+            raise InputError(f"{word!r} is an option and also the name of a file here: write ./{word} for the file")
+    if at == len(argv) or (argv[0] in TAKES_COMMAND and FORCE_EXCLUDE not in argv[:at]):
+        return argv
+    return [*argv[:at], *(f"./{name}" if name.startswith("-") else name for name in argv[at + 1 :])]
+
+
+SITE = "--site="
+
+
+def _with_scheduler(argv: list[str]) -> list[str]:
+    """The words with `--site --scheduler NAME` in place of `--site=NAME`."""
+    at = argv.index(END) if END in argv else len(argv)
+    spelled = (["--site", "--scheduler", w.removeprefix(SITE)] if w.startswith(SITE) else [w] for w in argv[:at])
+    return [*(word for words in spelled for word in words), *argv[at:]]
+
+
+def split(argv: list[str]) -> tuple[list[str], list[str] | None]:
+    """The words before a bare `--`, and the command after it where preflight's own command takes one."""
+    if END in argv and argv[0] in TAKES_COMMAND:
+        at = argv.index(END)
+        return argv[:at], argv[at + 1 :]
+    return argv, None
+
 
 COMPLETION = "_PREFLIGHT_COMPLETE"
 """The variable by which a shell asks typer what completes a line."""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from preflight.cli.codes import LEVELS
+from preflight.cli.exits import LEVELS
 from preflight.plugins import manager as plugins
 from preflight.report.page import documented
+from preflight.run.settings import SEVERITIES
 from preflight.source.language import LANGUAGES
 
 
@@ -47,6 +48,11 @@ def formats(incomplete: str) -> list[str]:
 def levels(incomplete: str) -> list[str]:
     """What `--fail-on` takes."""
     return begun(LEVELS, incomplete)
+
+
+def severities(incomplete: str) -> list[str]:
+    """Severities of rules."""
+    return begun(SEVERITIES, incomplete)
 
 
 def languages(incomplete: str) -> list[str]:

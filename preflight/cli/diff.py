@@ -6,10 +6,9 @@ from typing import Annotated
 
 from preflight.checking.engine import Report
 from preflight.cli import output, session
-from preflight.cli.codes import FOUND, OK
-from preflight.cli.delivery import deliver, read_for
+from preflight.cli.exits import FOUND, OK
 from preflight.cli.options import Inputs, JobFacts, Printed, Rules, option, takes
-from preflight.cli.unread import refuse_unread
+from preflight.cli.output import deliver, read_for, refuse_unread
 from preflight.source.text import InputError
 
 FORMATS = ("text", "markdown", "json")
@@ -19,14 +18,14 @@ Sides = Annotated[list[str] | None, option(metavar="A B|REV..[REV] [PATHS]...", 
 
 @takes(JobFacts, Rules, Printed)
 def diff(facts: JobFacts, rules: Rules, out: Printed, sides: Sides = None) -> int:
-    """Print what a change of configs means for their runs.
+    """Print the effect of a config change on the runs.
 
     Layout, batch, tokens per step, parameters and memory before and after, arguments that differ, also those that only
     follow, and findings that are new or cured. A single revision is compared with the files as they are.
 
     Exit codes: 0 no new error, 1 new errors, 2 wrong usage.
     """
-    from preflight.checking.pairs import USAGE, comparisons
+    from preflight.checking.comparison import USAGE, comparisons
     from preflight.report.comparison import comparison_dict, comparison_text, comparisons_markdown
     from preflight.report.dump import dumped
 

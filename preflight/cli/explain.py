@@ -2,32 +2,65 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from typing import Annotated
 
 import typer
 
+from preflight import schemas
 from preflight.cli import completion
 from preflight.cli.app import OK
+from preflight.cli.options import Lang
 from preflight.cli.stream import say
-from preflight.report.page import documented, rule_page
-from preflight.report.topics import section_url
-from preflight.source.spelling import did_you_mean
+from preflight.lint.rule import Checkable
+from preflight.report.page import documented, named, rule_page, section_url
+from preflight.source.language import local, spoken
 from preflight.source.text import InputError
 
-RuleId = Annotated[str, typer.Argument(metavar="RULE", help="A rule's id.", autocompletion=completion.rules)]
+RuleId = Annotated[
+    str | None,
+    typer.Argument(metavar="[RULE]", help="The id of a rule, or the end of one.", autocompletion=completion.rules),
+]
+All = Annotated[bool, typer.Option("--all", help="Print the pages of all rules.", show_default=False)]
+TRANSLATED = "rule_pages_zh"
+"""The Chinese pages of the rules that are found most often: tests/chinese.py writes them from the Chinese guide."""
+HEADINGS = {
+    "What it does": "检查内容",
+    "Why is this bad?": "后果",
+    "Example": "示例",
+    "Fix safety": "修复的安全性",
+    "Options": "选项",
+    "References": "出处",
+}
 
 
-def explain(rule: RuleId) -> int:
+def explain(rule: RuleId = None, every: All = False, lang: Lang = None) -> int:
     """Print the page of a rule.
 
-    What it does, why, an example, how safe its fix is, where upstream says so.
+    The page has what the rule checks, why, an example, the safety of its fix and the upstream check.
     """
     from preflight.plugins.manager import load
 
     known = {item.id: item for item in documented(load().rules(None))}
-    if rule not in known:
-        raise InputError(f"there is no rule {rule!r}{did_you_mean(rule, known)}")
-    say(rule_page(known[rule]))
-    if page := section_url(rule):
+    if every:
+        say("\n".join(_page(item) for item in known.values()))
+        return OK
+    if rule is None:
+        raise InputError("explain needs the id of a rule, or --all")
+    found = named(rule, known)
+    say(_page(known[found]))
+    if page := section_url(found):
         say(f"On the web: {page}\n")
     return OK
+
+
+def _page(rule: Checkable) -> str:
+    """The page of a rule in the language of the call: translated where it is, else with translated headings."""
+    if spoken().language != "zh":
+        return rule_page(rule)
+    pages: Mapping[str, str] = schemas.read(TRANSLATED)
+    if rule.id in pages:
+        return pages[rule.id]
+    page = rule_page(rule).replace(f"*{rule.severity} ·", f"*{local(str(rule.severity))} ·", 1)
+    return re.sub(r"^## (.+)$", lambda heading: f"## {HEADINGS.get(heading[1], heading[1])}", page, flags=re.MULTILINE)

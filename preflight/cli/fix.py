@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import difflib
 import os
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Annotated
@@ -12,36 +14,135 @@ from preflight.checking.checker import Checker, Suggest
 from preflight.checking.failure import unreadable
 from preflight.checking.merging import merge
 from preflight.cli import output, session
-from preflight.cli.codes import FOUND, OK
-from preflight.cli.fix_dialogue import Dialogue
-from preflight.cli.fix_summary import distinct_outcomes, outcome_lines
-from preflight.cli.options import Inputs, JobFacts, Rules, Started, option, takes
+from preflight.cli.exits import FOUND, OK
+from preflight.cli.options import AtSite, Inputs, JobFacts, Rules, Started, option, takes
 from preflight.cli.options import Outcome as How
+from preflight.cli.output import refuse_unread
 from preflight.cli.stream import say
-from preflight.cli.unread import refuse_unread
-from preflight.fix.boundary import Boundary
-from preflight.fix.choices import fix_by_choice
-from preflight.fix.fixer import Fixed, fix_source
+from preflight.fix.allowed import Boundary
+from preflight.fix.choices import Way, fix_by_choice
+from preflight.fix.edit_proof import NOT_WRITTEN
+from preflight.fix.fixer import Fixed, Outcome, State, fix_source
 from preflight.loaders import COMMAND
-from preflight.report.escapes import plain
-from preflight.report.style import Look
-from preflight.source.language import local
+from preflight.report.terminal import Look, counted, plain
+from preflight.report.text import one
+from preflight.source.finding import Finding, Severity
+from preflight.source.language import joined, local
+from preflight.source.record import replace
 from preflight.source.text import InputError, Source
+
+
+class Dialogue:
+    """The questions of one call. They stand on stderr, so that stdout stays what the command prints."""
+
+    def __init__(self, look: Look) -> None:
+        self.look = look
+
+    def __call__(self, finding: Finding, ways: Sequence[Way], now: dict[str, Source]) -> int | None:
+        """The way that is chosen, None to leave it. Raises StopIteration where nothing more is to be asked."""
+        lines = [*one(replace(finding, fix=None, alternatives=()), self.look)][:-1]
+        for number, way in enumerate(ways, 1):
+            beside = ", ".join(filter(None, (way.changes, way.fix.cost)))
+            said = f" ({beside})" if beside else ""
+            lines.append(f"  {self.look.paint(f'[{number}]', 'bold')} {plain(way.fix.title)}{plain(said)}")
+            lines += [f"      {line}" for line in self._diff(way, now)]
+        sys.stderr.write("".join(f"{line}\n" for line in lines))
+        while True:
+            numbers = "1" if len(ways) == 1 else f"1-{len(ways)}"
+            sys.stderr.write(f"Apply {numbers}, [s]kip or [q]uit? ")
+            sys.stderr.flush()
+            answer = sys.stdin.readline()
+            if not answer or answer.strip().lower() in ("q", "quit"):
+                raise StopIteration
+            if answer.strip().lower() in ("s", "skip", ""):
+                return None
+            if answer.strip().isdecimal() and 1 <= int(answer) <= len(ways):
+                return int(answer) - 1
+
+    def _diff(self, way: Way, now: dict[str, Source]) -> list[str]:
+        """The lines that a way changes."""
+        found = []
+        for name, new in way.edited.items():
+            old = now[name].text if name in now else ""
+            lines = difflib.unified_diff(old.splitlines(), new.text.splitlines(), n=0, lineterm="")
+            found += [line for line in list(lines)[2:] if not line.startswith("@")]
+        return [self.look.paint(plain(line), "red" if line[0] == "-" else "green") for line in found]
+
+
+_WAYS: dict[State, str] = {
+    "needs --unsafe": "with --unsafe",
+    "needs a choice": "with --interactive",
+    "needs --follow": "with --follow",
+    "needs --select": "with --select RULE, as notes",
+    "advice only": "by hand, see `preflight check`",
+    "not proven": "with a fix that cannot be proven",
+    "no mechanical fix": "without a fix",
+}
+
+
+def distinct_outcomes(outcomes: Iterable[Outcome]) -> list[Outcome]:
+    """One outcome where several runs read the same line."""
+    found: dict[object, Outcome] = {}
+    for outcome in outcomes:
+        finding = outcome.finding
+        place = (finding.rule, finding.path, finding.span.start, finding.message)
+        if place not in found or outcome.state == "fixed":
+            found[place] = outcome
+    return list(found.values())
+
+
+def outcome_lines(outcomes: Sequence[Outcome], style: Look, *, would: bool) -> Iterator[str]:
+    """The lines about a call. would: nothing is written."""
+    done = [outcome for outcome in outcomes if outcome.state == "fixed"]
+    left = [outcome for outcome in outcomes if outcome.state != "fixed"]
+    yield from (_line(outcome, style, would=would) for outcome in done)
+    if style.quiet:
+        return
+    if done:
+        number = len(done)
+        yield local(f"{number} would be fixed." if would else f"{number} fixed.")
+    elif not left:
+        yield local("Nothing to fix.")
+    if left:
+        yield _left(left)
+
+
+def _left(left: Sequence[Outcome]) -> str:
+    """How much is left, and what can be done about it."""
+    severities = Counter(outcome.finding.severity for outcome in left)
+    much = joined([counted(severities[severity], str(severity)) for severity in Severity if severities[severity]], "")
+    states = Counter(outcome.state for outcome in left)
+    ways = joined([f"{states[state]} {words}" for state, words in _WAYS.items() if states[state]], "")
+    following = [outcome for outcome in left if outcome.state == "needs --follow" or outcome.detail == NOT_WRITTEN]
+    elsewhere = dict.fromkeys(f" {plain(local(outcome.detail))}." for outcome in following)
+    return local(f"Remaining: {much} ({ways}); `preflight check` lists them.") + "".join(elsewhere)
+
+
+def _line(outcome: Outcome, style: Look, *, would: bool) -> str:
+    finding = outcome.finding
+    at = outcome.place or finding.span.source.position(finding.span.start)
+    place = style.paint(plain(f"{finding.path}:{at.line}:{at.column}"), "bold")
+    state = style.paint(local("would be fixed" if would else "fixed"), "green")
+    detail = f" ({plain(local(outcome.detail))})" if outcome.detail else ""
+    rule = style.paint(f"[{plain(finding.rule)}]", "cyan")
+    return f"{place}: {state}: {plain(local(finding.message))} {rule}{detail}"
+
 
 Diff = Annotated[bool, option("--diff", help="Print the changes and write nothing.")]
 CHANGES = "Apply fixes that may change batch, loss curve or speed."
 Unsafe = Annotated[bool, option("--unsafe", help=CHANGES)]
-OUTSIDE = "Also change files that lie outside of what is named: targets of links, configs that a config names."
+OUTSIDE = "Also change files outside the named paths: link targets, configs that a config names."
 Follow = Annotated[bool, option("--follow", help=OUTSIDE)]
 
 CHOOSE = "Ask about every finding which way out to take, and show what each changes."
 Interactive = Annotated[bool, option("--interactive", "-i", help=CHOOSE)]
 
 
-@takes(Inputs, JobFacts, Rules, How)
+@takes(Inputs, JobFacts, AtSite, Rules, How)
 def fix(
     inputs: Inputs,
     facts: JobFacts,
+    at: AtSite,
     rules: Rules,
     how: How,
     diff: Diff = False,
@@ -58,7 +159,7 @@ def fix(
     Exit codes: 0 nothing is left that fails a check, 1 something is left (or --diff shows changes), 2 wrong usage.
     """
     style = output.look(how.color, quiet=how.quiet)
-    checker = session.checker(facts, rules)
+    checker = session.checker(facts, rules, at=at)
     inputs, command = _named(inputs, command)
     texts = _texts(checker, inputs, command, errors := list[InputError]())
     named = [*(inputs.paths or ()), inputs.stdin_filename or session.STDIN, *(command or ())]
@@ -172,9 +273,9 @@ def _deliver(source: Source, result: Fixed, printed: bool, diff: bool, style: Lo
         elif name == source.name and printed:
             continue
         else:
-            from preflight.source import atomic
+            from preflight.source import writing
 
-            atomic.write(old, new, output.tell_lock)
+            writing.write(old, new, output.tell_lock)
     if printed and not diff and (source.name != COMMAND or result.report.checked):
         text = result.edited.get(source.name, source).text
         say(text if text.endswith("\n") else f"{text}\n")

@@ -14,14 +14,13 @@ from preflight.cli.guard import tell
 from preflight.cli.options import listed, option
 from preflight.cli.stream import say
 from preflight.gate import audit as trail
-from preflight.gate.once import judge_apart
-from preflight.gate.reply import Reply
 from preflight.gate.submission import Allocation, Override, Submission
-from preflight.gate.verdict import Policies
+from preflight.gate.verdict import Policies, Reply
+from preflight.gate.workers import judge_apart
 from preflight.plugins import manager as plugins
 from preflight.run.settings import Facts
 from preflight.source.spelling import did_you_mean
-from preflight.source.text import MAX_BYTES, InputError
+from preflight.source.text import MAX_BYTES, InputError, note_file
 
 Script = Annotated[
     str, option("--script", metavar="PATH|-", help="The batch script; - reads stdin.", show_default=True)
@@ -36,7 +35,13 @@ AllocationFile = Annotated[str | None, option("--allocation", metavar="FILE", he
 Component = Annotated[bool, option("--component", help="The script is a component of a heterogeneous job.")]
 Timeout = Annotated[
     float,
-    option("--timeout", metavar="S", min=0.01, help="Seconds until there is no verdict (exit 3).", show_default=True),
+    option(
+        "--timeout",
+        metavar="S",
+        min=0.01,
+        help="Deadline in seconds; no verdict by then exits with 3.",
+        show_default=True,
+    ),
 ]
 Follow = Annotated[
     bool, option("--follow/--no-follow", help="Open other files that the script names.", show_default=True)
@@ -44,9 +49,9 @@ Follow = Annotated[
 Reason = Annotated[str | None, option("--override", metavar="REASON", help="Let it pass with errors, recorded.")]
 User = Annotated[str | None, option("--user", metavar="NAME", help="Who submits.")]
 Final = Annotated[list[str] | None, option("--final", metavar="RULE", help="Rules that no override lifts.")]
-ReportOnly = Annotated[bool, option("--report-only", help="Say what would be refused; never refuse.")]
+ReportOnly = Annotated[bool, option("--report-only", help="Report what would be refused; never refuse.")]
 RefuseUnknown = Annotated[bool, option("--refuse-unknown", help="Refuse where no run could be resolved.")]
-Audit = Annotated[str | None, option("--audit", metavar="FILE", help="Append a line a verdict.")]
+Audit = Annotated[str | None, option("--audit", metavar="FILE", help="Append one JSON line per verdict.")]
 Format = Annotated[
     str,
     option(
@@ -154,6 +159,8 @@ def _bounded(path: str, most: int) -> bytes:
             data = stream.read(most + 1)
     except (OSError, ValueError) as error:
         raise InputError(f"cannot be read: {getattr(error, 'strerror', None) or error}", path) from None
+    if path:
+        note_file(path)
     if len(data) > most:
         raise InputError(f"is longer than {most} bytes, which is not read", path or "stdin")
     return data

@@ -13,9 +13,7 @@ Timeout = Annotated[
     float,
     typer.Option("--timeout", metavar="S", min=0.01, help="Seconds the controller waits; far below MessageTimeout."),
 ]
-Closed = Annotated[
-    bool, typer.Option("--closed", help="Refuse submissions while there is no verdict.", show_default=False)
-]
+Closed = Annotated[bool, typer.Option("--closed", help="Refuse submissions that get no verdict.", show_default=False)]
 Client = Annotated[bool, typer.Option("--client", help="Install cli_filter.lua as well.", show_default=False)]
 
 
@@ -26,7 +24,7 @@ def gate_install(
     closed: Closed = False,
     client: Client = False,
 ) -> int:
-    """Install the Slurm gate: job_submit.lua beside slurm.conf, and say what to add to slurm.conf."""
+    """Install the Slurm gate: job_submit.lua next to slurm.conf, and say what to add to slurm.conf."""
     from preflight.gate.install import install
 
     names = ("job_submit", "cli_filter") if client else ("job_submit",)

@@ -13,7 +13,7 @@ import typer
 
 from preflight.checking.verification import verify_facts
 from preflight.cli import completion
-from preflight.report.escapes import plain
+from preflight.report.terminal import plain
 from preflight.run.settings import Facts
 from preflight.source.text import InputError
 
@@ -28,7 +28,7 @@ Timeout = Annotated[
         "--timeout",
         metavar="S",
         min=0.01,
-        help="Processor seconds until there is no verdict; twice that on a busy machine.",
+        help="CPU seconds before a check ends without a verdict; double on a busy machine.",
     ),
 ]
 Device = Annotated[
@@ -45,7 +45,7 @@ RefuseUnknown = Annotated[
     bool, typer.Option("--refuse-unknown", help="Refuse where no run could be resolved.", show_default=False)
 ]
 Audit = Annotated[
-    str | None, typer.Option("--audit", metavar="FILE", help="Append a line a verdict.", show_default=False)
+    str | None, typer.Option("--audit", metavar="FILE", help="Append one JSON line per verdict.", show_default=False)
 ]
 
 ADVICE = 0.25  # slurmctld waits

@@ -7,10 +7,10 @@ import os
 import sys
 from collections.abc import Callable
 
-from preflight.cli.codes import FAILED, INTERRUPTED, UNREAD, USAGE
+from preflight.cli.exits import FAILED, INTERRUPTED, UNREAD, USAGE
 from preflight.cli.stream import Gone, silence
 from preflight.plugins.manager import PluginError
-from preflight.report.escapes import plain
+from preflight.report.terminal import plain
 from preflight.source.budget import keep_watch
 from preflight.source.extras import missing
 from preflight.source.language import local

@@ -16,15 +16,14 @@ from preflight.checking.engine import Report
 from preflight.checking.merging import merge
 from preflight.checking.project import Project, settings_lines, survey
 from preflight.cli import output, session
-from preflight.cli.codes import OK
+from preflight.cli.exits import OK
 from preflight.cli.options import Inputs, JobFacts, Rules, takes
+from preflight.cli.output import refuse_unread
 from preflight.cli.stream import say
-from preflight.cli.unread import refuse_unread
-from preflight.report.escapes import counted, plain
+from preflight.report.terminal import counted, plain
 from preflight.run.settings import FILE
-from preflight.source.finding import Severity
+from preflight.source.finding import Message, Severity
 from preflight.source.language import joined, local
-from preflight.source.message import Message
 from preflight.source.writing import create_file
 
 HOOKS = ".pre-commit-config.yaml"
@@ -45,7 +44,7 @@ Write = Annotated[bool, typer.Option("--write", help="Write the files that do no
 
 @takes(Inputs, JobFacts, Rules)
 def init(inputs: Inputs, facts: JobFacts, rules: Rules, write: Write = False) -> int:
-    """Look at a project and propose its settings, a pre-commit entry and a baseline.
+    """Inspect a project and propose its settings, a pre-commit entry and a baseline.
 
     Prints what it finds and what the files would be; --write writes those that do not exist yet.
     """

@@ -1,10 +1,11 @@
-"""What `preflight layouts` does once its options are read: searches layouts for every run, prints them, writes one."""
+"""What `preflight layouts` does once its options are read: a search for every run, or on several counts of devices."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
 from functools import partial
+from pathlib import Path
 
 from preflight.checking.checker import Checker
 from preflight.checking.engine import Report
@@ -12,20 +13,20 @@ from preflight.checking.failure import attempted, unreadable
 from preflight.checking.merging import merge
 from preflight.checking.workspace import Workspace
 from preflight.cli import output, session
-from preflight.cli.codes import FOUND, OK, USAGE
-from preflight.cli.delivery import deliver, read_for
-from preflight.cli.options import Inputs, JobFacts, Printed, Rules, listed
-from preflight.cli.unread import refuse_unread
+from preflight.cli.exits import FOUND, OK, USAGE
+from preflight.cli.options import AtSite, Inputs, JobFacts, Printed, Rules, listed
+from preflight.cli.output import deliver, read_for, refuse_unread
+from preflight.fix.allowed import Boundary
 from preflight.fix.apply import apply as apply_fix
 from preflight.fix.apply import edited_source
-from preflight.fix.boundary import Boundary
 from preflight.layouts import Limits, Result
 from preflight.layouts.grid import COLUMNS, RECOMPUTE
 from preflight.layouts.sweep import NO_CONFIG, every_run
 from preflight.report.dump import dumped
-from preflight.report.escapes import plain
-from preflight.report.layouts import Shown, layouts_dict, layouts_text
-from preflight.source import atomic
+from preflight.report.layouts import Point, Shown, layouts_dict, layouts_text, scale_dict, scale_text
+from preflight.report.terminal import plain
+from preflight.run.request import MOST_DEVICES
+from preflight.source import writing
 from preflight.source.budget import SEARCH_SECONDS
 from preflight.source.finding import Finding, Fix
 from preflight.source.record import NamedTuple
@@ -55,11 +56,16 @@ class Wanted(NamedTuple):
         return Limits(sizes_of(self.kept), sizes_of(self.most), max(self.show, self.apply), kinds=kinds, fp8=self.fp8)
 
 
-def search(inputs: Inputs, facts: JobFacts, rules: Rules, out: Printed, wanted: Wanted) -> int:
+Said = tuple[JobFacts, AtSite]
+"""What a call says of its jobs, and of where they run."""
+
+
+def search(inputs: Inputs, said: Said, rules: Rules, out: Printed, wanted: Wanted) -> int:
     """Search, and print what was found. Raises InputError."""
     output.printed(out)
     limits = wanted.limits
-    checker = session.checker(facts, rules)
+    facts, at = said
+    checker = session.checker(facts, rules, at=at)
     results, report = _searched(checker, inputs, limits)
     refuse_unread(checker, inputs, [source.name for source, _ in results])
     inside = Boundary(inputs.paths or [])
@@ -88,7 +94,7 @@ def _write(old: Source, new: Source, number: int, inside: Boundary) -> None:
     if new.text == old.text:
         done = f"has layout {number} already; nothing is written"
     elif inside(old):
-        atomic.write(old, new, output.tell_lock)
+        writing.write(old, new, output.tell_lock)
         done = f"layout {number} is written"
     else:
         raise InputError("is a link to a file elsewhere: name that file to have it changed", old.name)
@@ -186,3 +192,51 @@ def _progress(done: int, wanted: int) -> None:
         "\r\x1b[K" if done >= wanted else f"\rproving layouts [{'=' * filled}{' ' * (30 - filled)}] {done}/{wanted}"
     )
     sys.stderr.flush()
+
+
+DIGITS = 1000
+
+
+def scaled(inputs: Inputs, said: Said, rules: Rules, out: Printed, wanted: Wanted, numbers: str, plot: str) -> int:
+    """Search on each number of devices, and print the best. Raises InputError."""
+    output.printed(out)
+    counts = _counts(numbers)
+    facts, at = said
+    checker = session.checker(facts, rules, at=at)
+    named = list(session.sources(checker, inputs, []))
+    if len(named) != 1:
+        raise InputError("--scale takes one file")
+    source = named[0][0]
+    if facts.set:
+        checker.workspace([source]).check()
+        refuse_unread(checker, inputs, [source.name])
+    points = [
+        _point(source, (facts._replace(world_size=count, nodes=None), at), rules, wanted, count) for count in counts
+    ]
+    text = dumped({"schema": 1, "scale": [scale_dict(point) for point in points]})
+    text = text if out.output_format == "json" else scale_text(source.name, points)
+    deliver(text, out.output_file, (source.name,))
+    if plot:
+        from preflight.report.plot import plot_scale
+
+        plot_scale([(p.devices, p.tokens) for p in points if p.seconds], Path(plot), source.name)
+    return OK if all(point.seconds for point in points) else FOUND
+
+
+def _counts(numbers: str) -> list[int]:
+    words = [word.strip() for word in numbers.split(",") if word.strip()]
+    if not words or not all(word.isdecimal() and int(word[:DIGITS]) > 0 for word in words):
+        raise InputError(f"--scale takes numbers of devices, as in 32,64,128, not {numbers!r}")
+    if most := next((word for word in words if len(word) > DIGITS or int(word) > MOST_DEVICES), ""):
+        raise InputError(f"--scale takes at most {MOST_DEVICES:,} devices, not {most[:40]}")
+    return sorted({int(word) for word in words})
+
+
+def _point(source: Source, said: Said, rules: Rules, wanted: Wanted, count: int) -> Point:
+    limits = wanted.limits._replace(show=1, ranked=False)
+    result = every_run(session.checker(said[0], rules, at=said[1]).workspace([source]), limits)[0]
+    if not result.layouts:
+        why = result.unknown or next((why for why, _ in result.rejected.most_common(1)), "no layout")
+        return Point(count, why=why)
+    best = result.layouts[0]
+    return Point(count, best.seconds, result.tokens / best.seconds, best.mfu, best.sizes)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import sys
 from typing import Annotated
 
-from preflight.cli.options import Inputs, JobFacts, Printed, Rules, option, takes
+from preflight.cli.options import AtSite, Inputs, JobFacts, Printed, Rules, option, takes
 
 Kept = Annotated[list[str] | None, option("--keep", metavar="NAME=N", help="Keep a size, e.g. tp=4.")]
 Fixed = Annotated[list[str] | None, option("--fix", metavar="NAME=N", help="The old name of --keep.", hidden=True)]
 Most = Annotated[list[str] | None, option("--max", metavar="NAME=N", help="Bound a size, e.g. pp=4.")]
 Show = Annotated[int, option("--show", metavar="N", min=1, help="How many layouts to show.", show_default=True)]
-Explain = Annotated[bool, option("--explain", help="Say why other layouts were left out.")]
+Explain = Annotated[bool, option("--explain", help="Explain why other layouts were rejected.")]
 Apply = Annotated[int, option("--apply", metavar="K", min=0, help="Write the K-th layout into the file.")]
 Every = Annotated[bool, option("--all", help="Also show neighbours: the same degrees with other details.")]
 Fp8 = Annotated[bool, option("--fp8", help="Layouts with products in FP8: --apply writes its options, too.")]
@@ -22,10 +22,11 @@ Plot = Annotated[str, option("--plot", metavar="FILE", help="With --scale: draw 
 Run = Annotated[int, option("--run", metavar="N", min=1, help="The run of a script that --apply changes.")]
 
 
-@takes(Inputs, JobFacts, Rules, Printed)
+@takes(Inputs, JobFacts, AtSite, Rules, Printed)
 def layouts(
     inputs: Inputs,
     facts: JobFacts,
+    at: AtSite,
     rules: Rules,
     out: Printed,
     kept: Kept = None,
@@ -47,13 +48,16 @@ def layouts(
 
     Exit codes: 0 layouts were found, 1 none fits, 2 wrong usage.
     """
-    from preflight.cli.layout_search import Wanted, search  # needs numpy
+    from preflight.cli.layout_search import (
+        Wanted,
+        search,  # needs numpy
+    )
 
     if fixed:
         print("preflight: --fix is called --keep now", file=sys.stderr)
     wanted = Wanted([*(kept or []), *(fixed or [])], most, show, explain, apply, run, every, fp8)
     if scale:
-        from preflight.cli.layout_scale import scaled
+        from preflight.cli.layout_search import scaled
 
-        return scaled(inputs, facts, rules, out, wanted, scale, plot)
-    return search(inputs, facts, rules, out, wanted)
+        return scaled(inputs, (facts, at), rules, out, wanted, scale, plot)
+    return search(inputs, (facts, at), rules, out, wanted)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 
-from preflight.cli.codes import OK
+from preflight.cli.exits import OK
 
 
 def lsp() -> int:
     """Serve an editor over stdin and stdout.
 
-    Diagnostics while typing, fixes as code actions, hover, completion, links and a line with layout and memory above
-    each run, by the Language Server Protocol.
+    Diagnostics while typing, fixes and suppressions as code actions, hover, completion, links and a line with layout
+    and memory above each run, by the Language Server Protocol.
     """
     from preflight.lsp.server import make
 

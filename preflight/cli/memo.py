@@ -16,10 +16,9 @@ from typing import Any
 from preflight import __version__
 from preflight.checking.checker import Checker
 from preflight.checking.discovery import Named
-from preflight.lint import kept_rules
+from preflight.lint import rule_table
 from preflight.program.checkout.files import listed
-from preflight.report.escapes import obeyed
-from preflight.report.style import Look
+from preflight.report.terminal import Look, obeyed
 from preflight.report.totals import Entry, Told
 from preflight.run.settings import Settings
 from preflight.source import cache
@@ -30,6 +29,12 @@ FOLDER = "told"
 _COLOR = re.compile(r"\x1b\[[0-9;]*m")
 _PARTS = ("st_mtime_ns", "st_ctime_ns", "st_size", "st_ino", "st_dev", "st_mode")
 FRESH = 100_000_000  # ns; a file that young may change again without its time changing
+
+WRITTEN_BY_RUNS = (
+    *(".log", ".out", ".err", ".pid", ".lock", ".tmp", ".swp", "~", ".pyc"),
+    *(".pt", ".bin", ".idx", ".ckpt", ".safetensors", ".npy", ".csv", ".jsonl", ".png"),
+)
+"""Ends of names that no check looks for: a job writes such files beside its config while it runs."""
 
 
 class Memo:
@@ -44,12 +49,12 @@ class Memo:
     def of(cls, checker: Checker, look: Look, lenient: bool) -> Memo | None:
         """The memory of calls like this one, None where nothing may be remembered."""
         settings = checker.settings
-        others = not checker.plugins.own_only or settings.measured is not None or checker.suggest
+        others = not checker.plugins.own_only or settings.measured is not None or checker.suggest or checker.site
         if others or os.environ.get(VARIABLE) or not cache.folder():
             return None
         asked = (_said(settings), checker.facts, checker.choice, look, lenient, checker.isolated)
         said = (*asked, os.getcwd(), spoken().language)
-        return cls(f"{__version__}\n{kept_rules.stamp()}\n{said!r}", checker)
+        return cls(f"{__version__}\n{rule_table.stamp()}\n{said!r}", checker)
 
     def recall(self, item: Named) -> Told | None:
         """What was told of a file, None where that is not known or not true any more."""
@@ -83,7 +88,8 @@ class Memo:
         if not S_ISDIR(status.st_mode):
             return [getattr(status, part) for part in _PARTS]
         if path not in self._folders:
-            self._folders[path] = cache.digest("/".join(entry.name for entry in listed(path)))
+            names = (entry.name for entry in listed(path))
+            self._folders[path] = cache.digest("/".join(name for name in names if not name.endswith(WRITTEN_BY_RUNS)))
         return [self._folders[path]]
 
     def sweep(self) -> None:

@@ -9,12 +9,12 @@ from typing import Annotated, Any
 import typer
 
 from preflight.checking.checker import Checker
-from preflight.cli.options import Inputs, JobFacts, Printed, Rules, Started, option, takes
+from preflight.cli.options import AtSite, Inputs, JobFacts, Printed, Rules, Started, option, takes
 from preflight.cli.show import show_jobs
 from preflight.job import Job
 from preflight.memory.advice import Saving
 from preflight.plugins import manager as plugins
-from preflight.report.style import Look
+from preflight.report.terminal import Look
 from preflight.run.cluster import Device
 
 Plot = Annotated[
@@ -31,10 +31,11 @@ Compare = Annotated[
 ]
 
 
-@takes(Inputs, JobFacts, Rules, Printed)
+@takes(Inputs, JobFacts, AtSite, Rules, Printed)
 def memory(
     inputs: Inputs,
     facts: JobFacts,
+    at: AtSite,
     rules: Rules,
     out: Printed,
     command: Started = None,
@@ -55,12 +56,12 @@ def memory(
             draw(job, Path(plot))
         return memory_text(job, look, others, savings)
 
-    return show_jobs((inputs, facts, rules, out), command, text, memory_dict, _proven)
+    return show_jobs((inputs, facts, at, rules, out), command, text, memory_dict, _proven)
 
 
 def _proven(checker: Checker, job: Job) -> dict[str, Any]:
     """What is proven to shrink a run."""
-    from preflight.fix.advice import proven_savings
+    from preflight.fix.attempts import proven_savings
 
     return {"savings": proven_savings(checker.workspace([job.documents[0].source]), job)}
 
@@ -68,7 +69,7 @@ def _proven(checker: Checker, job: Job) -> dict[str, Any]:
 def _device(name: str) -> Device:
     """An accelerator by name. Raises InputError for one that nobody knows."""
     from preflight.checking.verification import verify_facts
-    from preflight.run.device_names import find_device
+    from preflight.run.cluster import find_device
     from preflight.run.settings import Facts
 
     known = plugins.load()

@@ -2,60 +2,108 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from preflight.checking.engine import Report, Unreadable
 from preflight.checking.verification import verify_facts, verify_release
 from preflight.cli import output, session
-from preflight.cli.codes import FOUND, OK, USAGE
-from preflight.cli.delivery import deliver, read_for
+from preflight.cli.exits import FOUND, OK, USAGE
 from preflight.cli.options import Inputs, JobFacts, Printed, Rules, option, takes
-from preflight.cli.unread import refuse_unread
+from preflight.cli.output import deliver, read_for, refuse_unread
+from preflight.report.terminal import Look
 from preflight.run.request import Target
 from preflight.run.settings import Facts
 from preflight.source.text import InputError
 
+if TYPE_CHECKING:
+    from preflight.checking.checker import Checker
+    from preflight.checking.migration import Migration
+    from preflight.fix.rewrite import Rewritten
+
 To = Annotated[str, option("--to", metavar="FRAMEWORK@VERSION", help="The release to move to.", completion="targets")]
+Write = Annotated[bool, option("--write", help="Rewrite the files in place for the other release.")]
 
 
 @takes(Inputs, JobFacts, Rules, Printed)
-def migrate(inputs: Inputs, facts: JobFacts, rules: Rules, out: Printed, to: To) -> int:
+def migrate(inputs: Inputs, facts: JobFacts, rules: Rules, out: Printed, to: To, write: Write = False) -> int:
     """Print what changes for each run in another release of its framework.
 
-    Options that are renamed or gone, checks that are new, values and defaults that change, each with its place.
-    The release that a run has now is --target, else the newest one that takes its options. `preflight fix --target`
-    writes the fixes.
+    Options that are renamed or gone, checks that are new, values that change, each with its place; defaults that change
+    the training. The release that a run has now is --target, else the newest one that takes its options.
+
+    --write changes the files: options are renamed and removed, values replaced, and defaults that change the training
+    written out, each proven as `preflight fix` proves it. What needs a decision stays and is listed.
 
     Exit codes: 0 the other release refuses nothing new, 1 it does, 2 wrong usage.
     """
-    from preflight.checking.migration import Migration, migrations
-    from preflight.report.dump import dumped
-    from preflight.report.migration import migration_dict, migration_text
-
     style = output.printed(out)
     checker = session.checker(facts, rules)
-    verify_facts(Facts(target=to), checker.plugins)
-    verify_release(to, checker.plugins)
+    _verify(checker, inputs, to, write=write)
     unread: list[InputError] = []
-    found: list[Migration] = []
-    for source, asked in session.sources(checker, inputs, unread):
-        try:
-            found += migrations(checker, source, Target.parse(to))
-        except InputError as error:
-            if checker.ours(source, error, asked=asked):
-                unread.append(InputError(error.message, error.path or source.name, error.line, error.column))
+    found, rewrites = _moved(checker, inputs, Target.parse(to), unread, write=write)
     report = Report(
         jobs=tuple(one.before for one in found),
         errors=tuple(Unreadable(error.path, error.line, error.column, error.message) for error in unread),
     )
     refuse_unread(checker, inputs, [run.before.documents[0].source.name for run in found])
-    as_json = out.output_format == "json"
-    if found or as_json:
-        runs = dumped({"schema": 1, "runs": [migration_dict(one) for one in found]}) if as_json else ""
-        deliver(runs or "\n".join(migration_text(one, style) for one in found), out.output_file, read_for(report))
+    if found or out.output_format == "json":
+        text = _text(found, rewrites, style, as_json=out.output_format == "json")
+        deliver(text, out.output_file, read_for(report))
+    _written(rewrites)
     output.write(Report(errors=report.errors), [], style)
     if report.errors:
         return USAGE
     if not found:
         return output.nothing("read", (), checker)
-    return OK if all(one.accepted for one in found) else FOUND
+    return OK if all(one.accepted for one in (rewrites or found)) else FOUND
+
+
+def _verify(checker: Checker, inputs: Inputs, to: str, *, write: bool) -> None:
+    """Raises InputError for a release that is not described, and for text that cannot be rewritten where it lies."""
+    verify_facts(Facts(target=to), checker.plugins)
+    verify_release(to, checker.plugins)
+    if write and session.STDIN in (inputs.paths or []):
+        raise InputError("--write changes files, and stdin is none")
+
+
+def _moved(
+    checker: Checker, inputs: Inputs, to: Target, unread: list[InputError], *, write: bool
+) -> tuple[list[Migration], list[Rewritten]]:
+    """Each run beside itself in the other release, and each file as it is rewritten. What cannot be read is among
+    the unread."""
+    from preflight.checking.migration import migrations
+    from preflight.fix.allowed import Boundary
+    from preflight.fix.rewrite import rewritten
+
+    found: list[Migration] = []
+    rewrites: list[Rewritten] = []
+    inside = Boundary(inputs.paths or ["."])
+    for source, asked in session.sources(checker, inputs, unread):
+        try:
+            if write:
+                rewrites.append(rewritten(checker, source, to, inside))
+            found += rewrites[-1].found if write else migrations(checker, source, to)
+        except InputError as error:
+            if checker.ours(source, error, asked=asked):
+                unread.append(InputError(error.message, error.path or source.name, error.line, error.column))
+    return found, rewrites
+
+
+def _text(found: list[Migration], rewrites: list[Rewritten], style: Look, *, as_json: bool) -> str:
+    """What is printed: of each run what changes, or of each file what is rewritten."""
+    from preflight.report.dump import dumped
+    from preflight.report.migration import migration_dict, migration_text, rewritten_dict, rewritten_text
+
+    if as_json:
+        files = {"files": [rewritten_dict(one) for one in rewrites]} if rewrites else {}
+        return dumped({"schema": 1, "runs": [migration_dict(one) for one in found], **files})
+    return "\n".join([rewritten_text(one, style) for one in rewrites] or [migration_text(one, style) for one in found])
+
+
+def _written(rewrites: list[Rewritten]) -> None:
+    """Write the files that were rewritten."""
+    from preflight.source import writing
+
+    for one in rewrites:
+        for name, new in one.result.edited.items():
+            writing.write(one.result.before[name], new, output.tell_lock)

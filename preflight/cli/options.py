@@ -56,22 +56,21 @@ class Inputs(NamedTuple):
         str | None, option("--stdin-filename", metavar="PATH", help="Name of the text on stdin.")
     ] = None
     exclude: Annotated[
-        list[str] | None, option("--exclude", metavar="PATTERN", help="Files and folders not to look for in folders.")
+        list[str] | None, option("--exclude", metavar="PATTERN", help="File patterns to skip in folders.")
     ] = None
     force_exclude: Annotated[
-        bool, option("--force-exclude", help="Exclude files that are named as well; after -- only paths follow.")
+        bool, option("--force-exclude", help="Apply exclusions to named files too; after -- only paths follow.")
     ] = False
-    allow_unclaimed: Annotated[bool, option("--allow-unclaimed", help="Skip files that are no training config.")] = (
+    allow_unclaimed: Annotated[bool, option("--allow-unclaimed", help="Skip files that are not training configs.")] = (
         False
     )
     include: Annotated[
-        list[str] | None, option("--include", metavar="PATTERN", help="Further files to look for in folders.")
+        list[str] | None,
+        option("--include", metavar="PATTERN", help="Additional file patterns to search for in folders."),
     ] = None
-    no_gitignore: Annotated[
-        bool, option("--no-gitignore", help="Check files in folders that .gitignore names, too.")
-    ] = False
+    no_gitignore: Annotated[bool, option("--no-gitignore", help="Also check files that .gitignore excludes.")] = False
     include_markdown: Annotated[
-        bool, option("--include-markdown", help="Look for commands in Markdown files of folders, too.")
+        bool, option("--include-markdown", help="Also look for commands in Markdown files.")
     ] = False
 
 
@@ -92,14 +91,32 @@ class JobFacts(NamedTuple):
     ] = None
     set: Annotated[
         list[str] | None,
-        option("--set", metavar="NAME=VALUE", help="What an argument or a variable of a script is; repeatable."),
+        option("--set", metavar="NAME=VALUE", help="Override an argument or a script variable; repeatable."),
     ] = None
     program: Annotated[
         str | None, option("--program", metavar="PATH", help="The source that runs: a checkout, or an environment.")
     ] = None
 
 
-SELECT = "Report only these: rule ids (with *), a framework, memory, shell, silent-change, or a severity."
+PYTHON = "With --site: the job's interpreter, whose packages are compared with the release."
+INVENTORY = "With --site: what `sinfo --json` or `scontrol show node --json` printed."
+
+
+class AtSite(NamedTuple):
+    """Whether what a run names is looked at where it lies. `--site=slurm` stands for `--site --scheduler slurm`."""
+
+    site: Annotated[
+        bool,
+        option("--site", help="Look at the data, checkpoints and folders that a run names; --site=slurm: nodes, too."),
+    ] = False
+    python: Annotated[str | None, option("--python", metavar="PATH", help=PYTHON)] = None
+    inventory: Annotated[str | None, option("--inventory", metavar="FILE", help=INVENTORY)] = None
+    scheduler: Annotated[
+        str | None, option("--scheduler", metavar="slurm", help="With --site: ask it about its nodes.")
+    ] = None
+
+
+SELECT = "Rules to report: rule ids (with *), a framework, memory, shell, silent-change, or a severity."
 
 
 class Rules(NamedTuple):
@@ -110,7 +127,7 @@ class Rules(NamedTuple):
         option("--select", metavar="RULE", help=SELECT, completion="rules"),
     ] = None
     ignore: Annotated[
-        list[str] | None, option("--ignore", metavar="RULE", help="Report nothing of these.", completion="rules")
+        list[str] | None, option("--ignore", metavar="RULE", help="Rules not to report.", completion="rules")
     ] = None
     min_severity: Annotated[
         str | None,
@@ -119,7 +136,7 @@ class Rules(NamedTuple):
     config: Annotated[
         str | None, option("--config", metavar="FILE", help="Settings file instead of the nearest one.")
     ] = None
-    isolated: Annotated[bool, option("--isolated", help="Read no settings file, and nothing beside what is named.")] = (
+    isolated: Annotated[bool, option("--isolated", help="Ignore settings files, and open only the files named.")] = (
         False
     )
 
@@ -143,7 +160,9 @@ class Output(NamedTuple):
     output_file: File = None
     color: Color = "auto"
     quiet: Quiet = False
-    verbose: Annotated[bool, option("--verbose", "-v", help="Say more: how files were read, what was skipped.")] = False
+    verbose: Annotated[
+        bool, option("--verbose", "-v", help="Verbose output: how files were read, what was skipped.")
+    ] = False
     show_unknown: Annotated[bool, option("--show-unknown", help="List the checks that were skipped.")] = False
     no_group: Annotated[bool, option("--no-group", help="Print repeated warnings and notes one by one.")] = False
     lang: Lang = None

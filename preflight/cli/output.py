@@ -1,4 +1,4 @@
-"""Reports in the formats that a call asks for: colours, exit codes, what went wrong."""
+"""Reports in the formats that a call asks for: where they go, colours, exit codes, what went wrong."""
 
 from __future__ import annotations
 
@@ -11,18 +11,67 @@ from pathlib import Path
 from preflight.checking.checker import Checker
 from preflight.checking.engine import Report
 from preflight.checking.failure import crash_line
-from preflight.cli.codes import FAILED, FOUND, OK, USAGE
-from preflight.cli.options import Output, Printed
+from preflight.cli.exits import FAILED, FOUND, OK, USAGE
+from preflight.cli.options import Inputs, Output, Printed
+from preflight.cli.stream import say
 from preflight.loaders import COMMAND
 from preflight.plugins.manager import PluginError, Plugins
-from preflight.report.escapes import plain
-from preflight.report.style import Look
+from preflight.report.terminal import Look, plain
 from preflight.source.extras import missing
-from preflight.source.finding import Severity
+from preflight.source.finding import Message, Severity
 from preflight.source.language import local
-from preflight.source.message import Message
-from preflight.source.spelling import did_you_mean
+from preflight.source.spelling import did_you_mean, meant, nearest
 from preflight.source.text import InputError
+from preflight.source.writing import write_report
+
+
+def deliver(text: str, file: str | None, taken: Iterable[str] = ()) -> None:
+    """Write a text to stdout, or to a file. Raises InputError where it cannot be written.
+
+    taken: files that were read.
+    """
+    if file is None:
+        say(text)
+    else:
+        write_report(file, text, taken)
+
+
+def read_for(report: Report) -> tuple[str, ...]:
+    """The files that a report is about, and those that were read on the way."""
+    named = (*report.checked, *report.skipped, *(e.path for e in report.errors), *(c.path for c in report.crashes))
+    return (*named, *(finding.path for finding in report.findings), *report.looked)
+
+
+def refuse_unread(check: Checker, inputs: Inputs, checked: Iterable[str], reads: Iterable[str] = ()) -> None:
+    """Raise InputError where the call sets a name that none of its files reads; warn where settings do.
+
+    checked: the files with a run. reads: names that were read in other processes, or earlier.
+    """
+    if not any(True for _ in checked):
+        return
+    check.names.read.update(reads)
+    for name, value in (check.facts.set or {}).items():
+        if name not in check.names.read:
+            known = {_folded(one): one for one in reversed(check.names.known)}
+            close = known.get(nearest(_folded(name), known) or "")
+            raise InputError(f"--set {name}={value}: no file that was checked reads {name}{meant(close)}")
+    for found in check.every_settings():
+        said = [name for name in found.facts.set or () if name not in check.names.read]
+        if said and found.path is not None and _covered(str(found.root), inputs.paths or []):
+            told = Message("[set] {names:and}: no file that was checked reads it", names=tuple(said))
+            print(f"preflight: {plain(os.path.relpath(found.path))}: {local(told)}", file=sys.stderr)
+
+
+def _covered(root: str, paths: Iterable[str]) -> bool:
+    """Whether a call looks at the whole folder that settings are for: else they may be meant for other files."""
+    real = os.path.realpath(root)
+    tops = (os.path.realpath(path) for path in paths if os.path.isdir(path))
+    return any(os.path.commonpath([real, top]) == top for top in tops)
+
+
+def _folded(name: str) -> str:
+    return name.lower().replace("-", "_")
+
 
 Render = Callable[[Report, Look], str]
 MOST_LOOKS = 20
@@ -126,7 +175,6 @@ def write(report: Report, targets: list[tuple[Render, Path | None]], style: Look
 
     A format that fails does not keep the others from being written; the first failure is raised after them.
     """
-    from preflight.cli.delivery import deliver, read_for
 
     failures: list[Exception] = []
     for render, file in targets:
@@ -149,24 +197,24 @@ def nothing(done: str, skipped: Sequence[str], checker: Checker) -> int:
         why = local(f"{names}: {other} is not described")
     elif len(skipped) > 1:
         names = f"{', '.join(skipped[:3])}{' …' if len(skipped) > 3 else ''}"
-        why = local(f"{names} are no training configs that preflight knows")
+        why = local(f"{names} are not recognised as training configs")
     elif skipped == (COMMAND,):
         why = local("the command starts no training that preflight knows, nor does a script that it names")
     elif skipped and _has_options(skipped[0]):
         why = local(
-            f"{skipped[0]} has options of a training but starts none; name the script that reads it, "
+            f"{skipped[0]} contains training options but no launch command; name the script that reads it, "
             "or the command: preflight check -- torchrun pretrain_gpt.py OPTIONS"
         )
     elif skipped:
-        why = local(f"{skipped[0]} is no training config that preflight knows")
-        why += "" if checker.facts.target else local("; where it is one, say whose with --target")
+        why = local(f"{skipped[0]} is not recognised as a training config")
+        why += "" if checker.facts.target else local("; if it is one, name its framework with --target")
     print(plain(f"preflight: {local(f'nothing was {done}')}: {why}"), file=sys.stderr)
     return USAGE
 
 
 def _has_options(name: str) -> bool:
     """Whether a file holds nothing but options that another script passes to a training."""
-    from preflight.dialects.option_files import is_a_text_of_options
+    from preflight.dialects.offers import is_a_text_of_options
 
     return is_a_text_of_options(_beginning(name))
 

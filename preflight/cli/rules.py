@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from textwrap import wrap
 from typing import Annotated
 
 import typer
@@ -18,7 +19,8 @@ from preflight.lint.rule import Checkable
 from preflight.report.coverage import coverage
 from preflight.report.page import GENERATED, documented, pages
 from preflight.run.request import Target
-from preflight.run.settings import Facts
+from preflight.run.settings import SEVERITIES, Facts
+from preflight.source.spelling import did_you_mean
 from preflight.source.text import InputError
 from preflight.source.writing import told, write_file
 
@@ -28,6 +30,20 @@ Framework = Annotated[
         "--framework", metavar="NAME", help="Only the rules of this framework.", autocompletion=completion.frameworks
     ),
 ]
+Words = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="[WORD]...", help="Only rules whose id or summary has all of these words."),
+]
+Level = Annotated[
+    str | None,
+    typer.Option(
+        "--severity",
+        metavar="error|warning|note",
+        help="Only rules of this severity.",
+        autocompletion=completion.severities,
+    ),
+]
+All = Annotated[bool, typer.Option("--all", help="List every rule.", show_default=False)]
 Coverage = Annotated[
     bool, typer.Option("--coverage", help="How many of upstream's own checks the rules cover.", show_default=False)
 ]
@@ -36,7 +52,7 @@ Missing = Annotated[
     bool,
     typer.Option(
         "--missing",
-        help="With --coverage: also list the checks that are not covered and have no reason.",
+        help="With --coverage: also list uncovered checks without a recorded reason.",
         show_default=False,
     ),
 ]
@@ -50,32 +66,40 @@ Since = Annotated[
     typer.Option(
         "--since",
         metavar="FRAMEWORK@VERSION",
-        help="Only the checks that releases after this one make anew.",
+        help="Only the checks added after this release.",
         autocompletion=completion.targets,
         show_default=False,
     ),
 ]
 
 
+WIDTH = 100
+"""Columns of a line of the list."""
+LONG_ID = 48
+"""Columns of the ids."""
+
+
 def rules(
+    words: Words = None,
     framework: Framework = None,
+    severity: Level = None,
+    every: All = False,
     since: Since = None,
     show_coverage: Coverage = False,
     missing: Missing = False,
     as_json: AsJson = False,
     write_docs: WriteDocs = None,
 ) -> int:
-    """List the rules, or write their pages."""
+    """List the rules, or write their pages.
+
+    Without a choice it counts them by framework.
+    """
     from preflight.plugins.manager import load
 
     loaded = load()
     if framework is not None:
         verify_facts(Facts(target=framework), loaded)
-    found = [
-        rule
-        for rule in documented(loaded.rules(None))
-        if framework is None or not rule.frameworks or framework in rule.frameworks
-    ]
+    found = _chosen(documented(loaded.rules(None)), words or (), framework, severity)
     if since is not None:
         verify_facts(Facts(target=since), loaded)
         say("".join(_newer(found, Target.parse(since))))
@@ -85,10 +109,67 @@ def rules(
         say(coverage((framework,) if framework else (), missing=missing))
     elif as_json:
         say(json.dumps([_row(rule) for rule in found], indent=2) + "\n")
+    elif every or words or framework or severity:
+        if not found:
+            raise InputError(f"no rule has {' and '.join(map(repr, words or ['this choice']))}; see `preflight rules`")
+        say("".join(_lines(found)))
     else:
-        width = max((len(rule.id) for rule in found), default=0)
-        say("".join(f"{rule.id:<{width}}  {rule.severity!s:<7}  {rule.summary}\n" for rule in found))
+        say(_counts(found))
     return OK
+
+
+def _chosen(
+    known: Sequence[Checkable], words: Sequence[str], framework: str | None, severity: str | None
+) -> list[Checkable]:
+    """The rules with all of the words, of a framework and of a severity. Raises InputError for an unknown severity."""
+    if severity is not None and severity not in SEVERITIES:
+        hint = did_you_mean(severity, SEVERITIES)
+        raise InputError(f"--severity is one of {', '.join(reversed(SEVERITIES))}, not {severity!r}{hint}")
+    wanted = [word.lower() for word in words]
+    return [
+        rule
+        for rule in known
+        if framework is None or not rule.frameworks or framework in rule.frameworks
+        if severity is None or str(rule.severity) == severity
+        if all(word in f"{rule.id} {rule.summary}".lower() for word in wanted)
+    ]
+
+
+def _lines(found: Sequence[Checkable]) -> Iterator[str]:
+    """A line for each rule; a summary that does not fit into WIDTH columns is below, indented."""
+    width = min(max((len(rule.id) for rule in found), default=0), LONG_ID)
+    for rule in found:
+        head = f"{rule.id:<{width}}  {rule.severity!s:<7}"
+        if len(head) + 2 + len(rule.summary) <= WIDTH:
+            yield f"{head}  {rule.summary}\n"
+        else:
+            wrapped = wrap(rule.summary, WIDTH, initial_indent="    ", subsequent_indent="    ")
+            yield "".join(f"{line.rstrip()}\n" for line in (head, *wrapped))
+
+
+def _counts(found: Sequence[Checkable]) -> str:
+    """How many rules each framework has, by severity, and how to list them."""
+    names = sorted(
+        {name for rule in found for name in rule.frameworks or (EVERY,)}, key=lambda name: (name == EVERY, name)
+    )
+    rows = [
+        (name, [sum(str(r.severity) == level for r in found if name in (r.frameworks or (EVERY,))) for level in LEVELS])
+        for name in names
+    ]
+    width = max(len(name) for name in names)
+    heads = [f"{level}s" for level in LEVELS]
+    lines = [f"{'framework':<{width}}  {'  '.join(f'{head:>8}' for head in heads)}"]
+    lines += [f"{name:<{width}}  {'  '.join(f'{number:>8}' for number in numbers)}" for name, numbers in rows]
+    lines += [
+        "",
+        f"{len(found)} rules. `preflight rules WORD` searches them, `--framework NAME` and `--severity LEVEL`",
+    ]
+    lines += ["choose, `--all` lists all, `preflight explain RULE` prints the page of one."]
+    return "".join(f"{line}\n" for line in lines)
+
+
+LEVELS = tuple(reversed(SEVERITIES))
+EVERY = "every framework"
 
 
 def _newer(found: Sequence[Checkable], since: Target) -> Iterator[str]:
@@ -126,7 +207,7 @@ def _generated(index: Path) -> bool:
 def _write(folder: Path, texts: dict[str, str]) -> None:
     """Bring a folder of pages up to date; pages of rules that are gone go as well."""
     if any(folder.rglob("*.md")) and not _generated(folder / "README.md"):
-        raise InputError("holds pages that are not preflight's; name a folder of its own", str(folder))
+        raise InputError("contains files not written by preflight; name another folder", str(folder))
     with told(str(folder)):
         for old in folder.rglob("*.md"):
             if old.relative_to(folder).as_posix() not in texts:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
-from importlib.resources import files
 from typing import Annotated
 
 import typer
 
+from preflight import schemas
 from preflight.cli.app import OK
 from preflight.cli.completion import begun
 from preflight.cli.stream import say
 from preflight.dialects import option_schemas as options
+from preflight.report.distribution import home
 from preflight.source.spelling import did_you_mean
 from preflight.source.text import InputError
 
@@ -36,14 +37,20 @@ def schema(name: Name = None) -> int:
     if name is None:
         say("".join(f"{item}\n" for item in every_name()))
     elif name in made:
-        say(json.dumps(options.schema(*made[name]), indent=2) + "\n")
+        say(_addressed(name, json.dumps(options.schema(*made[name]), indent=2)) + "\n")
     elif name not in known:
         raise InputError(
             f"there is no schema {name!r}{did_you_mean(name, every_name()) or '; there are ' + ', '.join(every_name())}"
         )
     else:
-        say(files("preflight.schemas").joinpath(known[name]).read_text(encoding="utf-8").rstrip() + "\n")
+        say(_addressed(name, schemas.text(f"{name}.json").rstrip()) + "\n")
     return OK
+
+
+def _addressed(name: str, text: str) -> str:
+    """A schema with the address of the project in its `$id`, where the distribution names one."""
+    site = home()
+    return text if site is None else text.replace('"$id": "preflight:', f'"$id": "{site.rstrip("/")}/schemas/', 1)
 
 
 def every_name() -> list[str]:
@@ -51,19 +58,7 @@ def every_name() -> list[str]:
     return sorted({*names(), *options.names()})
 
 
-def names() -> dict[str, str]:
-    """Schemas by name, with the file of each: every JSON file of the package that says it is a JSON Schema."""
-    found = {}
-    pending = [("", files("preflight.schemas"))]
-    while pending:
-        prefix, folder = pending.pop()
-        for entry in folder.iterdir():
-            if entry.is_dir():
-                pending.append((f"{prefix}{entry.name}/", entry))
-            elif (
-                entry.name.endswith(".json")
-                and '"$schema"' in (text := entry.read_text(encoding="utf-8"))[:4000]
-                and isinstance(json.loads(text), dict)
-            ):
-                found[f"{prefix}{entry.name.removesuffix('.json')}"] = f"{prefix}{entry.name}"
-    return found
+def names() -> tuple[str, ...]:
+    """Schemas in files: every table that says it is a JSON Schema."""
+    said = (name for name in schemas.names() if '"$schema"' in schemas.text(f"{name}.json")[:4000])
+    return tuple(name for name in said if isinstance(schemas.read(name), dict))

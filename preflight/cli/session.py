@@ -11,18 +11,19 @@ from preflight.checking.checker import Checker
 from preflight.checking.discovery import Named, Wanted, discover
 from preflight.checking.engine import Report
 from preflight.checking.failure import unreadable
-from preflight.checking.nearest import Nearest, own_devices, usable
+from preflight.checking.nearest_settings import Nearest, own_devices, usable
 from preflight.checking.verification import verify_program
 from preflight.checking.workspace import Workspace, display
-from preflight.cli.options import Inputs, JobFacts, Rules, listed
+from preflight.cli.options import AtSite, Inputs, JobFacts, Rules, listed
 from preflight.loaders import is_script
 from preflight.plugins import manager as plugins
-from preflight.report.escapes import plain
+from preflight.report.terminal import plain
 from preflight.run import settings
+from preflight.run.request import SiteRequest
 from preflight.run.settings import Choice, Facts, Settings
 from preflight.run.settings_search import Search
+from preflight.source.finding import Message
 from preflight.source.language import local
-from preflight.source.message import Message
 from preflight.source.spelling import did_you_mean
 from preflight.source.text import InputError, Source, read_all
 
@@ -56,7 +57,7 @@ def _nearest(search: Search) -> Path | None:
         raise UnreadableSettings(f"cannot be read: {error.strerror}", str(error.filename)) from None
 
 
-def checker(facts: JobFacts, rules: Rules, *, lenient: bool = False) -> Checker:
+def checker(facts: JobFacts, rules: Rules, *, lenient: bool = False, at: AtSite = AtSite()) -> Checker:
     """A checker for a call. Raises InputError, or PluginError where a plugin is broken.
 
     lenient: a pyproject.toml that cannot be read is reported beside what is found without it.
@@ -68,12 +69,12 @@ def checker(facts: JobFacts, rules: Rules, *, lenient: bool = False) -> Checker:
         if not lenient:
             raise
         found, broken = Settings(root=Path.cwd()), error
-    made = _checker(found, facts, rules)
+    made = _checker(found, facts, rules, at)
     made.broken, made.isolated, made.ignored = broken, rules.isolated, search.ignored
     made.prove = _proved
     made.look_around(())
     if not (rules.isolated or rules.config):
-        made.nearest = Nearest(made, lambda nested: _checker(nested, facts, rules), search)
+        made.nearest = Nearest(made, lambda nested: _checker(nested, facts, rules, at), search)
     return made
 
 
@@ -90,13 +91,34 @@ def _proved(workspace: Workspace, report: Report, whole: Workspace | None) -> Re
     return with_proven_offers(workspace, report, whole)
 
 
-def _checker(found: Settings, facts: JobFacts, rules: Rules) -> Checker:
+def _checker(found: Settings, facts: JobFacts, rules: Rules, at: AtSite) -> Checker:
     loaded = plugins.load(own_devices(found))
     least = rules.min_severity or ""
     if least and least not in settings.SEVERITIES:
         hint = did_you_mean(least, settings.SEVERITIES)
         raise InputError(f"--min-severity is one of {', '.join(reversed(settings.SEVERITIES))}, not {least!r}{hint}")
-    return Checker(found, loaded, facts_of(facts), Choice(listed(rules.select), listed(rules.ignore), least))
+    made = Checker(found, loaded, facts_of(facts), Choice(listed(rules.select), listed(rules.ignore), least))
+    made.site = site_of(at, found)
+    return made
+
+
+SCHEDULERS = ("slurm",)
+
+
+def site_of(at: AtSite, found: Settings) -> SiteRequest | None:
+    """How to look at the place of the job, None without --site. Raises InputError for options that want it."""
+    if not at.site:
+        for name, value in (("python", at.python), ("inventory", at.inventory), ("scheduler", at.scheduler)):
+            if value is not None:
+                raise InputError(f"--{name} needs --site: without it nothing is looked at")
+        return None
+    if at.scheduler is not None and at.scheduler not in SCHEDULERS:
+        raise InputError(f"--site={at.scheduler} is not a scheduler that preflight can ask; it must be {SCHEDULERS[0]}")
+    return found.site._replace(
+        python=at.python or found.site.python,
+        inventory=at.inventory or found.site.inventory,
+        scheduler=at.scheduler or "",
+    )
 
 
 def facts_of(facts: JobFacts) -> Facts:
@@ -105,7 +127,7 @@ def facts_of(facts: JobFacts) -> Facts:
     for word in facts.set or ():
         name, equals, value = word.partition("=")
         if not equals or not name.lstrip("-"):
-            raise InputError(f"--set {word} says no NAME=VALUE")
+            raise InputError(f"--set {word} is not NAME=VALUE")
         said[name.lstrip("-")] = value
     stated = (facts.world_size, facts.nodes, facts.devices_per_node, facts.device, facts.target)
     made = Facts(*stated, said or None, facts.program)
@@ -154,7 +176,7 @@ def named(check: Checker, inputs: Inputs) -> list[Named]:
 
 def _ignored(folder: Path, files: Sequence[Path]) -> Set[Path]:
     """The files below a folder that git ignores. Files that are named one by one are not looked up."""
-    from preflight.checking.gitignore import ignored_by_git
+    from preflight.checking.discovery import ignored_by_git
 
     return ignored_by_git(folder, files)
 

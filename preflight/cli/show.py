@@ -13,10 +13,9 @@ from preflight.checking.engine import Crash, Report
 from preflight.checking.failure import failed
 from preflight.checking.merging import merge
 from preflight.cli import output, session
-from preflight.cli.codes import FAILED, OK, USAGE
-from preflight.cli.delivery import deliver, read_for
-from preflight.cli.options import Inputs, JobFacts, Printed, Rules, Started, takes
-from preflight.cli.unread import refuse_unread
+from preflight.cli.exits import FAILED, OK, USAGE
+from preflight.cli.options import AtSite, Inputs, JobFacts, Printed, Rules, Started, takes
+from preflight.cli.output import deliver, read_for, refuse_unread
 from preflight.job import Job
 from preflight.report.dump import dumped
 from preflight.source.record import replace
@@ -27,17 +26,18 @@ All = Annotated[bool, typer.Option("--all", "-a", help="List every value, with w
 StepTime = Annotated[str | None, typer.Option("--step-time", metavar="TIME", help=STEP, show_default=False)]
 
 
-@takes(Inputs, JobFacts, Rules, Printed)
+@takes(Inputs, JobFacts, AtSite, Rules, Printed)
 def show(
     inputs: Inputs,
     facts: JobFacts,
+    at: AtSite,
     rules: Rules,
     out: Printed,
     command: Started = None,
     step_time: StepTime = None,
     everything: All = False,
 ) -> int:
-    """Print each run as the framework will read it, on one screen.
+    """Print each run as the framework reads it, on one screen.
 
     Model, layout, batch, schedule, precision, memory, data and checkpoints; --all lists every value with its place.
     """
@@ -47,10 +47,10 @@ def show(
 
     step = seconds(step_time) if step_time else None
     as_text = partial(plan_text if everything else overview, step=step)
-    return show_jobs((inputs, facts, rules, out), command, as_text, plan_dict)
+    return show_jobs((inputs, facts, at, rules, out), command, as_text, plan_dict)
 
 
-Options = tuple[Inputs, JobFacts, Rules, Printed]
+Options = tuple[Inputs, JobFacts, AtSite, Rules, Printed]
 
 
 def show_jobs(
@@ -62,9 +62,9 @@ def show_jobs(
 ) -> int:
     """Print something about every run of a call, as text or as JSON. proven: what is tried on the text of a run first,
     by the name under which it is told."""
-    inputs, facts, rules, out = options
+    inputs, facts, at, rules, out = options
     style, as_json = output.printed(out), out.output_format == "json"
-    checker = session.checker(facts, rules, lenient=True)
+    checker = session.checker(facts, rules, lenient=True, at=at)
     checker.ask_for_errors_only()
     report = merge(session.reports(checker, inputs, command))
     refuse_unread(checker, inputs, report.checked)

@@ -1,4 +1,4 @@
-"""What a config of a release may hold, for editors that complete it."""
+"""What a config of a release may hold: for editors, completion and schemas."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
+from preflight.dialects.megatron.options import is_a_text_of_options as is_a_text_of_options
 from preflight.source.finding import Key
 from preflight.source.record import NamedTuple
 

@@ -3,45 +3,78 @@ starts them is left alone, and called by its name."""
 
 from __future__ import annotations
 
+import re
+
 from preflight.loaders.document import Launch
 from preflight.source.pattern import lazy_pattern
 from preflight.source.record import NamedTuple
 
 
 class Undescribed(NamedTuple):
-    """options: what only it has; entry: its entry scripts, as a pattern of the path that is typed; over: the
-    frameworks beneath it, whose checks somebody may ask for."""
+    """options: what only it has; entry: its entry scripts, as a pattern of the path that is typed; mentioned: what a
+    script or config of it has, and one of no other; over: the frameworks beneath it, whose checks somebody may ask
+    for."""
 
     name: str
     options: tuple[str, ...]
-    entry: str
-    over: tuple[str, ...]
+    entry: re.Pattern[str]
+    mentioned: re.Pattern[str]
+    over: tuple[str, ...] = ()
 
 
 MINDSPEED_MM = Undescribed(
     "MindSpeed-MM",
     ("--mm-model", "--mm-data", "--mm-tool"),
-    r"(?:^|/)(?:(?:pretrain|inference)_(?:sora|videoalign|lumina|qihoo)|posttrain_(?:sora|qwen2vl|stepvideo)_dpo"
-    r"|posttrain_(?:flux_dancegrpo|vlm_grpo|vlm_dapo)|(?:inference|evaluate)_vlm)\.py$|(?:^|/)mindspeed_mm/[\w/]+\.py$",
+    lazy_pattern(
+        r"(?:^|/)(?:(?:pretrain|inference)_(?:sora|videoalign|lumina|qihoo)|posttrain_(?:sora|qwen2vl|stepvideo)_dpo"
+        r"|posttrain_(?:flux_dancegrpo|vlm_grpo|vlm_dapo)|(?:inference|evaluate)_vlm)\.py$"
+        r"|(?:^|/)finetune_ocr2?\.py$|(?:^|/)mindspeed_mm/[\w/]+\.py$"
+    ),
+    lazy_pattern(
+        r"(?<![\w-])--mm-(?:model|data|tool)(?![\w-])|\bmindspeed_mm/\w|\bpretrain_sora\.py\b|\bfinetune_ocr2?\.py\b"
+    ),
     ("megatron", "mindspeed"),
 )
 """Ascend/MindSpeed-MM, from 1.0.RC3 on."""
-_MENTIONED = lazy_pattern(r"(?<![\w-])--mm-(?:model|data|tool)(?![\w-])|\bmindspeed_mm/\w|\bpretrain_sora\.py\b")
+_KINDS = r"(?:rlvr|agentic)(?:_rollout)?|(?:rlvr|distill)_vl|(?:onpolicy_)?distill|dpo|sft"
+_PIPELINES = rf"start_(?:{_KINDS})_pipeline\.py"
+ROLL = Undescribed(
+    "ROLL",
+    (),
+    lazy_pattern(rf"(?:^|/){_PIPELINES}$"),
+    lazy_pattern(rf"""(?m)^[ \t]+strategy_name:[ \t]*["']?megatron_(?:train|infer)\b|\b{_PIPELINES}"""),
+)
+"""alibaba/ROLL v0.3.0: Megatron by mcore_adapter, in the strategy of a role."""
+LLAMA_FACTORY = Undescribed(
+    "LLaMA-Factory with mcore_adapter",
+    (),
+    lazy_pattern(r"(?:^|/)run_mcore_adapter\.py$"),
+    lazy_pattern(
+        r"(?sm)\A(?=.*^(?:template|finetuning_type|stage):)(?=.*^per_device_train_batch_size:)"
+        r".*^(?:tensor|pipeline|expert)_model_parallel_size:|\bUSE_MCA=(?:1|true|True)\b"
+    ),
+)
+"""hiyouga/LLaMA-Factory v0.9.5: a flat file of transformers' keys with Megatron's sizes among them."""
+PROGRAMS = (MINDSPEED_MM, ROLL, LLAMA_FACTORY)
 
 
 def undescribed(launch: Launch) -> Undescribed | None:
     """The program that a launch starts, where it is one of these."""
-    return MINDSPEED_MM if _starts(launch, MINDSPEED_MM) else None
+    return next((program for program in PROGRAMS if _starts(launch, program)), None)
 
 
 def undescribed_in(text: str) -> str:
-    """The name of the program that a script starts, "" where it is none of these."""
-    return MINDSPEED_MM.name if _MENTIONED.search(text) is not None else ""
+    """The name of the program that a script or config is for, "" where it is none of these; DeepSpeed's launcher starts
+    a fork of Megatron whose options are called like Megatron's and mean other things."""
+    found = next((one.name for one in PROGRAMS if one.mentioned.search(text) is not None), "")
+    return found or (DEEPSPEED if _BY_DEEPSPEED.search(text) is not None else "")
 
 
 def _starts(launch: Launch, program: Undescribed) -> bool:
     typed = {(word.text or "").partition("=")[0] for word in launch.words}
-    return not typed.isdisjoint(program.options) or _ENTRY.search(launch.entry.text or "") is not None
+    return not typed.isdisjoint(program.options) or program.entry.search(launch.entry.text or "") is not None
 
 
-_ENTRY = lazy_pattern(MINDSPEED_MM.entry)
+DEEPSPEED = "Megatron-DeepSpeed"
+_BY_DEEPSPEED = lazy_pattern(r"(?m)^[ \t]*(?:\w+=[\"'])?deepspeed[ \t](?:[^\n\\]|\\\n|\\.){0,2000}?\bpretrain_\w+\.py")
+"""A line that starts one of its scripts."""

@@ -1,8 +1,9 @@
-"""Which fixes a call may write."""
+"""Which fixes a call may write, and which files."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterable
 
 from preflight.fix.apply import edited_source
 from preflight.source.finding import Finding, Safety
@@ -13,11 +14,13 @@ Inside = Callable[[Source], bool]
 
 
 class Allowed(NamedTuple):
-    """Which fixes may be applied. inside: whether a file may be written. offered: also those that are only offered."""
+    """Which fixes may be applied. inside: whether a file may be written. offered: also those that are only offered.
+    others: where the first way out of a finding cannot be proven, its alternatives are tried."""
 
     unsafe: bool
     inside: Inside | None
     offered: bool = False
+    others: bool = True
 
     def takes(self, finding: Finding) -> bool:
         """Whether the finding's own fix may be."""
@@ -33,3 +36,26 @@ class Allowed(NamedTuple):
             return ()
         sources = {source.name: source for edit in finding.fix.edits for source in [edited_source(edit, finding)]}
         return tuple(name for name, source in sources.items() if not self.inside(source))
+
+
+class Boundary:
+    """The folders that the paths of a call name, and those of the files that they name. follow: no boundary."""
+
+    def __init__(self, paths: Iterable[str], *, follow: bool = False) -> None:
+        self._follow = follow
+        folders = (path if os.path.isdir(path) else os.path.dirname(path) or "." for path in paths)
+        self._folders = tuple(dict.fromkeys(map(os.path.realpath, folders)))
+
+    def __call__(self, source: Source) -> bool:
+        """Whether a source may be written; what is no file is the caller's own."""
+        if self._follow or source.path is None:
+            return True
+        path = os.path.realpath(source.path)
+        return any(
+            os.path.commonpath((path, folder)) == folder for folder in self._folders if _comparable(path, folder)
+        )
+
+
+def _comparable(path: str, folder: str) -> bool:
+    """Whether two absolute paths lie on one drive."""
+    return os.path.splitdrive(path)[0] == os.path.splitdrive(folder)[0]

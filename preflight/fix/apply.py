@@ -1,17 +1,17 @@
-"""The text that fixes make of files: edits by meaning become splices at places, none of which overlap."""
+"""The text that fixes make of files: edits by meaning become splices at places, and what has changed in the end."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 
 from preflight.checking.engine import Report
-from preflight.fix.prove_yaml import prove
+from preflight.fix.edit_proof import prove
 from preflight.loaders import load
 from preflight.loaders.document import Document
 from preflight.loaders.yaml_edit import CannotEdit, Splice, splice
 from preflight.source.finding import Edit, Finding, Fix
-from preflight.source.text import Source
+from preflight.source.text import Position, Source
 
 Sources = dict[str, Source]
 
@@ -74,7 +74,7 @@ def _splices(finding: Finding, fix: Fix, documents: dict[str, list[Document]]) -
     for (name, run), edits in by_document.items():
         document = next((d for d in documents.get(name, []) if d.run == run or d.kind == "yaml"), None)
         if document is None:
-            raise CannotEdit("there is no file to write it to")
+            raise CannotEdit("no file to write it to")
         editor = "shell" if document.kind == "script" else document.kind
         changes: list[Splice] = import_module(f"preflight.loaders.{editor}_edit").splices(document, tuple(edits))
         found.setdefault(name, []).extend(changes)
@@ -105,3 +105,44 @@ def _documents(report: Report) -> dict[str, list[Document]]:
             if all(d.run != document.run or d.source is not document.source for d in known):
                 known.append(document)
     return documents
+
+
+def survives(fix: Fix, report: Report) -> bool:
+    """Whether anything of a fix is left in the report's texts: a later fix may have undone it."""
+    return any(_survives(edit, report) for edit in fix.edits)
+
+
+def _survives(edit: Edit, report: Report) -> bool:
+    if edit.action not in ("set", "remove") or not edit.key or edit.span is not None:
+        return True
+    written = {
+        value.key: value.raw
+        for job in report.jobs
+        if job.documents[0].run == edit.run
+        for value in job.arguments.written.values()
+    }
+    if edit.action == "remove":
+        return edit.key not in written
+    return edit.key not in written or edit.value is None or _words(written[edit.key]) == _words(edit.value)
+
+
+def _words(value: object) -> str:
+    """A value as it is typed; the parser of an option may make a list of one word."""
+    return " ".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
+
+
+def original(place: Position, now: Source, before: Mapping[str, Source]) -> Position:
+    """Where a place of an edited text stood in the text that the call began with."""
+    old = before.get(now.name)
+    if old is None or old.text == now.text:
+        return place
+    from difflib import SequenceMatcher
+
+    ours, theirs = old.text.splitlines(), now.text.splitlines()
+    line = place.line - 1
+    for tag, i, last, j, end in SequenceMatcher(None, ours, theirs, autojunk=False).get_opcodes():
+        if j <= line < end:
+            if tag == "equal":
+                return Position(i + line - j + 1, place.column)
+            return Position(min(i + line - j + 1, max(i + 1, last), len(ours)), 1)
+    return place

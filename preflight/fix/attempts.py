@@ -1,22 +1,69 @@
-"""Tries edits on a job: at first in memory, by the rules that can refuse it;
-proven on the text where the layout is to be offered."""
+"""Tries edits on a job: in memory, then in its text; what shrinks a run is tried in the same way."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 
 from preflight.checking.engine import Policy, Report
 from preflight.checking.workspace import Workspace
 from preflight.fix.apply import apply
 from preflight.fix.proof import made
-from preflight.fix.retype import retyped
 from preflight.job import Job
 from preflight.loaders import load
-from preflight.loaders.document import Document
+from preflight.loaders.command_edit import occurrences
+from preflight.loaders.document import Document, Word
 from preflight.loaders.yaml_edit import CannotEdit
-from preflight.source.finding import Edit, Finding, Fix
-from preflight.source.refusal import NotProven
+from preflight.memory.advice import LEAST, SHOWN, Saving, savings
+from preflight.source.finding import Edit, Finding, Fix, Kind, NotProven, Severity
+from preflight.source.record import replace
 from preflight.source.text import InputError, Source
+
+
+def retyped(document: Document, edits: Sequence[Edit]) -> Document | None:
+    """The document with options set and removed; None where it is no launch, or the edits are of another kind."""
+    launch = document.launch
+    if launch is None or any(
+        edit.action not in ("set", "remove") or len(edit.key) != 1 or edit.run != document.run for edit in edits
+    ):
+        return None
+    words, environment = launch.words, dict(launch.environment)
+    for edit in edits:
+        name = str(edit.key[0])
+        if name.startswith("--"):
+            words = _with(words, name, edit, launch.entry)
+        elif edit.action == "set":
+            environment[name] = _word(str(edit.value), environment.get(name) or launch.entry)
+        else:
+            return None
+    return replace(document, launch=launch._replace(words=words, environment=environment))
+
+
+def _with(words: tuple[Word, ...], name: str, edit: Edit, entry: Word) -> tuple[Word, ...]:
+    """The words without the option, and where it is set, with its new value in its place or behind the others."""
+    groups = occurrences(words, name)
+    gone = {id(word) for group in groups for word in group}
+    near = groups[-1][-1] if groups else entry
+    new: tuple[Word, ...] = ()
+    if edit.action == "set":
+        values = (
+            []
+            if edit.value is None or edit.value is True
+            else edit.value
+            if isinstance(edit.value, (list, tuple))
+            else [edit.value]
+        )
+        new = (_word(name, near), *(_word(str(value), near) for value in values))
+    if not groups:
+        return (*words, *new)
+    last = next(at for at, word in enumerate(words) if word is groups[-1][0])
+    kept = [word for word in words[:last] if id(word) not in gone]
+    return (*kept, *new, *(word for word in words[last:] if id(word) not in gone))
+
+
+def _word(text: str, near: Word) -> Word:
+    return Word(text, near.span, near.uses)
+
 
 Tried = tuple[Job, tuple[Finding, ...]] | str
 """The new job and its findings, or why the edits cannot be made."""
@@ -81,3 +128,34 @@ class Attempts:
         w = self.workspace
         policy = Policy(w.policy.chosen, w.policy.options, errors_only=True)
         return Workspace(w.sources, w.plugins, w.request, policy)
+
+
+def proven_savings(workspace: Workspace, job: Job) -> list[Saving]:
+    """The changes that save most of those that can be written and that no rule refuses, the largest saving first.
+
+    workspace: the text of the run, to try them in.
+    """
+    relayout, now = job.arguments.relayout, job.memory.worst
+    if relayout is None or now is None or job.withheld:
+        return []
+    candidates = savings(job.plan, job.cluster)
+    report = workspace.check() if candidates else Report()
+    own = next((one for one in report.jobs if one.documents[0].run == job.documents[0].run), None)
+    if own is None:
+        return []
+    attempt, had, found = Attempts(workspace, report, own), _errors(report.findings), []
+    for saving in candidates:
+        edits = relayout(job.sizes._replace(**saving.sizes))
+        tried = attempt.proven(edits) if edits else "it cannot be written"
+        if isinstance(tried, str) or _errors(tried[1]) - had or tried[0].withheld:
+            continue
+        worst = tried[0].memory.worst
+        if worst is not None and now.required - worst.required > LEAST * now.required:
+            found.append(saving._replace(required=worst.required, saved=now.required - worst.required))
+    return sorted(found, key=lambda saving: -saving.saved)[:SHOWN]
+
+
+def _errors(findings: tuple[Finding, ...]) -> set[tuple[str, str]]:
+    """The errors but for those of the memory, whose numbers change."""
+    errors = (f for f in findings if f.severity is Severity.ERROR and f.kind is not Kind.MEMORY)
+    return {(finding.rule, finding.message) for finding in errors}

@@ -9,9 +9,8 @@ from preflight.checking.checker import Suggest
 from preflight.checking.engine import Report
 from preflight.checking.workspace import Workspace
 from preflight.fix.allowed import Inside
-from preflight.fix.consequences import consequences
-from preflight.fix.fixer import Fixed, Outcome
-from preflight.fix.net_change import original, survives
+from preflight.fix.apply import original, survives
+from preflight.fix.fixer import Fixed, Outcome, consequences
 from preflight.fix.proof import proven
 from preflight.source.finding import Finding, Fix, Safety
 from preflight.source.record import NamedTuple, replace

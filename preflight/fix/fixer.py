@@ -10,15 +10,55 @@ from preflight.checking.engine import Report
 from preflight.checking.failure import attempted
 from preflight.checking.workspace import Workspace
 from preflight.fix.allowed import Allowed, Inside
-from preflight.fix.consequences import consequences
-from preflight.fix.net_change import original, survives
+from preflight.fix.apply import original, survives
 from preflight.fix.offers import proven_offers
 from preflight.fix.proof import proven
+from preflight.job import Job
 from preflight.run.settings import SEVERITIES, Choice
+from preflight.run.value import known
 from preflight.source.budget import FIX_SECONDS, SEARCH_SECONDS
 from preflight.source.finding import Finding, Safety, Severity
 from preflight.source.record import NamedTuple, replace
 from preflight.source.text import Position, Source
+
+
+def consequences(before: Job, after: Job) -> str:
+    """What is trained otherwise after a change, in numbers; "" where nothing is."""
+    told = [
+        _told("parameters", _parameters(before), _parameters(after)),
+        _told("tokens per step", _tokens(before), _tokens(after)),
+        _told("optimizer", _optimizer(before), _optimizer(after)),
+    ]
+    return ", ".join(filter(None, told))
+
+
+def _told(what: str, before: str, after: str) -> str:
+    return f"{what} {before} → {after}" if before and after and before != after else ""
+
+
+def _parameters(job: Job) -> str:
+    from preflight.memory.parameters import model
+    from preflight.memory.shape import Missing, shape
+
+    try:
+        return _count(model(shape(job.plan)))
+    except (Missing, ArithmeticError, ValueError, TypeError, IndexError):
+        return ""
+
+
+def _tokens(job: Job) -> str:
+    numbers = known(job.plan.batch.total, job.plan.model.sequence)
+    return f"{numbers[0] * numbers[1]:,}" if numbers and all(isinstance(n, int) for n in numbers) else ""
+
+
+def _optimizer(job: Job) -> str:
+    found = known(job.plan.optimizer.name)
+    return str(found[0]) if found else ""
+
+
+def _count(number: float) -> str:
+    return f"{number / 1e9:.2f} billion" if number >= 1e9 else f"{number / 1e6:.1f} million"
+
 
 MAX_ROUNDS = 10
 MAX_WORK = 2_000_000
@@ -65,6 +105,7 @@ def fix(
     suggest: Suggest | None = None,
     inside: Inside | None = None,
     offered: bool = False,
+    others: bool = True,
     notes: Callable[[str], bool] = lambda rule: True,
 ) -> Fixed:
     """Fix what can be fixed and proven. Nothing is written; raises InputError where a file cannot be read.
@@ -73,29 +114,28 @@ def fix(
     suggest: puts fixes on findings that have none of their own; asked once the rules' own fixes are done, and again
     when one of its own is: each run of a file has its layout.
     inside: whether a file may be written; None where all may.
-    offered: take the first way out also where it is only offered. notes: whether the notes of a rule are fixed.
+    offered: also what is only offered. others: try the further ways out. notes: whether a rule's notes are fixed.
     """
-    result, allowed = Fixed(workspace.check()), Allowed(unsafe, inside, offered)
+    result, allowed = Fixed(workspace.check()), Allowed(unsafe, inside, offered, others)
     refused: dict[tuple[str, ...], str] = {}
     asked: tuple[Finding, ...] | None = None
     for number in range(MAX_ROUNDS):
-        chosen = [f for f in result.report.findings if f.severity is not Severity.NOTE or notes(f.rule)]
-        fixable = [f for f in chosen if allowed.takes(f) and wanted(f)]
-        pending = [f for f in fixable if _identity(f) not in refused]
+        open_ = (f for f in result.report.findings if _identity(f) not in refused and allowed.takes(f))
+        pending = [f for f in open_ if wanted(f) and (f.severity is not Severity.NOTE or notes(f.rule))]
         if pending and _round(workspace, result, pending, refused, allowed):
             continue
         if suggest is None or result.report.findings == asked or number + 1 == MAX_ROUNDS:
             break
         suggested = suggest(_edited(workspace, result), result.report)
-        if suggested.findings == result.report.findings:
+        if (asked := suggested.findings) == result.report.findings:
             break
-        result.report, asked = suggested, suggested.findings
+        result.report = suggested
         refused.clear()
     result.outcomes = [o for o in result.outcomes if o.finding.fix is None or survives(o.finding.fix, result.report)]
     for finding in _left_over(workspace, result, refused, wanted):
         passed = finding.severity is Severity.NOTE and not notes(finding.rule) and allowed.takes(finding)
-        why = refused.get(_identity(finding), "")
-        result.outcomes.append(Outcome(finding, "needs --select") if passed else _left(finding, why, allowed))
+        left = _left(finding, refused.get(_identity(finding), ""), allowed)
+        result.outcomes.append(Outcome(finding, "needs --select") if passed else left)
     return result
 
 
@@ -202,7 +242,7 @@ def _round(
 def _one(workspace: Workspace, result: Fixed, finding: Finding, allowed: Allowed) -> str | None:
     """Apply the first of a finding's fixes that can be proven; None when one was, else why the first was not."""
     whys = []
-    for candidate in (finding.fix, *finding.alternatives):
+    for candidate in (finding.fix, *(finding.alternatives if allowed.others else ())):
         chosen = replace(finding, fix=candidate)
         if allowed.takes(chosen):
             why = _try(workspace, result, [chosen], partial=False)

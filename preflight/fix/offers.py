@@ -6,11 +6,9 @@ from collections.abc import Sequence
 
 from preflight.checking.engine import Report
 from preflight.checking.workspace import Workspace
-from preflight.fix.proof import Made, made, proven
-from preflight.fix.prove_better import prove_better
-from preflight.source.finding import Finding, Fix, Safety
+from preflight.fix.proof import Made, made, prove_better, proven
+from preflight.source.finding import Finding, Fix, NotProven, Safety
 from preflight.source.record import replace
-from preflight.source.refusal import NotProven
 
 MOST_WORK = 120_000
 """What attempts may cost together during the check of one file; `fix` proves its fixes whatever they cost."""

@@ -1,21 +1,53 @@
-"""The one proof of everything that is offered: edit, read again, check, estimate; on the final text.
-
-What `fix` writes, what `check` and an editor offer, the layouts of a search and what `memory` advises go through it.
-"""
+"""The one proof of everything that is offered: edit, read again, check, estimate; no error is new."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from preflight.checking.engine import Report
 from preflight.checking.workspace import Workspace
 from preflight.fix.apply import Sources, apply
-from preflight.fix.prove_better import prove_better
 from preflight.loaders.yaml_edit import CannotEdit
-from preflight.source.finding import Finding
+from preflight.source.finding import Finding, Kind, NotProven, Severity
 from preflight.source.record import NamedTuple
-from preflight.source.refusal import NotProven
 from preflight.source.text import InputError, Source
+
+
+def prove_better(before: Report, after: Report, fixed: Sequence[Finding]) -> None:
+    """Raises NotProven unless the fixed findings are gone and no error is new."""
+    for finding in fixed:
+        was = sum(
+            f.rule == finding.rule and f.key == finding.key and f.message == finding.message for f in before.findings
+        )
+        now = sum(
+            f.rule == finding.rule and f.key == finding.key and f.message == finding.message for f in after.findings
+        )
+        if now >= was or _errors_at(finding, after) >= _errors_at(finding, before) > 0:
+            raise NotProven("the finding would still be there")
+    seen = {
+        job.documents[0].source.name for job in before.jobs if job.memory.verdict == "unknown"
+    }  # a layout that can be read now may turn out too large
+    had = Counter((f.rule, f.path) for f in before.findings if f.severity is Severity.ERROR)
+    have = Counter(
+        (f.rule, f.path)
+        for f in after.findings
+        if f.severity is Severity.ERROR and not (f.kind is Kind.MEMORY and f.path in seen)
+    )
+    if new := have - had:
+        raise NotProven(f"it would cause a new error: {', '.join(sorted(rule for rule, _ in new))}")
+    if len(after.jobs) < len(before.jobs):
+        raise NotProven("the file would no longer be recognised")
+
+
+def _errors_at(finding: Finding, report: Report) -> int:
+    """The errors of a finding's rule at its setting: with other numbers it is the same fault."""
+    if finding.severity is not Severity.ERROR:
+        return 0
+    return sum(
+        f.severity is Severity.ERROR and (f.rule, f.path, f.key) == (finding.rule, finding.path, finding.key)
+        for f in report.findings
+    )
 
 
 class Made(NamedTuple):

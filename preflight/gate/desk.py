@@ -6,17 +6,56 @@ import threading
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 
 from preflight.gate import audit
-from preflight.gate.budget import FAIR, Budget, Leave
-from preflight.gate.question import Question
-from preflight.gate.reply import Reply
-from preflight.gate.verdict import FAILED, USAGE, Policies, judge, without_verdict
-from preflight.gate.warm import warm
+from preflight.gate.limits import FAIR, Budget, Leave
+from preflight.gate.submission import Question, Submission
+from preflight.gate.verdict import FAILED, USAGE, Policies, Reply, judge, without_verdict
 from preflight.gate.workers import Work, Workers
-from preflight.plugins.manager import load
+from preflight.plugins.manager import Plugins, load
+from preflight.source.extras import missing
 from preflight.source.text import InputError
+
+SIZES = "--num-layers 4 --hidden-size 64 --num-attention-heads 3 --seq-length 64 --max-position-embeddings 64"
+BATCH = "--micro-batch-size 1 --global-batch-size 3 --lr 1e-4 --train-iters 1 --tensor-model-parallel-size 2"
+SCRIPT = """\
+#!/bin/bash
+#SBATCH -N2
+#SBATCH --gpus-per-node=8
+A=1
+srun torchrun --nnodes 2 --nproc-per-node 8 {start} {arguments}
+"""
+STARTS = (
+    "pretrain_gpt.py",
+    "posttrain_gpt.py --use-mcore-models --ai-framework pytorch",
+    "run_mindformer.py --config a.yaml",
+)
+MANIFEST = """\
+apiVersion: kubeflow.org/v1
+kind: PyTorchJob
+metadata: {name: a}
+spec:
+  pytorchReplicaSpecs:
+    Worker: {replicas: 2, template: {spec: {containers: [{name: a, command: [torchrun, pretrain_gpt.py]}]}}}
+"""
+SECONDS = 10.0
+
+
+def warm(plugins: Plugins, policies: Policies) -> None:
+    """Judge a job of each kind; what comes of it does not matter."""
+    plugins.rules(None)
+    try:
+        import_module("preflight.layouts.search")
+    except ModuleNotFoundError as error:
+        if not missing(error):  # without numpy the gate gives no layouts that would run
+            raise
+    patient = Policies(SECONDS, policies.final, device=policies.device)
+    for start in STARTS:
+        judge(Submission(SCRIPT.format(start=start, arguments=f"{SIZES} {BATCH}").encode()), plugins, patient)
+    judge(Submission(MANIFEST.encode(), "job.yaml", "manifest"), plugins, patient)
+
 
 SLOW = 2
 """A busy machine takes longer for the processor seconds of a check: what is innocent should not suffer from it."""

@@ -1,26 +1,21 @@
-"""The resident checker: HTTP over a Unix socket, for `curl --unix-socket`. Bounded in time, size and connections.
-
-POST /gate?kind=sbatch|manifest&nodes=N&devices_per_node=M&user=U&name=S&override=REASON&component=1&change=1&unasked=N,
-the script as the body. The answer's first line is the exit code, with `busy` where the script was not looked at,
-`all N` or `user N` where asking is in vain for N seconds, `none` where no run could be resolved, and `final` where
-rules are final; the lines after it are for people. With
-`Accept: application/json` it is the verdict of the contract. `unasked=USER:COUNT,...` reports submissions about which
-the caller did not ask. GET tells how many submissions there were, and how many without a verdict.
-"""
+"""The resident checker: HTTP over a Unix socket, bounded in time, size and connections."""
 
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import os
 import queue
 import select
 import socket
 import socketserver
+import stat
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
@@ -28,11 +23,56 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from preflight.gate.desk import Desk
-from preflight.gate.listening import claimed, identity
-from preflight.gate.question import Question
-from preflight.gate.reply import Reply
-from preflight.gate.verdict import Policies
-from preflight.report.escapes import plain
+from preflight.gate.submission import Question
+from preflight.gate.verdict import Policies, Reply
+from preflight.report.terminal import plain
+from preflight.source.text import InputError
+
+
+@contextmanager
+def claimed(path: Path) -> Iterator[None]:
+    """Inside the block nobody else claims a socket in this folder, and the path is free. Raises InputError, OSError."""
+    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX)
+        _free(path)
+        yield
+    finally:
+        os.close(folder)
+
+
+def _free(path: Path) -> None:
+    """Delete the socket that a dead server left behind."""
+    try:
+        found = os.lstat(path)
+    except FileNotFoundError:
+        return
+    if not stat.S_ISSOCK(found.st_mode):
+        raise InputError("is there already and is not a socket", str(path))
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as caller:
+        caller.settimeout(1)
+        try:
+            caller.connect(str(path))
+        except (ConnectionRefusedError, FileNotFoundError):
+            pass
+        except OSError as error:  # it hangs, or it is somebody else's: it may still be alive
+            raise InputError(
+                f"is the socket of something that does not answer: {error.strerror or error}", str(path)
+            ) from None
+        else:
+            raise InputError("another checker listens on it", str(path))
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(path)
+
+
+def identity(path: Path) -> tuple[int, int] | None:
+    """Which file it is, None where there is none."""
+    try:
+        found = os.lstat(path)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
 
 MAX_SCRIPT = 4 * 1024 * 1024
 MOST_CONNECTIONS = 32

@@ -1,13 +1,25 @@
-"""What a scheduler hands to the gate: the bytes, what they are, the allocation, who asks, and a wish to override."""
+"""What a scheduler hands to the gate, and its reading: a batch script or a manifest, with its devices."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from pathlib import Path
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path, PurePath
 from typing import Any
 
-from preflight.source.record import NamedTuple
-from preflight.source.text import InputError
+from preflight.checking.engine import Policy, Report, check_documents
+from preflight.checking.merging import merge
+from preflight.checking.workspace import Workspace
+from preflight.fix.offers import with_proven_offers
+from preflight.loaders.document import Count
+from preflight.loaders.manifest import Manifest, load_manifests
+from preflight.plugins.manager import Plugins
+from preflight.program.checkout.around import Checkouts
+from preflight.run.request import Request
+from preflight.source.record import NamedTuple, replace
+from preflight.source.text import InputError, Source
 
 
 class Allocation(NamedTuple):
@@ -61,3 +73,156 @@ class Submission(NamedTuple):
     component: bool = False
     change: bool = False
     folder: Path | None = None
+
+
+MOST_DIGITS = 9
+MOST_UNASKED = 200
+
+
+class Question(NamedTuple):
+    """A query's parameters and the body."""
+
+    asked: dict[str, str]
+    body: bytes
+
+    @property
+    def user(self) -> str:
+        """Who submits, as the caller states it."""
+        return self.asked.get("user", "")[:100]
+
+    @property
+    def key(self) -> bytes:
+        """Identity of the text that is checked, whoever asks."""
+        return hashlib.sha256(self.asked.get("kind", "").encode() + b"\n" + self.body).digest()
+
+    def encode(self, seconds: float, advice: float) -> bytes:
+        """As bytes for a worker, with the seconds that the check and a search for layouts may take."""
+        return json.dumps([self.asked, seconds, advice]).encode() + b"\n" + self.body
+
+    @classmethod
+    def decode(cls, data: bytes) -> tuple[Question, float, float]:
+        """Inverse of encode."""
+        head, _, body = data.partition(b"\n")
+        asked, seconds, advice = json.loads(head)
+        return cls(asked, body), seconds, advice
+
+    def submission(self) -> Submission:
+        """What is to be judged. Raises InputError for a count that is none."""
+        counts: dict[str, Any] = {
+            name: _count(self.asked, name) for name in ("nodes", "devices_per_node", "world") if self.asked.get(name)
+        }
+        reason = self.asked.get("override")
+        return self.bare()._replace(
+            allocation=Allocation.read(counts),
+            override=Override(self.user, reason) if reason else None,
+            component=bool(self.asked.get("component")),
+            change=bool(self.asked.get("change")),
+        )
+
+    def unasked(self) -> list[tuple[str, int]]:
+        """Users, and for how many submissions of theirs nobody asked: `2001:3,2002:1`."""
+        pairs = (part.partition(":") for part in self.asked.get("unasked", "").split(",")[:MOST_UNASKED])
+        return [
+            (user, int(count))
+            for user, _, count in pairs
+            if 0 < len(count) <= MOST_DIGITS and count.isascii() and count.isdecimal()
+        ]
+
+    def bare(self) -> Submission:
+        """The text alone, for an answer without a verdict."""
+        return Submission(self.body, self.asked.get("name") or "job script", self.asked.get("kind") or "sbatch")
+
+
+def _count(asked: Mapping[str, str], name: str) -> int:
+    value = asked[name]
+    if not (value.isascii() and value.isdecimal()) or len(value) > MOST_DIGITS:
+        raise InputError(f"{name} is not a count: {value[:40]}")
+    return int(value)
+
+
+_SBATCH = re.compile(r"^#SBATCH(?=[ \t])", re.MULTILINE)
+
+
+class Reading(NamedTuple):
+    """What was found in a submission, and its allocation: as given, else as it says itself.
+
+    workspace: of a script, to try layouts in.
+    """
+
+    report: Report
+    allocation: Allocation
+    workspace: Workspace | None = None
+
+    def with_layouts(self) -> Report:
+        """The report with layouts that would run, for errors that only another layout cures, where numpy is installed;
+        and of all ways out those that are proven."""
+        if self.workspace is None:
+            return _without_offers(self.report)
+        if not any(f.layout and f.fix is None for f in self.report.findings):
+            return with_proven_offers(self.workspace, self.report)
+        from preflight.layouts.suggest import suggest
+
+        suggested = suggest(self.workspace, self.report, absent=lambda name, why: None)
+        return with_proven_offers(self.workspace, suggested)
+
+
+def _without_offers(report: Report) -> Report:
+    """The report with nothing that is not proven: of a manifest no text is edited."""
+    return replace(report, findings=tuple(replace(one, fix=None, alternatives=()) for one in report.findings))
+
+
+def read(
+    submission: Submission, plugins: Plugins, policy: Policy, *, follow: bool, device: str | None = None
+) -> Reading:
+    """Check a submission. Raises InputError for what cannot be read."""
+    source = Source.decode(submission.data, submission.name)
+    given = submission.allocation
+    whole = given.nodes is None or given.devices_per_node is None
+    request = Request(given.world if whole else None, given.nodes, given.devices_per_node, device, follow=follow)
+    if submission.kind == "manifest":
+        jobs = list(load_manifests(source))
+        report = merge([check_documents(job.documents, plugins, request, policy) for job in jobs])
+        return Reading(report, given if given.known else _of_manifest(jobs))
+    nothing = Checkouts(isolated=True)  # the folder of the job is its owner's: what lies there proves no release
+    workspace = Workspace([_script(source, submission, follow)], plugins, request, policy, nothing)
+    report = workspace.check()
+    return Reading(report, given if given.known else _of_script(report), workspace)
+
+
+def _script(source: Source, submission: Submission, follow: bool) -> Source:
+    """The source under a name by which the loader knows a script.
+
+    Of a component, the #SBATCH lines say that there are others.
+    """
+    name = source.name
+    if not source.text.startswith("#!") and not name.endswith((".sh", ".sbatch", ".slurm", ".bash", ".job")):
+        name += ".sbatch"
+    text = _SBATCH.sub("#SBATCH hetjob", source.text, count=1) if submission.component else source.text
+    path = submission.folder / PurePath(name).name if follow and submission.folder is not None else None
+    return Source(text, name, path=path, bom=source.bom)
+
+
+def _of_manifest(jobs: Iterable[Manifest]) -> Allocation:
+    first = next((job for job in jobs if job.documents), None)
+    if first is None or first.world is None:
+        return Allocation()
+    return Allocation(first.nodes, first.devices_per_node, first.world, "manifest")
+
+
+def _of_script(report: Report) -> Allocation:
+    """What the #SBATCH lines ask for, as the first run states it."""
+    launch = next((launch for job in report.jobs if (launch := job.documents[0].launch) is not None), None)
+    if launch is None:
+        return Allocation()
+
+    def number(*counts: Count | None) -> int | None:
+        return next(
+            (c.value for c in counts if c is not None and c.source == "#SBATCH" and isinstance(c.value, int)), None
+        )
+
+    world = number(*launch.world)
+    return (
+        Allocation(number(launch.nodes), number(launch.per_node), world, "script")
+        if world is not None
+        else Allocation()
+    )

@@ -1,8 +1,10 @@
-"""The gate's answer: pass, refuse or unknown, with everything a receipt needs."""
+"""The gate's answer: pass, refuse or unknown, with everything a receipt needs, and its words."""
 
 from __future__ import annotations
 
 import hashlib
+import json
+import textwrap
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -10,13 +12,15 @@ from typing import Any
 
 import preflight
 from preflight.checking.engine import Policy, Report
-from preflight.gate.deadline import OutOfTime, deadline
-from preflight.gate.reading import Reading, read
-from preflight.gate.submission import Submission
+from preflight.gate.limits import OutOfTime, deadline
+from preflight.gate.submission import Reading, Submission, read
 from preflight.job import Job
 from preflight.lint.rule import Checkable
 from preflight.plugins.manager import Plugins
+from preflight.report.terminal import counted, plain
 from preflight.source.finding import Finding, Severity
+from preflight.source.language import columns, local
+from preflight.source.record import NamedTuple
 from preflight.source.text import InputError
 
 PASS, REFUSE, USAGE, FAILED = 0, 1, 2, 3
@@ -199,3 +203,120 @@ def digest(report: Report, plugins: Plugins) -> str:
     rules: Iterable[Checkable] = plugins.rules(frameworks) if frameworks else ()
     text = "\n".join([preflight.__version__, *(f"{rule.id} {rule.severity}" for rule in rules)])
     return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
+
+
+WIDTH = 60
+SHOWN = 8
+UNJUDGED = "rules are final here: nothing passes without a verdict"
+
+
+def told(verdict: Verdict, recorded: bool = True) -> list[str]:
+    """Lines for people; empty when there is nothing to say. recorded: an override is written down."""
+    if verdict.problem:
+        return _unjudged(verdict)
+    findings = [f for f in verdict.report.findings if f.severity is Severity.ERROR]
+    if not findings:
+        return []
+    lines = _wrapped(_headline(verdict, len(findings), recorded))
+    for finding in findings[:SHOWN]:
+        lines += _one(finding)
+    if len(findings) > SHOWN:
+        lines.append(local(f"and {len(findings) - SHOWN} more; run preflight check on the script"))
+    if verdict.word == "refuse" and verdict.code and verdict.submission.kind == "sbatch":
+        lines += _way_out(verdict)
+    return lines
+
+
+def _unjudged(verdict: Verdict) -> list[str]:
+    """Why there is no verdict; an input error begins with the name of what was read."""
+    name = f"{verdict.submission.name}: "
+    read = verdict.problem.startswith(name)
+    problem = name + local(verdict.problem[len(name) :]) if read else local(verdict.problem)
+    if verdict.code == REFUSE:
+        return [*_wrapped(local(f"preflight: refused: no verdict: {problem}")), local(UNJUDGED)]
+    return _wrapped(local(f"preflight: no verdict: {problem}"))
+
+
+def _way_out(verdict: Verdict) -> list[str]:
+    if verdict.final:
+        return [local("no override lifts this")]
+    command = "scontrol update ... comment=" if verdict.submission.change else "sbatch --comment="
+    return [
+        local("to run it all the same, and have that recorded:"),
+        f'  {command}"preflight-override=WHY"{"" if verdict.submission.change else " ..."}',
+    ]
+
+
+def _headline(verdict: Verdict, errors: int, recorded: bool) -> str:
+    count = local(counted(errors, "error"))
+    if verdict.overridden and recorded:
+        return local(f"preflight: overridden and recorded, with {count}")
+    if verdict.overridden:
+        return local(f"preflight: overridden, with {count}")
+    if verdict.code == 0:
+        return local(f"preflight: would be refused, {count} (report only)")
+    return local(f"preflight: refused, {count}")
+
+
+def _one(finding: Finding) -> list[str]:
+    lines = _wrapped(f"{finding.path}:{finding.line}: {local(finding.message)}", "  ") + _wrapped(
+        f"[{finding.rule}]", "    "
+    )
+    line = finding.span.source.line(finding.line).strip()
+    lines += [f"    | {textwrap.shorten(plain(line), WIDTH - 8, placeholder=' …')}"] if line else []
+    ways = [fix for fix in (finding.fix, *finding.alternatives[:1]) if fix is not None]
+    return lines + [
+        line
+        for word, fix in zip(("fix", "or"), ways, strict=False)
+        for line in _wrapped(f"{local(word)}: {local(fix.title)}", "    ")
+    ]
+
+
+def _wrapped(text: str, indent: str = "") -> list[str]:
+    text = plain(text)
+    width = WIDTH * len(text) // max(columns(text), 1)  # a Chinese character takes two columns
+    return textwrap.wrap(text, width, initial_indent=indent, subsequent_indent=indent + "  ", break_on_hyphens=False)
+
+
+class Reply(NamedTuple):
+    """What the gate answers.
+
+    busy: it was not looked at, and a log need not mention it; pause: for whom it need not be asked, and how long.
+    """
+
+    code: int
+    text: list[str]
+    verdict: dict[str, Any]
+    busy: bool = False
+    pause: str = ""
+
+    @classmethod
+    def of(cls, verdict: Verdict, *, recorded: bool, busy: bool = False, pause: str = "") -> Reply:
+        """The reply for a verdict. recorded: there is a place where an override is written down."""
+        return cls(verdict.code, told(verdict, recorded), verdict.as_dict(), busy, pause)
+
+    def lines(self, final: bool = False) -> list[str]:
+        """For a caller that reads no JSON: the code, what it means for the next question, and what people read.
+
+        final: rules are final here, so that the caller refuses what it does not ask about.
+        """
+        nothing = self.verdict["verdict"] == "unknown" and not self.verdict["problem"]
+        words = [*(["busy"] if self.busy else []), *([self.pause] if self.pause else [])]
+        words += [*(["none"] if nothing else []), *(["final"] if final else [])]
+        return [" ".join([str(self.code), *words]), *self.text]
+
+    @classmethod
+    def decode(cls, data: bytes) -> Reply:
+        """Inverse of encode."""
+        return cls(*json.loads(data))
+
+    def encode(self) -> bytes:
+        """As bytes, for a pipe."""
+        return json.dumps([*self]).encode()
+
+    def unrecorded(self, why: str) -> Reply:
+        """The reply when its line could not be written: an override counts only where it is recorded."""
+        if self.verdict["override"] is None:
+            return self
+        lines = ["preflight: refused: the override cannot be recorded", f"  ({why})"]
+        return Reply(REFUSE, lines, {**self.verdict, "verdict": "refuse", "exit": REFUSE, "override": None})

@@ -16,7 +16,10 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 from preflight.gate.limits import MIB, limit_memory, limit_processor
+from preflight.gate.submission import Submission
+from preflight.gate.verdict import FAILED, Policies, Reply, judge, without_verdict
 from preflight.loaders.bounds import parse_in_this_process
+from preflight.plugins.manager import Plugins
 from preflight.source.record import NamedTuple
 
 Work = Callable[[bytes], tuple[bytes, bool]]
@@ -218,3 +221,26 @@ def _serve(pipe: Connection, work: Work, memory: int) -> None:
             )
         except (EOFError, OSError, MemoryError):
             return
+
+
+MOST_MEMORY_ONCE = 512 * MIB
+
+
+def judge_apart(submission: Submission, plugins: Plugins, policies: Policies, *, recorded: bool) -> Reply:
+    """The reply to a submission within the deadline, whatever the check does."""
+
+    def work(question: bytes) -> tuple[bytes, bool]:
+        return Reply.of(judge(submission, plugins, policies), recorded=recorded).encode(), True
+
+    if not hasattr(os, "fork"):
+        return Reply.decode(work(b"")[0])
+    start = time.monotonic()
+    workers = Workers(1, work, memory=MOST_MEMORY_ONCE)
+    try:
+        outcome = workers.ask(b"", policies.seconds - (time.monotonic() - start))
+    finally:
+        workers.stop()
+    if outcome.answer is not None:
+        return Reply.decode(outcome.answer)
+    verdict = without_verdict(submission, outcome.why, FAILED, policies, time.monotonic() - start)
+    return Reply.of(verdict, recorded=recorded)

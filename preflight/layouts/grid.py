@@ -1,4 +1,4 @@
-"""Every combination of parallel sizes that is arithmetically possible, as columns of numbers."""
+"""Every combination of parallel sizes that is possible, as columns, and how far two are apart."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from preflight.memory.shape import Shape
-from preflight.run.sizes import Sizes
+from preflight.run.plan import Sizes
 from preflight.steptime.traits import Traits
 
 # fmt: off
@@ -233,3 +233,50 @@ def _chunks(space: Space, layers: int, pipeline: int, virtual: int) -> bool:
         return True
     usual = virtual in (2, len(space.shape.stages)) or (layers + 2) % (pipeline * virtual) == 0
     return space.chunked and layers > pipeline * virtual and usual
+
+
+_COST = {
+    "sequence_parallel": 0.25,
+    "micro": 0.4,
+    "recompute": 0.6,
+    "virtual": 1.0,
+    "tensor": 1.0,
+    "pipeline": 1.0,
+    "context": 1.0,
+    "expert": 1.0,
+}
+_STEP = 0.1
+_SHARDING = 0.1
+
+
+def cost(columns: Columns, near: Sizes, *, stated: bool = False) -> Any:
+    """The distance of candidates; of one degree the nearer size is the smaller change.
+
+    Data parallel and the number of micro-batches follow from the others; so does expert tensor parallel where nobody
+    chose it.
+    """
+    now = _row(near)
+    total = np.zeros(len(columns["tensor"]))
+    for name, weight in _COST.items():
+        steps = np.abs(np.log2(np.maximum(columns[name], 1) / max(now[name], 1)))
+        total += weight * (columns[name] != now[name]) + _STEP * (steps if weight == 1 else 0)
+    follows = (near.expert_tensor == near.tensor) & (columns["expert_tensor"] == columns["tensor"])
+    total += 0.0 if stated else 1.0 * ((columns["expert_tensor"] != near.expert_tensor) & ~follows)
+    return total
+
+
+def distance(wanted: Sizes, near: Sizes) -> float:
+    """The same of one layout; sharding the optimizer states costs almost nothing."""
+    return (
+        float(cost({name: np.array([value]) for name, value in _row(wanted).items()}, near)[0])
+        + _SHARDING * wanted.sharded
+    )
+
+
+def _row(sizes: Sizes) -> dict[str, int]:
+    values = {
+        **sizes._asdict(),
+        "recompute": RECOMPUTE.index(sizes.recompute),
+        "sequence_parallel": int(sizes.sequence_parallel),
+    }
+    return {name: values[name] for name in COLUMNS}

@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from preflight.memory import MemoryEstimate
-from preflight.run.sizes import Sizes
+from preflight.run.plan import Sizes
 from preflight.source.finding import Edit
 from preflight.source.record import NamedTuple
 

@@ -9,15 +9,14 @@ from typing import Any
 
 from preflight.job import Job
 from preflight.layouts.grid import Space
-from preflight.memory.assumed import with_published
-from preflight.memory.ranges import ranged
+from preflight.memory.estimate import with_published
+from preflight.memory.requirements import ranged
 from preflight.memory.shape import Missing, Shape, shape
-from preflight.run.plan import Layout, Model, Plan
+from preflight.run.plan import Layout, Model, Plan, Sizes
 from preflight.run.request import MOST_DEVICES
-from preflight.run.sizes import Sizes
 from preflight.run.value import Value, derived, known
 from preflight.source.record import NamedTuple
-from preflight.steptime.assumptions import completed
+from preflight.steptime.estimate import completed
 from preflight.steptime.machine import FALLBACK, devices_per_node
 from preflight.steptime.traits import traits
 
@@ -54,7 +53,7 @@ def space(job: Job, limits: Limits) -> Space:
     layout, batch = job.plan.layout, None if limits.free else known(job.plan.batch.total)
     world = known(layout.world)
     if world is None or world[0] < 1:
-        raise Missing("the number of devices is not known; say --world-size")
+        raise Missing("the number of devices is unknown; give --world-size")
     if world[0] > MOST_DEVICES:
         raise Missing(f"layouts are searched for {MOST_DEVICES:,} devices at most, and the job has {world[0]}")
     if batch is None and not limits.free and limits.near is None:

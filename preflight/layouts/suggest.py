@@ -108,7 +108,7 @@ def _name(key: Key) -> str:
 
 def nearest(workspace: Workspace, report: Report, job: Job, others: frozenset[tuple[str, str]]) -> list[Found]:
     """Layouts that work, the smallest change first; where the optimizer states are whole, also with them sharded."""
-    from preflight.layouts.distance import distance
+    from preflight.layouts.grid import distance
     from preflight.layouts.search import search
     from preflight.layouts.space import Limits
 

@@ -17,7 +17,7 @@ from preflight.plugins.manager import Plugins, load
 from preflight.run.request import Request, Target
 from preflight.source.text import Source
 
-NO_CONFIG = "this is no training config that preflight knows"
+NO_CONFIG = "this is not recognised as a training config"
 
 
 class Executor(Protocol):

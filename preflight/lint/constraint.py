@@ -1,54 +1,36 @@
-"""A declared constraint: what a framework refuses, in one entry with message, reason, source and fix."""
+"""A declared constraint: what a framework refuses, in one entry with message, reason, source and fix, by its shape."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from functools import cached_property
 from typing import Any
 
 from preflight.job import Job
 from preflight.lint.evaluator import Condition, Reader, compiled, evaluate, reader
 from preflight.lint.evidence import found_place, found_places, holds
-from preflight.lint.expressions import Expression, Handle
+from preflight.lint.expressions import Expression, Handle, all_of
 from preflight.lint.repairs import REMOVE as REMOVE
 from preflight.lint.repairs import Change as Change
 from preflight.lint.repairs import Repair as Repair
 from preflight.lint.repairs import drop as drop
+from preflight.lint.repairs import near, written
 from preflight.lint.repairs import put as put
-from preflight.lint.repairs import written
 from preflight.lint.rule import RuleSet
 from preflight.loaders.document import UNKNOWN, Unknown
 from preflight.run.value import Value
-from preflight.source.finding import Finding, Kind, Severity, Unverified
-from preflight.source.message import Message, placeholders
-from preflight.source.record import NamedTuple, dataclass, field, replace
+from preflight.source.finding import Finding, Kind, Message, Severity, Unverified, placeholders
+from preflight.source.record import dataclass, field, replace
 
 Upstream = str | Mapping[str, str]
 
 
-class _Known(NamedTuple):
-    """What is found once for an expression. It is kept with it, so that its id stays its own."""
-
-    expression: Expression
-    names: frozenset[str]
-    condition: Condition
-
-
-_KNOWN: dict[int, _Known] = {}
-
-
-def _known(expression: Expression) -> _Known:
-    found = _KNOWN.get(id(expression))
-    if found is None:
-        names = frozenset(handle.name for handle in expression.handles() if handle.view != "environment")
-        found = _KNOWN[id(expression)] = _Known(expression, names, compiled(expression))
-    return found
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Constraint:
     """A check of a framework. The run breaks it when `refuse` is true; unknown never breaks it.
 
+    why: what it costs, one sentence; "": that of the file's ConstraintSet.
     message: one sentence, `{name}` is an argument's effective value, other placeholders come from `shows`.
     upstream: where no evidence has the place: "file:line", or version → "file:line", or framework → "file:line" where a
     framework on top says the same in a place of its own. also: further places that say the same. unless_framework: it
@@ -63,7 +45,7 @@ class Constraint:
     id: str
     refuse: Expression
     message: str
-    why: str
+    why: str = ""
     upstream: Upstream = ""
     severity: Severity = Severity.ERROR
     framework: str = ""
@@ -97,9 +79,15 @@ class Constraint:
 
         return page(self)
 
-    @property
+    @cached_property
     def names(self) -> frozenset[str]:
-        return _known(self.refuse).names
+        """The arguments that it is about."""
+        return frozenset(handle.name for handle in self.refuse.handles() if handle.view != "environment")
+
+    @cached_property
+    def condition(self) -> Condition:
+        """What decides whether a run breaks it."""
+        return compiled(self.refuse)
 
     @property
     def owned(self) -> tuple[str, ...]:
@@ -132,10 +120,10 @@ class Constraint:
 
     def silent(self, job: Job) -> bool:
         """Whether its condition tells that it has nothing to say, given that it concerns the run."""
-        return not isinstance(broken := _known(self.refuse).condition(job.answers), Unknown) and not broken
+        return not isinstance(broken := self.condition(job.answers), Unknown) and not broken
 
     def check(self, job: Job, options: Mapping[str, Any]) -> Iterator[Finding | Unverified]:
-        broken = _known(self.refuse).condition(job.answers)
+        broken = self.condition(job.answers)
         if broken is UNKNOWN:  # nothing is set that it could be about
             return
         if isinstance(broken, Unknown):
@@ -154,9 +142,14 @@ class Constraint:
                 layout=self.layout,
             )
 
+    @property
+    def pointed(self) -> tuple[Handle, ...]:
+        """The arguments to point at, each once."""
+        return tuple({(h.name, h.view): h for h in self.at or self.refuse.handles()}.values())
+
     def _typed(self, job: Job) -> list[Value]:
         """What somebody typed of the arguments, or what a derived one comes from; each place once."""
-        names = [h.name for h in (self.at or tuple(self.refuse.handles())) if h.view != "environment"]
+        names = [h.name for h in self.pointed if h.view != "environment"]
         values = [job.arguments.given(name) or job.arguments.effective.get(name) for name in names]
         return list(
             {
@@ -167,7 +160,7 @@ class Constraint:
         )
 
     def _drops(self, job: Job) -> Iterator[Repair]:
-        for handle in self.at or tuple(self.refuse.handles()):
+        for handle in self.pointed:
             if (
                 handle.view != "environment"
                 and not job.arguments.keeps(handle.name)
@@ -198,13 +191,97 @@ def _without(dropped: Handle, job: Job) -> Reader:
 class ConstraintSet(RuleSet):
     """The constraints of one topic file; `framework` names whose version `versions` speaks of."""
 
-    __slots__ = ("framework",)
+    __slots__ = ("framework", "why")
 
-    def __init__(self, framework: str) -> None:
+    def __init__(self, framework: str, *, why: str = "") -> None:
         super().__init__()
-        self.framework = framework
+        self.framework, self.why = framework, why
 
     def add(self, *constraints: Constraint) -> None:
-        """Add checks of the framework; their ids get its name in front."""
+        """Add checks of the framework; their ids get its name in front, and those that say no why get that of the
+        file."""
         for c in constraints:
-            self.rules.append(replace(c, id=f"{self.framework}/{c.id}", framework=self.framework))
+            id = f"{self.framework}/{c.id}"
+            self.rules.append(replace(c, id=id, framework=self.framework, why=c.why or self.why))
+
+
+def refuse(
+    id: str, when: Expression, *, message: str, why: str = "", upstream: Upstream = "", **more: Any
+) -> Constraint:
+    """The general shape: refused when the condition holds."""
+    return Constraint(id, when, message, why, upstream, **more)
+
+
+def requires(
+    id: str, given: Expression, needed: Expression, *, message: str, why: str = "", upstream: Upstream = "", **more: Any
+) -> Constraint:
+    """`given` is only accepted together with `needed`. A plain switch as `needed` is offered as the fix."""
+    fixes = (put(needed),) if isinstance(needed, Handle) else ()
+    return Constraint(id, all_of(given, ~needed), message, why, upstream, shape="requires", **{"fixes": fixes, **more})
+
+
+def conflicts(
+    id: str, one: Expression, other: Expression, *, message: str, why: str = "", upstream: Upstream = "", **more: Any
+) -> Constraint:
+    """Not both. Where both are plain switches, dropping either is offered, the second first."""
+    fixes = tuple(drop(h) for h in (other, one) if isinstance(h, Handle))
+    return Constraint(id, all_of(one, other), message, why, upstream, shape="conflicts", **{"fixes": fixes, **more})
+
+
+def divides(
+    id: str,
+    divisor: Expression,
+    number: Expression,
+    *,
+    message: str,
+    why: str = "",
+    upstream: Upstream = "",
+    when: Expression | None = None,
+    **more: Any,
+) -> Constraint:
+    """`number` must be a multiple of `divisor` (when a condition holds)."""
+    broken = number % divisor != 0
+    return Constraint(
+        id, broken if when is None else all_of(when, broken), message, why, upstream, shape="divides", **more
+    )
+
+
+def one_of(
+    id: str,
+    value: Expression,
+    choices: tuple[object, ...],
+    *,
+    message: str,
+    why: str = "",
+    upstream: Upstream = "",
+    when: Expression | None = None,
+    **more: Any,
+) -> Constraint:
+    """The value must be one of the choices (when a condition holds)."""
+    broken = ~value.is_in(*choices)
+    more.setdefault(
+        "near", (near(value, choices),) if isinstance(value, Handle) and value.view != "environment" else ()
+    )
+    return Constraint(
+        id, broken if when is None else all_of(when, broken), message, why, upstream, shape="one of", **more
+    )
+
+
+def in_range(
+    id: str,
+    value: Expression,
+    *,
+    message: str,
+    why: str = "",
+    upstream: Upstream = "",
+    low: Any = None,
+    high: Any = None,
+    when: Expression | None = None,
+    **more: Any,
+) -> Constraint:
+    """low <= value <= high; either end may be left out."""
+    ends = [value < low] if low is not None else []
+    ends += [value > high] if high is not None else []
+    broken = ends[0] if len(ends) == 1 else Expression("or", *ends)
+    conditions = (value.is_set, broken) if when is None else (when, value.is_set, broken)
+    return Constraint(id, all_of(*conditions), message, why, upstream, shape="in range", **more)

@@ -149,6 +149,32 @@ def _nearest_divisor(number: int, near: int, multiple: int) -> Any:
     return min(found, key=lambda d: (abs(d - near), d)) if found else UNKNOWN
 
 
+def _leading_zeros(value: Any) -> Any:
+    """How many zeros a list begins with; none where one number stands for all of it."""
+    if not isinstance(value, (list, tuple)):
+        return 0
+    return next((number for number, one in enumerate(value) if one != 0), len(value))
+
+
+def _other_divisor(number: int, near: int, multiple: int) -> Any:
+    """The nearest divisor on the other side, where it is at most twice as far as the nearest one; else Unknown."""
+    nearest = _nearest_divisor(number, near, multiple)
+    if nearest is UNKNOWN or nearest == near:
+        return UNKNOWN
+    found = [d for d in range(max(multiple, 1), number + 1, max(multiple, 1)) if number % d == 0]
+    beyond = [d for d in found if (d > near) is not (nearest > near)]
+    other = min(beyond, key=lambda d: abs(d - near), default=0)
+    return other if other and abs(other - near) <= 2 * abs(nearest - near) else UNKNOWN
+
+
+def _least(value: Any) -> Any:
+    """The least number of a list, also of lists; a number that stands for all of it; Unknown where there is none."""
+    if not isinstance(value, (list, tuple)):
+        return UNKNOWN if value is None else value
+    found = [one for one in map(_least, value) if one is not UNKNOWN]
+    return min(found) if found else UNKNOWN
+
+
 _OPERATORS: dict[str, Callable[..., Any]] = {
     "not": operator.not_,
     "==": operator.eq,
@@ -169,8 +195,13 @@ _OPERATORS: dict[str, Callable[..., Any]] = {
     "startswith": lambda value, prefix: isinstance(value, str) and value.startswith(prefix),
     "is none": lambda value: value is None,
     "len": lambda value: 0 if value is None else len(value),
+    "leading zeros": _leading_zeros,
+    "least": _least,
     "count": lambda *values: sum(map(bool, values)),
     "min": min,
     "max": max,
     "nearest divisor": _nearest_divisor,
+    "other divisor": _other_divisor,
+    "two divisors": lambda *three: _other_divisor(*three) is not UNKNOWN,
+    "where": lambda condition, value: value if condition else UNKNOWN,
 }

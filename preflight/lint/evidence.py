@@ -1,10 +1,4 @@
-"""In which releases of a framework the checks stand that a rule repeats, and on which line:
-written from the frameworks' sources.
-
-`schemas/<framework>/holds.json` numbers the releases and gives each rule the spans in which it holds: in which the
-program refuses the rule's own examples, or where that cannot be seen, in which its checks stand as they were read.
-`evidence.json` has the places, and loads only for a finding. Both are made by the maintainers' tools in `upstream/`.
-"""
+"""In which releases of a framework the checks stand that a rule repeats, and on which line."""
 
 from __future__ import annotations
 
@@ -12,12 +6,13 @@ import json
 from bisect import bisect
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, cached_property, lru_cache
-from importlib import import_module
-from pathlib import Path
 from typing import Any
 
+from preflight import schemas
+from preflight.job import Job
 from preflight.run.arguments import Switch
 from preflight.run.versions import matches, numbers
+from preflight.source.finding import Message, Severity
 
 REFUSALS = ("assert", "raise", "call", "exit")
 """Kinds of statements at which a run ends."""
@@ -27,9 +22,9 @@ Spans = tuple[tuple[int, int], ...]
 class Evidence:
     """What is known of the releases of one framework, oldest first."""
 
-    def __init__(self, folder: Path) -> None:
-        data = json.loads((folder / "holds.json").read_text(encoding="utf-8"))
-        self._folder, self.framework = folder, folder.name
+    def __init__(self, framework: str) -> None:
+        data = schemas.read(f"{framework}/holds")
+        self.framework = framework
         self.of: str = data.get("of", "")
         """The framework whose evidence it is, where this one is a part of that."""
         if self.of:
@@ -111,7 +106,7 @@ class Evidence:
 
     def decided(self) -> Mapping[str, tuple[int, int, int]]:
         """Release → how many of its checks have a rule, have none for a reason, and are left to decide about."""
-        decisions = json.loads((self._folder / "decisions.json").read_text(encoding="utf-8"))
+        decisions = schemas.read(f"{self.framework}/decisions")
         owned = {id for sites, mentioned in self._sites["rules"].values() for id in (*sites, *mentioned)}
         reported = {id for ids in decisions.get("reported", {}).values() for id in ids}
         left_out = decisions["sites"].keys() | decisions.get("sites by group", {}).keys()
@@ -171,20 +166,19 @@ class Evidence:
 
     @cached_property
     def _text(self) -> str:
-        return (self._folder / "evidence.json").read_text(encoding="utf-8")
+        return schemas.text(f"{self.framework}/evidence.json")
 
     @cached_property
     def _sites(self) -> dict[str, Any]:
-        return dict(json.loads(self._text))
+        return dict(schemas.read(f"{self.framework}/evidence"))
 
 
 @cache
 def evidence(framework: str) -> Evidence | None:
     """The evidence of a framework; None where none was written, or where declarations decide on as they did."""
-    folder = Path(str(import_module("preflight.schemas").__file__)).parent / framework
-    if not (folder / "holds.json").is_file():
+    if not schemas.exists(f"{framework}/holds"):
         return None
-    found = Evidence(folder)
+    found = Evidence(framework)
     return evidence(found.of) if found.of else found if found.decides else None
 
 
@@ -250,3 +244,18 @@ def holds(rule: str, framework: str, versions: Mapping[str, str], declared: str)
     """Whether a rule holds in a run: by the evidence, and as its declaration says where there is none."""
     held = held_in(rule, framework, versions)
     return matches(versions[framework], declared) if held is None else held
+
+
+def dated(job: Job, message: str, framework: str, since: str) -> tuple[str, Severity | None]:
+    """What is said of a run, and the severity where it is not the rule's own.
+
+    since: the first release that refuses it, "" for all of them.
+    """
+    certainty = job.arguments.certainty
+    if not since or framework not in job.versions or certainty.stated or certainty.has is not None:
+        return message, None
+    oldest = next(iter(certainty.releases), "") if framework == job.target.framework else ""
+    if oldest and numbers(oldest) >= numbers(since):
+        return message, None
+    taken = "{message}; {framework} before {since} accepts it"
+    return Message(taken, message=message, framework=framework, since=since), Severity.WARNING

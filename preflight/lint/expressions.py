@@ -114,6 +114,16 @@ class Expression:
     def length(self) -> Expression:
         return Expression("len", self)
 
+    @property
+    def leading_zeros(self) -> Expression:
+        """With how many zeros a list begins."""
+        return Expression("leading zeros", self)
+
+    @property
+    def least(self) -> Expression:
+        """The least number of a list."""
+        return Expression("least", self)
+
     def handles(self) -> Iterator[Handle]:
         """Every argument that takes part, in reading order."""
         for part in self.parts:
@@ -186,6 +196,21 @@ def all_of(*conditions: Expression) -> Expression:
 def nearest_divisor(number: Expression, near: Expression, multiple: object = 1) -> Expression:
     """The divisor of a number that is nearest to another one, among the multiples of a third."""
     return Expression("nearest divisor", number, near, multiple)
+
+
+def other_divisor(number: Expression, near: Expression, multiple: object = 1) -> Expression:
+    """The nearest divisor on the other side, where it may have been meant as well; unknown where it is far away."""
+    return Expression("other divisor", number, near, multiple)
+
+
+def two_divisors(number: Expression, near: Expression, multiple: object = 1) -> Expression:
+    """Whether a number stands between two divisors of which either may have been meant."""
+    return Expression("two divisors", number, near, multiple)
+
+
+def where(condition: Expression, value: object) -> Expression:
+    """A value under a condition; unknown where that does not hold, so that nothing is written."""
+    return Expression("where", condition, value)
 
 
 def total(*conditions: Expression) -> Expression:

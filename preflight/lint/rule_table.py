@@ -1,11 +1,226 @@
-"""Every rule that plugins registered, and those of them that a run needs."""
+"""Every rule that plugins registered, in a table that is kept between runs, and those of them that a run needs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import json
+import os
+from binascii import crc32
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from importlib import import_module
+from typing import Any
 
+import preflight
+from preflight import schemas
 from preflight.job import Job
-from preflight.lint.rule import Checkable, RulePack
+from preflight.lint.evaluator import Condition, compiled, joined
+from preflight.lint.evidence import holds
+from preflight.lint.expressions import Expression, Handle
+from preflight.lint.rule import Checkable, RulePack, Said, collect, takes_part
+from preflight.loaders.document import UNKNOWN, Unknown
+from preflight.source import cache
+from preflight.source.finding import Kind, Severity, Unverified
+
+HERE = os.path.dirname(str(preflight.__file__))
+Silent = Callable[[Job], bool]
+LIST = "list"
+
+
+class Gate:
+    """A constraint's condition as the table has it, compiled when it is first asked for.
+
+    whole: it is all of the condition, and not only a part that must hold, too.
+    """
+
+    __slots__ = ("_compiled", "_kept", "whole")
+
+    def __init__(self, kept: object, whole: bool) -> None:
+        self._kept, self.whole = kept, whole
+        self._compiled: Condition | None = None
+
+    def broken(self, job: Job) -> Any:
+        """Whether a run breaks it; Unknown where that is not known."""
+        if self._compiled is None:
+            self._compiled = condition(self._kept)
+        return self._compiled(job.answers)
+
+    def silent(self, job: Job) -> bool:
+        """Whether it has nothing to say about a run."""
+        broken = self.broken(job)
+        return not isinstance(broken, Unknown) and not broken
+
+
+class KeptRule:
+    """A rule as the table has it; whatever the table lacks comes from the real one, which is imported for it."""
+
+    __slots__ = (
+        "_gate",
+        "_module",
+        "_real",
+        "_versions",
+        "after",
+        "beside",
+        "frameworks",
+        "id",
+        "kind",
+        "noticed",
+        "severity",
+        "silent",
+        "triggers",
+    )
+
+    def __init__(self, module: str, row: Sequence[Any]) -> None:
+        id, severity, kind, frameworks, after, beside, noticed, triggers, gate = row
+        self.noticed: bool = noticed
+        self.triggers: frozenset[str] | None = None if triggers is None else frozenset(triggers)
+        self.id: str = id
+        self.severity, self.kind = Severity(severity), Kind(kind)
+        self.frameworks: tuple[str, ...] = tuple(frameworks)
+        self.after: tuple[str, ...] = tuple(after)
+        self.beside: tuple[str, ...] = tuple(beside)
+        self._module = module
+        self._real: Checkable | None = None
+        self._versions: tuple[str, str] | None = None if gate is None else (gate[0], gate[1])
+        self._gate = None if gate is None else Gate(*gate[2:])
+        self.silent: Silent = _never if self._gate is None else self._gate.silent
+
+    @property
+    def real(self) -> Checkable:
+        """The rule itself."""
+        if self._real is None:
+            self._real = next(rule for rule in collect(import_module(self._module)) if rule.id == self.id)
+        return self._real
+
+    @property
+    def summary(self) -> str:
+        return self.real.summary
+
+    @property
+    def page(self) -> str:
+        return self.real.page
+
+    @property
+    def options(self) -> Mapping[str, Any]:
+        return self.real.options
+
+    @property
+    def owned(self) -> tuple[str, ...]:
+        return self.real.owned
+
+    def concerns(self, versions: Mapping[str, str]) -> bool:
+        """Whether it holds for these versions of frameworks."""
+        if self._versions is None:
+            return takes_part(self.id, self.kind, self.frameworks, versions)
+        wanted, unless = self._versions
+        own = self.frameworks[0]
+        return own in versions and unless not in versions and holds(self.id, own, versions, wanted)
+
+    def check(self, job: Job, options: Mapping[str, Any]) -> Iterator[Said]:
+        if self._gate is not None:
+            broken = self._gate.broken(job)
+            if broken is UNKNOWN or (not isinstance(broken, Unknown) and not broken):
+                return
+            if isinstance(broken, Unknown) and self._gate.whole:
+                yield Unverified(broken.because)
+                return
+        yield from self.real.check(job, options)
+
+
+def _never(job: Job) -> bool:
+    return False
+
+
+def stamp() -> str:
+    """What changes when the code of preflight or of its rules does, or a table that is rules itself."""
+    tables = [os.stat(path) for path in schemas.paths("defects.json")]
+    code = cache.stamp((HERE, os.path.dirname(str(import_module("preflight.rules").__file__))))
+    return "\n".join([code, *(f"{status.st_size} {status.st_mtime_ns}" for status in tables)])
+
+
+def load(package: str) -> tuple[Checkable, ...]:
+    """The rules of a package's modules, from the table where it is still good."""
+    parent = import_module(package)
+    folder = os.path.dirname(str(parent.__file__))
+    good = f"{preflight.__version__}\n{stamp()}"
+    name = f"{package}-{crc32(folder.encode()):08x}.json"
+    kept = cache.read(name)
+    if kept is not None and kept.startswith(json.dumps(good)):
+        try:
+            table = json.loads(kept[kept.index("\n") :])
+            if {module for module, _ in table} == set(_modules(package, folder)):
+                return tuple(KeptRule(module, row) for module, rows in table for row in rows)
+        except (ValueError, TypeError, KeyError):
+            pass
+    return _make(package, folder, name, good)
+
+
+def _modules(package: str, folder: str) -> list[str]:
+    """The modules of a package: a table names these and no others."""
+    files = sorted(file[:-3] for file in os.listdir(folder) if file.endswith(".py"))
+    return [f"{package}.{file}" for file in files if file != "__init__"]
+
+
+def _make(package: str, folder: str, name: str, good: str) -> tuple[Checkable, ...]:
+    modules = _modules(package, folder)
+    rules = {module: tuple(collect(import_module(module))) for module in modules}
+    table = [(module, [_row(rule) for rule in rules[module]]) for module in modules]
+    cache.write(name, f"{json.dumps(good)}\n{json.dumps(table, separators=(',', ':'))}")
+    return tuple(rule for module in modules for rule in rules[module])
+
+
+def _row(rule: Checkable) -> tuple[Any, ...]:
+    triggers = None if rule.triggers is None else sorted(rule.triggers)
+    ids = (rule.frameworks, rule.after, rule.beside)
+    return (rule.id, rule.severity.value, rule.kind.value, *ids, rule.noticed, triggers, _gate(rule))
+
+
+def _gate(rule: Checkable) -> tuple[Any, ...] | None:
+    """The versions and the condition of a declared check; None for what is no such, and must be asked itself."""
+    from preflight.lint.constraint import Constraint
+
+    return (rule.versions, rule.unless_framework, *necessary(rule.refuse)) if isinstance(rule, Constraint) else None
+
+
+def necessary(node: object) -> tuple[object, bool]:
+    """An expression as lists, and True; where JSON lacks one of its constants, the parts of it
+    that must hold too and can be kept, and False."""
+    try:
+        return plain(node), True
+    except TypeError:
+        parts = node.parts if isinstance(node, Expression) and node.op == "and" else ()
+        return ["and", *(kept for kept, _ in map(necessary, parts))], False
+
+
+def plain(node: object) -> object:
+    """An expression as lists: [operator, parts…], a handle as {name: view}, a list as if `list` were an operator.
+    Raises TypeError for what JSON would change."""
+    if isinstance(node, Handle):
+        return {node.name: node.view}
+    if isinstance(node, Expression):
+        return [node.op, *(plain(part) for part in node.parts)]
+    if isinstance(node, list):
+        return [LIST, *map(plain, node)]
+    if node is None or type(node) in (bool, int, str) or (type(node) is float and node == node):
+        return node
+    raise TypeError(f"{node!r} cannot be kept")
+
+
+def condition(kept: object) -> Condition:
+    """What an expression of the table asks of a run."""
+    if isinstance(kept, list) and kept[0] in ("and", "or"):
+        return joined(kept[0], [partial(condition, part) for part in kept[1:]])
+    return compiled(tree(kept))
+
+
+def tree(kept: object) -> object:
+    """The expression again."""
+    if isinstance(kept, dict):
+        ((name, view),) = kept.items()
+        return Handle(name, view)
+    if isinstance(kept, list) and kept[0] == LIST:
+        return [tree(part) for part in kept[1:]]
+    return Expression(kept[0], *(tree(part) for part in kept[1:])) if isinstance(kept, list) else kept
+
 
 MOST = 256  # runs whose rules are kept in mind
 

@@ -1,53 +1,355 @@
-"""What counts where the program's own source was read: it decides over what tables of releases say."""
+"""How certain an error is, decided here and nowhere else: what a doubt takes the certainty of becomes a warning, or a
+note, that gives the reason."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from preflight.job import Job
-from preflight.lint.certainty import strange
-from preflight.lint.evidence import statements_of
-from preflight.loaders.document import Problem
-from preflight.run.judged import Judged, Refused
-from preflight.source.finding import Finding, Kind, Related, Severity
-from preflight.source.message import Message
-from preflight.source.record import replace
+from preflight.lint.certainty import around, assumed, elsewhere, strange
+from preflight.lint.evidence import evidence, refused_in
+from preflight.loaders.document import Document, Problem
+from preflight.run.request import Request, Target
+from preflight.source.finding import Finding, Fix, Kind, Message, Related, Safety, Severity
+from preflight.source.pattern import lazy_pattern
+from preflight.source.record import NamedTuple, replace
 
-SHOWN = 3
-"""Options that one finding names."""
+Doubt = Callable[[Finding], Finding | None]
+"""A finding as it stands where a doubt is taken into account; None where it is none there."""
+POSITIONAL = lazy_pattern(r"\$\{([1-9]\d?):?-[\"']?\Z")
+"""The beginning of a positional parameter's default."""
+LONGEST_DEFAULT = 8
 PARSER = "argparse"
 """In place of a file: the parser of the options refuses it."""
+SHOWN = 3
+"""Options that one finding names."""
 
 
-def decided_by_source(found: list[Finding], job: Job, own: str) -> list[Finding]:
-    """What is found of a run whose program may be at hand. own: the rule that tells the program's refusals.
+class SecondLook(NamedTuple):
+    """How a document was read and checked, to do so again as if something were otherwise.
 
-    Where no statement of it refuses, errors and silent changes that tables claim for what was interpreted go. Where it
-    refuses at a statement that another rule knows, that rule says so in its own words, and once.
+    described: the releases that dialects describe. read: gives None for a document that is nobody's.
     """
-    judged = job.judged
-    if judged is None or judged.outcome == "unread":
-        return found
-    found = [finding for finding in found if not _is_of_another_release(finding, job)]
-    if judged.outcome != "refuses" and judged.complete:
-        found = [finding for finding in found if finding.rule == own or not _is_contradicted(finding, judged, job)]
-    if judged.outcome != "refuses":
-        keys = {finding.key[-1:] for finding in found if finding.rule != own}
-        return [finding for finding in found if finding.rule != own or finding.key[-1:] not in keys]
-    found = [finding for finding in found if finding.rule == own or not _is_passed(finding, judged)]
-    told = [finding for finding in found if finding.rule == own]
-    if judged.refused is None or not told:
-        return found
-    others = [finding for finding in found if finding.rule != own]
-    same = [finding for finding in others if _tells(finding, judged.refused, job)]
-    if not same:
-        return found
-    place = told[0].upstream
-    return [replace(one, upstream=place) if one in same and place else one for one in others]
+
+    request: Request
+    described: Callable[[], Iterable[Target]]
+    read: Callable[[Document, Request], Job | None]
+    check: Callable[[Job], list[Finding]]
 
 
-def one_finding_of_a_fork(found: list[Finding], job: Job) -> list[Finding]:
-    """The findings, with one in place of those of several options that no release has: without its source, nothing is
+def settled(document: Document, found: list[Finding], job: Job, look: SecondLook) -> list[Finding]:
+    """What was found, each with the severity that the run's release, program, options and nodes leave it."""
+    found = _on_other_nodes(document, found, look)  # first: it compares with what no doubt has changed
+    found = _where_the_rest_runs(document, found, look)
+    found = _with_added_options(document, found, job, look)
+    doubts = (_of_a_checkout, _of_older_programs, _of_another_program, _of_releases, _of_words)
+    found = _judged(found, [doubt for make in doubts if (doubt := make(job)) is not None])
+    found = _one_of_a_fork(found, job)
+    near = around(job.asked, look.described()) if job.asked is not None else ()
+    return _judged(found, [_of_neighbours(job, near)]) if near else found
+
+
+def _judged(found: Iterable[Finding], doubts: Sequence[Doubt]) -> list[Finding]:
+    kept = []
+    for finding in found:
+        told: Finding | None = finding
+        for doubt in doubts:
+            told = doubt(told) if told is not None else None
+        kept += [told] if told is not None else []
+    return kept
+
+
+def lowered(finding: Finding, because: str) -> Finding:
+    """A warning instead of an error, with the reason."""
+    message = Message("{message}; {because}", message=finding.message, because=because)
+    reason = because if finding.severity is Severity.ERROR else finding.lowered
+    return replace(finding, severity=Severity.WARNING, message=message, lowered=reason)
+
+
+def noted(finding: Finding, because: str) -> Finding:
+    """A note instead of an error, with the reason: what was checked is not what runs."""
+    return replace(lowered(finding, because), severity=Severity.NOTE)
+
+
+def _offered_only(finding: Finding) -> Finding:
+    """The finding with fixes that are only applied when they are asked for:
+    in another release they may change what is trained."""
+    alternatives = tuple(map(_unsafe, finding.alternatives))
+    return replace(finding, fix=_unsafe(finding.fix) if finding.fix is not None else None, alternatives=alternatives)
+
+
+def _unsafe(fix: Fix) -> Fix:
+    return fix._replace(safety=Safety.UNSAFE) if fix.safety is Safety.SAFE else fix
+
+
+def _errors(found: Iterable[Finding]) -> set[tuple[str, str, int]]:
+    return {(f.rule, f.path, f.span.start) for f in found if f.severity is Severity.ERROR}
+
+
+def _on_other_nodes(document: Document, found: list[Finding], look: SecondLook) -> list[Finding]:
+    """A script that has only a default for its number of nodes may be started with another: what another number cures
+    is a warning, and hides no error that none does."""
+    variable = assumed(document, look.request)
+    if not variable or document.launch is None:
+        return found
+    read = (look.read(other, look.request) for other in elsewhere(document, document.launch))
+    others: Iterator[list[Finding]] = (look.check(other) for other in read if other is not None)
+    always = {(f.rule, f.path, f.span.start, f.message): f for f in next(others, []) if f.severity is Severity.ERROR}
+    said = {(f.rule, f.path, f.span.start, f.message): f for f in found}
+    left = {key[:3] for key, f in said.items() if f.severity is Severity.ERROR and key not in always}
+    cured: set[tuple[str, str, int]] = set()
+    for other in others:
+        cured |= left - _errors(other)
+        if cured == left:
+            break
+    because = Message(
+        "assumes the script's default for {name}; pass --nodes to check another number of nodes", name=variable
+    )
+    judged = (
+        lowered(f, because) if f.severity is Severity.ERROR and key[:3] in cured else f for key, f in said.items()
+    )
+    return [*judged, *(f for key, f in always.items() if key not in said)]
+
+
+def _where_the_rest_runs(document: Document, found: list[Finding], look: SecondLook) -> list[Finding]:
+    """A launch that bash hands only some of its words to is checked with those, too: where it runs,
+    the loss is a warning."""
+    launch = document.launch
+    if launch is None or not launch.lost:
+        return found
+    reached = len(launch.words) - launch.lost
+    left = replace(document, launch=launch._replace(words=launch.words[: max(reached, 0)], lost=0))
+    there = look.read(left, look.request) if reached >= 0 else None
+    said = {(f.rule, f.path, f.span.start) for f in found}
+    if there is None or not _errors(look.check(there)) <= said:
+        return found
+    lost = (f.kind is Kind.CUT and f.severity is Severity.ERROR for f in found)
+    return [replace(f, severity=Severity.WARNING) if low else f for f, low in zip(found, lost, strict=True)]
+
+
+def _with_added_options(document: Document, found: list[Finding], job: Job, look: SecondLook) -> list[Finding]:
+    """A launch to which whoever starts it may add options is checked as if they were, too: an error that is none there
+    is a warning, a missing option a note."""
+    launch, given = document.launch, job.arguments.assumed
+    if not given or launch is None or not _errors(found):
+        return found
+    there = look.read(replace(document, launch=launch._replace(open=True)), look.request)
+    if there is None:
+        return found
+    certain = _errors(look.check(there))
+    because = Message("{name} may add options that change this", name=given[0].because)
+
+    def doubt(finding: Finding) -> Finding:
+        if finding.severity is not Severity.ERROR or (finding.rule, finding.path, finding.span.start) in certain:
+            return finding
+        made = _offered_only(lowered(finding, because))
+        return replace(made, severity=Severity.NOTE) if finding.kind is Kind.ABSENCE else made
+
+    return _judged(found, [doubt])
+
+
+def _of_a_checkout(job: Job) -> Doubt | None:
+    """An error whose check is not in the checkout is a note, where that is not known a warning, and no fix is safe.
+
+    What is about no value that somebody wrote is left out there: the checkout may have other defaults.
+    """
+    certainty = job.arguments.certainty
+    has = certainty.has
+    if has is None:
+        return (lambda finding: None if finding.rule in certainty.lacks else finding) if certainty.lacks else None
+    template = "{target} checks this, the code in this checkout does not ({evidence})"
+    because = Message(template, target=str(job.target), evidence=certainty.evidence)
+    if certainty.lying:
+        template = "{target} checks this; {lying} lies in this checkout ({evidence})"
+        because = Message(template, target=str(job.target), lying=certainty.lying, evidence=certainty.evidence)
+
+    if certainty.patched:
+        template = "{target} checks this; the code in this checkout patches it ({evidence})"
+        because = Message(template, target=str(job.target), evidence=certainty.evidence)
+
+    def judged(finding: Finding) -> Finding | None:
+        if finding.rule in certainty.lacks:
+            return None
+        if finding.severity is Severity.NOTE or finding.kind is Kind.MEMORY:
+            return finding
+        own = _offered_only(finding)
+        of_release = finding.kind.of_release or (certainty.lying != "" and finding.kind is Kind.GENERAL)
+        if finding.severity is Severity.ERROR and of_release and has(finding.rule) is False:
+            files = (finding.rule, (finding.upstream or "").partition(":")[0])
+            lower = lowered if certainty.patched or any(map(certainty.lies_here, files)) else noted
+            return lower(own, because) if finding.key or finding.kind is Kind.ABSENCE else None
+        return own
+
+    return judged
+
+
+def _of_older_programs(job: Job) -> Doubt | None:
+    """An error that older releases of a program do not have is a warning, where nobody says the release."""
+    certainty = job.arguments.certainty
+    newer = certainty.newer
+    if certainty.stated or not (certainty.since or newer):
+        return None
+
+    def judged(finding: Finding) -> Finding:
+        if finding.severity is not Severity.ERROR:
+            return finding
+        template = "{framework} before {first} accepts it; --target states the release"
+        first = certainty.since.get(finding.rule, "")
+        if not first and newer is not None and (first := newer(finding.rule)):
+            template = (
+                "{framework} before {first} may be built on a release that accepts it; --target states the release"
+            )
+        if not first:
+            return finding
+        return _offered_only(lowered(finding, Message(template, framework=job.target.framework, first=first)))
+
+    return judged
+
+
+def _of_another_program(job: Job) -> Doubt | None:
+    """Where a program reads the file and may set other values first, an error is a warning. Of a program that takes
+    some sections only as the framework does, the findings in these count; what it leaves out of the framework's code
+    refuses nothing there, and what is true of every framework stays, without the line there."""
+    certainty = job.arguments.certainty
+    program, parts, apart = certainty.completed, certainty.parts, certainty.apart
+
+    def in_parts(finding: Finding) -> Finding | None:
+        left = (finding.upstream or "").startswith(apart)
+        return finding if _section(finding, job) in parts and not left else None
+
+    def without_code_apart(finding: Finding) -> Finding | None:
+        if not (finding.upstream or "").startswith(apart):
+            return finding
+        return None if finding.kind.of_release else replace(finding, upstream=None)
+
+    def uncertain(finding: Finding) -> Finding:
+        because = Message("{program} reads this file and may set other values first", program=program)
+        return _to_choose_from(lowered(finding, because) if finding.severity is Severity.ERROR else finding)
+
+    if program:
+        return in_parts if parts else uncertain
+    return without_code_apart if apart else None
+
+
+def _to_choose_from(finding: Finding) -> Finding:
+    """The finding with fixes to choose from: the program may set the very value that is missing."""
+    fix = finding.fix._replace(offered=True) if finding.fix is not None else None
+    return replace(finding, fix=fix, alternatives=tuple(way._replace(offered=True) for way in finding.alternatives))
+
+
+def _section(finding: Finding, job: Job) -> str:
+    """The section of a config that a finding points into, "" for none."""
+    document = next((one for one in job.documents if one.source.name == finding.path), None)
+    entries = document.tree.entries if document is not None and document.tree is not None else ()
+    before = [entry for entry in entries if entry.key.span.start <= finding.span.start]
+    whole = document is None or finding.span.start <= document.start.start  # it is about the whole file
+    return str(before[-1].key.value) if before and not whole else ""
+
+
+def _of_releases(job: Job) -> Doubt | None:
+    """An error that not all releases which the run may be of have is a warning.
+
+    An option that no release has shows a fork: then the run may be of any of them, and its options may differ.
+    """
+    known, certainty = evidence(job.target.framework), job.arguments.certainty
+    if known is None or certainty.stated or certainty.has is not None:
+        return None
+    option = strange(job)
+    if not option and not certainty.releases:
+        return None
+    possible = known.checked if option else certainty.releases
+    described = [release for release in possible if _described(release, known.framework)]
+    stacks = {release: certainty.stack(release) or {known.framework: release} for release in described or possible}
+    fork = Message(
+        "checked as {target}, which has no {option}: the release may be another", target=str(job.target), option=option
+    )
+
+    slips = {problem.span.start for problem in job.arguments.problems if problem.fix is not None}
+
+    def judged(finding: Finding) -> Finding:
+        if finding.severity is Severity.NOTE:
+            return finding
+        if option and finding.kind in (Kind.OPTIONS, Kind.ABSENCE):
+            if finding.severity is not Severity.ERROR:
+                return finding
+            own = finding.kind is Kind.OPTIONS and finding.span.start not in slips  # it may be the fork's own
+            return noted(finding, fork) if own else lowered(finding, fork)
+        because = _not_all(finding, stacks)
+        return finding if because is None else _offered_only(lowered(finding, because))
+
+    return judged
+
+
+def _not_all(finding: Finding, stacks: Mapping[str, Mapping[str, str]]) -> Message | None:
+    """Which of the releases say what a finding says, where not all do; None where all do, or nothing is known.
+
+    stacks: release → which versions of which frameworks take part in its runs.
+    """
+    releases, framework = list(stacks), finding.rule.partition("/")[0]
+    held = {release: refused_in(finding.rule, framework, stack) for release, stack in stacks.items()}
+    alike = [release for release in releases if held[release] or held[release] is None]
+    if len(alike) == len(releases) or not any(held.values()):
+        return None
+    first, last = alike[0], alike[-1]
+    if last == releases[-1]:
+        return Message("holds from {first} on; the options also fit {oldest}", first=first, oldest=releases[0])
+    template = "holds from {first} to {last}; the options also fit {newest}"
+    return Message(template, first=first, last=last, newest=releases[-1])
+
+
+def _described(release: str, framework: str) -> bool:
+    """Whether the checks of a release are described; of another framework's it is named as `name@release`."""
+    name, _, version = release.rpartition("@")
+    known = evidence(name or framework)
+    return known is not None and known.described(version)
+
+
+def _of_words(job: Job) -> Doubt:
+    """A fault of parsing in words that another release may read as other words is a warning, and so is one in the
+    default of a positional parameter: what no parser takes stands for an argument that has to be passed."""
+    doubted = job.arguments.certainty.doubted
+
+    def judged(finding: Finding) -> Finding:
+        parses = finding.kind.parses or finding.upstream == PARSER
+        if finding.severity is not Severity.ERROR or not parses:
+            return finding
+        if finding.span.start in doubted:
+            return lowered(finding, doubted[finding.span.start])
+        place = finding.span
+        before = place.source.text[max(0, place.start - LONGEST_DEFAULT) : place.start]
+        if (parameter := POSITIONAL.search(before)) is not None:
+            return lowered(finding, Message("this is the default of ${number}", number=parameter[1]))
+        return finding
+
+    return judged
+
+
+def _of_neighbours(job: Job, near: Sequence[Target]) -> Doubt:
+    """Of a release that is not described, an error of options or of a release's checks that the evidence does not have
+    in all the described releases beside it is a warning."""
+    certainty, asked = job.arguments.certainty, job.asked.version if job.asked is not None else ""
+    stacks = {there: certainty.stack(there.version) or {there.framework: there.version} for there in near}
+
+    def judged(finding: Finding) -> Finding:
+        if finding.severity is not Severity.ERROR or not (finding.kind.parses or finding.kind.of_release):
+            return finding
+        framework = finding.rule.partition("/")[0]
+        held = {there: refused_in(finding.rule, framework, stack) for there, stack in stacks.items()}
+        if all(held.values()):
+            return finding
+        other = next((there for there in near if held[there] is False), None)
+        because = (
+            Message("checked as {target}, because {version} is not supported", target=str(job.target), version=asked)
+            if other is None
+            else Message("{other} does not refuse it, and {version} is not described", other=str(other), version=asked)
+        )
+        return _offered_only(lowered(finding, because))
+
+    return judged
+
+
+def _one_of_a_fork(found: list[Finding], job: Job) -> list[Finding]:
+    """The findings, with one instead of those of several options that no release has: without its source, nothing is
     known of the program but that it is another one."""
     certainty = job.arguments.certainty
     if certainty.stated or certainty.sourced or certainty.has is not None or not strange(job):
@@ -71,51 +373,3 @@ def one_finding_of_a_fork(found: list[Finding], job: Job) -> list[Finding]:
 def _is_own_option(problem: Problem) -> bool:
     """Whether an option is neither one of an earlier release nor a slip of one."""
     return problem.unknown_option and not problem.before and problem.fix is None
-
-
-def _is_contradicted(finding: Finding, judged: Judged, job: Job) -> bool:
-    """Whether a finding claims what the program does not do."""
-    if finding.kind is Kind.REWRITE:
-        return bool(finding.key) and not judged.changes.keys() & set(_names(finding.key[-1:]))
-    if finding.severity is not Severity.ERROR or finding.kind in (Kind.MEMORY, Kind.CUT):
-        return False
-    if any(_tells(finding, refused, job) for refused in judged.possible):
-        return False
-    return finding.kind.parses or _is_interpreted(finding.upstream, judged)
-
-
-def _is_of_another_release(finding: Finding, job: Job) -> bool:
-    """Whether a finding rests on a statement of a release that is not in the program."""
-    has = job.arguments.certainty.has
-    return has is not None and finding.kind.of_release and has(finding.rule) is False
-
-
-def _is_passed(finding: Finding, judged: Judged) -> bool:
-    """Whether a run that is refused has passed what a finding claims: its options are parsed, or what it misses is
-    set by the program."""
-    if finding.severity is not Severity.ERROR or judged.refused is None or judged.refused.parses:
-        return False
-    if finding.kind is Kind.ABSENCE:
-        names = {*_names(finding.key), *_names(map(str, finding.values.values()))}
-        return any(name in judged.changes and judged.changes[name].after is not None for name in names)
-    return finding.kind.parses and finding.upstream == PARSER
-
-
-def _is_interpreted(place: str | None, judged: Judged) -> bool:
-    """Whether a place upstream is one whose checks were interpreted."""
-    return place == PARSER or (place is not None and place.rpartition(":")[0] in judged.files)
-
-
-def _tells(finding: Finding, refused: Refused, job: Job) -> bool:
-    """Whether a finding of another rule is about the statement that refuses."""
-    if finding.severity is not Severity.ERROR or finding.kind is Kind.MEMORY:
-        return False
-    if refused.parses:
-        return finding.kind.parses or finding.upstream == PARSER or finding.kind is Kind.ABSENCE
-    if finding.upstream is not None and refused.is_at(finding.upstream):
-        return True
-    return refused.statement != "" and refused.statement in statements_of(finding.rule, job.versions)
-
-
-def _names(key: Iterable[str | int]) -> Iterable[str]:
-    return (str(part).lstrip("-").replace("-", "_") for part in key)

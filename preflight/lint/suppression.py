@@ -8,8 +8,7 @@ from functools import cached_property
 from itertools import accumulate
 
 from preflight.loaders.document import Document
-from preflight.source.finding import Edit, Finding, Fix, Safety, Severity
-from preflight.source.message import Message
+from preflight.source.finding import Edit, Finding, Fix, Message, Safety, Severity
 from preflight.source.pattern import lazy_pattern
 from preflight.source.record import NamedTuple
 from preflight.source.spelling import nearest
@@ -155,7 +154,7 @@ def _faults(comment: Suppression, unused: Sequence[str], known: _Known) -> Itera
         yield fault("a suppression without a reason hides nothing: add one after the bracket")
     for id in unused:
         if id in known.ids:
-            message = Message("nothing here is found by {id!r}; the suppression is not needed", id=id)
+            message = Message("unused suppression: rule {id!r} reports nothing here", id=id)
             yield fault(message, comment.removal() if len(comment.ids) == 1 else None)
         else:
             close = known.nearest(id)

@@ -1,17 +1,45 @@
-"""Kinds of values: what a setting accepts, in words for a message, as a test, and as JSON Schema.
-
-A kind is a frozen value: `whole(1)`, `one_of("ON", "OFF")`, `Number(above=0).or_null()`, `TEXT | SWITCH`,
-`ListOf(Number(above=0), 2)`, `~NULL`; those of numbers and texts stand in `scalar_kinds`. It makes its words from what
-it accepts; `worded` gives it others. `accepts` is three-valued: an unknown value is neither accepted nor refused.
-"""
+"""Kinds of values: what a setting accepts, in words for a message, as a test, and as JSON Schema."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
 from preflight.loaders.document import Unknown
+from preflight.source.finding import Edit, Fix, Safety
+from preflight.source.pattern import lazy_pattern
 from preflight.source.record import dataclass
+from preflight.source.spelling import float_of_yaml
+from preflight.source.text import Span
+
+_RATE = lazy_pattern(r"(?i)(?:^|_)(?:lr|learning_rate)(?:_|$)")
+_SMALL = lazy_pattern(r"(?i)(?:^|_)(?:lr|rate|eps|epsilon|decay|std|coeff?|dropout)(?:_|$)")
+"""Names of numbers that are below 1 in use."""
+
+
+def spellings(text: str) -> tuple[str, ...]:
+    """The number as YAML reads it; where its exponent has no sign, with each of both: which one was left out is not
+    known."""
+    plus = float_of_yaml(text)
+    if text.lower().partition("e")[2][:1] in "+-":
+        return (plus,)
+    return (plus, plus.replace("e+", "e-"))
+
+
+def ways(text: str, key: tuple[str | int, ...], span: Span) -> tuple[Fix, ...]:
+    """A fix for each number that a text may be. Only the one that cannot change the meaning is safe: where the sign of
+    the exponent is missing, or a learning rate would exceed 1, they are offered, the likely one first."""
+    numbers = spellings(text)
+    name = next((str(part) for part in reversed(key) if isinstance(part, str)), "")
+    if _SMALL.search(name):
+        numbers = numbers[::-1]
+    sure = len(numbers) == 1 and not (_RATE.search(name) and abs(float(numbers[0])) > 1)
+    safety = Safety.SAFE if sure else Safety.UNSAFE
+    return tuple(
+        Fix(f"write {number}", (Edit("splice", key, number, span),), safety, offered=not sure) for number in numbers
+    )
+
 
 Schema = dict[str, Any]
 
@@ -220,3 +248,110 @@ NULL = Instance(type(None), "null", "null")
 SWITCH = Instance(bool, "True or False", "boolean")
 LIST = Instance(list, "a list", "array")
 MAPPING = Instance(dict, "a mapping", "object")
+
+
+@dataclass(frozen=True, slots=True)
+class Number(ValueKind):
+    """A number within bounds; None: no bound. also: numbers that are accepted though they lie outside.
+
+    whole: no fraction. pointed: 1.0 and not 1. booleans: True and False count as 1 and 0, as in Python.
+    """
+
+    minimum: float | None = None
+    above: float | None = None
+    maximum: float | None = None
+    below: float | None = None
+    whole: bool = False
+    pointed: bool = False
+    booleans: bool = False
+    also: tuple[float, ...] = ()
+
+    @property
+    def words(self) -> str:
+        name = "a whole number" if self.whole else "a number with a decimal point" if self.pointed else "a number"
+        ends = _bounds_in_words(self.minimum, self.above, self.maximum, self.below)
+        return choices_in_words((*map(str, self.also), name + ends))
+
+    @property
+    def schema(self) -> Schema:
+        names = ("minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum")
+        ends = zip(names, (self.minimum, self.above, self.maximum, self.below), strict=True)
+        form = {"type": "integer" if self.whole else "number", **{name: end for name, end in ends if end is not None}}
+        return {"anyOf": [*({"const": one} for one in self.also), form]} if self.also else form
+
+    def takes(self, value: Any) -> bool:
+        wanted = int if self.whole else float if self.pointed else (int, float)
+        if not isinstance(value, wanted) or (isinstance(value, bool) and not self.booleans):
+            return False
+        return value in self.also or (
+            (self.minimum is None or value >= self.minimum)
+            and (self.above is None or value > self.above)
+            and (self.maximum is None or value <= self.maximum)
+            and (self.below is None or value < self.below)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class OneOf(ValueKind):
+    """One of a few texts. any_case: upper and lower case are the same. also: texts that are accepted and not named."""
+
+    choices: tuple[str, ...]
+    any_case: bool = False
+    also: tuple[str, ...] = ()
+
+    @property
+    def words(self) -> str:
+        return choices_in_words(self.choices)
+
+    @property
+    def schema(self) -> Schema:
+        return {"enum": list(self.choices)}
+
+    def takes(self, value: Any) -> bool:
+        if not isinstance(value, str):
+            return False
+        return (value.lower() if self.any_case else value) in (*self.choices, *self.also)
+
+
+@dataclass(frozen=True, slots=True)
+class Text(ValueKind):
+    """A text. pattern: a regular expression that all of it must match."""
+
+    pattern: str = ""
+
+    @property
+    def words(self) -> str:
+        return "a text"
+
+    @property
+    def schema(self) -> Schema:
+        return {"type": "string", **({"pattern": f"^({self.pattern})$"} if self.pattern else {})}
+
+    def takes(self, value: Any) -> bool:
+        return isinstance(value, str) and (not self.pattern or re.fullmatch(self.pattern, value) is not None)
+
+
+def _bounds_in_words(minimum: float | None, above: float | None, maximum: float | None, below: float | None) -> str:
+    """What follows "a number": " of at least 1", " between 0 and 1" (the ends left out), " from 0 to 1", or nothing."""
+    if minimum is not None and maximum is not None:
+        return f" from {minimum} to {maximum}"
+    if above is not None and below is not None:
+        return f" between {above} and {below}"
+    ends = (("of at least", minimum), ("above", above), ("of at most", maximum), ("below", below))
+    return "".join(
+        f" {'and ' if index else ''}{end}"
+        for index, end in enumerate(f"{word} {b}" for word, b in ends if b is not None)
+    )
+
+
+def whole(minimum: int | None = None, maximum: int | None = None, *, also: tuple[int, ...] = ()) -> Number:
+    """A whole number; True and False are none."""
+    return Number(minimum, maximum=maximum, whole=True, also=also)
+
+
+def one_of(*choices: str, any_case: bool = False, also: tuple[str, ...] = ()) -> OneOf:
+    """One of a few texts."""
+    return OneOf(choices, any_case, also)
+
+
+TEXT = Text()

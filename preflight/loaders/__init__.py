@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from preflight.loaders.bounds import refuse_large
 from preflight.loaders.document import Document
-from preflight.source.encoding import SCRIPT_SUFFIXES as SCRIPT_SUFFIXES
-from preflight.source.encoding import YAML_SUFFIXES as YAML_SUFFIXES
+from preflight.source.text import SCRIPT_SUFFIXES as SCRIPT_SUFFIXES
+from preflight.source.text import YAML_SUFFIXES as YAML_SUFFIXES
 from preflight.source.text import InputError, Source
 
 PYTHON_SUFFIX = ".py"
@@ -41,7 +41,7 @@ def _load(source: Source) -> tuple[Document, ...]:
 
         return load_commands(source)
     if source.name.lower().endswith(PYTHON_SUFFIX):
-        from preflight.loaders.python_launcher import load_python
+        from preflight.loaders.python import load_python
 
         return load_python(source)
     if source.name.lower().endswith(MARKDOWN_SUFFIXES):

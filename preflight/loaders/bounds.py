@@ -30,6 +30,10 @@ WAIT = 20.0
 SOON = 0.001
 
 
+PAUSE = 50
+"""Milliseconds after which a child that has not said that it ends is asked for."""
+
+
 def refuse_large(source: Source, most: int = MAX_TEXT) -> None:
     """Raises InputError for a text that is longer than any config or script."""
     if len(source.text) > most:
@@ -63,15 +67,25 @@ def _harmless(data: bytes, parse: Callable[[bytes], object]) -> bool:
     if not hasattr(os, "fork"):
         return False
     try:
-        child = _fork()
+        reader, writer = os.pipe()
     except OSError:
         return False
-    if child == 0:
-        _try(data, parse)
-    return _ended_well(child)
+    try:
+        child = fork()
+        if child == 0:
+            _try(data, parse)
+    except OSError:
+        os.close(reader)
+        return False
+    finally:
+        os.close(writer)
+    try:
+        return _ended_well(child, reader)
+    finally:
+        os.close(reader)
 
 
-def _fork() -> int:
+def fork() -> int:
     """os.fork without an alarm on the way: raised in what runs before and after a fork it is lost, and a lock that is
     released there stays locked. It rings afterwards. To block the signal is not enough: another thread may take it."""
     import signal
@@ -105,7 +119,7 @@ def _try(data: bytes, parse: Callable[[bytes], object]) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # faulthandler of the caller
         signal.setitimer(signal.ITIMER_PROF, SECONDS)
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        if (size := _size()) is not None:
+        if (size := address_space()) is not None:
             resource.setrlimit(resource.RLIMIT_AS, (size + MEMORY, resource.getrlimit(resource.RLIMIT_AS)[1]))
         tree = parse(data)
         del tree
@@ -114,7 +128,7 @@ def _try(data: bytes, parse: Callable[[bytes], object]) -> None:
         os._exit(code)
 
 
-def _size() -> int | None:
+def address_space() -> int | None:
     """Bytes of address space that this process has, None where the system does not say."""
     import resource
 
@@ -125,17 +139,21 @@ def _size() -> int | None:
         return None
 
 
-def _ended_well(child: int) -> bool:
-    """Wait for a child; it never outlives this call."""
-    end, pause = time.monotonic() + WAIT, 0.001
+def _ended_well(child: int, pipe: int) -> bool:
+    """Wait for a child; it never outlives this call. pipe: one of which it has the other end, which its end closes; a
+    child of another thread may have that end as well, so the child is asked for now and then."""
+    from select import POLLIN, poll
+
+    ends = poll()
+    ends.register(pipe, POLLIN)
+    end = time.monotonic() + WAIT
     try:
         while time.monotonic() < end:
+            ends.poll(PAUSE)
             found, status = os.waitpid(child, os.WNOHANG)
             if found:
                 child = 0
                 return status == 0
-            time.sleep(pause)
-            pause = min(pause * 2, 0.05)
         return False
     except ChildProcessError:  # somebody else waits for all children of this process
         child = 0

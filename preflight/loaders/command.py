@@ -15,7 +15,7 @@ def load_command(argv: Sequence[str], name: str = "command line") -> Document:
     """A Document of one command; its source is the command as a shell would take it.
     Raises InputError when it is empty."""
     if not argv:
-        raise InputError("no command is given after --", name)
+        raise InputError("no command after --", name)
     quoted = [shlex.quote(word) for word in argv]
     source = Source(" ".join(quoted), name)
     words, at = [], 0

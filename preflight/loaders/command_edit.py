@@ -39,7 +39,7 @@ def _variable(document: Document, name: str, edit: Edit) -> Splice:
     """An environment variable of the command: where it stands, else by `env` in front."""
     assert document.launch is not None
     if edit.action != "set" or not name.isidentifier():
-        raise CannotEdit(f"{name} is no option of the command")
+        raise CannotEdit(f"{name} is not an option of the command")
     word, text = document.launch.environment.get(name), document.source.text
     if word is not None:
         return _text_span(document, word), shlex.quote(str(edit.value))

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from preflight.loaders.document import Word, word_of
-from preflight.loaders.options import PYTHON, read_options
+from preflight.loaders.launcher_options import PYTHON, read_options
 from preflight.source.pattern import lazy_pattern
 
 PYTHON_NAME = lazy_pattern(r"(?:python|pypy)[\d.]*|\$\{?(?=\w*PYTHON)\w+\}?", re.IGNORECASE)

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 
-from preflight.loaders import launcher_values
-from preflight.loaders.counts import Allocation, count, crowded, product, quotient
-from preflight.loaders.document import Count, Launch, Problem, Unknown, Word
+from preflight.loaders import launcher_counts
+from preflight.loaders.command_fronts import ASSIGNMENT, FrontReader
+from preflight.loaders.document import Count, Launch, Piece, Problem, Unknown, Word, word_of
 from preflight.loaders.entries import PYTHON_NAME, command_name, first_value, script_of
-from preflight.loaders.launcher_fronts import ASSIGNMENT, FrontReader
-from preflight.loaders.msrun_launcher import CommandError, arguments, split_command
-from preflight.loaders.options import (
+from preflight.loaders.launcher_counts import Allocation, count, crowded, product, quotient
+from preflight.loaders.launcher_options import (
     ACCELERATE,
+    COMMANDS,
     DEEPSPEED,
     MSRUN,
     PYTHON,
@@ -23,13 +24,98 @@ from preflight.loaders.options import (
     misspelt,
     read_options,
 )
+from preflight.source.finding import Message
 from preflight.source.pattern import lazy_pattern
 from preflight.source.record import NamedTuple
+
+_NAME = "msrun_launcher.sh"
+_TOKEN = lazy_pattern(r"""\\\n|\\(.)|'([^']*)'|(")|([^\s\\'"]+)|([\s]+)|(.)""", re.DOTALL)
+
+
+class CommandError(Exception):
+    """The command line inside a word cannot be read."""
+
+
+class Arguments(NamedTuple):
+    """What msrun_launcher.sh is given. command: the first argument, None when the script would not run it."""
+
+    command: Word | None
+    world: Count
+    local: Count
+    problems: tuple[Problem, ...]
+
+
+def arguments(words: Sequence[Word]) -> Arguments:
+    """Read the words after the launcher's name: 1, 2, 6 or 9 arguments."""
+    given = words[1:]
+    command = given[0] if given else None
+    world = _number(given[1]) if len(given) > 1 else Count(8, None, f"{_NAME}'s default")
+    local = _number(given[2]) if len(given) == 9 else world
+    problems = []
+    if any(w.text is None and not w.because for w in given):
+        pass
+    elif len(given) not in (1, 2, 6, 9):
+        template = "{launcher} takes 1, 2, 6 or 9 arguments and is given {count}; it prints its usage and stops"
+        message = Message(template, launcher=_NAME, count=len(given))
+        problems.append(Problem("msrun-launcher-arguments", message, words[0].span))
+    elif len(given) > 1 and world.value == 1:
+        world = world._replace(value=Unknown("nothing is started"))
+        template = "{launcher} with 1 worker prints a hint and exits 0 without running anything"
+        problems.append(Problem("msrun-launcher-single-worker", Message(template, launcher=_NAME), given[1].span))
+    elif len(given) > 1 and given[1].text is not None and not given[1].text.isdigit():
+        template = "{launcher} needs the number of workers as its second argument, not {text!r}"
+        message = Message(template, launcher=_NAME, text=given[1].text)
+        problems.append(Problem("msrun-launcher-arguments", message, given[1].span))
+    return Arguments(command, world, local, tuple(problems))
+
+
+def _number(word: Word) -> Count:
+    text = word.text
+    known = text is not None and re.fullmatch(r"[0-9]{1,9}", text) and int(text) > 0
+    return Count(int(text) if known and text else Unknown(word.because or text or ""), word.span, _NAME)
+
+
+def split_command(word: Word) -> list[Word]:
+    """The words of a command line that is itself one word, each with the place where it was typed.
+    Raises CommandError."""
+    pieces = word.pieces or (Piece(word.text, word.span, word.uses, word.editable, word.because, word.maybe),)
+    words: list[Word] = []
+    current: list[Piece] = []
+    quoted = started = False
+    for piece in pieces:
+        if piece.text is None:
+            current.append(piece)
+            started = True
+            continue
+        for match in _TOKEN.finditer(piece.text):
+            kind = match.lastindex
+            if kind == 3:
+                quoted, started = not quoted, True
+            elif kind == 5 and not quoted:
+                if started:
+                    words.append(_made(current, piece))
+                current, started = [], False
+            elif kind == 2 and quoted:
+                current.append(piece.cut(match.start(), match.end()))
+            elif kind is not None:
+                current.append(piece.cut(match.start(kind), match.end(kind)))
+                started = True
+    if quoted:
+        raise CommandError("a quote is not closed")
+    if started:
+        words.append(_made(current, pieces[-1]))
+    return words
+
+
+def _made(pieces: list[Piece], near: Piece) -> Word:
+    return word_of(tuple(pieces)) if pieces else Word("", near.span, near.uses, editable=False)
+
 
 _WRAPPERS = frozenset(
     "env nohup time exec command builtin coproc sudo su runuser gosu su-exec doas setpriv chroot unshare nsenter "
     "stdbuf unbuffer nice ionice chrt timeout numactl taskset setsid setarch linux32 linux64 prlimit cgexec flock "
-    "systemd-run systemd-inhibit dumb-init tini catchsegv busybox xvfb-run tsp faketime choom cpulimit "
+    "systemd-run systemd-inhibit dumb-init tini catchsegv busybox xvfb-run tsp faketime choom cpulimit chronic "
+    "firejail bwrap proxychains proxychains4 torsocks "
     "strace ltrace valgrind gdb cuda-gdb compute-sanitizer cuda-memcheck nsys ncu nvprof rocprof rocprofv3 "
     "msprof hpcrun viztracer scalene pyinstrument kernprof "
     "docker podman nerdctl kubectl apptainer singularity enroot uv poetry pipenv conda".split()
@@ -136,7 +222,7 @@ class _Taker(FrontReader):
     def _torchrun(self, name: str, words: tuple[Word, ...], options: Options) -> Launch | None:
         rest, at = options.rest, words[0].span
         wrong = tuple(misspelt(options.words, TORCHRUN, name))
-        self.problems += (*wrong, *launcher_values.of_torchrun(options))
+        self.problems += (*wrong, *launcher_counts.of_torchrun(options))
 
         def said(flag: str) -> Count:
             if (word := options.word(flag)) is not None:
@@ -155,7 +241,7 @@ class _Taker(FrontReader):
 
     def _msrun(self, words: tuple[Word, ...]) -> Launch | None:
         options = read_options(words[1:], MSRUN)
-        self.problems += (*misspelt(options.words, MSRUN, "msrun"), *launcher_values.of_msrun(options))
+        self.problems += (*misspelt(options.words, MSRUN, "msrun"), *launcher_counts.of_msrun(options))
 
         def said(flag: str) -> Count:
             return (
@@ -296,3 +382,28 @@ def _starts(name: str, words: Sequence[Word]) -> bool:
 def _runs_launcher(words: Sequence[Word]) -> bool:
     """Whether a command that is not known is a python that runs a launcher as a module."""
     return words[0].text is None and any(a.text == "-m" and b.text in _TORCH for a, b in pairwise(words[1:6]))
+
+
+_SHELLS = ("bash", "sh")
+
+
+def behind_script(taken: Taken, words: Sequence[Word]) -> list[Word] | None:
+    """The words of a command without the script in it, where that is given a command to run; else None."""
+    launch = taken.launch
+    name = command_name(launch.words[0]) if launch.words else ""
+    if not (name.endswith(".py") or name in COMMANDS or PYTHON_NAME.fullmatch(name)) or launch.entry not in words:
+        return None
+    at = list(words).index(launch.entry)
+    before = words[: at - 1] if at and command_name(words[at - 1]) in _SHELLS else words[:at]
+    return [*before, *words[at + 1 :]]
+
+
+def started_by(taken: Taken, script: Word) -> Taken:
+    """The launch that a script is given: how many processes the script starts is not known,
+    unless a launcher behind it says so."""
+    launch = taken.launch
+    if launch.launcher not in ("", "python", *taken.fronts):
+        return taken
+    name = script.text or script.because
+    world = (Count(Unknown(f"{name} may start several"), script.span, name),)
+    return taken._replace(launch=launch._replace(world=world, nodes=None, per_node=None))

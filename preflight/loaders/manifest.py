@@ -1,5 +1,4 @@
-"""Kubernetes manifests of training jobs: the commands of their containers as documents,
-with the devices that the job asks for."""
+"""Kubernetes manifests of training jobs: the commands of their containers, with their devices."""
 
 from __future__ import annotations
 
@@ -7,19 +6,157 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from preflight.loaders import MANIFEST
+from preflight.loaders.beyond_allocation import crowds_pod, waits_for_pods
 from preflight.loaders.bounds import refuse_large
-from preflight.loaders.comments import yaml_comments
-from preflight.loaders.document import MARK, Comment, Count, Document, Launch, Node, Piece, Unknown, Word, walk, word_of
+from preflight.loaders.document import (
+    MARK,
+    Comment,
+    Count,
+    Document,
+    Entry,
+    Launch,
+    Node,
+    Piece,
+    Problem,
+    Unknown,
+    Word,
+    walk,
+    word_of,
+)
 from preflight.loaders.entries import command_name
 from preflight.loaders.inline import TEMPLATE, Inline, inline, outside, without
 from preflight.loaders.launchers import take_apart
-from preflight.loaders.manifest_bounds import Following
-from preflight.loaders.manifest_counts import Asked, alone, counted
 from preflight.loaders.pods import KINDS, Job, Number, Pod, pods
+from preflight.loaders.shell.expand import MAX_WORK
 from preflight.loaders.yaml import load_yaml
-from preflight.loaders.yaml_part import tree_at
+from preflight.loaders.yaml_comments import yaml_comments
 from preflight.source.record import NamedTuple, replace
-from preflight.source.text import Source, Span
+from preflight.source.text import InputError, Source, Span
+
+
+def tree_at(source: Source, start: int, end: int) -> Node | None:
+    """The tree of a stretch of a file; None where nothing stands there.
+    Raises InputError with the place in the file."""
+    if not start and end == len(source.text):
+        return load_yaml(source).tree
+    try:
+        tree = load_yaml(Source(source.text[start:end], source.name)).tree
+    except InputError as error:
+        line, column = source.position(start)
+        after = error.line == 1 and column - 1
+        raise InputError(
+            error.message, error.path, error.line and error.line + line - 1, error.column and error.column + after
+        ) from None
+    return _moved(tree, source, start, {}) if tree is not None else None
+
+
+def _moved(node: Node, source: Source, by: int, done: dict[int, Node]) -> Node:
+    """A node with every place in the file; what an anchor shares stays shared. The loader bounds its depth."""
+    there = done.get(id(node))
+    if there is None:
+        span, value = Span(source, node.span.start + by, node.span.end + by), node.value
+        if node.kind == "sequence":
+            value = tuple(_moved(item, source, by, done) for item in node.items)
+        elif node.kind == "mapping":
+            value = tuple(
+                Entry(_moved(e.key, source, by, done), _moved(e.value, source, by, done), e.shadowed, e.merged)
+                for e in node.entries
+            )
+        there = done[id(node)] = node._replace(value=value, span=span)
+    return there
+
+
+MOST_COMMANDS = 1_000
+"""Containers whose command is read."""
+MOST_LAUNCHES = 100
+MOST_SCRIPT = 64_000
+"""Characters of all inline scripts together: the largest published config or script has 17,000."""
+NOT_FOLLOWED = "the manifest has more commands than are followed: the ones from here on are not checked"
+
+
+class Following:
+    """What was followed so far. work: of the inline scripts together; stopped: the first command that is left out."""
+
+    def __init__(self) -> None:
+        self.commands = self.launches = self.characters = self.work = 0
+        self.stopped: Span | None = None
+
+    def admits(self, nodes: Sequence[Node]) -> bool:
+        """Whether a command of these words is followed. The first that is not ends it."""
+        if self.stopped is None:
+            self.commands += 1
+            full = self.commands > MOST_COMMANDS or self.launches >= MOST_LAUNCHES
+            self.stopped = nodes[0].span if full and nodes else None
+        return self.stopped is None
+
+    def admits_script(self, node: Node) -> bool:
+        """The same of an inline script, which takes more than a command."""
+        if self.stopped is None:
+            self.characters += len(str(node.value))
+            full = self.characters > MOST_SCRIPT or self.work > MAX_WORK or self.launches >= MOST_LAUNCHES
+            self.stopped = node.span if full else None
+        return self.stopped is None
+
+    def noted(self, document: Document) -> Document:
+        """A launch of the manifest, with a note where something is left out."""
+        if self.stopped is None:
+            return document
+        problem = Problem("script-not-followed", NOT_FOLLOWED, self.stopped)
+        return replace(document, problems=(*document.problems, problem))
+
+
+_STATED = {"torch": ("nnodes", "nproc"), "msrun": ("worker",), "mpi": ("n",)}
+
+
+class Asked(NamedTuple):
+    """The devices of a job in all, its nodes, the devices of each, and which they are."""
+
+    world: Count
+    nodes: int | None
+    per_node: int | None
+    device: Word | None = None
+
+
+def counted(launch: Launch, asked: Asked) -> Launch:
+    """The job's devices beside what the launcher itself states; what a launcher takes from defaults,
+    the operator sets."""
+    launch = launch._replace(device=asked.device)
+    names, typed = _stated(launch)
+    if names and typed == names and not _open(launch):
+        return launch._replace(world=(*launch.world, asked.world))
+    world = asked.world
+    if launch.launcher and not _open(launch) and len(typed) == 1 < len(names):
+        half, other = (launch.per_node, asked.nodes) if "nproc" in typed else (launch.nodes, asked.per_node)
+        if half is not None and isinstance(half.value, int):
+            total = Unknown("the manifest's devices") if other is None else half.value * other
+            world = half._replace(value=total)
+    return launch._replace(world=(world,), nodes=None, per_node=None)
+
+
+def alone(launch: Launch) -> Launch:
+    """What a command states that runs by itself on one of the nodes; where it states nothing,
+    whoever wrote it places the processes."""
+    if _stated(launch)[1] and not _open(launch):
+        return launch
+    return launch._replace(
+        world=(Count(Unknown("Ray's workers"), launch.entry.span, "RayJob"),), nodes=None, per_node=None
+    )
+
+
+def _stated(launch: Launch) -> tuple[set[str], set[str]]:
+    """The options that state the processes of a launcher, and those of them that are typed."""
+    names = next((names for start, names in _STATED.items() if start in launch.launcher), ())
+    words = [
+        word.text.lstrip("-").replace("_", "-")
+        for word in launch.launcher_words
+        if word.text and word.text.startswith("-") and not word.uses
+    ]
+    return set(names), {name for name in names if any(text.startswith(name) for text in words)}
+
+
+def _open(launch: Launch) -> bool:
+    return any(word.text is None or word.uses for word in launch.launcher_words)
+
 
 _SHELLS = ("bash", "sh", "ash", "dash", "zsh")
 _SEPARATOR = re.compile(r"^---(?=[ \t\r\n]|\Z)", re.MULTILINE)
@@ -146,8 +283,22 @@ def _manifest(job: Job, tree: Node, following: Following) -> Manifest:
 
 
 def _launched(part: Part, counted: Callable[..., Launch], *asked: Asked) -> Part:
-    assert part.document.launch is not None
-    return part._replace(document=replace(part.document, launch=counted(part.document.launch, *asked)))
+    launch = part.document.launch
+    assert launch is not None
+    problems = tuple(problem for job in asked for problem in _beyond(launch, job))
+    document = replace(part.document, launch=counted(launch, *asked), problems=(*part.document.problems, *problems))
+    return part._replace(document=document)
+
+
+def _beyond(launch: Launch, asked: Asked) -> Iterator[Problem]:
+    """What a launcher needs and the pods do not have, where its own options say it."""
+    if not _stated(launch)[1] or _open(launch):
+        return
+    span, source = asked.world.span, asked.world.source
+    if asked.nodes is not None and launch.nodes is not None and launch.nodes.span is not None:
+        yield from waits_for_pods(launch.launcher, launch.nodes, Count(asked.nodes, span, source))
+    if asked.per_node is not None and launch.per_node is not None and launch.per_node.span is not None:
+        yield from crowds_pod(launch.launcher, launch.per_node, Count(asked.per_node, span, source))
 
 
 def _device(pods: Sequence[Pod]) -> Word | None:

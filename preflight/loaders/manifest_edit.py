@@ -45,7 +45,7 @@ def _placed(script: Inline, span: Span, text: str) -> Splice:
     if "\n" not in text:
         return place, text
     if node.style != "|":
-        raise CannotEdit("the script has no lines of its own in the manifest")
+        raise CannotEdit("the script has no separate lines in the manifest")
     first = next((line for line in node.span.text.split("\n")[1:] if line.strip()), "")
     before = script.text.source.text.lstrip("\n")
     indent = first[: len(first) - len(first.lstrip()) - (len(before) - len(before.lstrip(" ")))]
@@ -91,9 +91,9 @@ def _own(document: Document, word: Word) -> Word:
 
 
 def _bare(text: str) -> str:
-    """A value as it is typed in place of another, with or without the quotes that stand there."""
+    """A value as it is typed instead of another, with or without the quotes that stand there."""
     if not re.fullmatch(r"[\w@%+=:,./-]+", text):
-        raise CannotEdit(f"{text!r} needs quotes of its own")
+        raise CannotEdit(f"{text!r} needs its own quotes")
     return text
 
 
@@ -130,5 +130,5 @@ def _removed(document: Document, words: Sequence[Word]) -> Splice:
         ), ""
     comma = re.search(r",\s*$", text[: first.start])
     if comma is None or not re.match(r"\s*[,\]]", text[last.end :]):
-        raise CannotEdit("the items do not stand side by side")
+        raise CannotEdit("the items are not adjacent")
     return Span(source, comma.start(), last.end), ""

@@ -50,7 +50,7 @@ def _shortened(launch: Launch) -> Launch:
 
 
 def _blocks(text: str) -> Iterator[str]:
-    """For each block of commands the text with blanks in place of everything else."""
+    """For each block of commands the text with blanks instead of everything else."""
     lines, marks, inside, count = text.splitlines(keepends=True), "", list[int](), 0
     for at, line in enumerate(lines):
         fence = _FENCE.match(line)

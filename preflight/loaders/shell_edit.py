@@ -67,7 +67,7 @@ def _own(document: Document, word: Word) -> Word:
     if not word.editable or word.maybe:
         raise CannotEdit(f"{word.text or word.because} is composed of other values")
     if word.span.source is not document.source:
-        raise CannotEdit(f"{word.text} stands in {word.span.path}")
+        raise CannotEdit(f"{word.text} is in {word.span.path}")
     return word
 
 
@@ -83,7 +83,7 @@ def _replace(document: Document, launch: Launch, words: Sequence[Word], texts: S
     own = [_own(document, word) for word in values]
     span = Span(document.source, own[0].span.start, own[-1].span.end)
     if any(w.uses != own[0].uses for w in own) or re.search(r"[^\s\\]", _between(document, own)):
-        raise CannotEdit(f"the values of {flag.text} do not stand side by side")
+        raise CannotEdit(f"the values of {flag.text} are not adjacent")
     place = context(document.source, span.start)
     return span, " ".join(quoted(text, place, splits(own[0])) for text in texts)
 
@@ -124,12 +124,12 @@ def _region(document: Document, words: Sequence[Word]) -> Span:
     for word in words[1:]:
         place = site(word, first)
         if place.source is not document.source:
-            raise CannotEdit(f"the value of {first.text} stands in another file")
+            raise CannotEdit(f"the value of {first.text} is in another file")
         place = widened(place)
         if place.start < end.end or re.search(r"[^\s\\]", document.source.text[end.end : place.start]):
             if place == end or (place.start >= end.start and place.end <= end.end):
                 continue
-            raise CannotEdit(f"the values of {first.text} do not stand beside it")
+            raise CannotEdit(f"the values of {first.text} are not adjacent to it")
         end = place
     return Span(document.source, widened(site(first, first)).start, end.end)
 
@@ -192,7 +192,7 @@ def _variable(document: Document, launch: Launch, name: str, edit: Edit) -> Spli
     first = launch.launcher_words[0] if launch.launcher_words else launch.entry
     span = first.uses[-1] if first.uses else first.span
     if span.source is not document.source:
-        raise CannotEdit("the launch stands in another file")
+        raise CannotEdit("the launch is in another file")
     start = document.source.starts[span.line - 1]
     indent = re.match(r"[ \t]*", document.source.text[start:])
     before = document.source.text[:start].rstrip("\r\n")

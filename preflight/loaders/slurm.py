@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from preflight.loaders.counts import Allocation, allocation
 from preflight.loaders.document import Count, Piece, Unknown, Word, word_of
-from preflight.loaders.msrun_launcher import CommandError, split_command
-from preflight.loaders.options import SLURM, read_options
+from preflight.loaders.launcher_counts import Allocation, allocation
+from preflight.loaders.launcher_options import SLURM, read_options
+from preflight.loaders.launchers import CommandError, split_command
 from preflight.source.pattern import lazy_pattern
 from preflight.source.text import Source, Span
 

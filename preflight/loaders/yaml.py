@@ -1,19 +1,62 @@
-"""YAML as PyYAML's safe_load reads it (YAML 1.1, last duplicate wins), with the span of every node. Nothing is
-constructed but scalars; the tree is built from parser events without recursion, so depth and aliases are bounded."""
+"""YAML as PyYAML's safe_load reads it (YAML 1.1, last duplicate wins), with the span of every node."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from itertools import repeat
 from typing import Any
 
-from preflight.loaders.comments import yaml_comments
 from preflight.loaders.document import MARK, Document, Entry, Node, Problem
-from preflight.loaders.pyyaml import yaml
-from preflight.loaders.yaml_scalars import LONG, PREFIX, constructed, plain, resolve
+from preflight.loaders.yaml_comments import yaml_comments
+from preflight.loaders.yaml_scalars import LONG, PREFIX, constructed, plain, resolve, yaml
 from preflight.source.budget import draw_values
+from preflight.source.finding import Message
 from preflight.source.pattern import lazy_pattern
 from preflight.source.text import InputError, Source, Span
+
+_SAME_VALUE = "the key {key!r} is set here and again on line {line} with the same value; the last one takes effect"
+_OTHER_VALUE = (
+    "the key {key!r} is set here and again on line {line} with another value ({before}, then {after}); the last "
+    "one takes effect"
+)
+_MORE = "{count} more keys from here on are set again further down; the last one takes effect"
+MAX_DUPLICATES = 1000
+"""So many are noted one by one."""
+
+
+def duplicate_keys(found: Sequence[tuple[Entry, Entry]]) -> Iterator[Problem]:
+    """Each key with the one that wins: the first ones each, the others by their number."""
+    values: dict[int, object] = {}
+    for first, winner in found[:MAX_DUPLICATES]:
+        same = _known(first.value, values) == _known(winner.value, values)
+        yield _duplicate_key(first, winner, same)
+    if left := found[MAX_DUPLICATES:]:
+        yield Problem("duplicate-key", Message(_MORE, count=len(left)), left[0][0].key.span)
+
+
+def _known(node: Node, values: dict[int, object]) -> object:
+    """The plain value of a node, made once: a thousand duplicates have one winner."""
+    if (value := values.get(id(node), values)) is values:
+        value = values[id(node)] = node.plain()
+    return value
+
+
+def _duplicate_key(first: Entry, winner: Entry, same: bool) -> Problem:
+    message = Message(
+        _SAME_VALUE if same else _OTHER_VALUE,
+        key=first.key.value,
+        line=winner.key.span.line,
+        before=_brief(first.value),
+        after=_brief(winner.value),
+    )
+    return Problem("duplicate-key", message, first.key.span, (winner.key.span,), harmless=same)
+
+
+def _brief(node: Node) -> str:
+    if node.kind == "scalar":
+        return node.span.text[:30]
+    return "a sequence" if node.kind == "sequence" else "a mapping"
+
 
 MAX_DEPTH = 200
 MAX_NODES = 200_000
@@ -40,7 +83,7 @@ def load_yaml(source: Source) -> Document:
     except yaml.MarkedYAMLError as error:
         raise _located(source, error) from None
     except yaml.YAMLError as error:
-        raise InputError(f"is not YAML: {str(error).splitlines()[0]}", source.name) from None
+        raise InputError(f"invalid YAML: {str(error).splitlines()[0]}", source.name) from None
     tree = builder.root
     comments = yaml_comments(source, tree) if MARK in source.text else ()
     return Document(
@@ -51,7 +94,27 @@ def load_yaml(source: Source) -> Document:
 def _located(source: Source, error: yaml.MarkedYAMLError) -> InputError:
     mark = error.problem_mark or error.context_mark
     text = " ".join(str(part) for part in (error.context, error.problem) if part)
-    return InputError(f"is not YAML: {text}", source.name, mark.line + 1 if mark else 0, mark.column + 1 if mark else 0)
+    line, column = (mark.line + 1, mark.column + 1) if mark else (0, 0)
+    if (slip := _without_colon(source, line)) and any(part in text for part in LACKS_COLON):
+        return InputError(f"invalid YAML: {text} (probably a missing ':' on line {slip})", source.name, line, column)
+    return InputError(f"invalid YAML: {text}", source.name, line, column)
+
+
+LACKS_COLON = ("mapping values are not allowed", "could not find expected ':'")
+"""What libyaml reports behind a key without its colon."""
+
+
+def _without_colon(source: Source, line: int) -> int:
+    """The line of a lone word at or above a line, which may be a key without its colon; 0 where there is none."""
+    for number in range(min(line, len(source.starts)), max(line - LOOKED_AT, 0), -1):
+        text = source.line(number).partition(" #")[0].strip()
+        if text and ":" not in text and not text.startswith(("-", "#", "[", "{", "]", "}", '"', "'")):
+            return number
+    return 0
+
+
+LOOKED_AT = 3
+"""Lines above the place that libyaml names, blank ones too."""
 
 
 class _Open:
@@ -167,7 +230,7 @@ class _Builder:
     def _too_many(self, parent: _Open) -> InputError:
         line, column = self.source.position(parent.start)
         return InputError(
-            f"holds more than {MAX_NODES} values, aliases counted as what they stand for",
+            f"holds more than {MAX_NODES} values, with aliases expanded",
             self.source.name,
             line,
             column,
@@ -178,7 +241,7 @@ class _Builder:
             raise self._error(f"the alias *{event.anchor} has no anchor before it", event.start_mark)
         target = self._anchors[event.anchor]
         if target is None:
-            raise self._error(f"the alias *{event.anchor} stands inside its own anchor", event.start_mark)
+            raise self._error(f"the alias *{event.anchor} refers to its own anchor", event.start_mark)
         self._add(target[0], target[1])
 
     def _add(self, node: Node, size: int) -> None:
@@ -244,6 +307,4 @@ class _Builder:
 
     def _note_duplicates(self) -> None:
         if self._duplicates:
-            from preflight.loaders.duplicate_keys import duplicate_keys  # few files have any
-
             self.problems += duplicate_keys(self._duplicates)

@@ -6,12 +6,56 @@ import re
 from bisect import bisect_left
 from collections.abc import Sequence
 
-from preflight.loaders.comments import yaml_comments
 from preflight.loaders.document import Document, Entry, Node
-from preflight.loaders.yaml_spelling import CannotEdit as CannotEdit
-from preflight.loaders.yaml_spelling import spell, spell_string
+from preflight.loaders.yaml_comments import yaml_comments
+from preflight.loaders.yaml_scalars import resolve
 from preflight.source.finding import Edit, Key
 from preflight.source.text import Span
+
+
+class CannotEdit(Exception):
+    """An edit that has no unambiguous place in the text; the message says why."""
+
+
+def spell(value: object, old: Node | None, document: Document) -> str:
+    """A value as YAML 1.1 text, in the spelling of the value that stands there or of the file."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        word = old.span.text if old is not None and isinstance(old.value, bool) else ""
+        lower = (
+            word[:1].islower() if word else "True" not in document.source.text and "False" not in document.source.text
+        )
+        return str(value).lower() if lower else str(value)
+    if isinstance(value, float):
+        text = repr(value)
+        mantissa, e, exponent = text.partition("e")
+        if not e:
+            return text
+        point, sign = "" if "." in mantissa else ".0", "" if exponent[0] in "+-" else "+"
+        return f"{mantissa}{point}e{sign}{exponent}"
+    if isinstance(value, (list, tuple)):
+        return "[" + ", ".join(spell(item, None, document) for item in value) + "]"
+    if isinstance(value, dict):
+        return (
+            "{" + ", ".join(f"{spell_string(str(k), '')}: {spell(v, None, document)}" for k, v in value.items()) + "}"
+        )
+    return str(value) if isinstance(value, int) else spell_string(str(value), old.style if old is not None else "")
+
+
+_PLAIN = re.compile(r"[A-Za-z0-9_./\\*+^$()-][A-Za-z0-9_./\\*+^$() -]*(?<! )\Z")
+
+
+def spell_string(text: str, style: str) -> str:
+    """A text as YAML, plain where that is safe, else in quotes."""
+    if style == '"' and not re.search(r'[\\"\n]', text):
+        return f'"{text}"'
+    indicator = re.match(r"[*?]|-(?:\s|$)|---", text)  # `--flag` is a plain key, `- x` an item, `---` a document
+    plain = _PLAIN.match(text) and not indicator and resolve(text).endswith(":str")
+    if plain and style not in ("'", '"'):
+        return text
+    return "'" + text.replace("'", "''") + "'"
+
 
 Splice = tuple[Span, str]
 
@@ -180,7 +224,7 @@ def _remove(document: Document, parent: Node, entry: Entry, key: Key) -> Splice:
     source = document.source
     start = source.starts[entry.key.span.line - 1]
     if source.text[start : entry.key.span.start].strip():
-        raise CannotEdit(f"{dotted(key)} does not stand on a line of its own")
+        raise CannotEdit(f"{dotted(key)} is not on a separate line")
     end = _line_end(document, max(entry.key.span.end, _entry_end(entry)))
     indent = source.text[start : entry.key.span.start]
     kept = [c.span.text for c in yaml_comments(source, _pair(entry), start, end)]

@@ -1,13 +1,34 @@
-"""What a YAML scalar reads as: PyYAML's own resolvers and constructors, each answer found once."""
+"""What a YAML scalar reads as: PyYAML's own resolvers and constructors, each answer found once.
+
+PyYAML is imported here, without the patterns that it compiles as it is imported: one of its pure-Python reader alone
+takes longer than a config. The parser in C uses none of them. Each is compiled when something asks for it, so whoever
+else uses PyYAML finds it whole.
+"""
 
 from __future__ import annotations
 
+import re
+import sys
 from functools import lru_cache
+from typing import Any
 
-from yaml.constructor import SafeConstructor
-from yaml.resolver import Resolver
+from preflight.source.pattern import LazyPattern
 
-from preflight.loaders.pyyaml import yaml
+_compile = re.compile
+
+
+def _compiled_later(pattern: Any, flags: Any = 0) -> Any:
+    caller = sys._getframe(1).f_globals["__name__"]
+    return LazyPattern(pattern, flags, _compile) if caller.startswith("yaml.") else _compile(pattern, flags)
+
+
+re.compile = _compiled_later
+try:
+    import yaml as yaml
+    from yaml.constructor import SafeConstructor as SafeConstructor
+    from yaml.resolver import Resolver as Resolver
+finally:
+    re.compile = _compile
 
 PREFIX = "tag:yaml.org,2002:"
 _RESOLVERS = Resolver.yaml_implicit_resolvers

@@ -7,13 +7,13 @@ from pathlib import Path
 from preflight.checking.checker import Checker
 from preflight.checking.engine import Report
 from preflight.checking.failure import unreadable
-from preflight.checking.nearest import own_devices, usable
+from preflight.checking.nearest_settings import own_devices, usable
 from preflight.checking.workspace import Workspace, display
 from preflight.job import Job
 from preflight.lsp.places import path_of
 from preflight.plugins import manager as plugins
 from preflight.program.checkout.around import Checkouts
-from preflight.run.settings import Settings
+from preflight.run.settings import Choice, Facts, Settings
 from preflight.run.settings_search import Search, Tell
 from preflight.source.budget import watched
 from preflight.source.record import NamedTuple
@@ -28,6 +28,9 @@ class Buffer(NamedTuple):
     report: Report
     workspace: Workspace
     last: Report
+    uri: str = ""
+    parsed: Report = Report()
+    """The last report of a text that could be parsed."""
 
     @property
     def job(self) -> Job | None:
@@ -46,6 +49,14 @@ class Buffers:
         self._open: dict[str, Buffer] = {}
         self._checkers: dict[Path | None, tuple[float, Checker]] = {}
         self._around: dict[Path, Checkouts] = {}
+        self._facts, self._choice = Facts(), Choice()
+
+    def configure(self, facts: Facts, choice: Choice) -> bool:
+        """Take what the editor's settings state, over those of settings files; whether anything changed."""
+        changed = (self._facts, self._choice) != (facts, choice)
+        self._facts, self._choice = facts, choice
+        self._checkers.clear()
+        return changed
 
     def get(self, uri: str) -> Buffer | None:
         """An open file."""
@@ -59,17 +70,20 @@ class Buffers:
         """Forget a file."""
         self._open.pop(uri, None)
 
-    def update(self, uri: str, text: str) -> Buffer | None:
-        """Take a text and check it; None where the file is no file on disk."""
+    def update(self, uri: str, text: str, language: str = "") -> Buffer:
+        """Take a text and check it. language: the editor's name of it, by which a buffer without a file is read."""
         path = path_of(uri)
-        if path is None:
-            return None
-        source = Source(text, display(path), path=path)
+        if path is not None:
+            source = Source(text, display(path), path=path)
+        else:
+            source = Source(text, f"{uri.rpartition(':')[2]}{ENDINGS.get(language, '')}")
         others = [buffer.source for other, buffer in self._open.items() if other != uri]
         source.beside = {other.path: other for other in others if other.path is not None}
-        last = self._open[uri].last if uri in self._open else Report()
+        before = self._open.get(uri)
+        last = before.last if before is not None else Report()
         buffer = self._checked(source, {other.name: other for other in others}, last)
-        self._open[uri] = buffer
+        parsed = buffer.report if not buffer.report.errors else before.parsed if before is not None else Report()
+        self._open[uri] = buffer = buffer._replace(uri=uri, parsed=parsed)
         return buffer
 
     def _checked(self, source: Source, others: dict[str, Source], last: Report) -> Buffer:
@@ -93,10 +107,13 @@ class Buffers:
         known = self._checkers.get(found)
         if known is None or known[0] != changed:
             held = usable(found) if found is not None else Settings(root=folder)
-            self._checkers[found] = known = changed, Checker(held, plugins.load(own_devices(held)))
+            self._checkers[found] = known = changed, self._made(held)
         checker = known[1]
         checker.checkouts = self._around.setdefault(folder, Checkouts([str(folder)]))
         return checker
+
+    def _made(self, held: Settings) -> Checker:
+        return Checker(held, plugins.load(own_devices(held)), self._facts, self._choice)
 
     def _found(self, folder: Path) -> Path | None:
         """The settings file that holds in a folder. Raises InputError."""
@@ -108,3 +125,12 @@ class Buffers:
     def look_around(self) -> None:
         """Look at the checkouts around the files again: something was saved."""
         self._around.clear()
+
+    def forget(self) -> None:
+        """Read settings and checkouts again: files changed on disk."""
+        self._around.clear()
+        self._checkers.clear()
+
+
+ENDINGS = {"yaml": ".yaml", "shellscript": ".sh", "python": ".py"}
+"""The ending of a file in a language of the editor."""

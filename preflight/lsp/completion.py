@@ -9,9 +9,8 @@ from typing import Any
 from lsprotocol import types
 
 from preflight.dialects.offers import Offer, Offers
-from preflight.job import Job
 from preflight.lsp.buffers import Buffer
-from preflight.plugins import manager as plugins
+from preflight.lsp.hover import offers_of
 from preflight.source.finding import Key
 
 INDENT = re.compile(r"^(\s*)(?:- )?")
@@ -25,20 +24,12 @@ def completions(buffer: Buffer, text: str, line: int, column: int) -> list[types
     job = buffer.job
     if job is None:
         return []
-    offers = _offers(job)
+    offers = offers_of(job)
     lines = text.splitlines() or [""]
     head = lines[line][:column] if line < len(lines) else ""
     if job.documents[0].source.name != buffer.source.name or job.documents[0].launch is not None:
         return _of_script(head, offers)
     return _of_config(lines, line, head, offers)
-
-
-def _offers(job: Job) -> Offers:
-    for dialect in plugins.load().dialects:
-        if any(target.framework == job.target.framework for target in dialect.targets) and hasattr(dialect, "offers"):
-            found: Offers = dialect.offers(job)
-            return found
-    return Offers()
 
 
 def _of_script(head: str, offers: Offers) -> list[types.CompletionItem]:

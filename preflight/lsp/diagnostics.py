@@ -1,14 +1,21 @@
-"""Findings as diagnostics."""
+"""Findings as diagnostics, and the ways out of them as code actions."""
 
 from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
 
 from lsprotocol import types
 
 from preflight.checking.engine import Report
+from preflight.fix.apply import text_edits
+from preflight.fix.fixer import fix
+from preflight.fix.offers import proven_offers
+from preflight.loaders.yaml_edit import Splice
 from preflight.lsp.buffers import Buffer
-from preflight.lsp.places import position_of, range_of, uri_of
-from preflight.lsp.rule_sections import address
-from preflight.source.finding import Finding, Severity
+from preflight.lsp.hover import address
+from preflight.lsp.places import exactly, position_of, range_of, uri_of
+from preflight.source.finding import Finding, Fix, Safety, Severity
 from preflight.source.language import local
 
 SEVERITIES = {
@@ -21,7 +28,36 @@ SEVERITIES = {
 def diagnostics(buffer: Buffer) -> list[types.Diagnostic]:
     """What is found in a file, and why it cannot be read. Findings in other files are told at its start."""
     found = [diagnostic(finding, buffer) for finding in buffer.report.findings]
+    if buffer.report.errors:
+        found += _kept(buffer)
     return [*found, *_unreadable(buffer.report, buffer)]
+
+
+def _kept(buffer: Buffer) -> Iterator[types.Diagnostic]:
+    """The findings of the last text that could be parsed, on the lines where they are now; none of a changed line."""
+    own = [finding for finding in buffer.parsed.findings if finding.path == buffer.source.name]
+    if not own:
+        return
+    moved = _moved(own[0].span.source.text.splitlines(), buffer.source.text.splitlines())
+    for finding in own:
+        told = diagnostic(finding, buffer)
+        at = told.range
+        if at.start.line in moved and at.end.line in moved:
+            told.range = types.Range(
+                types.Position(moved[at.start.line], at.start.character),
+                types.Position(moved[at.end.line], at.end.character),
+            )
+            yield told
+
+
+def _moved(old: list[str], new: list[str]) -> dict[int, int]:
+    """Where each line of a text is in another one that differs in one stretch."""
+    same = next((i for i, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), min(len(old), len(new)))
+    rest = min(len(old), len(new)) - same
+    tail = next((i for i in range(rest) if old[-1 - i] != new[-1 - i]), rest)
+    moved = {line: line for line in range(same)}
+    moved.update({len(old) - 1 - i: len(new) - 1 - i for i in range(tail)})
+    return moved
 
 
 def diagnostic(finding: Finding, buffer: Buffer) -> types.Diagnostic:
@@ -50,8 +86,119 @@ def _unreadable(report: Report, buffer: Buffer) -> list[types.Diagnostic]:
         source = buffer.source
         line = min(max(error.line, 1), len(source.starts))
         start = min(source.offset(line) + max(error.column - 1, 0), len(source.text))
+        if slip := SLIP.search(error.message):
+            line = min(int(slip[1]), len(source.starts))
+            start = source.offset(line) + len(source.line(line).rstrip()) - 1
         at = position_of(source, start)
         place = types.Range(at, types.Position(at.line, at.character + 1))
         severity = types.DiagnosticSeverity.Error
         found.append(types.Diagnostic(range=place, message=local(error.message), severity=severity, source="preflight"))
     return found
+
+
+SLIP = re.compile(r"on line (\d+)\)$")
+"""The line of the slip, where a message names another one than the parser."""
+ALL = types.CodeActionKind.SourceFixAll
+SUPPRESS, EXPLAIN = "preflight.suppress", "preflight.explain"
+"""Commands of the server behind actions."""
+
+
+def actions(buffer: Buffer, uri: str, at: types.Range, only: Iterable[str] | None) -> list[types.CodeAction]:
+    """What can be done at a range: each way out of the findings there; and the safe fixes of the whole file.
+
+    only: the kinds of action that the editor asks for; None for all.
+    """
+    wanted = None if only is None else tuple(only)
+    found: list[types.CodeAction] = []
+    if _asked(types.CodeActionKind.QuickFix, wanted):
+        here = [
+            finding
+            for finding in buffer.report.findings
+            if finding.path == buffer.source.name and _meet(range_of(finding.span), at)
+        ]
+        for finding in proven_offers(buffer.workspace, buffer.report, here):
+            found += _ways(finding, buffer)
+        for finding in here:
+            found += _about(finding, buffer)
+    if _asked(ALL, wanted) and (every := fix_all(buffer, uri)) is not None:
+        found.append(every)
+    return found
+
+
+def _about(finding: Finding, buffer: Buffer) -> Iterator[types.CodeAction]:
+    """Suppress a finding, and read the page of its rule."""
+    rule, told = finding.rule or "", diagnostic(finding, buffer)
+    kind = types.CodeActionKind.QuickFix
+    arguments = [buffer.uri, rule, finding.line]
+    if rule not in ALWAYS:
+        title = f"Suppress {rule} here, with a reason"
+        command = types.Command(title, SUPPRESS, arguments=arguments)
+        yield types.CodeAction(title, kind=kind, diagnostics=[told], command=command)
+    title = f"Explain {rule}"
+    yield types.CodeAction(
+        title, kind=kind, diagnostics=[told], command=types.Command(title, EXPLAIN, arguments=[rule])
+    )
+
+
+ALWAYS = ("unused-suppression", "shell-syntax", "unreadable")
+"""Rules that a suppression does not turn off."""
+
+
+def _asked(kind: str, wanted: tuple[str, ...] | None) -> bool:
+    return wanted is None or any(kind == one or kind.startswith(f"{one}.") for one in wanted)
+
+
+def _meet(one: types.Range, other: types.Range) -> bool:
+    first, second = (one.start.line, one.start.character), (one.end.line, one.end.character)
+    start, end = (other.start.line, other.start.character), (other.end.line, other.end.character)
+    return first <= end and start <= second
+
+
+def _ways(finding: Finding, buffer: Buffer) -> Iterator[types.CodeAction]:
+    """The fix, then the alternatives; none that is only advice, or that has no clear place in the text."""
+    told = diagnostic(finding, buffer)
+    ways = [way for way in (finding.fix, *finding.alternatives) if way is not None and way.safety is not Safety.SHOW]
+    for number, way in enumerate(ways):
+        edit = _edit(finding, way, buffer)
+        if edit is not None:
+            preferred = number == 0 and way.safety is Safety.SAFE and not way.offered
+            said = local(way.title)
+            title = said[:1].upper() + said[1:]
+            kind = types.CodeActionKind.QuickFix
+            yield types.CodeAction(title, kind=kind, diagnostics=[told], edit=edit, is_preferred=preferred)
+
+
+def _edit(finding: Finding, way: Fix, buffer: Buffer) -> types.WorkspaceEdit | None:
+    changes: dict[str, list[types.TextEdit]] = {}
+    for splices in text_edits(buffer.report, finding, way).values():
+        for span, new in splices:
+            if uri := buffer.uri if span.source.name == buffer.source.name else uri_of(span.source):
+                changes.setdefault(uri, []).append(types.TextEdit(exactly(span), new))
+    return types.WorkspaceEdit(changes=dict(changes)) if changes else None
+
+
+def fix_all(buffer: Buffer, uri: str) -> types.CodeAction | None:
+    """All safe fixes of a file, proven as `preflight fix` proves them; None where there are none."""
+    if not any(one.fix is not None and one.fix.safety is Safety.SAFE for one in buffer.report.findings):
+        return None
+    fixed = fix(buffer.workspace, inside=lambda source: source.path == buffer.source.path, notes=lambda rule: False)
+    new = fixed.edited.get(buffer.source.name)
+    if new is None or new.text == buffer.source.text:
+        return None
+    edits = [types.TextEdit(exactly(span), text) for span, text in _changed(buffer, new.text)]
+    edit = types.WorkspaceEdit(changes={uri: edits})
+    return types.CodeAction("Fix all that preflight can fix safely", kind=ALL, edit=edit)
+
+
+def _changed(buffer: Buffer, new: str) -> Iterator[Splice]:
+    """The lines that differ, so that the cursor and the folds of the rest stay."""
+    from difflib import SequenceMatcher
+
+    source = buffer.source
+    old, lines = source.text.splitlines(keepends=True), new.splitlines(keepends=True)
+    starts = [0]
+    for line in old:
+        starts.append(starts[-1] + len(line))
+    for tag, one, two, three, four in SequenceMatcher(None, old, lines, autojunk=False).get_opcodes():
+        if tag != "equal":
+            yield source.span(starts[one], starts[two]), "".join(lines[three:four])

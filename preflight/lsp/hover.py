@@ -1,23 +1,49 @@
-"""What a key, an option or a finding under the cursor is about."""
+"""What a key, an option, a run or a finding is about: hover, links, the line above a run."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
 
 from lsprotocol import types
+from pygls import uris
 
 from preflight.checking.engine import Report
+from preflight.dialects import folders
+from preflight.dialects.offers import Offers
 from preflight.fix.proof import made
 from preflight.job import Job
-from preflight.loaders.document import Unknown
+from preflight.loaders.document import Document, Unknown, walk
 from preflight.lsp.buffers import Buffer
-from preflight.lsp.places import range_of
+from preflight.lsp.places import exactly, range_of, uri_of
 from preflight.memory import MemoryEstimate
+from preflight.plugins import manager as plugins
 from preflight.report.memory import between
+from preflight.report.page import documented, rule_page, section_url
 from preflight.run.cluster import GIB
-from preflight.run.value import Value
+from preflight.run.value import Value, known
 from preflight.source.finding import Finding, Fix, Severity
 from preflight.source.text import Span
+
+
+@lru_cache(maxsize=256)
+def section(rule: str) -> str:
+    """The section of a rule in Markdown; "" for what is no rule."""
+    found = _rules().get(rule)
+    return rule_page(found) if found is not None else ""  # type: ignore[arg-type]
+
+
+@lru_cache(maxsize=256)
+def address(rule: str) -> str | None:
+    """Where the section is on the web."""
+    return section_url(rule)
+
+
+@lru_cache(maxsize=1)
+def _rules() -> dict[str, object]:
+    return {rule.id: rule for rule in documented(plugins.load().rules(None))}
 
 
 def hover(buffer: Buffer, offset: int) -> types.Hover | None:
@@ -58,6 +84,8 @@ def _argument(job: Job, name: str, value: Value, buffer: Buffer) -> Iterator[str
     yield f"**{shown}** = `{_shown(effective)}`" + (f" ({job.target})" if job.target.version else "")
     if effective.raw != value.raw:
         yield f"typed as `{_shown(value)}`; {effective.note or 'the framework changes it'}"
+    if about := described(job, shown, value):
+        yield about
     default = arguments.default(name)
     if default.known and default.raw is not None:
         yield f"default `{default.raw}`"
@@ -65,6 +93,27 @@ def _argument(job: Job, name: str, value: Value, buffer: Buffer) -> Iterator[str
         yield f"decides {what}"
     if memory := _memory(job, value, buffer):
         yield memory
+
+
+def described(job: Job, shown: str, value: Value) -> str:
+    """What an option or a key does, by the tables of its framework; "" where they have no words for it."""
+    key = tuple(map(str, value.setting.key)) if value.setting is not None else ()
+    found = offers_of(job)
+    if shown in found.options:
+        return found.options[shown].about
+    schema: Mapping[str, Any] = found.schema
+    for part in key:
+        schema = schema.get("properties", {}).get(part, {})
+    return str(schema.get("description", ""))
+
+
+def offers_of(job: Job) -> Offers:
+    """What a run may be given, by the dialect that read it."""
+    for dialect in plugins.load().dialects:
+        if any(target.framework == job.target.framework for target in dialect.targets) and hasattr(dialect, "offers"):
+            found: Offers = dialect.offers(job)
+            return found
+    return Offers()
 
 
 def _memory(job: Job, value: Value, buffer: Buffer) -> str:
@@ -99,10 +148,106 @@ def _with(value: Value, other: object, buffer: Buffer) -> MemoryEstimate | None:
 
 
 def _finding(finding: Finding) -> str:
-    from preflight.lsp.rule_sections import section
 
     return f"**{finding.severity}** {finding.message}\n\n{section(finding.rule)}"
 
 
 def _shown(value: Value) -> str:
-    return f"not known: {value.because}" if isinstance(value.raw, Unknown) else str(value.raw)
+    return f"unknown: {value.because}" if isinstance(value.raw, Unknown) else str(value.raw)
+
+
+def links(buffer: Buffer) -> list[types.DocumentLink]:
+    """The files that a config or a script names and that exist: a base config, a sourced script, a rank table."""
+    if buffer.job is None:
+        return []
+    documents = [one for one in buffer.job.documents if one.source.name == buffer.source.name]
+    return [
+        types.DocumentLink(exactly(span), target=uris.from_fs_path(str(path)))
+        for document in documents
+        for span, name in _names(document)
+        if (path := _file(document, name)) is not None
+    ]
+
+
+def _names(document: Document) -> Iterator[tuple[Span, str]]:
+    """Texts that may be names of files, with their places."""
+    if document.tree is not None:
+        for _, node, _ in walk(document.tree):
+            if isinstance(node.value, str) and 0 < len(node.value) < 400 and "\n" not in node.value:
+                yield node.span, node.value
+    if document.launch is not None:
+        words = (document.launch.entry, *document.launch.words)
+        yield from ((word.span, word.text) for word in words if word.text and len(word.text) < 400)
+    for other in document.also:
+        name = other.path.name if other.path is not None else ""
+        at = document.source.text.find(name) if name else -1
+        if at >= 0:
+            yield document.source.span(at, at + len(name)), str(other.path)
+
+
+def _file(document: Document, name: str) -> Path | None:
+    if "." not in name or name.startswith("-"):
+        return None
+    for folder in folders(document):
+        try:
+            path = (folder / name).resolve()
+            if path.is_file():
+                return path
+        except (OSError, RuntimeError, ValueError):
+            continue
+    return None
+
+
+def definition(buffer: Buffer, offset: int) -> types.Location | None:
+    """Where the value of an option of a script is typed: in the assignment of its variable, here or in a sourced
+    script."""
+    job = buffer.job
+    found = typed_at(job, buffer, offset) if job is not None else None
+    setting = found[1].setting if found is not None else None
+    if setting is None:
+        return None
+    span = setting.span
+    if span.path == buffer.source.name and span.start <= offset <= span.end:
+        return None
+    uri = uri_of(span.source)
+    return types.Location(uri, range_of(span)) if uri else None
+
+
+DEGREES = (("TP", "tensor"), ("PP", "pipeline"), ("CP", "context"), ("EP", "expert"), ("DP", "data"))
+
+
+COMMAND = "preflight.memory"
+
+
+def lenses(buffer: Buffer, uri: str) -> list[types.CodeLens]:
+    """One lens for each run that the text holds now; behind it, the memory of each stage."""
+    return [
+        types.CodeLens(range_of(job.start), types.Command(title, COMMAND, arguments=[uri, number]))
+        for number, job in enumerate(buffer.report.jobs)
+        if job.start.path == buffer.source.name and (title := " · ".join(_parts(job)))
+    ]
+
+
+def memory_by_stage(buffer: Buffer, number: int) -> str:
+    """What each pipeline stage of a run needs, or why that is not known."""
+    jobs = buffer.report.jobs
+    if not 0 <= number < len(jobs):
+        return "this run is not there any more"
+    estimate = jobs[number].memory
+    if not estimate.stages:
+        return "memory is unknown: " + "; ".join(estimate.unknown or ("no size of the model is known",))
+    needs = ", ".join(between(stage.low, stage.required) for stage in estimate.stages)
+    if jobs[number].withheld:
+        return f"GiB of each stage: {needs}; no verdict: {jobs[number].withheld}"
+    return f"GiB of each stage: {needs}" + (f"; the device has {estimate.budget / GIB:.1f}" if estimate.budget else "")
+
+
+def _parts(job: Job) -> Iterator[str]:
+    for short, name in DEGREES:
+        size = known(getattr(job.plan.layout, name))
+        if size is not None and (size[0] != 1 or name in ("tensor", "pipeline", "data")):
+            yield f"{short} {size[0]}"
+    estimate = job.memory
+    if estimate.worst is not None and not job.withheld:
+        need = between(*estimate.span)
+        yield f"{need} of {estimate.budget / GIB:.0f} GiB, {estimate.verdict}" if estimate.budget else f"{need} GiB"

@@ -2,30 +2,41 @@
 
 from __future__ import annotations
 
+import asyncio
+from contextlib import ExitStack
+from pathlib import Path
+
 from lsprotocol import types
 from pygls.lsp.server import LanguageServer
 
 import preflight
-from preflight.lsp.actions import ALL, actions
-from preflight.lsp.buffers import Buffers
+from preflight.lsp.buffers import Buffer, Buffers
 from preflight.lsp.completion import completions
-from preflight.lsp.diagnostics import diagnostics
-from preflight.lsp.hover import hover
-from preflight.lsp.lens import COMMAND, lenses, memory_by_stage
-from preflight.lsp.links import definition, links
+from preflight.lsp.configuration import ask, speak, watch
+from preflight.lsp.diagnostics import ALL, EXPLAIN, SUPPRESS, actions, diagnostics
+from preflight.lsp.hover import COMMAND, address, definition, hover, lenses, links, memory_by_stage, section
 from preflight.lsp.places import offset_of
-from preflight.report.escapes import plain
+from preflight.lsp.suppressing import suppression
+from preflight.report.terminal import plain
+from preflight.source import cache
+from preflight.source.finding import Message
 from preflight.source.language import local
-from preflight.source.message import Message
+from preflight.source.writing import write_file
+
+DELAY = 0.15
+"""Seconds without a change before a text is checked."""
 
 
 def make() -> LanguageServer:
     """A server with everything that preflight can tell about open files."""
     server = LanguageServer("preflight", preflight.__version__)
     buffers = Buffers(lambda path, why: _warn(server, path, why))
-    _typing(server, buffers)
-    _reading(server, buffers)
-    _acting(server, buffers)
+    typing = Typing(server, buffers)
+    _surrounding(server, buffers, typing)
+    _typing(server, buffers, typing)
+    _reading(server, typing)
+    _acting(server, typing)
+    _commanding(server, buffers, typing)
     return server
 
 
@@ -35,68 +46,138 @@ def _warn(server: LanguageServer, path: str, why: str) -> None:
     server.window_show_message(types.ShowMessageParams(types.MessageType.Warning, told))
 
 
-def _typing(server: LanguageServer, buffers: Buffers) -> None:
-    """Files are opened, changed, saved and closed."""
+class Typing:
+    """Checks texts as they are typed: once a burst of changes is over, or when an answer needs it."""
 
-    def tell(uri: str) -> None:
-        document = server.workspace.get_text_document(uri)
-        buffer = buffers.update(uri, document.source)
-        found = diagnostics(buffer) if buffer is not None else []
-        told = types.PublishDiagnosticsParams(uri, found, version=document.version)
-        server.text_document_publish_diagnostics(told)
+    def __init__(self, server: LanguageServer, buffers: Buffers) -> None:
+        self._server, self._buffers = server, buffers
+        self._due: dict[str, asyncio.TimerHandle] = {}
+
+    @property
+    def pulled(self) -> bool:
+        """Whether the editor asks for diagnostics itself."""
+        document = self._server.client_capabilities.text_document
+        return document is not None and document.diagnostic is not None
+
+    def later(self, uri: str) -> None:
+        """Check a text soon; a further change starts the wait again."""
+        self._cancel(uri)
+        self._due[uri] = asyncio.get_running_loop().call_later(DELAY, self.now, uri)
+
+    def now(self, uri: str) -> None:
+        """Check a text, and send what is found."""
+        self._cancel(uri)
+        document = self._server.workspace.get_text_document(uri)
+        buffer = self._buffers.update(uri, document.source, document.language_id or "")
+        if not self.pulled:
+            told = types.PublishDiagnosticsParams(uri, diagnostics(buffer), version=document.version)
+            self._server.text_document_publish_diagnostics(told)
+
+    def buffer(self, uri: str) -> Buffer | None:
+        """An open file as it is now."""
+        if uri in self._due:
+            self.now(uri)
+        return self._buffers.get(uri)
+
+    def again(self) -> None:
+        """Check every open text again: something around them changed."""
+        for uri in self._buffers.uris():
+            self.now(uri)
+        workspace = self._server.client_capabilities.workspace
+        refresh = workspace.diagnostics if workspace else None
+        if self.pulled and refresh is not None and refresh.refresh_support:
+            self._server.workspace_diagnostic_refresh(None)
+
+    def close(self, uri: str) -> None:
+        """Forget a text."""
+        self._cancel(uri)
+        self._buffers.close(uri)
+        if not self.pulled:
+            self._server.text_document_publish_diagnostics(types.PublishDiagnosticsParams(uri, []))
+
+    def _cancel(self, uri: str) -> None:
+        if (due := self._due.pop(uri, None)) is not None:
+            due.cancel()
+
+
+def _typing(server: LanguageServer, buffers: Buffers, typing: Typing) -> None:
+    """Files are opened, changed, saved and closed."""
 
     @server.feature(types.TEXT_DOCUMENT_DID_OPEN)
     def opened(params: types.DidOpenTextDocumentParams) -> None:
-        tell(params.text_document.uri)
+        typing.now(params.text_document.uri)
 
     @server.feature(types.TEXT_DOCUMENT_DID_CHANGE)
     def changed(params: types.DidChangeTextDocumentParams) -> None:
-        tell(params.text_document.uri)
+        typing.later(params.text_document.uri)
 
     @server.feature(types.TEXT_DOCUMENT_DID_SAVE)
     def saved(params: types.DidSaveTextDocumentParams) -> None:
         buffers.look_around()
-        for uri in buffers.uris():
-            tell(uri)
+        typing.again()
 
     @server.feature(types.TEXT_DOCUMENT_DID_CLOSE)
     def closed(params: types.DidCloseTextDocumentParams) -> None:
-        uri = params.text_document.uri
-        buffers.close(uri)
-        server.text_document_publish_diagnostics(types.PublishDiagnosticsParams(uri, []))
+        typing.close(params.text_document.uri)
+
+    @server.feature(
+        types.TEXT_DOCUMENT_DIAGNOSTIC,
+        types.DiagnosticOptions(inter_file_dependencies=True, workspace_diagnostics=False, identifier="preflight"),
+    )
+    async def pulled(params: types.DocumentDiagnosticParams) -> types.RelatedFullDocumentDiagnosticReport:
+        await asyncio.sleep(DELAY)  # an editor that typed on cancels meanwhile
+        buffer = typing.buffer(params.text_document.uri)
+        return types.RelatedFullDocumentDiagnosticReport(diagnostics(buffer) if buffer is not None else [])
 
 
-def _reading(server: LanguageServer, buffers: Buffers) -> None:
+def _surrounding(server: LanguageServer, buffers: Buffers, typing: Typing) -> None:
+    """What the editor states, and what changes on disk."""
+    language = ExitStack()
+
+    @server.feature(types.INITIALIZE)
+    def initialize(params: types.InitializeParams) -> None:
+        speak(language, params.locale)
+
+    @server.feature(types.INITIALIZED)
+    def initialized(params: types.InitializedParams) -> None:
+        watch(server)
+        ask(server, buffers, typing.again)
+
+    @server.feature(types.WORKSPACE_DID_CHANGE_CONFIGURATION)
+    def configured(params: types.DidChangeConfigurationParams) -> None:
+        ask(server, buffers, typing.again)
+
+    @server.feature(types.WORKSPACE_DID_CHANGE_WATCHED_FILES)
+    def moved(params: types.DidChangeWatchedFilesParams) -> None:
+        buffers.forget()
+        typing.again()
+
+
+def _reading(server: LanguageServer, typing: Typing) -> None:
     """What stands at a place, and what leads from it."""
 
     @server.feature(types.TEXT_DOCUMENT_HOVER)
     def hovered(params: types.HoverParams) -> types.Hover | None:
-        buffer = buffers.get(params.text_document.uri)
+        buffer = typing.buffer(params.text_document.uri)
         return hover(buffer, offset_of(buffer.source, params.position)) if buffer else None
 
     @server.feature(types.TEXT_DOCUMENT_DEFINITION)
     def defined(params: types.DefinitionParams) -> types.Location | None:
-        buffer = buffers.get(params.text_document.uri)
+        buffer = typing.buffer(params.text_document.uri)
         return definition(buffer, offset_of(buffer.source, params.position)) if buffer else None
 
     @server.feature(types.TEXT_DOCUMENT_DOCUMENT_LINK)
     def linked(params: types.DocumentLinkParams) -> list[types.DocumentLink]:
-        buffer = buffers.get(params.text_document.uri)
+        buffer = typing.buffer(params.text_document.uri)
         return links(buffer) if buffer else []
 
     @server.feature(types.TEXT_DOCUMENT_CODE_LENS)
     def lensed(params: types.CodeLensParams) -> list[types.CodeLens]:
-        buffer = buffers.get(params.text_document.uri)
+        buffer = typing.buffer(params.text_document.uri)
         return lenses(buffer, params.text_document.uri) if buffer else []
 
-    @server.command(COMMAND)
-    def memory(uri: str, number: int) -> None:
-        buffer = buffers.get(uri)
-        told = memory_by_stage(buffer, number) if buffer else "this file is not open any more"
-        server.window_show_message(types.ShowMessageParams(types.MessageType.Info, told))
 
-
-def _acting(server: LanguageServer, buffers: Buffers) -> None:
+def _acting(server: LanguageServer, typing: Typing) -> None:
     """What changes the text."""
 
     @server.feature(
@@ -105,14 +186,47 @@ def _acting(server: LanguageServer, buffers: Buffers) -> None:
     )
     def acted(params: types.CodeActionParams) -> list[types.CodeAction]:
         uri = params.text_document.uri
-        buffer = buffers.get(uri)
+        buffer = typing.buffer(uri)
         return actions(buffer, uri, params.range, params.context.only) if buffer else []
 
     @server.feature(types.TEXT_DOCUMENT_COMPLETION, types.CompletionOptions(trigger_characters=["-", ":", " "]))
     def completed(params: types.CompletionParams) -> types.CompletionList | None:
-        buffer = buffers.get(params.text_document.uri)
+        buffer = typing.buffer(params.text_document.uri)
         if buffer is None:
             return None
         text = server.workspace.get_text_document(params.text_document.uri).source
         at = buffer.source.position(offset_of(buffer.source, params.position))
         return types.CompletionList(False, completions(buffer, text, at.line - 1, at.column - 1))
+
+
+def _commanding(server: LanguageServer, buffers: Buffers, typing: Typing) -> None:
+    """Commands behind lenses and actions."""
+
+    @server.command(COMMAND)
+    def memory(uri: str, number: int) -> None:
+        buffer = typing.buffer(uri)
+        told = memory_by_stage(buffer, number) if buffer else "this file is not open any more"
+        server.window_show_message(types.ShowMessageParams(types.MessageType.Info, told))
+
+    @server.command(SUPPRESS)
+    def suppress(uri: str, rule: str, line: int) -> None:
+        buffer = typing.buffer(uri)
+        edit = suppression(buffers, buffer, rule, line) if buffer is not None else None
+        if edit is None:
+            told = f"{rule} cannot be suppressed on line {line}: no comment above it counts"
+            server.window_show_message(types.ShowMessageParams(types.MessageType.Warning, told))
+            return
+        changes = types.WorkspaceEdit(changes={uri: [edit]})
+        server.workspace_apply_edit(types.ApplyWorkspaceEditParams(changes, label=f"Suppress {rule}"))
+
+    @server.command(EXPLAIN)
+    def explain(rule: str) -> str:
+        page = section(rule)
+        uri = address(rule)
+        if uri is None:
+            path = Path(cache.folder()) / "pages" / f"{rule.replace('/', '-')}.md"
+            write_file(path, page.encode(), parents=True)
+            uri = path.as_uri()
+        external = not uri.startswith("file:")
+        server.window_show_document(types.ShowDocumentParams(uri, external=external, take_focus=True))
+        return page

@@ -1,14 +1,96 @@
-"""Bytes kept for the backward pass by one layer and one micro-batch, operator by operator;
-2 bytes an element unless said.
-
-Source: Korthikanti et al. 2022 (34·s·b·h for dense multi-head attention with f = 4h), refined per operator against
-Megatron-LM d98e8a6 and Transformer Engine. S = tokens kept between tensor-parallel regions, T = tokens inside them.
-"""
+"""Bytes kept for the backward pass, operator by operator, and the micro-batches in flight."""
 
 from __future__ import annotations
 
-from preflight.memory import pair_bias, streams
 from preflight.memory.shape import Shape
+
+INPUTS, OUTPUTS = "residual streams", "outputs for residual streams"
+CONNECTIONS = 2
+
+
+def parameters(s: Shape) -> float:
+    """Of a layer: the mapping, n·h x (n² + 2n), its bias and scales, on every rank alike."""
+    if s.streams is None:
+        return 0.0
+    maps = s.streams.number**2 + 2 * s.streams.number
+    return CONNECTIONS * (s.streams.number * s.hidden * maps + maps + 3)
+
+
+def kept_of_streams(s: Shape) -> dict[str, float]:
+    """Bytes of a layer at the most: the streams before each connection, and what attention or the MLP gave, which the
+    gradient of its weights needs; a dropout mask for each stream instead of one."""
+    if s.streams is None:
+        return {}
+    n, one = s.streams.number, s.split_tokens * s.hidden
+    maps = 12 * s.split_tokens * (n**2 + 2 * n)
+    parts = {INPUTS: CONNECTIONS * (s.streams.most * n * one + maps), OUTPUTS: CONNECTIONS * 2 * one}
+    return parts | ({"dropout masks of the streams": CONNECTIONS * (n - 1) * one} if s.hidden_dropout else {})
+
+
+def least(s: Shape, name: str) -> float:
+    """Of a kept output, the share that is there at the least."""
+    if s.streams is None or name not in (INPUTS, OUTPUTS):
+        return 1.0
+    return s.streams.least / s.streams.most if name == INPUTS or not s.streams.least else 1.0
+
+
+def backward(s: Shape) -> float:
+    """What a connection's backward pass holds for a moment."""
+    return s.streams.held * s.streams.number * s.split_tokens * s.hidden if s.streams is not None else 0.0
+
+
+def width(s: Shape) -> int:
+    """Tensors of the hidden size between two layers."""
+    return s.streams.number if s.streams is not None else 1
+
+
+def tensor(s: Shape) -> float:
+    """Bytes of one: 2·(a/t)·s²."""
+    return 2 * s.heads / s.tensor * s.sequence**2
+
+
+def kept_bias(s: Shape) -> dict[str, float]:
+    """What a layer in flight keeps: the bias scaled for the kernel, or the scores that it was added to."""
+    return {"attention bias": s.pair_bias[0] * s.micro * tensor(s)} if s.pair_bias and s.pair_bias[0] else {}
+
+
+def stays(s: Shape) -> float:
+    """What one object keeps for all layers."""
+    return (s.pair_bias[1] + s.pair_bias[2] * s.micro) * tensor(s) if s.pair_bias else 0.0
+
+
+ALL_FORWARD = "all-forward"
+"""The interleaved schedule of old where there are as many micro-batches as stages:
+no backward pass before the last forward pass."""
+
+
+def in_flight(s: Shape, rank: int) -> tuple[float, ...]:
+    """Micro-batches whose activations are alive at the worst moment, per virtual chunk of the rank.
+
+    A sequence pipeline sends parts of a sequence; all parts of one are alive, and one part more per stage behind.
+    """
+    if s.splits > 1:
+        return (min(s.count, (s.splits + s.pipeline - rank - 1) / s.splits),) * s.virtual
+    if s.schedule in ("gpipe", ALL_FORWARD):
+        return (s.count,) * s.virtual
+    if s.schedule in ("zero-bubble-v", "dual-pipe-v"):
+        return tuple(min(s.count, 2 * s.pipeline - rank if v == 0 else rank + 1) for v in range(s.virtual))
+    if s.virtual == 1:
+        return (min(s.count, s.pipeline - rank),)
+    return _interleaved(s, min(s.count * s.virtual, 2 * (s.pipeline - rank - 1) + (s.virtual - 1) * s.group + 1))
+
+
+def _interleaved(s: Shape, warm_up: int) -> tuple[float, ...]:
+    """The first chunk-steps of the interleaved schedule, per chunk: groups of micro-batches walk through the chunks one
+    after another. Where experts' communication is overlapped, the step that is alive with them has been warm-up and the
+    next one trades layers with the backward pass (schedules.py:966-970)."""
+    rounds, rest = divmod(warm_up, s.group * s.virtual)
+    left = s.count - rounds * s.group
+    group = min(s.group, left) if left > 0 else s.group
+    alive = [rounds * s.group + min(max(rest - v * group, 0), group) for v in range(s.virtual)]
+    alive[-1] += warm_up - sum(alive)
+    return tuple(alive)
+
 
 Parts = dict[str, float]
 FLASH = ("flash", "fused", "mla-flash", "flash-if-deterministic", "mla-flash-if-deterministic")
@@ -41,7 +123,7 @@ def attention(s: Shape) -> Parts:
         parts["scores"] = scores(s)
     if s.hidden_dropout:
         parts["attention dropout mask"] = sh
-    return parts | pair_bias.kept(s)
+    return parts | kept_bias(s)
 
 
 def _key_heads(s: Shape) -> float:
@@ -196,7 +278,7 @@ def layer(
     if part in ("M", "*"):
         parts = mamba(s) if part == "M" else attention(s)
     else:
-        parts = ({} if part else attention(s)) | (expert_mlp(s) if routed else dense_mlp(s)) | streams.kept(s)
+        parts = ({} if part else attention(s)) | (expert_mlp(s) if routed else dense_mlp(s)) | kept_of_streams(s)
     gone = set(operators)
     for module in () if whole else s.modules:
         if not ((module in ("moe", "moe_act", "shared_experts") and not routed) or (module == "mlp" and routed)):
@@ -217,4 +299,4 @@ a frozen linear without an adapter does not."""
 
 def layer_input(s: Shape) -> float:
     """All that a fully recomputed layer keeps: its input, 2·S·h, of each residual stream."""
-    return 2 * s.split_tokens * s.hidden * streams.width(s)
+    return 2 * s.split_tokens * s.hidden * width(s)

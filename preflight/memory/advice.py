@@ -7,8 +7,8 @@ from typing import Any
 
 from preflight.memory.activations import FLASH
 from preflight.memory.estimate import counted, stage
-from preflight.memory.gaps import Gap
 from preflight.memory.shape import Shape
+from preflight.memory.unmodelled import Gap
 from preflight.run.cluster import Cluster
 from preflight.run.plan import Plan
 from preflight.source.record import NamedTuple, replace
@@ -55,7 +55,7 @@ Change = tuple[str, dict[str, Any], dict[str, Any]]
 def _changes(s: Shape) -> Iterator[Change]:
     """Changes that leave the model and the devices as they are."""
     if s.micro > 1 and s.micro % 2 == 0:
-        words = f"micro batch {s.micro // 2} in place of {s.micro}"
+        words = f"micro batch {s.micro // 2} instead of {s.micro}"
         yield (
             words,
             {"micro": s.micro // 2, "count": 2 * s.count},
@@ -101,6 +101,6 @@ def _spread(s: Shape) -> Iterator[Change]:
     if fits and 2 * s.tensor <= 8:
         both = {"tensor": 2 * s.tensor, "expert_tensor": 2 * s.expert_tensor, "sequence_parallel": True}
         both["data"] = s.data // 2
-        words = f"tensor parallel {2 * s.tensor} in place of {s.tensor}"
+        words = f"tensor parallel {2 * s.tensor} instead of {s.tensor}"
         less = {"shards": max(1, s.shards // 2), "count": 2 * s.count}
         yield words, {**both, **less}, {**both, "micro_batches": 2 * s.count}

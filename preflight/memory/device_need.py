@@ -1,15 +1,44 @@
-"""From allocated bytes to what the device must have: allocator slack, routing imbalance, communicators, context.
-
-Sources: reserved over allocated in the same run, 12 pairs, median 1.03 and at most 1.11; measured over predicted peak
-at the 95th percentile 1.02 dense and 1.15 mixture of experts; NCCL about 0.6 GB a group of buffers, HCCL 2 x
-HCCL_BUFFSIZE.
-"""
+"""From allocated bytes to what the device must have: allocator slack, communicators, context, the models beside."""
 
 from __future__ import annotations
+
+from collections.abc import Iterable
 
 from preflight.memory.result import Stage, Term, Verdict
 from preflight.memory.shape import Shape
 from preflight.run.cluster import Cluster
+
+ASLEEP = 7.1e9
+STATES = {
+    "weights": ("weights",),
+    "gradients": ("gradients",),
+    "optimizer": ("master weights", "optimizer states"),
+    "reference": ("reference model",),
+}
+"""What can be taken off the device, by the terms that it has."""
+
+
+def engine(s: Shape, cluster: Cluster, steady: Iterable[Term], allocated: float) -> list[Term]:
+    """Bytes of the engine beyond a training step."""
+    if not s.rollout or cluster.budget is None:
+        return []
+    whole = s.rollout * cluster.budget
+    freed = {name for part in s.freed for name in STATES.get(part, ())}
+    stays = sum(term.high for term in steady if term.name not in freed)
+    during = min(ASLEEP, whole) if s.asleep else whole
+    if stays + whole - allocated > during:
+        formula = f"{s.rollout:g} of the device while it generates, plus what the actor does not offload"
+        return [Term("rollout engine", 0.0, stays + whole - allocated, formula, "device")]
+    formula = "what stays of an engine that sleeps" if s.asleep else f"{s.rollout:g} of the device, awake"
+    return [Term("rollout engine", 0.0, during, formula, "device")]
+
+
+def loss(s: Shape, rank: int) -> list[Term]:
+    """Log-probabilities and entropy of a policy: at the most two fp32 copies of the logits, 8·T·V/t."""
+    if not s.policy or rank != s.last_rank:
+        return []
+    return [Term("log-probabilities and entropy", 0.0, 8 * s.tokens * s.vocab / s.tensor, "at most 8·T·V/t")]
+
 
 SLACK = 1.03
 MARGIN_DENSE = 1.02

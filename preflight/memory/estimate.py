@@ -2,18 +2,108 @@
 
 from __future__ import annotations
 
-from preflight.memory import colocated, device_need, inference, leftovers, parameters, peak, states
-from preflight.memory.assumed import with_published
-from preflight.memory.between import between
-from preflight.memory.gaps import Gap, gap
-from preflight.memory.ranges import Ranged, changed, ranged, without_assumed
-from preflight.memory.requirements import MOST, Missing, not_known
+from preflight.memory import device_need, parameters, peak, states
+from preflight.memory.requirements import (
+    MOST,
+    Missing,
+    Ranged,
+    changed,
+    not_known,
+    ranged,
+    with_values,
+    without_assumed,
+)
 from preflight.memory.result import LOW, LOW_MIXED, MemoryEstimate, Stage, Term, Verdict
 from preflight.memory.shape import SWAPPED, Shape, shape
+from preflight.memory.unmodelled import Gap, gap
 from preflight.run.cluster import Cluster
 from preflight.run.plan import Plan
-from preflight.run.value import Origin, known
+from preflight.run.value import Origin, Value, assumed, known
 from preflight.source.record import NamedTuple, replace
+
+LATENT = {"q_lora_rank": "q_lora", "kv_lora_rank": "kv_lora"}
+LATENT |= {"qk_nope_dim": "nope", "qk_rope_dim": "rope", "v_dim": "v"}
+FILLED = ("layers", "hidden", "heads", "query_groups", "head_dim", "ffn", "vocab", "experts", "top_k", "expert_ffn")
+
+
+def with_published(plan: Plan) -> Plan:
+    """The plan with the sizes of the model that is named, where it has none of its own."""
+    open_ = [name for name in FILLED if not getattr(plan.model, name).known]
+    names = plan.model.names.raw
+    if not open_ or not isinstance(names, tuple) or not names:
+        return plan
+    from preflight.run.models import published
+
+    model = published(names)
+    if model is None:
+        return plan
+    note = f"{model.name} is the model that a path names"
+    found: dict[str, Value] = {f"model.{n}": assumed(model.sizes[n], note) for n in open_ if n in model.sizes}
+    # what every published model of the table is, or has
+    plain: dict[str, int | None] = {"experts": None, "latent": "kv_lora" in model.traits, "gated": True}
+    if plain["latent"]:
+        plain |= {name: model.traits.get(trait) for name, trait in LATENT.items()}
+    missing = [n for n in plain if n not in model.sizes and getattr(plan.model, n).because.removeprefix("not given")]
+    found |= {f"model.{name}": assumed(plain[name], note) for name in missing}
+    layers, stages = model.sizes["layers"], plan.layout.pipeline.raw
+    if "layers" in open_ and isinstance(stages, int) and stages > 0 and not layers % stages:
+        found["layout.stages"] = assumed(((layers // stages,) * stages,), note)
+    return with_values(plan, found)
+
+
+def between(least: Stage, most: Stage) -> Stage:
+    """The stage at its most, its terms from what they are at the least on.
+
+    The two ends may have their peak at different moments: what a term is at the least and is not there at the most is
+    spread over the others as far as they go.
+    """
+    lows: dict[tuple[str, str], float] = {}
+    for term in least.terms:
+        if term.kind != "device":
+            lows[term.kind, term.name] = lows.get((term.kind, term.name), 0.0) + term.low
+    terms: list[Term] = []
+    for term in most.terms:
+        left = lows.get((term.kind, term.name), 0.0)
+        low = term.low if term.kind == "device" else min(left, term.high)
+        lows[term.kind, term.name] = left - low
+        terms.append(term._replace(low=low))
+    return replace(most, terms=tuple(_spread(terms, sum(lows.values()))), sure=min(least.sure, most.sure))
+
+
+def _spread(terms: list[Term], rest: float) -> list[Term]:
+    spread = []
+    for term in terms:
+        more = min(rest, term.high - term.low) if term.kind != "device" else 0.0
+        rest -= more
+        spread.append(term._replace(low=term.low + more) if more > 0 else term)
+    return spread
+
+
+def cached_per_token(s: Shape, cache_bytes: int = 2) -> float:
+    """Bytes of cache per token and layer: keys and values of g heads, 2·g·d;
+    latent attention keeps kv_rank + rope once."""
+    if s.latent is not None:
+        return cache_bytes * (s.latent.kv_rank + s.latent.rope)
+    return cache_bytes * 2 * max(s.groups / s.tensor, 1) * s.head_dim
+
+
+def cache(s: Shape, rank: int, tokens: float, cache_bytes: int = 2) -> float:
+    """Cache of a rank for so many tokens in all (batch x length, or blocks x block size)."""
+    layers = sum(row[rank] for row in s.stages)
+    return layers * tokens * cached_per_token(s, cache_bytes)
+
+
+def inference_terms(s: Shape, rank: int, tokens: float) -> list[Term]:
+    """Weights and cache of a rank."""
+    n = parameters.stage(s, rank)
+    weights, kept = s.parameter_bytes * n.total, cache(s, rank, tokens)
+    work = 2.0 * s.tokens * max(s.ffn * s.projections / s.tensor, s.vocab / s.tensor / max(s.sequence, 1))
+    return [
+        Term("weights", weights, weights, f"{s.parameter_bytes} x {n.total:.4g} parameters", "steady"),
+        Term("key-value cache", kept, kept, f"layers x {tokens:.4g} tokens x {cached_per_token(s):g}", "steady"),
+        Term("activations of the prompt", 0.0, work, "2 T f / t", "dynamic"),
+    ]
+
 
 GIB = 2**30
 _NO_GAP = Gap()
@@ -159,10 +249,10 @@ def _inference(plan: Plan, cluster: Cluster, available: float | None) -> MemoryE
 def stage(s: Shape, rank: int, cluster: Cluster, beside: Gap = _NO_GAP) -> Stage:
     """One pipeline rank. beside: what features without a formula may change."""
     n = parameters.stage(s, rank)
-    steady = [*states.steady_terms(s, n), *leftovers.terms(s, rank, n)]
-    stays = states.gradient_copy(s, n) + leftovers.last_inputs(s, rank)
+    steady = [*states.steady_terms(s, n), *states.terms(s, rank, n)]
+    stays = states.gradient_copy(s, n) + states.last_inputs(s, rank)
     rest = Rest(n.total, stays, states.at_step(s, n))
-    dynamic = [*peak.dynamic_terms(s, rank), *colocated.loss(s, rank)]
+    dynamic = [*peak.dynamic_terms(s, rank), *device_need.loss(s, rank)]
     if beside is _NO_GAP:
         return summed(s, rank, cluster, steady, dynamic, rest)
     steady = [term._replace(low=term.low * beside.steady) for term in steady]
@@ -170,7 +260,7 @@ def stage(s: Shape, rank: int, cluster: Cluster, beside: Gap = _NO_GAP) -> Stage
 
 
 def _with_gap(dynamic: list[Term], steady: list[Term], beside: Gap) -> list[Term]:
-    """Activations from their least on, and what may be there beside them as a term of its own."""
+    """Activations from their least on, and what may be there in addition as a term of its own."""
     alive, held = sum(term.high for term in dynamic), sum(term.high for term in steady)
     freed = {f"activations: {name}" for name in beside.freed}
     terms = [term._replace(low=0.0 if term.name in freed else term.low * beside.least) for term in dynamic]
@@ -185,7 +275,7 @@ def _with_gap(dynamic: list[Term], steady: list[Term], beside: Gap) -> list[Term
 
 def inference_stage(s: Shape, rank: int, cluster: Cluster, tokens: float) -> Stage:
     """One rank of a predict run with room for so many cached tokens."""
-    terms = inference.terms(s, rank, tokens)
+    terms = inference_terms(s, rank, tokens)
     steady, dynamic = [t for t in terms if t.kind == "steady"], [t for t in terms if t.kind == "dynamic"]
     return summed(s, rank, cluster, steady, dynamic, Rest(parameters.stage(s, rank).total))
 
@@ -232,7 +322,7 @@ def summed(s: Shape, rank: int, cluster: Cluster, steady: list[Term], dynamic: l
         *beyond,
         *device_need.device_terms(s, cluster, allocated),
         *peak.fallback_terms(s, rank),
-        *colocated.engine(s, cluster, steady, allocated),
+        *device_need.engine(s, cluster, steady, allocated),
     ]
     required = max(allocated, allocated + sum(term.high for term in device))
     sure = LOW_MIXED if s.experts or s.fp8 else LOW

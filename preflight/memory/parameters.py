@@ -5,7 +5,7 @@ Source: the layers as Megatron-LM d98e8a6 builds them (megatron/core/transformer
 
 from __future__ import annotations
 
-from preflight.memory import streams
+from preflight.memory import activations
 from preflight.memory.shape import Shape
 from preflight.source.record import NamedTuple, replace
 
@@ -68,7 +68,7 @@ def mlp(s: Shape, ffn: int, tensor: int) -> float:
 
 def norms(s: Shape) -> float:
     """Two norms of h, four with norms behind (twice that for layer norm), and connections of residual streams."""
-    return (4 if s.post_norm else 2) * s.hidden * s.norm + streams.parameters(s)
+    return (4 if s.post_norm else 2) * s.hidden * s.norm + activations.parameters(s)
 
 
 def dense_layer(s: Shape) -> float:

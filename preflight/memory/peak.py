@@ -1,18 +1,113 @@
-"""The most a pipeline rank has allocated during a step, and what is left after it; bytes.
-
-Three moments compete: the loss (logits kept in fp32 with all activations alive), the output layer's backward (its
-weight gradient in bf16), and the backward of a layer (its temporaries). Source: facts of the caching allocator as
-Megatron-LM reports it, megatron/training/training.py (mem-allocated-bytes, mem-max-allocated-bytes).
-"""
+"""The most a pipeline rank has allocated during a step, and what is left after it; bytes."""
 
 from __future__ import annotations
 
 from collections import Counter
 
-from preflight.memory import activations, gathered, loss, schedule, streams
+from preflight.memory import activations, parameters
 from preflight.memory.result import Term
-from preflight.memory.shape import Shape
+from preflight.memory.shape import CUDA, TORCH_NPU, Shape
 from preflight.source.record import NamedTuple
+
+
+def gathered_terms(s: Shape, rank: int) -> list[Term]:
+    """What is whole at the worst moment of a step."""
+    if s.weights_sharded or s.zero < (2 if s.fsdp else 3):
+        return []
+    layer = max(parameters.dense_layer(s), sum(parameters.expert_layer(s)) if s.experts else 0.0)
+    if s.fsdp == "torch-fsdp2":
+        return [_torch(s, rank, layer)]
+    gradients = (2 if s.double_buffer else 1) * s.gradient_bytes * layer
+    if s.zero < 3:
+        return [_gathered(gradients, gradients, "a layer's gradient, whole")]
+    n = parameters.stage(s, rank)
+    tables = s.parameter_bytes * (n.embedding + n.output) if s.fsdp else 0.0
+    whole = 2 * s.parameter_bytes * layer + gradients + tables
+    return [_gathered(whole, whole, "two layers' weights, tables, and a layer's gradient, whole")]
+
+
+def _torch(s: Shape, rank: int, layer: float) -> Term:
+    """PyTorch's FSDP2 around each layer, the embedding and the output layer (Megatron-LM core_v0.19.0,
+    torch_fully_sharded_data_parallel.py:67-72): at the least a layer is whole. At the most there are beside it the
+    flat buffer that the next one is gathered into, its own gradient, and the gradient of the part before it, which is
+    being scattered (PyTorch 002a76f, distributed/fsdp/_fully_shard/_fsdp_param_group.py, wait_for_unshard and
+    post_backward). Where nothing is sharded again after the
+    forward pass, all weights are whole when the backward pass begins."""
+    n = parameters.stage(s, rank)
+    w, g, table = s.parameter_bytes, s.gradient_bytes, n.output
+    if s.kernels == TORCH_NPU:
+        return _root_whole(w, g, layer, table)
+    rest = g * (layer + max(layer, table))
+    if s.whole_after_forward:
+        return _gathered(
+            w * (n.total - table), w * (n.total + layer) + rest, "all weights, whole after the forward pass"
+        )
+    return _gathered(w * min(layer, table or layer), 2 * w * layer + rest, "one or two layers' weights, two gradients")
+
+
+AHEAD = 2
+"""Layers that MindSpeed-LLM's published files fetch ahead (v2.3.0, configs/FSDP2, num_to_forward_prefetch)."""
+
+
+def _root_whole(w: float, g: float, layer: float, table: float) -> Term:
+    """MindSpeed leaves the output layer to the root, which stays whole to the end of the backward pass, with its
+    gradient (v2.3.0_core_r0.12.1, torch_fully_sharded_data_parallel_adaptor.py, sub_modules_to_wrap); gradients are
+    scattered in fp32 (MindSpeed-LLM v2.3.0, configs/FSDP2, reduce_dtype)."""
+    most = w * ((2 + AHEAD) * layer + table) + g * (layer + table) + 4 * layer
+    return _gathered(w * (layer + table), most, "layers fetched ahead, the output layer, gradients")
+
+
+def _gathered(least: float, most: float, formula: str) -> Term:
+    return Term("gathered weights", least, most, formula)
+
+
+PER_LOGIT = {"unfused": 6, "unfused-copy": 10, "native": 10, "te": 2, "mindspore": 8}
+KEPT = {"unfused": 4, "unfused-copy": 4, "native": 4}
+
+
+def logits_bytes(s: Shape) -> float:
+    """Elements of the logits of one micro-batch on a rank: T·V/t."""
+    return s.tokens * s.vocab / s.tensor
+
+
+def loss_bytes(s: Shape) -> float:
+    """bf16 logits and what the loss keeps in fp32, bytes a logit: unfused 6, with a copy 10, fused natively 10, by
+    Transformer Engine 2; a tanh before it 2."""
+    return (PER_LOGIT.get(s.cross_entropy, 6) + (2 if s.capped else 0)) * logits_bytes(s)
+
+
+PAIR, PAIR_LEAST = 24, 12
+"""Preference pairs (MindSpeed-LLM c77308a, tasks/posttrain/dpo, posttrain/utils.py:152-189), bytes a policy logit, all
+fp32: outputs of both models 8 and the policy's exponentials 4 stay; the reference's exponentials, shifted and final
+logits 12 pass."""
+
+
+def logits_and_loss(s: Shape) -> tuple[float, float]:
+    """What the loss holds at the least and at the most."""
+    if s.frozen and s.kernels not in CUDA:
+        return PAIR_LEAST * logits_bytes(s), PAIR * logits_bytes(s)
+    return loss_bytes(s), loss_bytes(s)
+
+
+def kept_by_loss(s: Shape) -> float:
+    """What the loss of a prediction depth keeps for its backward pass while the main loss is at work: the fp32 softmax;
+    Transformer Engine the gradient in the place of the logits. Logits are gone when the function returns
+    (multi_token_prediction.py:932-1060)."""
+    return KEPT.get(s.cross_entropy, PER_LOGIT.get(s.cross_entropy, 6)) * logits_bytes(s)
+
+
+def head_input(s: Shape) -> float:
+    """Final norm's input and the output layer's input: 2 x 2·S·h;
+    2-D tensor parallelism gathers the latter (tp_2d/adaptor.py:131)."""
+    return 2 * (s.split_tokens + (s.tokens if s.tensor_x else s.split_tokens)) * s.hidden
+
+
+def logits_gradient(s: Shape) -> float:
+    """The other moment: logits at 2 bytes, the output layer's weight gradient in bf16 (2·V·h/t,
+    unless accumulated in place) and its input gathered."""
+    weight = 0.0 if s.gradient_fusion or s.beside else 2 * s.vocab * s.hidden / s.tensor
+    return 2 * logits_bytes(s) + weight + 2 * s.tokens * s.hidden
+
 
 HOPPER = 9
 
@@ -20,7 +115,7 @@ HOPPER = 9
 def kept_layers(s: Shape, rank: int) -> dict[str, float]:
     """Activations of all chunks in flight on a rank, summed per operator."""
     found: dict[str, float] = {}
-    for v, alive in enumerate(schedule.in_flight(s, rank)):
+    for v, alive in enumerate(activations.in_flight(s, rank)):
         first, count = s.first_layer(v, rank), s.stages[v][rank]
         kinds = Counter(_kind(s, v, rank, first + index, index) for index in range(count))
         for kind, layers in kinds.items():
@@ -73,16 +168,16 @@ def recomputed(s: Shape, v: int, rank: int, index: int) -> bool:
 
 def loss_terms(s: Shape) -> list[Term]:
     """What the last stage holds for the loss, multi-token prediction included."""
-    depth_logits = s.mtp * (loss.kept_bytes(s) + 12 * s.split_tokens * s.hidden)
+    depth_logits = s.mtp * (kept_by_loss(s) + 12 * s.split_tokens * s.hidden)
     terms = [
-        Term("logits and loss", *loss.kept(s), "bytes per logit x T V / t"),
-        _term("output layer's input", loss.head_input(s), "4 S h"),
+        Term("logits and loss", *logits_and_loss(s), "bytes per logit x T V / t"),
+        _term("output layer's input", head_input(s), "4 S h"),
     ]
     if put_off := min(s.deferred, s.count):
-        size = put_off * (2 * loss.logits(s) + 2 * s.tokens * s.hidden)
+        size = put_off * (2 * logits_bytes(s) + 2 * s.tokens * s.hidden)
         terms.append(_term("deferred output gradients", size, f"{put_off} x (2 T V / t + 2 T h)"))
-    if s.schedule == schedule.ALL_FORWARD and s.count > 1:
-        earlier = (s.count - 1) * (loss.kept_bytes(s) + loss.head_input(s))
+    if s.schedule == activations.ALL_FORWARD and s.count > 1:
+        earlier = (s.count - 1) * (kept_by_loss(s) + head_input(s))
         terms.append(_term("losses of earlier micro-batches", earlier, f"{s.count - 1} x (softmax + 4 S h)"))
     if s.mtp:
         parts = activations.layer(s, s.routed(len(s.experts.layers) - 1 if s.experts else 0))
@@ -113,7 +208,7 @@ def _layer_backward(s: Shape, routed: bool, part: str) -> float:
         size = _expert_backward(s) if routed else 2 * (wide + 2 * tokens * s.hidden)
     if part in ("", "*") and s.attention not in activations.FLASH:
         size = max(size, 4 * s.micro * s.heads / t * s.sequence * s.sequence / s.context)
-    return max(size, streams.backward(s))
+    return max(size, activations.backward(s))
 
 
 def _mamba_backward(s: Shape) -> float:
@@ -145,7 +240,7 @@ def _expert_backward(s: Shape) -> float:
 
 def _least(s: Shape, name: str) -> float:
     """The share of a kept output that is there at the least."""
-    return 0.0 if name in s.doubtful else streams.least(s, name)
+    return 0.0 if name in s.doubtful else activations.least(s, name)
 
 
 def dynamic_terms(s: Shape, rank: int) -> list[Term]:
@@ -161,19 +256,19 @@ def dynamic_terms(s: Shape, rank: int) -> list[Term]:
         terms.append(_term("embedding dropout mask", s.split_tokens * s.hidden, "S h"))
     if rank == 0 and s.beside is not None:
         terms.append(_term("projection of images", s.beside[2] * s.micro * s.sequence, "2 input + 4 middle, a token"))
-    terms += gathered.terms(s, rank)
+    terms += gathered_terms(s, rank)
     last = rank == s.last_rank
     head = loss_terms(s) if last else []
     at_loss = sum(t.high for t in head) + mask
     others = [t for t in head if t.name != "logits and loss"]
-    at_output = sum(t.high for t in others) + loss.logits_gradient(s) + mask if last else 0.0
+    at_output = sum(t.high for t in others) + logits_gradient(s) + mask if last else 0.0
     in_layer = backward(s, rank)
     if last and at_loss >= max(at_output, in_layer):
         return [*terms, *head, _term("attention mask", mask, "b s²")] if mask else [*terms, *head]
     if last and at_output >= in_layer:
-        extra = [_term("output layer's backward", loss.logits_gradient(s), "2 T V / t + 2 V h / t + 2 T h")]
+        extra = [_term("output layer's backward", logits_gradient(s), "2 T V / t + 2 V h / t + 2 T h")]
         return [*terms, *others, *extra, *([_term("attention mask", mask, "b s²")] if mask else [])]
-    return [*terms, _term("a layer's backward", in_layer, "gradients of its widest operators")]
+    return [*terms, _term("backward of one layer", in_layer, "gradients of its widest operators")]
 
 
 def fallback_terms(s: Shape, rank: int) -> list[Term]:
@@ -184,7 +279,7 @@ def fallback_terms(s: Shape, rank: int) -> list[Term]:
         return []
     alive = sum(
         count * sum(not recomputed(s, v, rank, i) for i in range(s.stages[v][rank]))
-        for v, count in enumerate(schedule.in_flight(s, rank))
+        for v, count in enumerate(activations.in_flight(s, rank))
     )
     size = alive * activations.scores(s)
     return (

@@ -200,7 +200,7 @@ def _latent(get: Any) -> Latent | None:
 def _streams(get: Get) -> Streams | None:
     found = get("model.streams")
     if found is not None and not all(isinstance(n, int) and 0 <= n <= MOST for n in found):
-        raise Missing("the number of residual streams is no usable size")
+        raise Missing("the number of residual streams is not a usable size")
     return Streams(*found) if found and found[0] > 1 else None
 
 

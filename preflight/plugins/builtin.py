@@ -20,16 +20,16 @@ def preflight_rules() -> Sequence[RulePack]:
 
 def preflight_dialects() -> Sequence[Dialect]:
     """The readers."""
-    from preflight.dialects.doors.claims import DOORS
     from preflight.dialects.megatron.claims import Megatron
     from preflight.dialects.mindformers import MindFormersDialect
+    from preflight.frontends.claims import FRONT_ENDS
 
-    return [Megatron(), MindFormersDialect(), *DOORS]
+    return [Megatron(), MindFormersDialect(), *FRONT_ENDS]
 
 
 def preflight_devices() -> Sequence[Device]:
     """The accelerators."""
-    from preflight.run.devices import devices
+    from preflight.run.cluster import devices
 
     return devices()
 

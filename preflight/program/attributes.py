@@ -12,6 +12,7 @@ from typing import Any
 from preflight.program import arrays
 from preflight.program.allowed import BUILTINS, MODULES, readable
 from preflight.program.imports import Imports
+from preflight.program.stand_ins import stood_for
 from preflight.program.units import COMMAND
 from preflight.program.values import (
     MISSING,
@@ -20,6 +21,7 @@ from preflight.program.values import (
     Class,
     ClassMethod,
     Function,
+    LoadedModules,
     Module,
     Names,
     Object,
@@ -48,7 +50,7 @@ class Attributes(Imports):
     def attribute(self, owner: Value, name: str) -> Value:
         """An attribute of anything."""
         if isinstance(owner, Unknown):
-            return owner
+            return self._of_loaded(owner, name) if isinstance(owner, LoadedModules) else owner
         if isinstance(owner, NAMESPACES):
             return self._of_namespace(owner, name)
         if isinstance(owner, Object):
@@ -160,8 +162,18 @@ class Attributes(Imports):
             return self.environ
         if owner.name == "sys" and name in ("argv", "modules"):
             self.ask(COMMAND)
-            return self.argv if name == "argv" else self.gap("sys.modules")
+            return self.argv if name == "argv" else LoadedModules(gaps=self.gap("sys.modules").gaps)
         return self.symbol(f"{owner.name}.{name}")
+
+    def _of_loaded(self, owner: LoadedModules, name: str) -> Value:
+        """A method of the mapping, which runs nothing of the program."""
+        asked = name == "get"
+        return Builtin(name, lambda *given: owner if name == "copy" else self.loaded_module(owner, *given[:asked]))
+
+    def loaded_module(self, owner: LoadedModules, name: Value = None) -> Value:
+        """The module of a name, where it is one of the program's that is loaded."""
+        known = isinstance(name, str) and isinstance(self.modules.get(name), Module)
+        return self.load(name) if known else Unknown(gaps=owner.gaps)
 
     def _of_module(self, owner: Module, name: str) -> Value:
         if name == "__dict__":
@@ -307,6 +319,8 @@ class Attributes(Imports):
         return Bound(found.function, type(owner)) if isinstance(found, ClassMethod) else Bound(found, owner)
 
     def _of_type(self, owner: type, name: str) -> Value:
+        if (stood := stood_for(owner)) is not owner and not name.startswith("__"):
+            return self.attribute(stood, name)
         if issubclass(owner, enum.Enum):
             if name in owner.__members__:
                 return owner.__members__[name]

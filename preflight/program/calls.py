@@ -149,7 +149,7 @@ class Calls(Specials):
         if isinstance(function, Decorator):
             return self.decorate(function, arguments[0]) if arguments else function
         if isinstance(function, (Property, Module, Super)):
-            return self.lost("a call of what is no function")
+            return self.lost("a call of something that is not a function")
         if REST in keywords and getattr(function, "__name__", "") == "add_argument":
             self.unread_options.append(f"an option with unknown properties at {self.place()}")
         keywords.pop(REST, None)

@@ -14,7 +14,7 @@ from typing import Any
 from preflight.program.bridges import Bridge
 from preflight.program.calls import Calls
 from preflight.program.ir import Node, Unreadable, compile_expression
-from preflight.program.operators import stand_in
+from preflight.program.stand_ins import stand_in, stood_for
 from preflight.program.values import (
     MISSING,
     Bound,
@@ -211,7 +211,7 @@ def dataclass_specials(classes: Classes) -> dict[int, Any]:
         dataclasses.field: lambda given, named: _field(classes, named),
         dataclasses.asdict: lambda given, named: _as_dict(classes, given[0]),
         dataclasses.replace: lambda given, named: _replaced(classes, given[0], named),
-        dataclasses.is_dataclass: lambda given, named: _fields_of(given[0]) is not None,
+        dataclasses.is_dataclass: lambda given, named: _is_dataclass(stood_for(given[0])),
         dataclasses.make_dataclass: lambda given, named: _made(classes, given, named),
         abc.abstractmethod: lambda given, named: given[0],
         enum.unique: lambda given, named: given[0],
@@ -221,8 +221,13 @@ def dataclass_specials(classes: Classes) -> dict[int, Any]:
 
 def _fields_of(value: Value) -> Any:
     """The fields of a dataclass, or of the nearest one that a class derives from."""
+    value = stood_for(value)
     cls = value.cls if isinstance(value, Object) else value
     return cls.all_fields if isinstance(cls, Class) else None
+
+
+def _is_dataclass(value: Value) -> Value:
+    return value if isinstance(value, Unknown) else _fields_of(value) is not None
 
 
 def _dataclass(classes: Classes, given: list[Value], named: Names) -> Value:

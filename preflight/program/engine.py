@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from preflight.program.arrays import is_array
-from preflight.program.environment import Environment
-from preflight.program.facts import PACKAGE, Facts, distribution
+from preflight.program.facts import PACKAGE, Environment, Facts, distribution
 from preflight.program.ir import Node
 from preflight.program.sources import Sources
 from preflight.program.values import (

@@ -16,6 +16,7 @@ from preflight.program.operators import (
 from preflight.program.values import (
     MISSING,
     Function,
+    LoadedModules,
     Names,
     Scope,
     Symbol,
@@ -60,7 +61,7 @@ class Expressions(Operators):
 
     def _e_Subscript(self, node: Node, scope: Scope) -> Value:
         owner, key = self.evaluate(node[3], scope), self.evaluate(node[4], scope)
-        return self.item(owner, key)
+        return self.loaded_module(owner, key) if isinstance(owner, LoadedModules) else self.item(owner, key)
 
     def _e_Slice(self, node: Node, scope: Scope) -> Value:
         parts = [self.evaluate(one, scope) if one is not None else None for one in node[3:6]]

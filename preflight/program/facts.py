@@ -1,4 +1,4 @@
-"""What the machine answers when the program asks: stated facts, and unknown ones by name."""
+"""What the machine answers when the program asks: stated facts, unknown ones by name, and the environment."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import math
 import posixpath
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from types import SimpleNamespace
 from typing import Any
 
@@ -58,9 +58,10 @@ CUDA_CONNECTIONS = "CUDA_DEVICE_MAX_CONNECTIONS"
 
 
 class Facts:
-    """The answers for one machine, one environment and one number of processes."""
+    """The answers for one machine, one environment and one number of processes. In env, None is a variable that is
+    known not to be set."""
 
-    def __init__(self, machine: Machine, env: Mapping[str, str], world_size: int | None) -> None:
+    def __init__(self, machine: Machine, env: Mapping[str, str | None], world_size: int | None) -> None:
         self.machine, self.world_size = machine, world_size
         self._versions = {distribution(name): version for name, version in machine.versions.items()}
         self._present = frozenset(distribution(name) for name in machine.present)
@@ -76,11 +77,14 @@ class Facts:
             "LOCAL_RANK": "0",
             "MASTER_ADDR": "localhost",
             "MASTER_PORT": "6000",
-            **env,
-            "WORLD_SIZE": world,
+            CUDA_CONNECTIONS: Unknown((f"environment variable {CUDA_CONNECTIONS}",)),
+            "LOCAL_WORLD_SIZE": local,
         }
-        self.environ.setdefault("LOCAL_WORLD_SIZE", local)
-        self.environ.setdefault(CUDA_CONNECTIONS, Unknown((f"environment variable {CUDA_CONNECTIONS}",)))
+        for name, text in env.items():
+            self.environ[name] = text
+            if text is None:
+                del self.environ[name]
+        self.environ["WORLD_SIZE"] = world
         self._values = self._constants()
         self._methods: dict[str, tuple[str, Callable[[str], Value]]] = {}
         self._calls = self._functions()
@@ -300,3 +304,62 @@ def _product(values: Value, *rest: Value, **named: Value) -> Value:
     for one in values[:100]:
         found *= one
     return found if len(values) <= 100 else Unknown(gaps=("numpy.prod",))
+
+
+SIZE = "WORLD_SIZE"
+
+
+class SizeText(str):
+    """The number of processes as its variable says it, on its way to the default of an option."""
+
+    __slots__ = ()
+
+
+class Size(int):
+    """The same as a number."""
+
+    __slots__ = ()
+
+
+class Environment(dict[str, Value]):
+    """The variables of the environment. asked: those that units read, while one runs. open: how often they read the
+    number of processes and have not made it the default of an option, which is set again for each command."""
+
+    asked: set[str] | None = None
+    open = 0
+
+    def __getitem__(self, key: str) -> Value:
+        if (size := self._size(key)) is not None:
+            return size
+        self._ask(key)
+        return super().__getitem__(key)
+
+    def _size(self, key: object) -> SizeText | None:
+        value = super().get(SIZE) if key == SIZE and self.asked is not None else None
+        if not isinstance(value, str) or not value.isdecimal():
+            return None
+        self.open += 1
+        return SizeText(value)
+
+    def __contains__(self, key: object) -> bool:
+        self._ask(key)
+        return super().__contains__(key)
+
+    def get(self, key: str, default: Value = None) -> Value:
+        """The value of a variable."""
+        if (size := self._size(key)) is not None:
+            return size
+        self._ask(key)
+        return super().get(key, default)
+
+    def __iter__(self) -> Iterator[str]:
+        self._ask(*super().keys())
+        return super().__iter__()
+
+    def plain(self) -> dict[str, Value]:
+        """All of them, unasked."""
+        return dict(super().items())
+
+    def _ask(self, *keys: object) -> None:
+        if self.asked is not None:
+            self.asked.update(map(str, keys))

@@ -1,15 +1,13 @@
-"""A Python file as nested tuples: what the interpreter walks, and what is kept between runs.
-
-A node is (kind, line, end line, fields...), with names, constants, nodes and tuples of nodes as fields. The body of a
-function is kept as bytes that are read when the function is first called: most of a file is never called.
-"""
+"""A Python file as nested tuples: what the interpreter walks, and what is kept between runs."""
 
 from __future__ import annotations
 
+import argparse
 import ast
 import marshal
+import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 Node = tuple[Any, ...]
@@ -242,3 +240,14 @@ _SPECIAL: dict[type, Any] = {
     ast.comprehension: _comprehension,
     ast.Match: _match,
 }
+
+
+PARSES = re.compile(r"parser|group|arg|option|register|flag|^def$", re.IGNORECASE)
+"""What names of parsers, of their groups and of what adds to them have in them; the body of a function may add, too."""
+
+
+def reaches_parser(body: tuple[Node, ...], values: Mapping[str, Any]) -> bool:
+    """Whether statements name a parser or a group of one, or something that holds or adds to one."""
+    return any(
+        PARSES.search(name) or isinstance(values.get(name), argparse._ActionsContainer) for name in names_in(body)
+    )

@@ -1,4 +1,4 @@
-"""The way in: what a program says of one command."""
+"""The way in: what a program says of one command, from what its interpretation noted."""
 
 from __future__ import annotations
 
@@ -9,23 +9,106 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from preflight.program.conclude import conclude
 from preflight.program.engine import Journal
-from preflight.program.facts import Facts
+from preflight.program.facts import FILES, Facts
 from preflight.program.interpreter import Interpreter
-from preflight.program.kept_state import KeptState
+from preflight.program.kept_programs import KeptState
 from preflight.program.megatron import Megatron
 from preflight.program.mindformers import FILE, MindFormers
 from preflight.program.mindformers import PRESENT as WITH_MINDFORMERS
+from preflight.program.mindformers_start import OF_PYNATIVE
 from preflight.program.mindspeed import ADAPTORS, CAPABILITY, PRESENT, VERSION, MindSpeed
+from preflight.program.options import ParserError
 from preflight.program.sources import Sources
-from preflight.program.values import Exhausted, Raised
-from preflight.program.verdict import Budget, Machine, Program, Verdict
+from preflight.program.values import OPAQUE_VALUES, Exhausted, Raised, Unknown, Value
+from preflight.program.verdict import Budget, Machine, Place, Program, Refusal, Remark, Rewrite, Verdict
 from preflight.source import cache
+
+PARSER = "argparse"
+MESSAGE = 2000
+
+
+def conclude(
+    run: Interpreter,
+    stages: Sequence[str],
+    raised: Raised | None,
+    initial: Mapping[str, Value],
+    given: Sequence[str],
+) -> Verdict:
+    """The verdict of one run. raised: what ended it; initial: the arguments as they were parsed."""
+    refusals = [
+        refusal(one.raised, one.cause, run.stage_of.get(id(one), one.stage), given)
+        for one in run.notes
+        if one.raised.sure
+    ]
+    why = "; ".join(f"{what} ({place})" if place.file else what for what, place in list(run.gaps.items())[:5])
+    if raised is not None and raised.sure:
+        refusals.append(refusal(raised, Unknown(), run.stage, given)._replace(certain=True))
+        outcome = "refuses"
+    elif raised is not None:
+        why = why or f"{type(raised.error).__name__}: {raised} ({raised.place})"
+        outcome = "unread"
+    else:
+        left_open = [one for one in refusals if set(one.unless) != {FILES}]
+        outcome = "may refuse" if left_open else "unread" if run.gaps else "accepts"
+    values = {
+        name: value
+        for name, value in (run.arguments or {}).items()
+        if not isinstance(value, OPAQUE_VALUES) and not _partly_unknown(value)
+    }
+    return Verdict(
+        outcome,  # type: ignore[arg-type]
+        tuple(_distinct(refusals)),
+        tuple(_rewrites(run, initial)),
+        tuple(Remark(text, place) for text, place in dict.fromkeys(run.remarks)),
+        values,
+        tuple(sorted(run.sources.asked)),
+        why if outcome in ("unread", "may refuse") else "",
+        tuple(stages),
+        frozenset(run.entered),
+    )
+
+
+def refusal(raised: Raised, cause: Unknown, stage: str, given: Sequence[str]) -> Refusal:
+    """One refusal in words."""
+    error = raised.error
+    name = PARSER if isinstance(error, ParserError) else type(error).__name__
+    explicit = {option: at for at, option in enumerate(given)}
+    reads = sorted(raised.reads, key=lambda one: -explicit.get(one, -1))
+    unless = tuple(sorted(cause.facts or cause.gaps))
+    return Refusal(raised.place, name, str(error)[:MESSAGE], tuple(reads), False, unless, "", stage)
+
+
+def _distinct(refusals: list[Refusal]) -> list[Refusal]:
+    found: dict[tuple[Place, bool], Refusal] = {}
+    for one in refusals:
+        found.setdefault((one.place, one.certain), one)
+    return list(found.values())
+
+
+def _partly_unknown(value: Value) -> bool:
+    if isinstance(value, (list, tuple)):
+        return any(isinstance(one, OPAQUE_VALUES) for one in value)
+    return isinstance(value, dict) and any(isinstance(one, OPAQUE_VALUES) for one in value.values())
+
+
+def _rewrites(run: Interpreter, initial: Mapping[str, Value]) -> list[Rewrite]:
+    found = []
+    for name, place in run.writes.items():
+        if name not in initial or run.arguments is None or name not in run.arguments:
+            continue
+        before, after = initial[name], run.arguments[name]
+        if isinstance(after, OPAQUE_VALUES) or (type(before) is type(after) and before == after):
+            continue
+        found.append(Rewrite(name, before, after, place))
+    return found
+
 
 MINDFORMERS = "mindformers"
 READS_CONFIGURATIONS = frozenset((MINDFORMERS,))
 """Frameworks whose scripts read a file of settings."""
+OF_ANOTHER_START = OF_PYNATIVE
+"""Sections of such a file with which the run is started in another way."""
 NAMED = ("--config", FILE)
 """How the script of MindFormers is told its configuration."""
 STACK = 128 << 20
@@ -63,7 +146,7 @@ class Session:
             about = f"{self.sources.roots} {program.entry} {_said(self.machine)} {self.budget}"
             self._kept = KeptState(self.run, self.driver, about, _code())
 
-    def holds(self, argv: Sequence[str], env: Mapping[str, str], world_size: int | None) -> bool:
+    def holds(self, argv: Sequence[str], env: Mapping[str, str | None], world_size: int | None) -> bool:
         """Whether what was read is still what is there, and its modules would ask this command for the same."""
         run = self.run
         before = run.environment(run.facts.environ, run.facts.world_size, run.argv[1:])
@@ -73,7 +156,7 @@ class Session:
     def judge(
         self,
         argv: Sequence[str],
-        env: Mapping[str, str],
+        env: Mapping[str, str | None],
         world_size: int | None,
         config: Mapping[str, Any] | None = None,
     ) -> Verdict:
@@ -115,7 +198,7 @@ class Session:
     def _unread(self, why: str) -> Verdict:
         return Verdict("unread", why=why, stages=tuple(self.driver.stages), files=tuple(sorted(self.sources.asked)))
 
-    def _begin(self, argv: Sequence[str], env: Mapping[str, str], world_size: int | None) -> None:
+    def _begin(self, argv: Sequence[str], env: Mapping[str, str | None], world_size: int | None) -> None:
         self._restore()
         run = self.run
         run.facts = Facts(self.machine, env, world_size)
@@ -185,7 +268,7 @@ def judge(
     program: Program,
     argv: Sequence[str],
     *,
-    env: Mapping[str, str],
+    env: Mapping[str, str | None],
     world_size: int | None,
     machine: Machine = Machine(),
     budget: Budget = Budget(),
@@ -209,7 +292,7 @@ KEPT = 2
 def _session(
     program: Program,
     argv: Sequence[str],
-    env: Mapping[str, str],
+    env: Mapping[str, str | None],
     world_size: int | None,
     machine: Machine,
     budget: Budget,

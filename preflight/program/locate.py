@@ -8,9 +8,86 @@ from pathlib import Path
 from typing import Literal
 
 from preflight.loaders.document import Document, Launch, Piece, Word, word_of
-from preflight.program.launch_paths import START, Known, path_of
+from preflight.source.pattern import lazy_pattern
 from preflight.source.record import NamedTuple
 
+_SELF = lazy_pattern(r"(?:\$0|\$\{0\}|\$\{?BASH_SOURCE(?:\[0\])?\}?)")
+_HERE = lazy_pattern(r"\$\{(?:0|BASH_SOURCE(?:\[0\])?)%/\*\}")
+_WORKING = lazy_pattern(r"\$\(\s*pwd(?:\s+-[LP])?\s*\)|`\s*pwd\s*`|\$PWD\b|\$\{PWD\}")
+_TOP = lazy_pattern(r"\$\(\s*git\s+rev-parse\s+--show-toplevel\s*\)")
+_OF_PATH = r"[^\s$`();&|<>]+"
+_DIRNAME = lazy_pattern(rf"\$\(\s*dirname\s+(?:--\s+)?({_OF_PATH})\s*\)|`\s*dirname\s+(?:--\s+)?({_OF_PATH})\s*`")
+_REAL = rf"\$\(\s*(?:realpath|readlink\s+-\w+|cd)\s+(?:-\w+\s+|--\s+)*({_OF_PATH})\s*"
+_QUIETLY = r"(?:>\s*/dev/null\s*(?:2>&1)?\s*)?"
+_FORMS = tuple(
+    lazy_pattern(_REAL + end + r"\)")
+    for end in ("", rf"{_QUIETLY}(?:&&|;)\s*pwd(?:\s+-[LP])?\s*", rf"{_QUIETLY}(?:&&|;)\s*pwd\s*2>\s*/dev/null\s*")
+)
+START = "."
+"""The folder that a script is started in."""
+MOST_NESTED = 8
+
+
+class Known(NamedTuple):
+    """A path. text: as far as it is known; whole: from its beginning, else only what follows a part that nobody
+    knows."""
+
+    text: str
+    whole: bool
+    from_start: bool = False
+    """It is said from the folder that the script is started in, which nobody knows."""
+
+    @property
+    def absolute(self) -> bool:
+        """Whether it says all of where it leads."""
+        return self.whole and self.text.startswith("/")
+
+
+def path_of(word: Word, script: str, working: Callable[[Piece], str], top: str) -> Known:
+    """The path that a word is. script: the file that it stands in; working: the folder that a piece of it is expanded
+    in; top: that of the repository. Each "" where nobody knows it."""
+    pieces = word.pieces or (Piece(word.text, word.span, because=word.because),)
+    text, whole, from_start = "", True, False
+    for piece in pieces:
+        lost = piece.text is None or bool(piece.because)
+        raw = (piece.span.text if piece.because[:1] in "$`" else "$") if lost else str(piece.text)
+        folder = working(piece)
+        part = _folded(raw, script, folder, top) if lost else raw
+        from_start = from_start or (lost and folder == START and _WORKING.search(raw) is not None)
+        if "$" in part or "`" in part:
+            text, whole = _after(part), False
+        else:
+            text += part
+    text = os.path.expanduser(text) if text.startswith("~/") else text
+    return Known(os.path.normpath(text) if whole and text else text.strip("/"), whole, from_start)
+
+
+def _after(part: str) -> str:
+    """What follows the last part of a path in which something is unknown."""
+    end = max(part.rfind("$"), part.rfind("`"), part.rfind(")"), part.rfind("}"))
+    return part[end:].partition("/")[2]
+
+
+def _folded(text: str, script: str, working: str, top: str) -> str:
+    """A text with the folders instead of what a shell finds them by."""
+    text = text.replace('"', "")
+    if script:
+        text = _HERE.sub(lambda _: os.path.dirname(script), text)
+        text = _SELF.sub(lambda _: script, text)
+    for _ in range(MOST_NESTED):
+        before = text
+        text = _WORKING.sub(lambda found: working or found[0], text)
+        text = _TOP.sub(lambda found: top or found[0], text)
+        text = _DIRNAME.sub(lambda found: os.path.dirname(found[1] or found[2]) or ".", text)
+        for form in _FORMS:
+            text = form.sub(lambda found: os.path.normpath(found[1]), text)
+        if text == before:
+            break
+    return text
+
+
+TO_FILL_IN = lazy_pattern(r"(?i)[<>\[\]{}]|\.\.\.|^x{3,}$|^(?:path[-_]?)?to(?:[-_]|$)|^path$|\byour(?:[-_ ]|\b)|_your_")
+"""What a folder is called for which somebody has to put in his own."""
 HIGHEST = 16
 """Folders above a script in which its program is looked for."""
 REPOSITORY = ".git"
@@ -138,9 +215,17 @@ class _Search:
             end = os.path.join(*parts[at:])
             for folder in (*self.above, *([beside] if "/" in end and self.is_open(beside) else [])):
                 if self._is_file(found := os.path.join(folder, end)):
-                    return Located("likely", found, paths, parts[at - 1] if at else "")
+                    return Located("likely", found, paths, self._name(parts[at - 1], wanted) if at else "")
         named = wanted.whole or len(parts) > 1  # of a script in a folder that nobody knows
         return Located("elsewhere" if named else "unsaid", paths=paths)
+
+    def _name(self, folder: str, wanted: Known) -> str:
+        """What a folder on the way to a script is called; "" for a placeholder, which is still to be filled in, and for
+        a folder of the checkout around, from which a script was moved."""
+        moved = (
+            wanted.whole and not wanted.absolute and any(os.path.isdir(os.path.join(at, folder)) for at in self.above)
+        )
+        return "" if moved or TO_FILL_IN.search(folder) is not None else folder
 
     def _is_file(self, path: str) -> bool:
         return self.is_open(os.path.dirname(path)) and os.path.isfile(path)

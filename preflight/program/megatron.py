@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from preflight.program.calls import Hook
-from preflight.program.environment import SIZE
+from preflight.program.facts import SIZE
 from preflight.program.interpreter import Interpreter
 from preflight.program.options import ParserError
 from preflight.program.units import COMMAND
@@ -285,7 +285,7 @@ class Megatron:
         return self.with_provider(started)
 
     def with_provider(self, started: Names) -> Names:
-        """The arguments with which training starts, with the function that adds options in place of the script's."""
+        """The arguments with which training starts, with the function that adds options instead of the script's."""
         return {**started, PROVIDER: Builtin(PROVIDER, self._add)} if self.provider is not None else started
 
     def _add(self, parser: Value) -> Value:

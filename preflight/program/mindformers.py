@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import posixpath
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
@@ -14,8 +14,9 @@ from packaging.version import InvalidVersion, Version
 from preflight.program import arrays
 from preflight.program.calls import Hook, Override
 from preflight.program.interpreter import Interpreter
-from preflight.program.ir import Unreadable
+from preflight.program.ir import Node, Unreadable, compile_source
 from preflight.program.layers import Layers
+from preflight.program.mindformers_start import CONFIGURATION, is_pynative, start
 from preflight.program.mindspore import DATA, MindSpore
 from preflight.program.values import Exhausted, Function, Module, Names, Raised, Scope, Unknown, Value
 
@@ -167,17 +168,19 @@ class MindFormers:
             {}, {f"regex.{name}": partial(self._matched, name) for name in ("fullmatch", "match", "search")}
         )
         run.environ.setdefault(REGISTER_PATH, Unknown((f"environment variable {REGISTER_PATH}",)))
-        found = run.sources.locate(self.entry) if self.entry else None
-        if found is None or self.document is None:
+        started = self._script()
+        if started is None or self.document is None:
             run.lost("the script that is started")
             return
         run.known_arguments = frozenset(_keys(self.document)) | TYPED
         limit, run.budget = run.budget, run.budget._replace(steps=min(STEPS, run.budget.steps))
-        module = run.modules["__main__"] = Module("__main__", found.path, found.shown, False)
+        module, form, rest = started
+        run.modules["__main__"] = module
         try:
             run.scope = Scope(module.names, None, module, "module", "")
-            run.sources.asked.append(found.shown)
-            run.block(run.sources.form(found), run.scope)
+            run.block(form(), run.scope)
+            if rest:
+                run.lost(rest)
         except Unreadable:
             run.lost("the script that is started")
         except Raised as raised:
@@ -188,6 +191,20 @@ class MindFormers:
         finally:
             run.modules.pop("__main__", None)
             run.budget = limit
+
+    def _script(self) -> tuple[Module, Callable[[], tuple[Node, ...]], str] | None:
+        """The script that is started, as a module with its statements, and what follows them unread."""
+        sources, document = self.run.sources, self.document or {}
+        found = sources.locate(self.entry) if self.entry else None
+        begun = start(document, sources, has_script=bool(self.entry))
+        if begun is not None:
+            module = Module("__main__", "", "", False)
+            module.names[CONFIGURATION] = _copied(document)
+            return module, lambda: compile_source(begun.text), begun.rest
+        if found is None or is_pynative(document):
+            return None
+        sources.asked.append(found.shown)
+        return Module("__main__", found.path, found.shown, False), lambda: sources.form(found), ""
 
     def _elsewhere(self, raised: Raised) -> bool:
         """Whether a refusal rests on what the command line usually gives: a checkpoint, the mode, data to predict."""

@@ -13,7 +13,7 @@ from typing import Any
 
 from preflight.program import arrays
 from preflight.program.allowed import CALLABLE, readable
-from preflight.program.environment import Size, SizeText
+from preflight.program.facts import Size, SizeText
 from preflight.program.guards import LENGTH, bounded, safe_format, safe_pattern, safe_template
 from preflight.program.layers import Layers
 from preflight.program.operators import ARITHMETIC, COMPARED

@@ -11,6 +11,7 @@ from typing import Any
 from preflight.program import arrays
 from preflight.program.attributes import Attributes
 from preflight.program.guards import bounded, safe_arithmetic
+from preflight.program.stand_ins import stand_in
 from preflight.program.values import (
     MISSING,
     Bound,
@@ -333,18 +334,6 @@ class Operators(Attributes):
             raise
         except TypeError as error:
             raise self.failure(error) from None
-
-
-STANDS_IN = "_stands_in"
-"""What marks a type of Python's own that stands for a class that lies elsewhere."""
-
-
-def stand_in(value: Value) -> Any:
-    """A type of Python's own in place of a class that lies elsewhere, for an annotation."""
-    if isinstance(value, (Symbol, Unknown, Class)):
-        name = getattr(value, "name", "Any").rpartition(".")[2]
-        return type(name if name.isidentifier() else "Any", (), {STANDS_IN: True})
-    return value
 
 
 def _is_type(value: Value) -> bool:

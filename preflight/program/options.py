@@ -8,8 +8,8 @@ from typing import Any, NoReturn
 
 from preflight.program.bridges import Converter, unknown_type
 from preflight.program.classes import Classes
-from preflight.program.environment import Size
-from preflight.program.operators import STANDS_IN
+from preflight.program.facts import Size
+from preflight.program.stand_ins import STANDS_IN
 from preflight.program.units import COMMAND
 from preflight.program.values import (
     Bound,

@@ -22,6 +22,7 @@ from preflight.program.ir import Unreadable, compile_expression
 from preflight.program.natives import OPAQUE, Special
 from preflight.program.sequences import SPREAD
 from preflight.program.signatures import Signatures
+from preflight.program.stand_ins import stood_for
 from preflight.program.values import (
     MISSING,
     Bound,
@@ -141,6 +142,7 @@ class Specials(Signatures):
     """Whether something outside the program is surely no instance of a class outside, by its name."""
 
     def _is_one(self, value: Value, kind: Value) -> Value:
+        kind = stood_for(kind)
         if isinstance(kind, Unknown):
             return kind
         if isinstance(kind, Symbol):
@@ -157,7 +159,7 @@ class Specials(Signatures):
             return isinstance(value, Object) and value.cls.inherits(kind)
         if isinstance(value, Object):
             if not isinstance(kind, type):
-                return self.gap("an instance of what is no class")
+                return self.gap("an instance of something that is not a class")
             return kind is object or (value.cls.payload is not None and issubclass(value.cls.payload, kind))
         if isinstance(value, Class):
             return kind is type

@@ -8,9 +8,8 @@ from collections.abc import Callable, Iterable
 from preflight.program.arrays import bounded, is_array
 from preflight.program.engine import Done, Note, Side
 from preflight.program.guards import safe_arithmetic
-from preflight.program.ir import Node
-from preflight.program.parsers import reaches_parser
-from preflight.program.refusing import Refusing
+from preflight.program.ir import Node, reaches_parser
+from preflight.program.statements_that_refuse import Refusing
 from preflight.program.values import (
     MISSING,
     Exhausted,

@@ -10,8 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from preflight.program.engine import Engine, Note
-from preflight.program.environment import SIZE, Environment
-from preflight.program.facts import Facts
+from preflight.program.facts import SIZE, Environment, Facts
 from preflight.program.sources import Sources
 from preflight.program.values import MISSING, Lazy, Names, Value
 from preflight.program.verdict import Budget, Place

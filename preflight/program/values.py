@@ -35,6 +35,12 @@ class Perhaps(Unknown):
     __slots__ = ()
 
 
+class LoadedModules(Unknown):
+    """The modules that are loaded, by name: those of the program are known, and what else there is is not."""
+
+    __slots__ = ()
+
+
 class Symbol:
     """Something of a package outside the program, known by its dotted name only."""
 
@@ -116,7 +122,7 @@ class Function:
         self.body: tuple[Node, ...] | None = None
         self.active = 0
         self.twin: Value = None
-        """What gives the same without walking it; None where nobody has asked."""
+        """What gives the same without walking it; None when nothing asked for it."""
 
     @property
     def qualified(self) -> str:

@@ -2,20 +2,148 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from preflight.checking.comparison import Comparison, Difference, RunChange
 from preflight.job import Job
 from preflight.loaders.document import Unknown
-from preflight.report.escapes import counted, plain
+from preflight.memory.parameters import model
+from preflight.memory.shape import Missing, shape
 from preflight.report.json import finding_dict
 from preflight.report.markdown import cell
-from preflight.report.run_facts import facts
-from preflight.report.style import Look
-from preflight.run.value import Value
-from preflight.source.finding import Finding
+from preflight.report.memory import between, need
+from preflight.report.terminal import Look, counted, plain
+from preflight.run.value import Value, known
+from preflight.source.finding import Finding, Severity
 from preflight.source.language import columns, local, padded, phrases
+from preflight.steptime import estimate
+
+DEGREES = (
+    *(("TP", "tensor"), ("PP", "pipeline"), ("VPP", "virtual")),
+    *(("CP", "context"), ("EP", "expert"), ("DP", "data")),
+)
+SIZES = (
+    *(("{} layers", "layers"), ("hidden {}", "hidden"), ("MLP {}", "ffn"), ("{} heads", "heads")),
+    *(("{} key-value heads", "query_groups"), ("vocabulary {}", "vocab"), ("sequence {}", "sequence")),
+)
+EXPERTS = (("{} experts", "experts"), ("top {}", "top_k"))
+
+
+def facts(job: Job) -> dict[str, str]:
+    """Each fact by its name; "" where it is not known."""
+    return {name: tell(job) for name, tell in _FACTS.items()}
+
+
+def _release(job: Job) -> str:
+    return str(job.target)
+
+
+def _model(job: Job) -> str:
+    sizes = SIZES + EXPERTS if _there(job.plan.model.experts) else SIZES
+    told = [text.format(_shown(value)) for text, name in sizes if _there(value := getattr(job.plan.model, name))]
+    return ", ".join(told)
+
+
+def _parameters(job: Job) -> str:
+    try:
+        number = model(shape(job.plan))
+    except (Missing, ArithmeticError, ValueError, TypeError, IndexError):
+        return ""
+    return f"{number / 1e9:.2f} billion" if number >= 1e9 else f"{number / 1e6:.1f} million"
+
+
+def _layout(job: Job) -> str:
+    layout = job.plan.layout
+    sizes = [f"{short} {_shown(value)}" for short, name in DEGREES if _there(value := getattr(layout, name))]
+    return " · ".join(sizes) + (f" on {counted(layout.world.raw, 'device')}" if known(layout.world) else "")
+
+
+def _stages(job: Job) -> str:
+    stages = known(job.plan.layout.stages)
+    return _rows(stages[0]) if stages and stages[0] is not None else ""
+
+
+def _rows(stages: object) -> str:
+    if not isinstance(stages, (tuple, list)):
+        return str(stages)
+    return " | ".join(" ".join(map(str, row)) if isinstance(row, (tuple, list)) else str(row) for row in stages)
+
+
+def _batch(job: Job) -> str:
+    batch = job.plan.batch
+    parts = [_shown(value) if known(value) else "?" for value in (batch.micro, batch.count, job.plan.layout.data)]
+    total = known(batch.total)
+    if not total:
+        return ""
+    return f"{_shown(batch.total)} samples (micro {parts[0]} x {parts[1]} x DP {parts[2]})"
+
+
+def _tokens(job: Job) -> str:
+    numbers = known(job.plan.batch.total, job.plan.model.sequence)
+    return f"{numbers[0] * numbers[1]:,}" if numbers and all(isinstance(n, int) for n in numbers) else ""
+
+
+def _precision(job: Job) -> str:
+    precision = job.plan.precision
+    recipe = f", FP8 {precision.fp8.raw}" if _there(precision.fp8) else ""
+    return f"{precision.compute.raw}{recipe}" if known(precision.compute) else ""
+
+
+def _recompute(job: Job) -> str:
+    part = job.plan.recompute
+    more = [_shown(value) for value in (part.method, part.layers) if _there(value)]
+    return " ".join((_shown(part.mode), *more)) if known(part.mode) else ""
+
+
+def _optimizer(job: Job) -> str:
+    part = job.plan.optimizer
+    sharded = {1: ", states sharded", 2: ", states and gradients sharded", 3: ", all sharded"}
+    zero = known(part.zero)
+    return f"{part.name.raw}{sharded.get(zero[0], '') if zero else ''}" if known(part.name) else ""
+
+
+def _memory(job: Job) -> str:
+    return need(job)
+
+
+def _by_stage(job: Job) -> str:
+    stages = job.memory.stages
+    return " | ".join(between(stage.low, stage.required) for stage in stages) if len(stages) > 1 else ""
+
+
+def _step(job: Job) -> str:
+    found = estimate(job.plan, job.cluster)
+    if job.withheld:
+        return ""
+    if found.seconds is None or found.tokens is None:
+        return ""
+    return f"about {found.seconds:.3g} s, {found.tokens:,.0f} tokens/s/device"
+
+
+def _there(value: Value) -> bool:
+    return value.known and value.raw not in (None, 0, "", "none", False)
+
+
+def _shown(value: Value) -> str:
+    return str(value.raw)
+
+
+_FACTS: dict[str, Callable[[Job], str]] = {
+    "release": _release,
+    "model": _model,
+    "parameters": _parameters,
+    "layout": _layout,
+    "layers per stage": _stages,
+    "global batch": _batch,
+    "tokens per step": _tokens,
+    "precision": _precision,
+    "recomputation": _recompute,
+    "optimizer": _optimizer,
+    "memory": _memory,
+    "GiB per stage": _by_stage,
+    "step time": _step,
+}
 
 COLORS = {"error": "red", "warning": "yellow"}
 SHOWN = 12
@@ -119,16 +247,26 @@ def _findings_text(what: str, findings: Iterable[Finding], look: Look) -> Iterat
 def comparisons_markdown(found: Iterable[Comparison]) -> str:
     """One comment for a review: a section for each file that changes."""
     changed = [one for one in found if not one.same]
-    lines = ["## What this changes for the runs", ""]
-    if not changed:
-        lines.append("Nothing that preflight reads.")
+    errors = sum(finding.severity is Severity.ERROR for one in changed for finding in one.new)
+    cured = sum(len(one.cured) for one in changed)
+    lines = [f"## {_verdict(errors)}", ""]
+    if changed:
+        news = sum(len(one.new) for one in changed)
+        many = counted(len(changed), "file")
+        lines += [f"{many} with changed runs, {counted(news, 'new finding')}, {cured} resolved.", ""]
+    else:
+        lines.append("No run changes.")
     for one in changed:
         lines += [f"### {cell(_title(one))}", ""]
         for run in one.runs:
             lines += _run_markdown(run, several=len(one.runs) > 1)
         lines += _findings_markdown("New", one.new)
-        lines += _findings_markdown("Cured", one.cured)
+        lines += _findings_markdown("Resolved", one.cured)
     return "\n".join(lines).rstrip() + "\n"
+
+
+def _verdict(errors: int) -> str:
+    return f"preflight: {counted(errors, 'new error')}" if errors else "preflight: no new errors"
 
 
 def _run_markdown(run: RunChange, *, several: bool) -> Iterator[str]:
@@ -144,7 +282,7 @@ def _run_markdown(run: RunChange, *, several: bool) -> Iterator[str]:
     if follow:
         shown = [f"{one.name}: {_value(one.before)} -> {_value(one.after)}" for one in follow[:SHOWN]]
         more = f", and {len(follow) - SHOWN} more" if len(follow) > SHOWN else ""
-        yield from (f"What follows from it: {'; '.join(map(cell, shown))}{more}", "")
+        yield from (f"Derived changes: {'; '.join(map(cell, shown))}{more}", "")
 
 
 def _findings_markdown(what: str, findings: Iterable[Finding]) -> Iterator[str]:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from preflight.checking.engine import Report
-from preflight.report.escapes import plain
-from preflight.report.style import Look
+from preflight.report.terminal import Look, plain
 from preflight.source.finding import Finding
 
 

@@ -7,9 +7,9 @@ import json
 import re
 import sys
 from collections.abc import Iterable, Iterator
-from importlib.resources import files
 from typing import Any
 
+from preflight import schemas
 from preflight.lint.evidence import evidence
 from preflight.lint.rule import Checkable, Rule
 
@@ -38,7 +38,7 @@ def _releases(framework: str) -> Iterator[str]:
     """Per release of a framework that is described: how many checks its sources have, and what became of them."""
     if (known := evidence(framework)) is None:
         return
-    yield from ("", f"{framework}, as its sources say it release by release:")
+    yield from ("", f"{framework}, from its sources, release by release:")
     for release, found in known.decided().items():
         if not any(found):
             yield f"  {release}: only its options are described"
@@ -76,7 +76,7 @@ def _catalogue(name: str, found: dict[str, Any], missing: bool) -> Iterator[str]
 
 def measured() -> dict[str, dict[str, Any]]:
     """Framework@version → checks, covered, and place → reason of those that are not."""
-    text = files("preflight.schemas").joinpath("coverage").joinpath("measured.json").read_text(encoding="utf-8")
+    text = schemas.text("coverage/measured.json")
     found: dict[str, dict[str, Any]] = json.loads(text)
     return found
 

@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from unicodedata import east_asian_width
 
-from preflight.report.escapes import plain
-from preflight.report.style import Look
+from preflight.report.terminal import Look, plain
 from preflight.source.finding import Finding, Severity
 from preflight.source.language import local
 from preflight.source.record import NamedTuple

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from preflight.checking.engine import Report, Unreadable
 from preflight.checking.failure import crash_line
-from preflight.report.escapes import plain
-from preflight.report.style import Look
+from preflight.report.terminal import Look, plain
 from preflight.source.finding import Finding, Severity
 
 LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "notice"}

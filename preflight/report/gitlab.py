@@ -6,9 +6,8 @@ from pathlib import PurePath
 
 from preflight.checking.engine import Report
 from preflight.report.dump import dumped
-from preflight.report.escapes import plain
 from preflight.report.fingerprint import fingerprints
-from preflight.report.style import Look
+from preflight.report.terminal import Look, plain
 from preflight.source.finding import Severity
 
 LEVELS = {Severity.ERROR: "critical", Severity.WARNING: "major", Severity.NOTE: "info"}

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from base64 import b64encode
 from collections.abc import Iterable, Iterator
+from datetime import datetime, timezone
 from hashlib import sha256
 from itertools import groupby
 from typing import Any
@@ -16,12 +18,10 @@ from preflight.checking.translated import translated
 from preflight.job import Job
 from preflight.lint.rule import Checkable
 from preflight.memory import Term
-from preflight.report.escapes import counted, plain
 from preflight.report.memory import between
-from preflight.report.overview import layers_per_stage
-from preflight.report.page import documented, rule_text
-from preflight.report.style import Look
-from preflight.report.topics import section_url
+from preflight.report.overview import layers_per_stage, rows
+from preflight.report.page import documented, rule_text, section_url
+from preflight.report.terminal import Look, counted, plain
 from preflight.source.finding import Finding, Severity
 from preflight.source.language import local, spoken
 from preflight.source.record import NamedTuple
@@ -30,7 +30,24 @@ GIB = 2**30
 CONTEXT = 2
 REACH = 400
 """Characters of a line that are shown on either side of a place."""
-COLORS = 24
+GROUPS = ("weights", "gradients", "optimizer", "activations", "buffers")
+"""Of the terms of memory; each has one colour."""
+_GROUP = {
+    "weights": "weights",
+    "gathered weights": "weights",
+    "fp8 weight caches": "weights",
+    "reference model": "weights",
+    "gradients": "gradients",
+    "deferred output gradients": "gradients",
+    "optimizer states": "optimizer",
+    "logits and loss": "activations",
+    "activations of the prompt": "activations",
+    "gathered inputs": "activations",
+    "output layer's input": "activations",
+    "projection of images": "activations",
+    "embedding dropout mask": "activations",
+    "log-probabilities and entropy": "activations",
+}
 MOST_PICTURES = 30
 """Runs whose memory is drawn, those nearest to the limit of their device first; of others one line says it."""
 RULE_TEXT = 3000
@@ -48,9 +65,10 @@ class Line(NamedTuple):
 
 
 class Bar(NamedTuple):
-    """A pipeline stage's memory: terms as (name, GiB, share of the width), what it needs in GiB."""
+    """A pipeline stage's memory: groups and terms as (name, GiB, share of the width), what it needs in GiB."""
 
     stage: int
+    groups: list[tuple[str, float, float]]
     terms: list[tuple[str, float, float]]
     need: str
 
@@ -65,7 +83,6 @@ def render(report: Report, look: Look = Look()) -> str:
     jobs = sorted((job for job in report.jobs if job.memory.worst is not None), key=_room)
     drawn, others = jobs[:MOST_PICTURES], jobs[MOST_PICTURES:]
     runs = [_run(job) for job in drawn]
-    names = dict.fromkeys(name for run in runs for name, _ in run["rows"])
     rules = [rule for rule in documented(report.rules) if any(f.rule == rule.id for f in report.findings)]
     script = environment.get_template("report_filter.html.j2").render()
     return environment.get_template("report.html.j2").render(
@@ -79,16 +96,60 @@ def render(report: Report, look: Look = Look()) -> str:
         counted=counted,
         files=[(path, list(found)) for path, found in groupby(report.findings, key=lambda finding: finding.path)],
         rules=rules,
+        by_id={rule.id: rule for rule in rules},
         anchors={rule.id: rule.id.replace("/", "-") for rule in rules},
         text=_rule_text,
         runs=runs,
+        verdict=_title(report, counts),
+        date=_date(),
+        overviews=[_overview(job) for job in report.jobs[:MOST_PICTURES]],
+        why=_why,
+        groups=GROUPS,
+        group=group_of,
         others=[(job.documents[0].source.name, between(*job.memory.span), _verdict(job)) for job in others],
-        color={name: index % COLORS for index, name in enumerate(names)},
-        colors=COLORS,
         page=section_url,
         language=spoken().language,
         _=local,
     )
+
+
+def group_of(name: str) -> str:
+    """The group of a term of memory."""
+    if name in _GROUP:
+        return _GROUP[name]
+    return "activations" if name.startswith("activations") or "mask" in name or "cache" in name else "buffers"
+
+
+def _title(report: Report, counts: dict[str, int]) -> str:
+    """The verdict in one line."""
+    if report.errors:
+        return local(f"Not checked: {counted(len(report.errors), 'file')} cannot be read")
+    if counts["error"]:
+        return local(f"Rejected: {counted(counts['error'], 'error')}")
+    if any(job.memory.verdict == "does-not-fit" and not job.withheld for job in report.jobs):
+        return local("Does not fit in memory")
+    rest = ", ".join(counted(number, name) for name, number in counts.items() if number)
+    return local(f"No errors: {rest}" if rest else "No problems found")
+
+
+def _date() -> str:
+    """The day of the report; SOURCE_DATE_EPOCH states another one, for builds that must not differ."""
+    stated = os.environ.get("SOURCE_DATE_EPOCH", "")
+    moment = datetime.fromtimestamp(int(stated), timezone.utc) if stated.isdecimal() else datetime.now(timezone.utc)
+    return moment.date().isoformat()
+
+
+def _overview(job: Job) -> dict[str, Any]:
+    """A run as `preflight show` has it: what it is read as and why, then rows of a label and a text."""
+    shown = [(plain(label), plain(text)) for label, text in rows(job)]
+    evidence = job.arguments.certainty.evidence
+    return {"path": job.documents[0].source.name, "target": str(job.target), "reason": evidence, "rows": shown}
+
+
+def _why(rule: Checkable) -> str:
+    """The section of a rule's page that says why it is bad; "" where it has none."""
+    _, _, rest = rule_text(rule).partition("## Why is this bad?\n")
+    return "\n".join(map(plain, rest.partition("\n## ")[0].strip()[:RULE_TEXT].splitlines()))
 
 
 def _need(job: Job) -> float:
@@ -136,7 +197,10 @@ def _run(job: Job) -> dict[str, Any]:
     """The pipeline and the memory bars of a run that has an estimate."""
     estimate = job.memory
     width = max(estimate.budget or 0.0, *(stage.required for stage in estimate.stages))
-    bars = [Bar(one.index, _shares(one.terms, width), between(one.low, one.required)) for one in estimate.stages]
+    bars = [
+        Bar(one.index, _grouped(one.terms, width), _shares(one.terms, width), between(one.low, one.required))
+        for one in estimate.stages
+    ]
     names = list(dict.fromkeys(name for bar in bars for name, _, _ in bar.terms))
     return {
         "path": job.documents[0].source.name,
@@ -149,6 +213,7 @@ def _run(job: Job) -> dict[str, Any]:
             (name, [next((size for other, size, _ in bar.terms if other == name), None) for bar in bars])
             for name in names
         ],
+        "budget": estimate.budget / GIB if estimate.budget else None,
         "limit": 100 * estimate.budget / width if estimate.budget and not job.withheld else None,
         "layout": [
             (name, value.raw)
@@ -156,6 +221,14 @@ def _run(job: Job) -> dict[str, Any]:
             if name.startswith("layout.") and name[7:] in LAYOUT and value.known and value.raw is not None
         ],
     }
+
+
+def _grouped(terms: Iterable[Term], width: float) -> list[tuple[str, float, float]]:
+    """The groups of terms in their order: name, GiB, share of the width in percent."""
+    sizes = dict.fromkeys(GROUPS, 0.0)
+    for term in terms:
+        sizes[group_of(term.name)] += term.high
+    return [(name, size / GIB, 100 * size / width) for name, size in sizes.items() if size]
 
 
 def _shares(terms: Iterable[Term], width: float) -> list[tuple[str, float, float]]:

@@ -9,10 +9,10 @@ from typing import Any
 import preflight
 from preflight.checking.engine import Report
 from preflight.fix.apply import text_edits
-from preflight.job import Job
+from preflight.job import Checkpoint, Job, Site
 from preflight.loaders.document import Unknown
 from preflight.report.dump import dumped
-from preflight.report.style import Look
+from preflight.report.terminal import Look
 from preflight.source.finding import Edit, Finding, Fix, Severity
 from preflight.source.text import Span
 
@@ -103,7 +103,28 @@ def run_dict(job: Job) -> dict[str, Any]:
         "source": job.judged.outcome if job.judged is not None else None,
         "devices": job.cluster.count.raw if job.cluster.count.known else None,
         "device": device.name if device else None,
+        **({"site": _site(job.site)} if job.site is not None else {}),
     }
+
+
+def _site(site: Site) -> dict[str, Any]:
+    """What was looked at where it lies, as plain data."""
+    return {
+        "host": site.host,
+        "opened": [one._asdict() for one in site.opened],
+        "data": [{**one._asdict(), "parts": list(one.parts)} for one in site.data],
+        "draws": [one._asdict() for one in site.draws],
+        "checkpoint": _checkpoint(site.checkpoint) if site.checkpoint is not None else None,
+        "paths": [one._asdict() for one in site.paths],
+        "save": site.save._asdict() if site.save is not None else None,
+        "packages": {one.name: one.version for one in site.packages},
+        "nodes": [one._asdict() for one in site.nodes],
+    }
+
+
+def _checkpoint(found: Checkpoint) -> dict[str, Any]:
+    """A checkpoint without the hundreds of arguments that it was saved with."""
+    return {name: value for name, value in found._asdict().items() if name != "arguments"}
 
 
 def _standing(job: Job) -> str | None:

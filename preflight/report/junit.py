@@ -1,4 +1,4 @@
-"""JUnit XML: a test case per file, a failure per finding that fails the check."""
+"""JUnit XML: a test case per file, which fails where a finding of the file fails the check."""
 
 from __future__ import annotations
 
@@ -7,32 +7,36 @@ from junitparser import Error, Failure, JUnitXml, TestCase, TestSuite
 from preflight.checking.engine import Report
 from preflight.checking.failure import crash_line
 from preflight.report.concise import line
-from preflight.report.escapes import plain
-from preflight.report.style import Look
+from preflight.report.terminal import Look, plain
 from preflight.source.finding import Severity
 
 
 def render(report: Report, look: Look = Look()) -> str:
-    """One suite; findings that do not fail the check go to the output of their file's case."""
+    """One suite with one case a file; findings that do not fail the check go to the output of their file's case."""
     suite = TestSuite("preflight")
-    paths = dict.fromkeys([*report.checked, *(finding.path for finding in report.findings)])
-    for path in paths:
-        case = TestCase(plain(path), classname="preflight")
-        found = [finding for finding in report.findings if finding.path == path]
-        failing = [f for f in found if f.severity is not None and f.severity.rank >= Severity(look.fails).rank]
-        case.result = [Failure(line(f), f.rule) for f in failing]
-        if others := [line(f) for f in found if f not in failing]:
-            case.system_out = "\n".join(others)
-        suite.add_testcase(case)
-    for error in report.errors:
-        case = TestCase(plain(error.path), classname="preflight")
-        case.result = [Error(plain(str(error)), "unreadable")]
-        suite.add_testcase(case)
-    for crash in report.crashes:
-        case = TestCase(plain(crash.path), classname="preflight")
-        case.result = [Error(plain(crash_line(crash)), "crash")]
-        suite.add_testcase(case)
+    named = [one.path for some in (report.findings, report.errors, report.crashes) for one in some]
+    for path in dict.fromkeys([*report.checked, *named]):
+        suite.add_testcase(_case(path, report, Severity(look.fails)))
     xml = JUnitXml("preflight")
     xml.add_testsuite(suite)
     text: bytes = xml.tostring()  # type: ignore[no-untyped-call]
     return text.decode("utf-8") + "\n"
+
+
+def _case(path: str, report: Report, fails: Severity) -> TestCase:
+    """The case of a file: an error where it cannot be checked, else one failure with all findings that fail it."""
+    case = TestCase(plain(path), classname="preflight")
+    broken = [(plain(str(error)), "unreadable") for error in report.errors if error.path == path]
+    broken += [(plain(crash_line(crash)), "crash") for crash in report.crashes if crash.path == path]
+    found = [finding for finding in report.findings if finding.path == path]
+    failing = [f for f in found if f.severity is not None and f.severity.rank >= fails.rank]
+    if broken or failing:
+        more = f" (and {len(failing) - 1} more)" if len(failing) > 1 else ""
+        said = "; ".join(text for text, _ in broken) or f"{line(failing[0])}{more}"
+        kind = Error if broken else Failure
+        result = kind(said, broken[0][1] if broken else failing[0].rule)
+        result.text = "\n".join(line(f) for f in failing[0 if broken else 1 :])
+        case.result = [result]
+    if others := [line(f) for f in found if f not in failing]:
+        case.system_out = "\n".join(others)
+    return case

@@ -1,18 +1,70 @@
-"""The table of layouts that fit, as text and as plain data."""
+"""The table of layouts that fit, on one number of devices or on several, as text and as plain data."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import chain, groupby
 from typing import Any
 
 from preflight.layouts import Found, Result
-from preflight.report.escapes import plain
 from preflight.report.memory import between
-from preflight.run.sizes import Sizes
+from preflight.report.terminal import plain
+from preflight.run.plan import Sizes
 from preflight.source.language import columns, local, padded
 from preflight.source.record import NamedTuple
+
+
+class Point(NamedTuple):
+    """The best layout on so many devices: seconds a step, tokens a second, or why there is none."""
+
+    devices: int
+    seconds: float = 0.0
+    tokens: float = 0.0
+    mfu: float = 0.0
+    sizes: Sizes | None = None
+    why: str = ""
+
+
+def scale_text(path: str, points: Sequence[Point]) -> str:
+    """A table; efficiency: tokens per second and device against those of the fewest devices."""
+    lines = [f"{path}: the fastest layout on each number of devices, the global batch as it is"]
+    first = next((point for point in points if point.seconds), None)
+    heads = (
+        f"{'devices':>8}{'layout':>30}{'step s':>9}{'tokens/s':>13}{'tokens/s/device':>17}{'MFU':>6}{'efficiency':>12}"
+    )
+    lines.append(heads)
+    for point in points:
+        if point.sizes is None or first is None:
+            lines.append(f"{point.devices:>8}  none: {point.why}")
+            continue
+        each, base = point.tokens / point.devices, first.tokens / first.devices
+        lines.append(
+            f"{point.devices:>8}{_layout(point.sizes):>30}{point.seconds:>9.3g}{point.tokens:>13,.0f}{each:>17,.0f}"
+            f"{point.mfu:>6.0%}{each / base:>12.0%}"
+        )
+    return "".join(f"{plain(line)}\n" for line in lines)
+
+
+def _layout(sizes: Sizes) -> str:
+    parts = {
+        "TP": sizes.tensor, "PP": sizes.pipeline, "VPP": sizes.virtual, "CP": sizes.context, "EP": sizes.expert,
+        "DP": sizes.data,
+    }  # fmt: skip
+    return " ".join(f"{name}{size}" for name, size in parts.items() if size > 1) or "one device"
+
+
+def scale_dict(point: Point) -> dict[str, Any]:
+    """The same as data."""
+    return {
+        "devices": point.devices,
+        "seconds": point.seconds or None,
+        "tokens_per_second": point.tokens or None,
+        "mfu": point.mfu or None,
+        "sizes": point.sizes._asdict() if point.sizes is not None else None,
+        "why": point.why or None,
+    }
+
 
 GIB = 2**30
 COLUMNS = ("tensor", "pipeline", "virtual", "context", "expert", "expert_tensor", "data", "micro", "recompute")
@@ -20,7 +72,7 @@ NO_DEVICE = (
     "no device is named (--device): times are those of 312 TFLOP/s a device, "
     "and memory is compared with nothing but a limit of the config"
 )
-ALL_REFUSED = "where a rule refuses every layout, something else is wrong: preflight check shows what"
+ALL_REFUSED = "a rule rejects every layout: run `preflight check` first"
 MANYFOLD = 10
 """From so many times as much on, a change is a multiple, not a percentage."""
 HEADS = ("TP", "PP", "VPP", "CP", "EP", "ETP", "DP", "MBS", "recompute")
@@ -45,11 +97,11 @@ def layouts_text(path: str, result: Result, shown: Shown = Shown()) -> str:
         lines += map(local, _notes(result, shown))
     reasons = [f"{count:>8}  {local(why)}" for why, count in result.rejected.most_common() if count]
     if reasons and (shown.explain or not result.layouts):
-        lines += [local("left out:"), *reasons]
+        lines += [local("rejected:"), *reasons]
         if not result.layouts and any(why.startswith("rule ") for why in result.rejected):
             lines.append(local(ALL_REFUSED))
     elif not result.layouts:
-        lines.append(local("no layout of these devices is left to look at; do --keep and --max leave any?"))
+        lines.append(local("no layout of these devices satisfies --keep and --max"))
     return "".join(f"{plain(line)}\n" for line in lines)
 
 
@@ -71,8 +123,8 @@ def _notes(result: Result, shown: Shown) -> Iterator[str]:
     elif result.current is not None:
         yield from _placed(result.current, result)
     if result.current is not None:
-        yield "percentages and signed numbers: the change against now"
-    yield "times are estimates, usually within 20 %, with experts 35 % (docs/step-time.md)"
+        yield "percentages and signed numbers are changes relative to now"
+    yield "times are estimates; preflight show gives the range of each (docs/step-time.md)"
     for number, found in enumerate(result.layouts, 1):
         if rows := _uneven(found.sizes):
             each = "; ".join(map(_counts, rows))

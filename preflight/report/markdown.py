@@ -6,8 +6,7 @@ import re
 
 from preflight.checking.engine import Report
 from preflight.checking.failure import crash_line
-from preflight.report.escapes import counted, plain
-from preflight.report.style import Look
+from preflight.report.terminal import Look, counted, plain
 from preflight.source.finding import Finding, Severity
 
 _LIVE = re.compile(r"@|://|www\.|mailto:|<|&|[#!~%$]\w|\bGH-\d", re.IGNORECASE)

@@ -9,8 +9,7 @@ from preflight.job import Job
 from preflight.memory import MemoryEstimate, Stage
 from preflight.memory.advice import Saving
 from preflight.memory.result import term_names
-from preflight.report.escapes import plain
-from preflight.report.style import Look
+from preflight.report.terminal import Look, plain
 from preflight.run.cluster import GIB, Device
 from preflight.source.language import columns, local, padded
 from preflight.source.record import replace
@@ -35,9 +34,9 @@ def memory_text(job: Job, look: Look = Look(), others: Sequence[Device] = (), sa
         lines += [f"    {plain(local(_open(said)))}" for said in estimate.taken]
     lines += [f"    {plain(local(f'assumed: {said}'))}" for said in dict.fromkeys(estimate.assumed)]
     if not estimate.stages and not job.cluster.count.known and not job.plan.unmodelled:
-        lines.append(f"    {local('(--world-size says how many devices there are)')}")
+        lines.append(f"    {local('(give it with --world-size)')}")
     if any("not known" in said for said in (*estimate.unknown, *estimate.taken)):
-        lines.append(f"    {local('(--set NAME=VALUE says what an argument or a variable of a script is)')}")
+        lines.append(f"    {local('(set it with --set NAME=VALUE)')}")
     if estimate.stages:
         lines += _table(replace(estimate, budget=None) if job.withheld else estimate, look)
     lines += [f"  {line}".rstrip() for line in _savings(savings)]
@@ -46,7 +45,7 @@ def memory_text(job: Job, look: Look = Look(), others: Sequence[Device] = (), sa
 
 def _open(said: str) -> str:
     """What is counted as a range, in words."""
-    return said if "no formula for " in said else f"not known: {said}"
+    return said if "no formula for " in said else f"unknown: {said}"
 
 
 def answer(job: Job) -> str:
@@ -54,12 +53,12 @@ def answer(job: Job) -> str:
     estimate, device = job.memory, job.cluster.device
     worst = estimate.worst
     if worst is None:
-        return f"memory is not known: {plain('; '.join(estimate.unknown))}"
+        return f"memory is unknown: {plain('; '.join(estimate.unknown))}"
     if job.withheld:
         return plain(_without_verdict(job))
     needed = between(*estimate.span)
     if estimate.budget is None:
-        return f"needs {needed} GiB on stage {worst.index} (name a device with --device to compare)"
+        return f"needs {needed} GiB on stage {worst.index} (use --device to compare with a device)"
     where = f", {device.name}" if device is not None else ""
     of, budget = f"of {_short(estimate.budget)} GiB", estimate.budget
     if estimate.verdict == "does-not-fit":

@@ -6,17 +6,17 @@ from collections.abc import Iterator
 from typing import Any
 
 from preflight.checking.migration import Changed, Migration
-from preflight.report.escapes import plain
-from preflight.report.style import Look
-from preflight.source.finding import Finding
+from preflight.fix.fixer import Outcome
+from preflight.fix.rewrite import Rewritten
+from preflight.report.terminal import Look, plain
+from preflight.source.finding import Finding, Message
 from preflight.source.language import local
-from preflight.source.message import Message
 
 COLORS = {"error": "red", "warning": "yellow"}
 
 
 def migration_text(found: Migration, style: Look) -> str:
-    """A heading, the places to change, the findings that go away, and the defaults that change."""
+    """A heading, the places to change, the findings that go away, and the defaults that change the training."""
     name = found.before.documents[0].source.name
     head = style.paint(plain(f"{name}: {found.before.target} -> {found.after.target}"), "bold")
     return "".join(f"{line}\n" for line in (head, *_body(found, style)))
@@ -27,27 +27,19 @@ def _body(found: Migration, style: Look) -> Iterator[str]:
         yield from _finding(finding, style)
     for change in found.changed:
         if change.typed:
-            yield plain(f"  {_place(change)}{_change(change)}")
+            yield plain(f"  {_place(change)}{local(_change(change))}")
     for finding in found.gone:
         gone = local(Message("no longer found: {message}", message=finding.message))
         yield plain(f"  {finding.path}:{finding.line}:{finding.column}: {gone} [{finding.rule}]")
-    if defaults := [change for change in found.changed if not change.typed]:
-        many = Message.plural(
-            len(defaults),
-            "{number} default that this file does not set changes:",
-            "{number} defaults that this file does not set change:",
-            number=len(defaults),
-        )
-        yield f"  {local(many)}"
-        yield from (plain(f"    {_change(change)}") for change in defaults)
-    if not found.new and not found.changed and not found.gone:
+    for change in found.pins:
+        told = Message("{change}, which changes the training; --write writes it out", change=_change(change))
+        yield plain(f"  {local(told)}")
+    if not (found.new or found.gone or found.pins or any(change.typed for change in found.changed)):
         yield f"  {local('nothing changes')}"
 
 
-def _change(change: Changed) -> str:
-    return local(
-        Message("{option}: {before} becomes {after}", option=change.option, before=change.before, after=change.after)
-    )
+def _change(change: Changed) -> Message:
+    return Message("{option}: {before} becomes {after}", option=change.option, before=change.before, after=change.after)
 
 
 def _finding(finding: Finding, style: Look) -> Iterator[str]:
@@ -63,6 +55,46 @@ def _finding(finding: Finding, style: Look) -> Iterator[str]:
 def _place(change: Changed) -> str:
     setting = change.value.setting
     return f"{setting.span.path}:{setting.span.line}:{setting.span.column}: " if setting is not None else ""
+
+
+def rewritten_text(found: Rewritten, style: Look) -> str:
+    """A heading for each run, what is changed at which place, and what is left for a person."""
+    lines = list[str]()
+    for one in found.found:
+        name = one.before.documents[0].source.name
+        lines.append(style.paint(plain(f"{name}: {one.before.target} -> {one.after.target}"), "bold"))
+    done = style.paint(local("fixed"), "green")
+    for outcome in found.result.outcomes:
+        finding = outcome.finding
+        detail = f" ({plain(local(outcome.detail))})" if outcome.detail else ""
+        lines.append(f"  {_at(outcome)}: {done}: {plain(f'{local(finding.message)} [{finding.rule}]')}{detail}")
+    for change in found.pinned:
+        told = Message("{change}; the file sets {before} now", change=_change(change), before=change.before)
+        lines.append(f"  {done}: {plain(local(told))}")
+    for outcome in found.left:
+        lines += _finding(outcome.finding, style)
+        lines.append(plain(f"    {local(outcome.detail or outcome.state)}"))
+    for change in found.unpinned:
+        told = Message("{change}, which changes the training; no option keeps it", change=_change(change))
+        lines.append(f"  {plain(local(told))}")
+    if len(lines) == len(found.found):
+        lines.append(f"  {local('nothing to rewrite')}")
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _at(outcome: Outcome) -> str:
+    at = outcome.place or outcome.finding.span.source.position(outcome.finding.span.start)
+    return plain(f"{outcome.finding.path}:{at.line}:{at.column}")
+
+
+def rewritten_dict(found: Rewritten) -> dict[str, Any]:
+    """The same for programs."""
+    return {
+        "path": found.found[0].before.documents[0].source.name if found.found else "",
+        "changed": [_finding_dict(outcome.finding) | {"change": outcome.detail} for outcome in found.result.outcomes],
+        "pinned": [{"name": change.name, "value": _data(change.before)} for change in found.pinned],
+        "left": [_finding_dict(outcome.finding) | {"why": outcome.detail or outcome.state} for outcome in found.left],
+    }
 
 
 def migration_dict(found: Migration) -> dict[str, Any]:

@@ -6,9 +6,8 @@ from preflight.dialects.training_facts import TrainingFacts, training_facts
 from preflight.job import Job
 from preflight.memory.parameters import model as parameters
 from preflight.memory.shape import Missing, shape
-from preflight.report.escapes import counted, plain
 from preflight.report.memory import need
-from preflight.report.style import Look
+from preflight.report.terminal import Look, counted, plain
 from preflight.report.utilisation import lines as utilisation
 from preflight.run.value import Origin, Value, known
 from preflight.source.language import cut, local, padded, phrases
@@ -24,8 +23,15 @@ ALL = "`preflight show --all` lists every value with its place"
 
 def overview(job: Job, look: Look = Look(), step: float | None = None) -> str:
     """The lines about a run; one that has nothing to say is left out. step: a measured step in seconds."""
+    head = look.paint(plain(f"{job.documents[0].source.name}: {local(job.named)}"), "bold")
+    shown = [cut(plain(f"  {padded(label, LABEL)}{text}"), look.width) for label, text in rows(job, step)]
+    return "".join(f"{line}\n" for line in (head, *shown, look.paint(f"  {local(ALL)}", "dim")))
+
+
+def rows(job: Job, step: float | None = None) -> list[tuple[str, str]]:
+    """The same as labels and texts, in the language of this call."""
     facts = training_facts(job.arguments)
-    rows = [
+    told = [
         ("model", _model(job)),
         ("parameters", _parameters(job)),
         ("layout", _layout(job)),
@@ -40,13 +46,7 @@ def overview(job: Job, look: Look = Look(), step: float | None = None) -> str:
         ("checkpoints", _checkpoints(facts)),
         ("device", _device(job)),
     ]
-    head = look.paint(plain(f"{job.documents[0].source.name}: {local(job.named)}"), "bold")
-    shown = [_line(label, text, look) for label, text in rows if text]
-    return "".join(f"{line}\n" for line in (head, *shown, look.paint(f"  {local(ALL)}", "dim")))
-
-
-def _line(label: str, text: str, look: Look) -> str:
-    return cut(plain(f"  {padded(local(label), LABEL)}{phrases(text)}"), look.width)
+    return [(local(label), phrases(text)) for label, text in told if text]
 
 
 def _model(job: Job) -> str:
@@ -161,7 +161,7 @@ def _recompute(job: Job) -> str:
 
 def _memory(job: Job) -> str:
     unknown = job.memory.unknown
-    return need(job) or (f"not known: {unknown[0]}" if unknown else "")
+    return need(job) or (f"unknown: {unknown[0]}" if unknown else "")
 
 
 def _checkpoints(facts: TrainingFacts) -> str:

@@ -1,4 +1,4 @@
-"""Pages about rules: the section about one rule, a page for each topic, and the list of all."""
+"""Pages about rules: the section about one rule, a page for each topic, the list of all, and where each stands."""
 
 from __future__ import annotations
 
@@ -6,15 +6,110 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from functools import cache
-from pathlib import Path
+from importlib import import_module
+from pkgutil import iter_modules
 from typing import Any
+from urllib.parse import quote
 
-from preflight.dialects.spelling import spelling
+import preflight
+from preflight import schemas
+from preflight.checking.unused_suppression import unused_suppression
+from preflight.frontends.page_names import spelling
+from preflight.lint.constraint import Constraint
 from preflight.lint.page import page as declared_page
-from preflight.lint.rule import Checkable
-from preflight.lint.shapes import Constraint
-from preflight.report.topics import Topic, anchor, page_path, topics
-from preflight.report.unused_suppression import unused_suppression
+from preflight.lint.rule import Checkable, Rule, collect
+from preflight.lint.rule_table import stamp
+from preflight.report.distribution import page_url
+from preflight.source import cache as kept_file
+from preflight.source.record import NamedTuple
+from preflight.source.spelling import did_you_mean, nearest
+from preflight.source.text import InputError
+
+RULES = "preflight.rules"
+PAGES = "rule-pages.json"
+
+
+class Topic(NamedTuple):
+    """One file of rules, or a family of rule functions, and the page about it.
+
+    title: the id of its only rule, or what the file says of itself.
+    """
+
+    path: str
+    title: str
+    about: str
+    ids: tuple[str, ...]
+
+
+@cache
+def topics() -> tuple[Topic, ...]:
+    """The topics of preflight's own rules, neutral ones first."""
+    folders = [info.name for info in iter_modules(import_module(RULES).__path__) if info.ispkg]
+    return tuple(topic for folder in ("", *folders) for topic in _in_folder(folder))
+
+
+def _in_folder(folder: str) -> Iterable[Topic]:
+    package = f"{RULES}.{folder}".rstrip(".")
+    families: Mapping[str, str] = getattr(import_module(package), "FAMILIES", {})
+    members: dict[str, list[str]] = {family: [] for family in families}
+    for info in iter_modules(import_module(package).__path__):
+        module = import_module(f"{package}.{info.name}")
+        rules = list(collect(module)) if not info.ispkg else []
+        whole = len(rules) == 1 and isinstance(rules[0], Rule)
+        family = next((name for name in families if whole and info.name.startswith(f"{name}_")), None)
+        if family is not None:
+            members[family].append(rules[0].id)
+        elif rules:
+            title = " ".join((module.__doc__ or info.name).partition("\n\n")[0].split())
+            ids = tuple(rule.id for rule in rules)
+            yield Topic(_path(folder, info.name), ids[0] if whole else title, title, ids)
+    for family, ids_of_family in members.items():
+        yield Topic(_path(folder, family), families[family], families[family], tuple(ids_of_family))
+
+
+def _path(folder: str, name: str) -> str:
+    return f"{folder}/{name.replace('_', '-')}.md".lstrip("/")
+
+
+@cache
+def _paths() -> dict[str, str]:
+    """The page of each rule: kept between runs, because the modules of all rules take long to load."""
+    good = json.dumps([preflight.__version__, stamp()])
+    kept = kept_file.read(PAGES)
+    if kept is not None and kept.startswith(f"{good}\n"):
+        try:
+            return {str(id): str(path) for id, path in json.loads(kept[len(good) :]).items()}
+        except (ValueError, AttributeError):
+            pass
+    paths = {id: topic.path for topic in topics() for id in topic.ids}
+    kept_file.write(PAGES, f"{good}\n{json.dumps(paths)}")
+    return paths
+
+
+def page_path(id: str) -> str:
+    """The page of a rule below docs/rules; a rule from elsewhere has one of its own."""
+    return _paths().get(id, f"{id}.md")
+
+
+def anchor(id: str) -> str:
+    """The section of a rule on its page: the id, without its framework where that leaves one section of the name."""
+    folder, _, name = id.rpartition("/")
+    path = page_path(id)
+    twins = [other for other, page in _paths().items() if page == path and other.rpartition("/")[2] == name]
+    return name if len(twins) < 2 or path.startswith(f"{folder}/") else f"{folder}-{name}"
+
+
+def section_path(id: str) -> str:
+    """The section about a rule, below docs/rules."""
+    return f"{page_path(id)}#{anchor(id)}"
+
+
+def section_url(id: str) -> str | None:
+    """The section on the web of a rule of preflight's own; None where the distribution does not name its pages."""
+    if page_url("", "") is None or (id not in _paths() and id != unused_suppression.id):
+        return None
+    return page_url(f"rules/{quote(page_path(id), safe='/')}", quote(anchor(id)))
+
 
 GENERATED = "Generated by `preflight rules --write-docs`"
 
@@ -27,12 +122,7 @@ def documented(rules: Iterable[Checkable]) -> list[Checkable]:
 @cache
 def examples() -> Mapping[str, Mapping[str, str]]:
     """Rule id → a run that it finds and one that it does not."""
-    import preflight.schemas
-
-    found: dict[str, Mapping[str, str]] = {}
-    for path in sorted((Path(str(preflight.schemas.__file__)).parent / "examples").glob("*.json")):
-        found |= json.loads(path.read_text(encoding="utf-8"))
-    return found
+    return {rule: example for name in schemas.names("examples") for rule, example in schemas.read(name).items()}
 
 
 def rule_text(rule: Checkable) -> str:
@@ -136,7 +226,7 @@ def index_page(rules: Iterable[Checkable]) -> str:
             "",
             f"## {folder or 'Rules over the plan and the file'}",
             "",
-            "| page | checks | what it is about |",
+            "| page | checks | subject |",
             "|---|---|---|",
         ]
         for topic in listed:
@@ -167,3 +257,25 @@ def pages(rules: Iterable[Checkable]) -> dict[str, str]:
 
 def _cell(text: str) -> str:
     return text.replace("|", "\\|").replace("\n", " ")
+
+
+MOST = 5
+"""Rules that an ambiguous name lists."""
+
+
+def named(name: str, known: Mapping[str, Checkable]) -> str:
+    """The id of the rule that a name stands for: the id, or the end of exactly one. Raises InputError."""
+    if name in known:
+        return name
+    plain = name.strip("[]`").lower().replace("_", "-")
+    ends = [id for id in known if id == plain or id.endswith(f"/{plain}")]
+    if len(ends) == 1:
+        return ends[0]
+    if ends:
+        more = f" and {len(ends) - MOST} more" if len(ends) > MOST else ""
+        raise InputError(f"{len(ends)} rules end with {name!r}: {', '.join(ends[:MOST])}{more}")
+    tails = {id.rpartition("/")[2]: id for id in known}
+    near = did_you_mean(name, known)
+    if not near and (tail := nearest(plain, tails)):
+        near = f"; did you mean {tails[tail]!r}?"
+    raise InputError(f"there is no rule {name!r}{near}")

@@ -7,8 +7,7 @@ from typing import Any
 
 from preflight.job import Job
 from preflight.loaders.document import Unknown
-from preflight.report.escapes import plain
-from preflight.report.style import Look
+from preflight.report.terminal import Look, plain
 from preflight.report.utilisation import lines, step_dict
 from preflight.run.value import Value
 from preflight.source.language import columns, local, padded, phrases
@@ -83,7 +82,7 @@ def _head(job: Job) -> Iterator[str]:
     )
     device = job.cluster.device
     where = f"   ({named.path}:{named.line})" if (named := job.cluster.named.span) is not None else ""
-    yield f"device      {device.name if device else 'not said (--device)'}{where}"
+    yield f"device      {device.name if device else 'not given (--device)'}{where}"
 
 
 def _parameters(job: Job) -> str:

@@ -2,29 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import PurePath
 from typing import Any
 from urllib.parse import quote
 
-import attr
-import sarif_om as sarif  # type: ignore[import-untyped]
-
 import preflight
 from preflight.checking.engine import Report
 from preflight.checking.failure import crash_line
+from preflight.checking.unused_suppression import unused_suppression
 from preflight.fix.apply import text_edits
 from preflight.lint.rule import Checkable
 from preflight.report.distribution import home
 from preflight.report.dump import dumped
-from preflight.report.escapes import plain
 from preflight.report.fingerprint import fingerprints
-from preflight.report.page import rule_text
-from preflight.report.style import Look
-from preflight.report.topics import section_url
-from preflight.report.unused_suppression import unused_suppression
+from preflight.report.page import rule_text, section_url
+from preflight.report.terminal import Look, plain
 from preflight.source.finding import Finding, Fix, Severity
 from preflight.source.text import Span
 
+Part = dict[str, Any]
+"""An object of the standard, by the names of the standard."""
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "note"}
 
@@ -36,38 +34,49 @@ def render(report: Report, look: Look = Look()) -> str:
         *([unused_suppression] if any(f.rule == unused_suppression.id for f in report.findings) else []),
     ]
     rules = {rule.id: index for index, rule in enumerate(named)}
-    results = [_result(report, finding, print_, rules) for finding, print_ in fingerprints(report.findings)]
-    driver = sarif.ToolComponent(
-        name="preflight",
-        version=preflight.__version__,
-        semantic_version=preflight.__version__,
-        information_uri=home(),
-        rules=[_rule(rule) for rule in named],
-    )
     failures = [_failure(str(error)) for error in report.errors]
     failures += [_failure(crash_line(crash)) for crash in report.crashes]
-    invocation = sarif.Invocation(execution_successful=not failures, tool_execution_notifications=failures or None)
-    run = sarif.Run(
-        tool=sarif.Tool(driver=driver), results=results, invocations=[invocation], column_kind="unicodeCodePoints"
+    run = {
+        "results": [_result(report, finding, print_, rules) for finding, print_ in fingerprints(report.findings)],
+        "tool": {"driver": _driver(named)},
+        "columnKind": "unicodeCodePoints",
+        "invocations": [_set(executionSuccessful=not failures, toolExecutionNotifications=failures)],
+        "newlineSequences": ["\r\n", "\n"],
+    }
+    return dumped({"runs": [run], "version": "2.1.0", "$schema": SCHEMA})
+
+
+def _set(**properties: Any) -> Part:
+    """The properties that have a value."""
+    return {name: value for name, value in properties.items() if value not in (None, [])}
+
+
+def _driver(named: Sequence[Checkable]) -> Part:
+    return _set(
+        name="preflight",
+        contents=["localizedData", "nonLocalizedData"],
+        informationUri=home(),
+        rules=[_rule(rule) for rule in named],
+        semanticVersion=preflight.__version__,
+        version=preflight.__version__,
     )
-    return dumped(_plain(sarif.SarifLog(version="2.1.0", schema_uri=SCHEMA, runs=[run])))
 
 
-def _failure(text: str) -> Any:
-    return sarif.Notification(message=sarif.Message(text=plain(text)), level="error")
+def _failure(text: str) -> Part:
+    return {"message": {"text": plain(text)}, "level": "error"}
 
 
-def _rule(rule: Checkable) -> Any:
+def _rule(rule: Checkable) -> Part:
     text = rule_text(rule)
     first, _, rest = text.partition("\n")
-    return sarif.ReportingDescriptor(
+    return _set(
         id=rule.id,
+        defaultConfiguration={"level": LEVELS[rule.severity]},
+        fullDescription={"text": _sentence(first)},
+        help={"text": text, "markdown": f"# {rule.id}\n\n{first}\n{rest}"},
+        helpUri=section_url(rule.id),
         name="".join(part.capitalize() for part in rule.id.replace("/", "-").split("-")),
-        short_description=sarif.MultiformatMessageString(text=_sentence(first)),
-        full_description=sarif.MultiformatMessageString(text=_sentence(first)),
-        help=sarif.MultiformatMessageString(text=text, markdown=f"# {rule.id}\n\n{first}\n{rest}"),
-        help_uri=section_url(rule.id),
-        default_configuration=sarif.ReportingConfiguration(level=LEVELS[rule.severity]),
+        shortDescription={"text": _sentence(first)},
     )
 
 
@@ -78,38 +87,40 @@ def _sentence(text: str) -> str:
     return start + text[1:] + ("" if text.endswith(".") else ".")
 
 
-def _result(report: Report, finding: Finding, print_: str, rules: dict[str, int]) -> Any:
+def _result(report: Report, finding: Finding, print_: str, rules: dict[str, int]) -> Part:
     assert finding.severity is not None
-    related = [
-        sarif.Location(id=i, physical_location=_place(r.span), message=_text(r.label or "takes part"))
-        for i, r in enumerate(finding.related, 1)
-    ]
     fixes = [_fix(report, finding, fix) for fix in (finding.fix, *finding.alternatives) if fix is not None]
-    return sarif.Result(
-        rule_id=finding.rule,
-        rule_index=rules.get(finding.rule, -1),
-        level=LEVELS[finding.severity],
+    return _set(
         message=_text(finding.message),
-        locations=[sarif.Location(physical_location=_place(finding.span))],
-        related_locations=related or None,
-        partial_fingerprints={"preflight/v1": print_},
-        fixes=[fix for fix in fixes if fix is not None] or None,
+        fixes=[fix for fix in fixes if fix is not None],
+        level=LEVELS[finding.severity],
+        locations=[{"physicalLocation": _place(finding.span)}],
+        partialFingerprints={"preflight/v1": print_},
+        relatedLocations=[
+            {"id": i, "message": _text(r.label or "takes part"), "physicalLocation": _place(r.span)}
+            for i, r in enumerate(finding.related, 1)
+        ],
+        ruleId=finding.rule,
+        ruleIndex=rules.get(finding.rule, -1),
     )
 
 
-def _text(text: str) -> Any:
-    return sarif.Message(text=_sentence(plain(text)))
+def _text(text: str) -> Part:
+    return {"text": _sentence(plain(text))}
 
 
-def _place(span: Span) -> Any:
-    return sarif.PhysicalLocation(artifact_location=sarif.ArtifactLocation(uri=uri(span.path)), region=_region(span))
+def _place(span: Span) -> Part:
+    return {"artifactLocation": {"uri": uri(span.path)}, "region": _region(span)}
 
 
-def _region(span: Span) -> Any:
+def _region(span: Span) -> Part:
     end = span.end_position
-    return sarif.Region(
-        start_line=span.line, start_column=span.column, end_line=end.line, end_column=max(end.column, 1)
-    )
+    return {
+        "endColumn": max(end.column, 1),
+        "endLine": end.line,
+        "startColumn": span.column,
+        "startLine": span.line,
+    }
 
 
 def uri(path: str) -> str:
@@ -118,32 +129,17 @@ def uri(path: str) -> str:
     return pure.as_uri() if pure.is_absolute() else quote(pure.as_posix(), errors="surrogateescape")
 
 
-def _fix(report: Report, finding: Finding, fix: Fix) -> Any:
+def _fix(report: Report, finding: Finding, fix: Fix) -> Part | None:
     edits = text_edits(report, finding, fix)
     if not edits:
         return None
-    changes = []
-    for path, splices in edits.items():
-        replacements = [
-            sarif.Replacement(deleted_region=_region(span), inserted_content=sarif.ArtifactContent(text=text))
-            for span, text in splices
-        ]
-        changes.append(
-            sarif.ArtifactChange(artifact_location=sarif.ArtifactLocation(uri=uri(path)), replacements=replacements)
-        )
-    return sarif.Fix(description=_text(fix.title), artifact_changes=changes)
-
-
-def _plain(value: Any) -> Any:
-    """A sarif-om object as plain data under the names of the standard; what is unset or a default stays out."""
-    if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
-    if not attr.has(type(value)):
-        return value
-    found = {}
-    for field in attr.fields(type(value)):
-        item = getattr(value, field.name)
-        required = field.default is attr.NOTHING or field.name in ("level", "rule_index", "results", "column_kind")
-        if item is not None and (required or item != field.default) and item != []:
-            found[field.metadata["schema_property_name"]] = _plain(item)
-    return found if type(value).__name__ != "Run" else {"results": [], **found}
+    changes = [
+        {
+            "artifactLocation": {"uri": uri(path)},
+            "replacements": [
+                {"deletedRegion": _region(span), "insertedContent": {"text": text}} for span, text in splices
+            ],
+        }
+        for path, splices in edits.items()
+    ]
+    return {"artifactChanges": changes, "description": _text(fix.title)}

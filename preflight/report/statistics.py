@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections import Counter
 
 from preflight.checking.engine import Report
-from preflight.report.escapes import counted, plain
 from preflight.report.excerpt import COLORS
-from preflight.report.style import Look
+from preflight.report.terminal import Look, counted, plain
 from preflight.source.finding import Safety
 from preflight.source.language import local, padded
 

@@ -7,15 +7,14 @@ from collections.abc import Iterator
 
 from preflight.checking.engine import Report
 from preflight.checking.project import reading_of
-from preflight.job import Job
+from preflight.job import Job, Site
 from preflight.lint.evidence import switched_at
-from preflight.report.escapes import counted, plain
 from preflight.report.excerpt import COLORS, excerpt
-from preflight.report.repeats import texts
-from preflight.report.skipped import skipped_checks
-from preflight.report.style import Look
-from preflight.report.totals import Entry, Told
-from preflight.source.finding import Finding, Fix, Safety, Severity
+from preflight.report.terminal import Look, counted, plain
+from preflight.report.totals import Entry, Told, skipped_checks, texts
+from preflight.run.patches import described_around
+from preflight.run.request import Target
+from preflight.source.finding import Finding, Fix, Message, Safety, Severity
 from preflight.source.language import joined, local
 
 UNKNOWN = "a value is unknown"
@@ -96,7 +95,7 @@ def _page(rule: str, look: Look) -> str | None:
     """The page of a rule on the web, where the terminal opens it."""
     if not look.links:
         return None
-    from preflight.report.topics import section_url
+    from preflight.report.page import section_url
 
     return section_url(rule)
 
@@ -121,7 +120,7 @@ def summary(told: Told, look: Look) -> Iterator[str]:
     text = joined(said)
     color = COLORS[told.worst or Severity.NOTE] if found else "green"
     much = local(f" in {files}, read as {read_as}." if read_as else f" in {files}.")
-    yield f"{look.paint(local(f'Found {text}' if said else 'Found nothing'), color)}{much}"
+    yield f"{look.paint(_outcome(text, look.known), color)}{much}"
     if programs := tuple(dict.fromkeys(told.programs)):
         more = (f"{len(programs) - MOST_PROGRAMS} more",) if len(programs) > MOST_PROGRAMS else ()
         yield local(f"Checked against {'; '.join((*programs[:MOST_PROGRAMS], *more))}.")
@@ -146,15 +145,37 @@ def summary(told: Told, look: Look) -> Iterator[str]:
             yield local(f"Skipped: {skipped} that preflight does not know as training configs.")
 
 
+def _outcome(found: str, known: int) -> str:
+    """What was found, and how much of it a baseline hides. found: "" for nothing."""
+    if not known:
+        return local(f"Found {found}" if found else "No problems found")
+    new = local(f"Found {found}" if found else "No new findings")
+    return f"{new} ({local(f'{known} known hidden')})"
+
+
 def _guessed(told: Told) -> str:
     every = told.bounded >= len(told.targets)
     runs = counted(told.bounded, "run")
     return local("The release is a guess" if every else f"The release is a guess for {runs}")
 
 
+def _not_described(job: Job, asked: Target) -> Message:
+    """As what a release is read that is not described, and between which described ones it lies."""
+    known = described_around(asked)
+    if known is None:
+        return Message("{target}, because {version} is not supported", target=str(job.target), version=asked.version)
+    return Message(
+        "{target}, because {version} is not described; read between {older} and {newer}",
+        target=str(job.target),
+        version=asked.version,
+        older=known[0],
+        newer=known[1],
+    )
+
+
 def _read_as(job: Job) -> str:
     if job.asked is not None:
-        return local(f"{job.target}, because {job.asked.version} is not supported")
+        return local(_not_described(job, job.asked))
     evidence = job.arguments.certainty.evidence
     if job.arguments.certainty.lying:
         return plain(f"{local(job.named)} ({local(evidence)})")
@@ -169,8 +190,32 @@ def _details(report: Report) -> Iterator[str]:
         yield plain(f"{job.documents[0].source.name}: {local(f'read as {_read_as(job)}')}, {local(many)}")
         if job.program:
             yield plain(f"  {local(f'checked against {job.program}')}")
+        if job.site is not None:
+            yield from _seen(job.site)
         for switch in job.arguments.switches:
             yield plain(
                 f"  {local(f'{switch.name}: {switch.before} becomes {switch.after}')} ({local(switch.cause)}; "
                 f"{switched_at(switch, job.versions)})"
             )
+
+
+def _seen(site: Site) -> Iterator[str]:
+    """What was looked at where it lies, and what a run draws from its data."""
+    yield plain(f"  {local(f'looked at on {site.host}:')}")
+    for one in site.opened:
+        why = f" ({local(one.because)})" if one.because else ""
+        yield plain(f"    {local(one.how)}: {one.path}{why}")
+    if site.checkpoint is not None and site.checkpoint.kind:
+        step = "release" if site.checkpoint.release else f"{site.checkpoint.iteration:,}"
+        arguments = counted(len(site.checkpoint.arguments), "argument")
+        told = local(f"checkpoint of iteration {step}: {site.checkpoint.kind}, {arguments}")
+        yield plain(f"    {told}")
+    if site.packages:
+        packages = ", ".join(f"{one.name} {one.version}" for one in site.packages)
+        yield plain(f"    {local(f'packages: {packages}')}")
+    for draw in site.draws:
+        if draw.samples is None:
+            much = local(f"{draw.split}: {draw.length:,} samples of {draw.tokens:,} tokens, one pass")
+        else:
+            much = local(f"{draw.split}: {draw.samples:,} samples of {draw.tokens:,} tokens, {draw.epochs:,} epochs")
+        yield plain(f"    {much}, {draw.name}")

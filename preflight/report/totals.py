@@ -1,10 +1,13 @@
-"""What the text report says of files, apart from the files: small, plain, and to be added up."""
+"""What the text report says of all files: counts, repeated findings, skipped checks."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 
+from preflight.report.terminal import counted, plain
 from preflight.source.finding import Severity
+from preflight.source.language import joined, local
 from preflight.source.record import NamedTuple
 
 
@@ -81,3 +84,93 @@ def added(parts: Iterable[Told]) -> Told:
     once = tuple(dict.fromkeys(joined(problems)))  # settings that hold for many files
     ends = any(unreadable), any(crashed), names, joined(programs)
     return Told(ordered, *lists, sum(suppressed), once, sum(bounded), *ends)
+
+
+SHOWN = 3
+"""So many alike are printed one by one; of more, the first is, and the others are counted."""
+PLACES = {"warning": 20, "note": 3}
+"""So many of those that are only counted are named, by severity."""
+ONE_LINE = "placeholder-value"
+"""The rule whose notes are one line: their message says all."""
+
+
+def texts(entries: Sequence[Entry]) -> Iterator[str]:
+    """What is printed of entries. Errors are never left out."""
+    lines = list(map(_one_line, _once(entries)))
+    counts = Counter(map(_kind, lines))
+    told = set[tuple[str, str, str]]()
+    for entry in lines:
+        kind = _kind(entry)
+        if entry.severity == "error" or counts[kind] <= SHOWN:
+            yield entry.text
+        elif kind not in told:
+            told.add(kind)
+            yield f"{entry.text.rstrip()}\n{_others([other for other in lines if _kind(other) == kind][1:])}"
+
+
+def _once(entries: Sequence[Entry]) -> Iterator[Entry]:
+    """Entries that read the same, as of a file that several launches read, printed once, with how many there are."""
+    many = Counter(entry.text for entry in entries)
+    for text, entry in {entry.text: entry for entry in entries}.items():
+        others = many[text] - 1
+        more = f"  {local(f'and {others} more at the same place, of other runs (--no-group shows them)')}\n"
+        yield entry if many[text] == 1 else entry._replace(text=f"{text}{more}")
+
+
+def _kind(entry: Entry) -> tuple[str, str, str]:
+    return entry.rule, entry.severity, ONE_LINE if entry.rule == ONE_LINE else entry.template
+
+
+def _others(others: Sequence[Entry]) -> str:
+    """One line about the entries that are not printed."""
+    most = PLACES[others[0].severity]
+    named = [plain(f"{entry.path}:{entry.line}") for entry in others[:most]]
+    if len(others) > most:
+        named.append("…")
+    files = len({entry.path for entry in others})
+    where = f" in {files} files" if files > 1 else ""
+    listed = "".join(f"\n    {place}" for place in named)
+    number = len(others)
+    return f"  {local(f'and {number} more like this{where} (--no-group shows them):')}{listed}\n"
+
+
+def _one_line(entry: Entry) -> Entry:
+    """The entry; of a note about placeholders its first line, which needs no excerpt."""
+    if entry.rule != ONE_LINE or entry.severity == "error":
+        return entry
+    head = entry.text.partition("\n")[0]
+    return entry._replace(text=f"{head}\n")
+
+
+GIVE = "give "
+WAYS = (
+    ("number of devices", f"{GIVE}--world-size"),
+    ("device is not", f"{GIVE}--device"),
+    ("what the device gives", f"{GIVE}--device"),
+    ("the placeholder", "fill in the placeholders"),
+    (".json is not read", f"{GIVE}the model's config.json"),
+    ("size of the vocabulary", f"{GIVE}the size of the vocabulary"),
+)
+"""Part of a reason, what is to be done. The first that fits counts."""
+NAMED = 2
+"""Ways that are named."""
+
+
+def skipped_checks(reasons: Iterable[str]) -> str:
+    """One sentence. A check may wait for more than the value that it names, so the numbers are upper bounds."""
+    reasons = list(reasons)
+    ways = Counter(way for reason in reasons if (way := _way(reason)))
+    most = sorted(ways.items(), key=lambda item: -item[1])[:NAMED]  # most_common loads heapq
+    found = [local(f"{local(way)} for {number}") for way, number in most]
+    if len(found) > 1 and found[0].startswith(GIVE):
+        found[1:] = [way.removeprefix(GIVE) for way in found[1:]]
+    why = f"{joined(found)}; " if found else ""
+    many = counted(len(reasons), "check")
+    return local(
+        f"Skipped {many} that {'depends' if len(reasons) == 1 else 'depend'} on unknown values "
+        f"({why}--show-unknown lists them)."
+    )
+
+
+def _way(reason: str) -> str:
+    return next((way for part, way in WAYS if part in reason), "")

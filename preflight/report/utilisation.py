@@ -11,8 +11,9 @@ from preflight.memory.shape import Missing, Shape, shape
 from preflight.source.record import replace
 from preflight.source.text import InputError
 from preflight.steptime import StepTimeEstimate, estimate
-from preflight.steptime.assumptions import completed
-from preflight.steptime.operations import model_operations
+from preflight.steptime.estimate import completed
+from preflight.steptime.operators import model_operations
+from preflight.steptime.ranges import narrows
 from preflight.steptime.traits import traits
 
 _UNITS = {"ms": 1e-3, "s": 1.0, "": 1.0, "m": 60.0, "min": 60.0}
@@ -24,7 +25,7 @@ def seconds(text: str) -> float:
     """ "1.2s", "850ms" or "2min" in seconds. Raises InputError."""
     found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(ms|s|min|m|)\s*", text)
     if not found or float(found[1]) <= 0:
-        raise InputError(f"{text!r} is no time; say 1.2s or 850ms")
+        raise InputError(f"{text!r} is not a time; write 1.2s or 850ms")
     return float(found[1]) * _UNITS[found[2]]
 
 
@@ -35,21 +36,21 @@ def lines(job: Job, step: float | None) -> list[str]:
     try:
         numbers = shape(plan)
     except Missing as missing:
-        return [f"flops       not known: {missing}"]
+        return [f"flops       unknown: {missing}"]
     samples = numbers.micro * numbers.count * numbers.data
     work = model_operations(numbers, traits(plan, numbers)) * samples
-    told = [f"flops       {work:.3g} a step by the model (attention's causal half)"]
+    told = [f"flops       {work:.3g} per step (model FLOPs, causal attention)"]
     if step is not None:
         return [*told, *_measured(numbers, replace(found, seconds=None) if job.withheld else found, step, work)]
     if found.seconds is None or job.withheld:
-        return [*told, f"step time   not known: {job.withheld or '; '.join(found.unknown)}"]
+        return [*told, f"step time   unknown: {job.withheld or '; '.join(found.unknown)}"]
     return [*told, *_estimated(found)]
 
 
 def _measured(s: Shape, found: StepTimeEstimate, step: float, work: float) -> list[str]:
     """What a measured step means, and how far the estimate is from it."""
     if not found.peak:
-        return ["utilisation not known: name a device with --device"]
+        return ["utilisation unknown: name a device with --device"]
     devices = s.data * s.tensor * s.pipeline * s.context
     tokens = s.sequence * s.micro * s.count * s.data / step / devices
     share = flops.step(s).hardware / flops.step(s).model
@@ -57,7 +58,7 @@ def _measured(s: Shape, found: StepTimeEstimate, step: float, work: float) -> li
     text = f"throughput  {tokens:,.0f} tokens/s/device, MFU {use:.1%}, HFU {use * share:.1%} of {_peak(found)}"
     if found.seconds is None:
         return [text]
-    return [text, f"estimated   {_time(found.seconds)}, {found.seconds / step - 1:+.0%} against the measured step"]
+    return [text, f"estimated   {_time(found.seconds)}, {found.seconds / step - 1:+.0%} relative to the measured step"]
 
 
 def _estimated(found: StepTimeEstimate) -> list[str]:
@@ -73,8 +74,19 @@ def _estimated(found: StepTimeEstimate) -> list[str]:
         f"step time   {_time(found.seconds)} estimated ({span}{more})",
         f"throughput  {found.tokens:,.0f} tokens/s/device, MFU {found.mfu:.1%} of {_peak(found)}",
         f"spent on    {', '.join(parts)}",
+        *_width(found),
         *(f"assumed     {text}" for text in found.assumed),
     ]
+
+
+def _width(found: StepTimeEstimate) -> list[str]:
+    """What makes the range as wide as it is, and what narrows it."""
+    if found.seconds is None or found.low is None or found.high is None or not found.because:
+        return []
+    span = f"{found.low / found.seconds - 1:+.0%} to {found.high / found.seconds - 1:+.0%}"
+    if found.measured != 1.0 or not narrows(found.low, found.high):
+        return [f"range       {span}: {found.because}"]
+    return [f"range       {span}: {found.because}; a measured step narrows it: step-seconds under [measured]"]
 
 
 def _peak(found: StepTimeEstimate) -> str:
@@ -95,6 +107,7 @@ def step_dict(job: Job) -> dict[str, Any]:
         "seconds": found.seconds,
         "low": found.low,
         "high": found.high,
+        "because": found.because or None,
         "tokens_per_second_and_device": found.tokens,
         "mfu": found.mfu,
         "peak": found.peak or None,

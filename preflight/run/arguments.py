@@ -7,8 +7,8 @@ from types import MappingProxyType
 from typing import Any
 
 from preflight.loaders.document import Node, Problem, Unknown, Word
+from preflight.run.plan import Sizes
 from preflight.run.request import Target
-from preflight.run.sizes import Sizes
 from preflight.run.value import Value, unknown
 from preflight.source.finding import Edit
 from preflight.source.record import NamedTuple, dataclass, field
@@ -48,11 +48,11 @@ class Certainty(NamedTuple):
     reads the file and may set other values; parts: the sections that it takes as the framework does, () for all;
     apart: where the framework's code begins that it does not run. parsed: the options are those of the checkout's own
     parser. lying: the release of the program that lies in the checkout, where it is another one. since: rules that
-    older releases of the program do not have, each with the first that has it. lacks: rules of the release whose
-    checks the published state of it that lies here does not have. sourced: the source of the program decides, so its
-    release is certain. patched: the checkout changes a framework that is installed apart.
-    lies_here: whether a file of the program, or the one with
-    the check of a rule, lies in the checkout.
+    older releases of the program do not have, each with the first that has it. newer: the release of the program that
+    has the check of a rule where what it is built on has not had it before, "" for other rules. lacks: rules of the
+    release whose checks the published state of it that lies here does not have. sourced: the source of the program
+    decides, so its release is certain. patched: the checkout changes a framework that is installed apart. lies_here:
+    whether a file of the program, or the one with the check of a rule, lies in the checkout.
     """
 
     stated: bool = True
@@ -68,6 +68,7 @@ class Certainty(NamedTuple):
     parsed: bool = False
     lying: str = ""
     since: Mapping[str, str] = MappingProxyType({})
+    newer: Callable[[str], str] | None = None
     lacks: frozenset[str] = frozenset()
     sourced: bool = False
     patched: bool = False
@@ -76,7 +77,7 @@ class Certainty(NamedTuple):
     @property
     def doubtful(self) -> bool:
         """What is found may have to be looked at again, also where it is no error."""
-        return bool(self.releases or self.completed or self.has or self.apart or self.since or self.lacks)
+        return bool(self.releases or self.completed or self.has or self.apart or self.since or self.newer or self.lacks)
 
 
 def _no_default(name: str) -> Value:
@@ -120,6 +121,9 @@ class Arguments:
     """What of the training an argument decides: "the number of parameters", "the tokens per step", …;
     "" for none of it."""
 
+    trains_with: Mapping[str, tuple[str, tuple[object, ...]]] = MappingProxyType({})
+    """Arguments whose defaults take part in the training where another argument has one of some values."""
+
     relayout: Callable[[Sizes], tuple[Edit, ...]] | None = None
     """The edits that write another parallel layout in the spelling of the document; None where a dialect cannot."""
 
@@ -142,7 +146,7 @@ class Arguments:
     """Names whose values a run brings that the framework has checked before, whatever is typed: a checkpoint's."""
 
     handed: Mapping[str, Value] = field(default_factory=dict)
-    """What a program in front hands the framework in place of what was typed: this is "written" to the framework."""
+    """What a program in front hands the framework instead of what was typed: this is "written" to the framework."""
 
     tree: Node | None = None
     """A config as the framework loads it, with what it names merged into it; None where there is none."""

@@ -1,11 +1,35 @@
-"""Devices and how many of them: the machine a job asks for."""
+"""Devices and how many of them: the accelerators that have a name, and the machine that a job asks for."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable, Sequence
+from functools import cache
+from typing import Any
+
+from preflight import schemas
 from preflight.run.value import Value, unknown
+from preflight.source.pattern import lazy_pattern
 from preflight.source.record import NamedTuple, dataclass, field
 
 GIB = 2**30
+
+
+class Factor(NamedTuple):
+    """What measured runs on a device say of estimates. shape: "dense" or "experts", "" for both; pace: how many times
+    as fast as estimated they were, beyond: bytes that they needed beyond the estimate, None where not measured; runs:
+    how many they were."""
+
+    device: str
+    shape: str = ""
+    pace: float | None = None
+    beyond: float | None = None
+    runs: int = 1
+
+    def holds(self, device: Device | None, experts: bool | None) -> bool:
+        """Whether it is for a device and a kind of model; experts: None where that is not known."""
+        named = device is not None and self.device.lower() in {device.name.lower(), *map(str.lower, device.aliases)}
+        return named and (not self.shape or (experts is not None and (self.shape == "experts") is experts))
 
 
 class Device(NamedTuple):
@@ -63,7 +87,7 @@ class Cluster:
     said: tuple[Value, ...] = ()
     """Every source that states the number of devices, for the rule that compares them."""
 
-    asked: Value = field(default_factory=lambda: unknown("the run does not say how many devices it asks for"))
+    asked: Value = field(default_factory=lambda: unknown("the run does not give its number of devices"))
     """The devices that a front end asks for in keys of its own, where the count is the caller's."""
 
     @property
@@ -72,3 +96,82 @@ class Cluster:
         neither is known."""
         limits = (self.memory.raw if self.memory.known else None, self.device.budget if self.device else None)
         return min((float(limit) for limit in limits if limit is not None), default=None)
+
+
+_GB, _TERA, _GIGA = 1e9, 1e12, 1e9
+
+
+@cache
+def devices() -> tuple[Device, ...]:
+    """Every known device, read once."""
+    return tuple(map(_device, schemas.read("devices")["devices"]))
+
+
+def _device(row: dict[str, Any]) -> Device:
+    def scaled(name: str, unit: float) -> float | None:
+        return None if row.get(name) is None else row[name] * unit
+
+    return Device(
+        name=row["name"],
+        memory=row["memory"] * _GB,
+        usable=scaled("usable", GIB),
+        flops=scaled("flops", _TERA),
+        intra=scaled("intra", _GIGA),
+        inter=scaled("inter", _GIGA),
+        per_node=row.get("per_node", 8),
+        architecture=row.get("architecture", 0),
+        vendor=row.get("vendor", "nvidia"),
+        context=row.get("context", 0.75) * GIB,
+        aliases=tuple(row["aliases"]),
+        source=row["source"],
+        fp8=scaled("fp8", _TERA),
+        fp4=scaled("fp4", _TERA),
+        hbm=scaled("hbm", _GIGA),
+        domain=row.get("domain", 0),
+        mesh=bool(row.get("mesh", 0)),
+    )
+
+
+_DRESS = lazy_pattern(r"(nvidia|amd|huawei|tesla|geforce|instinct|sxm\d*|pcie|oam|hbm\w*)")
+"""Words of a product's name that do not tell it from others of the same memory: "NVIDIA-A100-SXM4-80GB"."""
+_FAMILY = frozenset(["910", "ascend910"])
+"""What Ascend's device plugin calls every card of the 910 series, of 32 GB or 64."""
+
+_SERVER = lazy_pattern(r"(?:module|card)-(\w+)-\d+(?:-\S+)?")
+"""A kind of server as Ascend's device plugin labels it: "module-910b-8"."""
+
+
+def find_device(devices: Sequence[Device], name: str) -> Device | None:
+    """A device by its name or an alias, letter case and punctuation aside, or by its product name."""
+    return _known(devices, _bare(_words(name))) or _known(devices, _bare(_undressed(name)))
+
+
+def likely_device(devices: Sequence[Device], name: str) -> Device | None:
+    """The device that a site's word for it means in a job; of several, the one with most memory.
+    None where it may be any of a series."""
+    server = _SERVER.fullmatch(name.lower())
+    name = server[1] if server is not None else name
+    words = _undressed(name)
+    if _bare(words) in _FAMILY or (found := find_device(devices, name)) is None:
+        return None
+    return max(
+        [found, *(device for device in devices if _words(device.name)[0] == _bare(words))],
+        key=lambda device: device.budget,
+    )
+
+
+def _known(devices: Iterable[Device], bare: str) -> Device | None:
+    names = ((device, (device.name, *device.aliases)) for device in devices)
+    return next((device for device, known in names if bare and bare in (_bare(_words(one)) for one in known)), None)
+
+
+def _words(name: str) -> list[str]:
+    return re.findall(r"[^\W_]+", name.lower())
+
+
+def _bare(words: Iterable[str]) -> str:
+    return "".join(words)
+
+
+def _undressed(name: str) -> list[str]:
+    return [word for word in _words(name) if not _DRESS.fullmatch(word)]

@@ -5,13 +5,11 @@ What is taken from a name is assumed: it serves estimates and warnings, never er
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Mapping
 from functools import cache
-from importlib import import_module
-from pathlib import Path
 
+from preflight import schemas
 from preflight.source.record import NamedTuple
 
 LONGEST = 300
@@ -41,14 +39,18 @@ _SIZE = re.compile(r"(?<!\d)(\d+)(?:\.(\d+))?b")
 @cache
 def _models() -> tuple[tuple[str, Published], ...]:
     """Every name in small letters without signs, the longest first, with its model."""
-    path = Path(str(import_module("preflight.schemas").__file__)).parent / "models.json"
     found = []
-    for row in json.loads(path.read_text(encoding="utf-8"))["models"]:
+    for row in schemas.read("models")["models"]:
         sizes = {_FIELDS.get(name, name): size for name, size in row.items() if name not in (*_WORDS, *TRAITS)}
         traits = {name: row[name] for name in TRAITS if name in row}
         model = Published(row["name"], sizes, row["source"], traits)
         found += [(_bare(name), model) for name in (row["name"], *row["aliases"])]
     return tuple(sorted(found, key=lambda pair: -len(pair[0])))
+
+
+def vocabularies() -> tuple[tuple[str, int], ...]:
+    """Patterns of the names that tokenizers are published under, and the size of each one's vocabulary."""
+    return tuple((pattern, size) for pattern, size in schemas.read("models")["vocabularies"])
 
 
 def published(paths: Iterable[str]) -> Published | None:

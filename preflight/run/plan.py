@@ -1,20 +1,117 @@
-"""A training run in neutral terms. Every field is a Value: known or unknown, with its origin and place.
-
-Sizes are counts, lengths tokens. A dialect fills what it can; what it leaves out stays unknown, and nothing is guessed.
-Fields that may legitimately be absent hold the raw value None (no experts, no virtual stages, no query groups).
-"""
+"""A training run in neutral terms. Every field is a Value: known or unknown, with its origin and place."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from preflight.run.colocated import Colocated
-from preflight.run.recomputation import Recompute
 from preflight.run.request import Target
+from preflight.run.unmodelled import Unmodelled
 from preflight.run.value import Value, unknown
 from preflight.source.record import NamedTuple, dataclass, field, fields
 
+
+class Sizes(NamedTuple):
+    """A parallel layout in plain numbers, as the search proposes it. None leaves to the framework what it derives.
+
+    recompute: "none", "selective" or "full"; full_layers: fully recomputed layers per pipeline stage instead;
+    listed: beside them, layers per stage, the full ones among them, in which cheap operators are recomputed;
+    stages: decoder layers per pipeline stage where they are to be written, chunks: by virtual stage and pipeline stage,
+    likewise;
+    sharded: shard the optimizer states; fused: switch on a kernel that keeps less, of "attention" or of the "loss";
+    fp8: compute products in FP8 by this recipe, "" leaves the precision as it is.
+    micro_batches 0 leaves their number as it comes out.
+    """
+
+    tensor: int
+    pipeline: int
+    context: int
+    expert: int
+    expert_tensor: int
+    data: int
+    virtual: int
+    sequence_parallel: bool
+    micro: int
+    micro_batches: int
+    recompute: str = "none"
+    full_layers: tuple[int, ...] | None = None
+    listed: tuple[int, ...] | None = None
+    stages: tuple[int, ...] | None = None
+    chunks: tuple[tuple[int, ...], ...] | None = None
+    sharded: bool = False
+    fused: str = ""
+    fp8: str = ""
+
+
+class LinearAttention(NamedTuple):
+    """A gated delta rule instead of attention: in which share of the layers, its heads and their sizes, the width of
+    the convolution before it."""
+
+    share: float
+    key_heads: int
+    key_dim: int
+    value_heads: int
+    value_dim: int
+    kernel: int = 4
+
+    @property
+    def keys(self) -> int:
+        """Channels of the queries, and of the keys."""
+        return self.key_heads * self.key_dim
+
+    @property
+    def values(self) -> int:
+        """Channels of the values, and of their gates."""
+        return self.value_heads * self.value_dim
+
+
+class SparseAttention(NamedTuple):
+    """An indexer chooses the keys of each query: its heads and their size, how many keys, the share of the layers that
+    choose for themselves. fused: no kernel makes the scores of all keys. taught: the indexer's loss asks for them."""
+
+    heads: int
+    dim: int
+    chosen: int
+    share: float = 1.0
+    fused: bool = True
+    taught: bool = False
+
+    def seen(self, sequence: float) -> float:
+        """Keys that a query sees, on average: all before it, up to the chosen number."""
+        k = min(self.chosen, sequence)
+        return k - k * k / (2 * sequence)
+
+
 _NOT_GIVEN = unknown()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recompute:
+    """Activation recomputation."""
+
+    mode: Value = _NOT_GIVEN  # "none", "full", "selective"
+    method: Value = _NOT_GIVEN  # Megatron's "uniform" or "block"; None
+    layers: Value = _NOT_GIVEN  # recompute_num_layers; None
+    shared: Value = _NOT_GIVEN  # True: a rank's virtual stages share that number, dealt out layer by layer
+    modules: Value = _NOT_GIVEN  # tuple of module names for "selective"
+    full_layers: Value = _NOT_GIVEN  # layers[v][s] fully recomputed, where counts are given per stage; None
+    # tuple of (names of kept outputs as the memory model calls them, counts per [v][s]); None
+    operators: Value = _NOT_GIVEN
+    # tuple of (a linear as adapters name it, or "scores", that runs again; counts per [v][s]); None
+    repeated: Value = _NOT_GIVEN
+    doubtful: Value = _NOT_GIVEN  # tuple of kept outputs of which some may be gone at the peak; () or None
+    offload: Value = _NOT_GIVEN  # activation offloading or swap is on
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Colocated:
+    """Models beside the actor, on its own devices."""
+
+    policy: Value = _NOT_GIVEN  # True: the loss needs log-probabilities of every token
+    reference: Value = _NOT_GIVEN  # frozen copies of the weights that are on the device during a training step
+    rollout: Value = _NOT_GIVEN  # part of the device that an engine takes to generate; None: it has other devices
+    asleep: Value = _NOT_GIVEN  # True: the engine frees its weights and cache before a training step
+    # what of the actor is off the device while the engine generates: "weights", "gradients", "optimizer"
+    freed: Value = _NOT_GIVEN
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -209,7 +306,7 @@ class Supposed(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """Everything neutral about a run. unmodelled: features that the memory model does not know, by name. doubted: such
+    """Everything neutral about a run. unmodelled: features that the memory model does not know. doubted: such
     features that may be on. architecture: compute capability of the device that the run was checked for; 0 where none
     is known. bounds: what a dialect knows of sizes that are not known. supposed: makes the plan that memory is
     estimated for where this one leaves too much open; None where there is none."""
@@ -223,8 +320,10 @@ class Plan:
     optimizer: Optimizer = field(default_factory=Optimizer)
     inference: Inference = field(default_factory=Inference)
     colocated: Colocated = field(default_factory=Colocated)
-    unmodelled: tuple[str, ...] = ()
-    doubted: tuple[str, ...] = ()
+    unmodelled: tuple[Unmodelled, ...] = ()
+    doubted: tuple[Unmodelled, ...] = ()
+    untimed: tuple[Unmodelled, ...] = ()
+    """What a step may take longer or shorter for, and step time has no term for."""
     architecture: int = 0
     bounds: tuple[Bound, ...] = ()
     supposed: Callable[[], Supposed | None] | None = None

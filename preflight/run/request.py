@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, MutableMapping
 from pathlib import Path
+from typing import Any
 
+from preflight.run.cluster import Factor
 from preflight.source.record import NamedTuple
 
 
@@ -54,6 +56,20 @@ class Given(dict[str, str]):
         self.call.read.update(names)
 
 
+class SiteRequest(NamedTuple):
+    """That what a run names is looked at where it lies.
+
+    python: the interpreter of the job, "" where nobody says it. inventory: a file with what the scheduler says of its
+    nodes; scheduler: the one to ask for that. seconds: how long to wait for one path. kept: what was seen.
+    """
+
+    python: str = ""
+    inventory: str = ""
+    scheduler: str = ""
+    seconds: float = 10.0
+    kept: MutableMapping[object, Any] | None = None
+
+
 class Request(NamedTuple):
     """Facts from the command line, the settings or the scheduler; None means not said.
 
@@ -64,6 +80,7 @@ class Request(NamedTuple):
     given: arguments and variables of scripts as the caller says them, whatever the files say.
     program: the folder with the source that the job runs. machine: versions of packages where it will run.
     source_path: folders where further scripts lie that scripts source and start.
+    site: how to look at what the run names where it lies; None where nobody asks for that.
     """
 
     world_size: int | None = None
@@ -79,6 +96,9 @@ class Request(NamedTuple):
     program: str = ""
     machine: Mapping[str, str] = {}
     source_path: tuple[Path, ...] = ()
+    site: SiteRequest | None = None
+    factors: tuple[Factor, ...] = ()
+    """What measured runs say of estimates, by device and kind of model."""
 
     @property
     def devices(self) -> int | None:

@@ -1,23 +1,146 @@
-"""What a project says once for all: preflight.toml, or [tool.preflight] in pyproject.toml. Files are not merged."""
+"""What a project says once for all: preflight.toml, or [tool.preflight] in pyproject.toml, held against its schema."""
 
 from __future__ import annotations
 
+import json
 import os
+import re
+import time
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from preflight.run.cluster import GIB, Device
-from preflight.run.settings_schema import verify
-from preflight.run.toml import MAX_SETTINGS, parse
+from preflight import schemas
+from preflight.run.cluster import GIB, Device, Factor
+from preflight.run.request import SiteRequest
+from preflight.source import cache
 from preflight.source.checkout_root import checkout_root
 from preflight.source.record import NamedTuple
-from preflight.source.text import InputError, Source
+from preflight.source.spelling import did_you_mean
+from preflight.source.text import InputError, note_file
+
+MAX_SETTINGS = 250_000
+"""Bytes of a settings file: TOML is read by Python, slowly."""
+MAX_DOTS = 1000
+"""In a line: tomllib takes time and memory that grow with the square of the parts of a key."""
+
+
+def read_any(path: Path) -> str:
+    """A file of other tools as well, in whatever encoding.
+    Raises InputError where it is larger than any settings are."""
+    note_file(path)
+    with open(path, "rb") as stream:
+        data = stream.read(MAX_SETTINGS + 1)
+    if len(data) > MAX_SETTINGS:
+        raise InputError(f"is more than {MAX_SETTINGS} bytes long; settings of that size are not read", str(path))
+    return data.decode("utf-8", "replace")
+
+
+def parse(path: Path, text: str) -> dict[str, Any]:
+    """The tables of a text. Raises InputError where it is no TOML."""
+    import sys
+
+    if sys.version_info >= (3, 11):
+        import tomllib
+    else:
+        import tomli as tomllib
+    if any(line.count(".") > MAX_DOTS for line in text.splitlines()):
+        raise InputError(f"has a line with more than {MAX_DOTS} dots; a key of that many parts is not read", str(path))
+    try:
+        return tomllib.loads(text)
+    except RecursionError:
+        raise InputError("is nested too deeply", str(path)) from None
+    except tomllib.TOMLDecodeError as error:
+        place = re.search(r"line (\d+), column (\d+)", str(error))
+        line, column = (int(place[1]), int(place[2])) if place else (text.count("\n") + 1, 0)
+        raise InputError(f"is not TOML: {str(error).partition(' (at ')[0]}", str(path), line, column) from None
+
+
+try:  # hashlib loads OpenSSL first, which takes longer than to read a settings file
+    from _blake2 import blake2b
+except ImportError:
+    from hashlib import blake2b
+
+SCHEMA = "settings.json"
+FOLDER = "settings"
+_NAMES = {
+    "string": "text",
+    "integer": "a whole number",
+    "number": "a number",
+    "boolean": "true or false",
+    "array": "a list",
+    "object": "a table",
+}
+
+
+def verify(data: Mapping[str, Any], path: Path, text: str) -> None:
+    """Raises InputError for the first thing in a settings file that is no setting. text: what the data were read
+    from."""
+    schema = schemas.text(SCHEMA)
+    digest = blake2b(f"{schema}\n{path.name}\n{text}".encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+    if cache.read(f"{FOLDER}/{digest}") is not None:
+        return
+    faults = [_fault(error, path, text) for error in validator(json.loads(schema)).iter_errors(data)]
+    if faults:
+        raise min(faults, key=lambda fault: fault.line)
+    cache.write(f"{FOLDER}/{digest}", "sound")
+    cache.sweep(FOLDER, time.time())
+
+
+def validator(schema: Mapping[str, Any]) -> Any:
+    """A validator that takes numbers as TOML writes them: 8.0 is no whole number."""
+    from jsonschema import Draft202012Validator
+    from jsonschema.validators import extend
+
+    def whole(checker: object, value: object) -> bool:
+        return isinstance(value, int) and not isinstance(value, bool)
+
+    types = Draft202012Validator.TYPE_CHECKER.redefine("integer", whole)
+    return extend(Draft202012Validator, type_checker=types)(schema)  # type: ignore[no-untyped-call]
+
+
+def _fault(error: Any, path: Path, text: str) -> InputError:
+    """What jsonschema found, in the words of settings, with the line of the key."""
+    where = ".".join(part for part in error.absolute_path if isinstance(part, str))
+    message, name = _words(error, where)
+    key = re.escape(name.rpartition(".")[2])
+    match = re.search(rf"^[ \t]*\[*[\w.\-\"']*\b{key}[\"']?[ \t]*[=.\]]", text, re.MULTILINE)
+    return InputError(message, str(path), text.count("\n", 0, match.end()) + 1 if match else 0)
+
+
+def _words(error: Any, where: str) -> tuple[str, str]:
+    """The message of a fault, and the dotted name that it is about."""
+    value, wanted = error.instance, error.validator_value
+    if error.validator == "type":
+        kinds = " or ".join(_NAMES[name] for name in ([wanted] if isinstance(wanted, str) else wanted))
+        return f"{where} must be {kinds}, not {json.dumps(value, default=str)}", where
+    if error.validator == "enum":
+        return f"{where} must be one of {', '.join(wanted)}, not {value!r}{did_you_mean(str(value), wanted)}", where
+    if error.validator == "minimum":
+        return f"{where} must be at least {wanted}, not {value}", where
+    if error.validator == "exclusiveMinimum":
+        return f"{where} must be more than {wanted}, not {value}", where
+    if error.validator == "anyOf":
+        ways = (" and ".join(map(repr, way["required"])) for way in wanted)
+        return f"{where} needs {', or '.join(ways)}", where
+    if error.validator == "required":
+        return f"{where} needs {next(name for name in wanted if name not in value)!r}", where
+    if error.validator == "additionalProperties":
+        known = error.schema["properties"]
+        name = next(name for name in value if name not in known)
+        inner = f"{where}.{name}" if where else name
+        hint = did_you_mean(name, known)
+        if inner == "tool":
+            hint = "; in this file settings are not under [tool.preflight]"
+        return f"{f'{where} has' if where else 'there is'} no setting {name!r}{hint}", inner
+    return f"{where} is not as the schema asks: {error.message}", where
+
 
 FILE = "preflight.toml"
-FILES = (FILE, "pyproject.toml")
+PYPROJECT = "pyproject.toml"
+FILES = (FILE, PYPROJECT)
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
@@ -115,8 +238,11 @@ class Settings(NamedTuple):
     devices: tuple[Device, ...] = ()
     required_version: str = ""
     measured: Measured | None = None
+    factors: tuple[Factor, ...] = ()
     raw: Mapping[str, Any] = _NOTHING
     source_path: tuple[Path, ...] = ()
+    site: SiteRequest = SiteRequest()
+    """How the place of a job is looked at where --site asks for that."""
 
     def matching(self, path: Path) -> tuple[PerFile, ...]:
         """The per-file settings of a path, in the order of the file."""
@@ -139,17 +265,8 @@ def path_matches(path: str, pattern: str) -> bool:
     return any(fnmatchcase("/".join(parts[:end]), pattern) for end in range(1, len(parts) + 1))
 
 
-def load(path: Path) -> Settings:
-    """The settings of a file. Raises InputError for anything that is not a setting."""
-    text = Source.read(path, limit=MAX_SETTINGS).text
-    data = parse(path, text)
-    if path.name == "pyproject.toml":
-        data = data.get("tool", {}).get("preflight", {})
-    verify(data, path, text)
-    return _settings(path, data)
-
-
-def _settings(path: Path, data: Mapping[str, Any]) -> Settings:
+def made(path: Path, data: Mapping[str, Any]) -> Settings:
+    """The settings of a file from its tables. Raises InputError for a folder that is not there."""
     rules = data.get("rules", {})
     options = {rule: {name.replace("-", "_"): value for name, value in given.items()} for rule, given in rules.items()}
     return Settings(
@@ -166,10 +283,19 @@ def _settings(path: Path, data: Mapping[str, Any]) -> Settings:
         options=options,
         devices=tuple(_device(entry, path) for entry in data.get("devices", ())),
         required_version=data.get("required-version", ""),
-        measured=_measured(data["measured"], path.parent) if "measured" in data else None,
+        measured=_measured(data["measured"], path.parent) if "config" in data.get("measured", {}) else None,
+        factors=tuple(_factor(entry) for entry in data.get("measured", {}).get("factors", ())),
         raw=data,
         source_path=tuple(_folder(name, path) for name in data.get("source-path", ())),
+        site=_site(data.get("site", {}), path.parent),
     )
+
+
+def _site(data: Mapping[str, Any], root: Path) -> SiteRequest:
+    """Paths are relative to the settings file."""
+    paths = {name: str(root / data[name]) for name in ("python", "inventory") if name in data}
+    request = SiteRequest(paths.get("python", ""), paths.get("inventory", ""))
+    return request._replace(seconds=float(data.get("seconds", request.seconds)))
 
 
 def _folder(name: str, path: Path) -> Path:
@@ -177,7 +303,7 @@ def _folder(name: str, path: Path) -> Path:
     that come with a checkout open nothing outside of it."""
     folder = path.parent / name
     if not folder.is_dir():
-        raise InputError(f"source-path: {name} is no folder", str(path))
+        raise InputError(f"source-path: {name} is not a folder", str(path))
     if not Path(os.path.realpath(folder)).is_relative_to(checkout_root(path)):
         raise InputError(f"source-path: {name} lies outside of the project", str(path))
     return folder
@@ -186,6 +312,11 @@ def _folder(name: str, path: Path) -> Path:
 def _measured(data: Mapping[str, Any], root: Path) -> Measured:
     peak = data["peak-gib"] * GIB if "peak-gib" in data else None
     return Measured(data["config"], peak, _facts(data, root), data.get("step-seconds"))
+
+
+def _factor(data: Mapping[str, Any]) -> Factor:
+    beyond = data["beyond-gib"] * GIB if "beyond-gib" in data else None
+    return Factor(data["device"], data.get("shape", ""), data.get("pace"), beyond, data["runs"])
 
 
 def _choice(data: Mapping[str, Any]) -> Choice:

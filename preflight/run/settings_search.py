@@ -13,9 +13,8 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from preflight.run.settings import FILE, FILES
-from preflight.run.toml import parse, read_any
-from preflight.source.message import Message
+from preflight.run.settings import FILE, FILES, parse, read_any
+from preflight.source.finding import Message
 from preflight.source.text import InputError
 
 HIGHEST = 64

@@ -16,6 +16,7 @@ class Origin(str, Enum):
     """Where a value comes from."""
 
     WRITTEN = "written"
+    STATED = "stated"  # by the caller, beside the files
     DEFAULT = "default"
     DERIVED = "derived"
     ASSUMED = "assumed"  # from a published name, or from habit: never the reason of an error or a fix
@@ -23,6 +24,9 @@ class Origin(str, Enum):
 
     def __str__(self) -> str:
         return self.value
+
+
+BY_CALLER = "stated by the caller"
 
 
 class Value(NamedTuple):

@@ -23,6 +23,11 @@ def numbers(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in found[1].split(".")) if found else ()
 
 
+def is_final(version: str) -> bool:
+    """Whether a version is that of a release, and of no candidate for one and no development towards it."""
+    return re.fullmatch(r"v?\d+(?:\.\d+)*(?:\.?post\d+)?(?:\+[\w.]+)?", version) is not None
+
+
 NEWEST = (1 << 30,)
 """What a branch such as "master" counts as."""
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
-from preflight.source.message import Message, literals, template_of
+from preflight.source.finding import Message, literals, template_of
 from preflight.source.pattern import lazy_pattern
 
 FOLDER = Path(__file__).parent.parent / "locale"
@@ -124,7 +124,7 @@ class Catalogue:
 
 
 def _tidy(text: str) -> str:
-    """Without blanks between two Chinese characters, which a value in place of a name leaves, and with Chinese signs
+    """Without blanks between two Chinese characters, which a value instead of a name leaves, and with Chinese signs
     after them."""
     return _BETWEEN.sub("", _AFTER.sub("；", text)) if not text.isascii() else text
 

@@ -1,24 +1,105 @@
-"""A git repository that somebody else may have made: git reads objects from it and runs nothing that it names.
-
-git itself runs what a repository's config says (a file-system monitor, hooks, the other end of a fetch), and takes any
-folder with the right names for a repository. So it is called from the nearest folder that has a `.git`, which no
-commit can bring; only `rev-parse`, `cat-file`, `ls-tree`, `merge-base` and `check-ignore --no-index` are called, which
-read neither the index nor any file but those of rules; and whatever could start a program is switched off on the
-command line, which outweighs every config.
-"""
+"""A git repository that somebody else may have made: git reads objects within bounds, and runs nothing it names."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import stat
+import subprocess
+import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain, islice
 from pathlib import Path
+from typing import IO
 
-from preflight.source.bounded_process import Ran, TooLong, TooMuch, run_bounded
+from preflight.source.record import NamedTuple
 from preflight.source.text import MAX_BYTES, InputError, bytes_of
+
+PIECE = 64 * 1024
+MEMORY = 1024 * 1024 * 1024
+"""Bytes that the program may allocate; files that it maps are not counted."""
+MOST_COMPLAINTS = 10_000
+
+
+class Ran(NamedTuple):
+    """What a program left: its exit code, its output and its complaints."""
+
+    returncode: int
+    stdout: bytes
+    stderr: bytes
+
+
+class TooLong(Exception):
+    """The program did not end in time."""
+
+
+class TooMuch(Exception):
+    """The program wrote more than is read."""
+
+
+class _Reader(threading.Thread):
+    """Reads an output up to a number of bytes; over: there was more, and the program is ended."""
+
+    def __init__(self, stream: IO[bytes], most: int, process: subprocess.Popen[bytes]) -> None:
+        super().__init__(daemon=True)
+        self._stream, self._most, self._process = stream, most, process
+        self.parts: list[bytes] = []
+        self.over = False
+
+    def run(self) -> None:
+        size = 0
+        with contextlib.suppress(OSError, ValueError):
+            while part := self._stream.read1(PIECE):  # type: ignore[attr-defined]
+                if (size := size + len(part)) > self._most:
+                    self.over = True
+                    self._process.kill()
+                    break
+                self.parts.append(part)
+
+
+def run_bounded(
+    command: Sequence[str], folder: Path, environment: Mapping[str, str], given: bytes, seconds: float, most: int
+) -> Ran:
+    """Call a program with something on its stdin. Raises TooLong, TooMuch, and OSError or ValueError where it cannot
+    be started."""
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, cwd=folder, env=dict(environment), stdin=pipe, stdout=pipe, stderr=pipe) as process:
+        _limit_memory(process.pid)
+        assert process.stdin and process.stdout and process.stderr
+        readers = [_Reader(process.stdout, most, process), _Reader(process.stderr, MOST_COMPLAINTS, process)]
+        writer = threading.Thread(target=_write, args=(process.stdin, given), daemon=True)
+        for thread in (*readers, writer):
+            thread.start()
+        try:
+            process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            raise TooLong from None
+        finally:
+            process.kill()
+            process.wait()
+        for thread in (*readers, writer):
+            thread.join(seconds)
+    if any(reader.over for reader in readers):
+        raise TooMuch
+    return Ran(process.returncode, *(b"".join(reader.parts) for reader in readers))
+
+
+def _write(stream: IO[bytes], given: bytes) -> None:
+    with contextlib.suppress(OSError, ValueError):
+        stream.write(given)
+    with contextlib.suppress(OSError, ValueError):
+        stream.close()
+
+
+def _limit_memory(process: int) -> None:
+    """Bound what a process may allocate, where the system can do that for another process."""
+    with contextlib.suppress(ImportError, AttributeError, OSError, ValueError):
+        import resource
+
+        resource.prlimit(process, resource.RLIMIT_DATA, (MEMORY, MEMORY))  # type: ignore[attr-defined,unused-ignore]
+
 
 SECONDS = 10
 SECONDS_TOGETHER = 120
@@ -149,7 +230,7 @@ class Repository:
             first=("-c", f"core.excludesFile={os.devnull}"),
         )
         if ran.returncode not in (0, 1):
-            raise InputError("git does not say what it ignores")
+            raise InputError("git does not list the files it ignores")
         return frozenset(names[name] for name in ran.stdout.split(b"\0") if name in names)
 
     def _run(

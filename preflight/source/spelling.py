@@ -45,8 +45,16 @@ def slips(word: str, known: Iterable[str], cutoff: float = 0.78) -> tuple[str, .
     for test in (_same_letters, _letter_off, _swapped, _begins):
         if found := tuple(name for name in names if test(word, name)):
             return found
-    close = nearest(word, names, cutoff)
-    return (close,) if close is not None and not _other_number(word, close) else ()
+    close = [name for name in _alike(word, names, 2, cutoff) if not _other_number(word, name)]
+    return tuple(close) if len(close) > 1 and _as_alike(word, *close) else tuple(close[:1])
+
+
+def _as_alike(word: str, one: str, other: str) -> bool:
+    """Whether a word is as much like one as like the other."""
+    from difflib import SequenceMatcher
+
+    ratios = {SequenceMatcher(None, name, word).ratio() for name in (one, other)}
+    return len(ratios) == 1
 
 
 def _same_letters(word: str, known: str) -> bool:

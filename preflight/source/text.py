@@ -1,4 +1,4 @@
-"""Text and places in it: a Source is one file as it was read, a Span is a stretch of it."""
+"""Text and places in it: a Source is one file as it was read, a Span is a stretch of it; and how its bytes are read."""
 
 from __future__ import annotations
 
@@ -9,8 +9,36 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
-from preflight.source.encoding import UTF_8, decoded, is_script_name
 from preflight.source.record import NamedTuple
+
+YAML_SUFFIXES = (".yaml", ".yml")
+SCRIPT_SUFFIXES = (".sh", ".bash", ".sbatch", ".slurm", ".job")
+UTF_8 = "utf-8"
+CHINESE = "gb18030"
+"""GBK and GB 2312 are parts of it."""
+BYTES = "latin-1"
+"""Gives every byte a character of its own, so that the ASCII in a text stands where a shell sees it."""
+
+
+def is_script_name(name: str) -> bool:
+    """Whether a name is a shell script's."""
+    return name.lower().endswith(SCRIPT_SUFFIXES)
+
+
+def decoded(data: bytes, *, script: bool) -> tuple[str, str]:
+    """The text of bytes, and its encoding. script: a shell runs it. Raises UnicodeDecodeError."""
+    try:
+        return data.decode(UTF_8), UTF_8
+    except UnicodeDecodeError:
+        if not (script or data.startswith(b"#!")):
+            raise
+    try:
+        text = data.decode(CHINESE)
+    except UnicodeDecodeError:
+        return data.decode(BYTES), BYTES
+    faithful = sum(char.isascii() for char in text) == sum(byte < 0x80 for byte in data)
+    return (text, CHINESE) if faithful else (data.decode(BYTES), BYTES)
+
 
 MAX_BYTES = 16 * 1024 * 1024
 _PIECE = 1024 * 1024
@@ -152,7 +180,7 @@ class Source:
             if found.st_size > limit:
                 raise InputError(f"is {found.st_size} bytes long; more than {limit} are not read", name)
             if not found.st_size and found.st_dev == _kernel():
-                raise InputError("cannot be read: it is no file, the kernel makes it up", name)
+                raise InputError("cannot be read: it is a kernel pseudo-file", name)
             data = bytes_of(path) if found.st_size else b""
         except (FileNotFoundError, NotADirectoryError, ValueError):  # ValueError: a NUL in the name
             raise InputError("does not exist", name) from None

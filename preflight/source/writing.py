@@ -1,8 +1,4 @@
-"""The only way to write: every file that preflight makes, replaces or appends to is opened here.
-
-What is written over is judged by what it is, never by its name: links, pipes and devices are refused, as is what lies
-in a repository's own folder, and what was read. A name that a checkout brings may lead anywhere.
-"""
+"""The only way to write: every file that preflight makes, replaces or appends to is opened here."""
 
 from __future__ import annotations
 
@@ -11,15 +7,17 @@ import os
 import re
 import stat
 import sys
-from collections.abc import Iterable, Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from preflight.source.checkout_root import MARKS
-from preflight.source.encoding import SCRIPT_SUFFIXES, YAML_SUFFIXES
-from preflight.source.text import InputError, files_read
+from preflight.source.text import SCRIPT_SUFFIXES, YAML_SUFFIXES, InputError, Source, files_read
 
-INPUTS = (*YAML_SUFFIXES, *SCRIPT_SUFFIXES, ".toml", ".gitignore", ".gitattributes", ".gitmodules", ".gitconfig")
-"""How files are called that preflight or git reads: no report is."""
+SETTINGS = (".toml", ".gitignore", ".gitattributes", ".gitmodules", ".gitconfig")
+"""How files are called that steer preflight or git: no report is, even where there is none yet."""
+INPUTS = (*YAML_SUFFIXES, *SCRIPT_SUFFIXES, *SETTINGS)
+"""How files are called that preflight or git reads: no report replaces one."""
 STREAMS = {"/dev/stdout": 1, "/dev/stderr": 2}
 """Names that stand for what the caller has opened; /dev/fd/N and the null device likewise."""
 _NO_LINK = sum(getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_NOCTTY", "O_BINARY"))
@@ -42,6 +40,8 @@ def refuse_report(file: str, taken: Iterable[str] = ()) -> None:
     with told(file):
         there = _judged(file)
     if there is None:
+        if file.lower().endswith(SETTINGS):
+            raise InputError("would be read as settings: no report is called so", file)
         return
     if file.lower().endswith(INPUTS) or _first_bytes(file) == b"#!":
         raise InputError("is a config, a script or settings: no report is written over it", file)
@@ -78,12 +78,12 @@ def create_file(path: Path, data: bytes, *, parents: bool = False) -> None:
 def open_to_append(path: Path) -> int:
     """A handle of a regular file, made where there is none, that appends and never waits: for who may open it.
 
-    Also /dev/stdout, /dev/stderr, /dev/fd/N and the null device. Raises InputError for what is refused, OSError for
-    what fails.
+    Also /dev/stdout, /dev/stderr, /dev/fd/N and the null device. Raises InputError where no report may be written,
+    OSError for what fails.
     """
     if (stream := _stream(str(path))) is not None:
         return _opened(stream)
-    _judged(str(path))
+    refuse_report(str(path))
     handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | _NO_LINK, 0o640)
     if not stat.S_ISREG(os.fstat(handle).st_mode):  # put there since
         os.close(handle)
@@ -212,6 +212,8 @@ def _first_bytes(file: str) -> bytes:
         return b""
     try:
         return os.read(handle, 2)
+    except OSError:
+        return b""
     finally:
         os.close(handle)
 
@@ -269,3 +271,64 @@ def _attributes(path: Path, name: str) -> None:
             for attribute in os.listxattr(path):
                 with contextlib.suppress(OSError):
                     os.setxattr(name, attribute, os.getxattr(path, attribute))
+
+
+PATIENCE = 10.0
+"""Seconds until a lock of somebody else is given up."""
+SILENCE = 0.5
+"""Seconds until a user hears of it."""
+PAUSE = 0.02
+
+
+def write(old: Source, new: Source, tell: Callable[[str], None] = lambda name: None) -> None:
+    """Write an edited source over the file it was read from, in one step.
+
+    tell: is called with the file's name where another process locks it. Raises InputError when the file changed since,
+    has other names, stays locked, or cannot be written.
+    """
+    if old.path is None:
+        raise InputError("is not a file that can be written", old.name)
+    path = Path(os.path.realpath(old.path))
+    with told(old.name), _locked(path, old.name, tell):
+        status = path.stat()
+        if path.read_bytes() != old.encode(old.text):
+            raise InputError("changed while it was being fixed; nothing was written", old.name)
+        if not os.access(path, os.W_OK) or not status.st_mode & 0o222:
+            raise InputError("is read-only; nothing was written", old.name)
+        if status.st_nlink > 1:
+            raise InputError(
+                "has other names (hard links), which would keep the old text; nothing was written", old.name
+            )
+        replace(path, status, new.encode(new.text), old.name)
+
+
+@contextlib.contextmanager
+def _locked(path: Path, shown: str, tell: Callable[[str], None]) -> Iterator[None]:
+    """Keep other fixers away; a file that one of them has replaced meanwhile is seen as changed by its bytes.
+
+    Whoever may read the file may hold a lock on it: so the wait ends. Raises InputError.
+    """
+    with open(path, "rb") as stream:
+        start, waits = time.monotonic(), False
+        while not _lock(stream.fileno()):
+            waited = time.monotonic() - start
+            if waited > PATIENCE:
+                raise InputError("is locked by another process; nothing was written", shown)
+            if waited > SILENCE and not waits:
+                tell(shown)
+            waits = waits or waited > SILENCE
+            time.sleep(PAUSE)
+        yield
+
+
+def _lock(handle: int) -> bool:
+    """Lock a file; False where somebody else holds a lock."""
+    try:
+        import fcntl
+
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except (ImportError, OSError):  # Windows, and file systems without locks
+        return True
+    return True

@@ -1,6 +1,5 @@
 """Step time of a run: Plan and Cluster → StepTimeEstimate."""
 
-from preflight.steptime.estimate import estimate
-from preflight.steptime.result import StepTimeEstimate
+from preflight.steptime.estimate import StepTimeEstimate, estimate
 
 __all__ = ["StepTimeEstimate", "estimate"]

@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
 Number = Any
 """A float, or an array of floats: one per candidate."""
 
 
+def _are_numbers(*values: Number) -> bool:
+    return all(isinstance(value, (int, float)) for value in values)
+
+
+def _numpy() -> Any:
+    """numpy, loaded by whoever has columns of it already."""
+    return import_module("numpy")
+
+
 def greater(one: Number, other: Number) -> Number:
     """The larger of two."""
-    return (one + other + abs(one - other)) / 2
+    return float(max(one, other)) if _are_numbers(one, other) else _numpy().maximum(one, other)
 
 
 def lesser(one: Number, other: Number) -> Number:
     """The smaller of two."""
-    return (one + other - abs(one - other)) / 2
+    return float(min(one, other)) if _are_numbers(one, other) else _numpy().minimum(one, other)
 
 
 def chosen(condition: Number, yes: Number, no: Number) -> Number:

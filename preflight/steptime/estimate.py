@@ -1,27 +1,163 @@
-"""The estimate of a run: every stage, every term, and the step that they make."""
+"""The estimate of a run: every stage, every term, the step that they make, and what it assumes."""
 
 from __future__ import annotations
 
 from collections import Counter
 
 from preflight.memory.shape import Missing, Shape, shape
-from preflight.run.attention import LinearAttention
 from preflight.run.cluster import Cluster
-from preflight.run.plan import Plan
-from preflight.source.record import NamedTuple
-from preflight.steptime.assumptions import ANOTHER_KIND, SAME_TIME, completed, not_timed
+from preflight.run.plan import LinearAttention, Plan
+from preflight.run.unmodelled import Unmodelled
+from preflight.run.value import derived, known
+from preflight.source.record import NamedTuple, dataclass, replace
+from preflight.steptime.layer import (
+    ATTENTION,
+    CONTEXT,
+    DISPATCH,
+    EXPERT,
+    EXPERTS,
+    INDEXER,
+    LINEAR,
+    MATRIX,
+    MOVES,
+    TENSOR,
+    full_layers,
+    operators_again,
+)
 from preflight.steptime.machine import FP4, Machine, machine
-from preflight.steptime.operations import model_operations
-from preflight.steptime.recompute import full_layers, operators_again
-from preflight.steptime.result import StageTerms, StepTimeEstimate, Term
-from preflight.steptime.spread import Spread, spread
-from preflight.steptime.stage import Held
-from preflight.steptime.step import StageTime, Step, stage_times, step
-from preflight.steptime.traits import Traits, traits
-from preflight.steptime.words import FORMULAS, NEIGHBOURS
+from preflight.steptime.operators import model_operations
+from preflight.steptime.ranges import FACTORS, NETWORK, Range, measured_range, names, on_a_good_network, untimed, words
+from preflight.steptime.step import AGAIN, GAPS, HEAD, TABLE, Held, StageTime, Step, stage_times, step
+from preflight.steptime.traits import Spread, Traits, spread, traits
 
-SPREAD_DENSE, SPREAD_ROUTED = 0.20, 0.35
-"""Nine of ten measured runs lie within so much of their estimate (docs/step-time.md)."""
+
+class Term(NamedTuple):
+    """One contribution in seconds, with the formula that gave it."""
+
+    name: str
+    seconds: float
+    formula: str = ""
+    unit: str = "s"
+
+
+@dataclass(frozen=True, slots=True)
+class StageTerms:
+    """A pipeline rank: seconds of one micro-batch, term by term."""
+
+    index: int
+    terms: tuple[Term, ...]
+
+    @property
+    def seconds(self) -> float:
+        """Of one micro-batch, forward and backward."""
+        return sum(term.seconds for term in self.terms)
+
+
+@dataclass(frozen=True, slots=True)
+class StepTimeEstimate:
+    """Seconds of a training step; None where they cannot be estimated, and `unknown` says why.
+
+    terms: what the time of the slowest stage goes to; they add up to `seconds`. stages: each stage's micro-batch.
+    assumed: what the estimate takes for granted because the job does not say it. measured: how much faster a run of the
+    user's own was than its estimate, by which this one is divided; 1 without one.
+    """
+
+    seconds: float | None = None
+    low: float | None = None
+    high: float | None = None
+    terms: tuple[Term, ...] = ()
+    stages: tuple[StageTerms, ...] = ()
+    unknown: tuple[str, ...] = ()
+    assumed: tuple[str, ...] = ()
+    tokens: float | None = None
+    """Tokens per second and device."""
+    mfu: float | None = None
+    """Model operations (the causal half of attention) over the peak of the precision that is used."""
+    peak: float = 0.0
+    """That peak, in operations a second and device."""
+    precision: str = "16-bit"
+    measured: float = 1.0
+    because: str = ""
+    """What makes the range as wide as it is."""
+
+
+NEIGHBOURS = "pipeline exchange"
+FORMULAS = {
+    MATRIX: "3 · 2MKN / sustained rate + operands / memory bandwidth",
+    ATTENTION: "3.5 · 4 · s²/2 · a·d / attention rate",
+    LINEAR: "3.5 · 2 · (3·k·v + 64·(3k + 2v)) · heads / attention rate + bytes / memory bandwidth",
+    INDEXER: "3 · 2 · s/2 · heads · d / rate + scores through memory, projections",
+    MOVES: "bytes of norms, sums, rotations, gates, casts / memory bandwidth",
+    EXPERTS: "as matrix products, over the tokens of one expert",
+    DISPATCH: "14 · k · tokens · h · 2 B / memory bandwidth, router",
+    TENSOR: "8 · (t-1)/t · tokens · h · 2 B / link, minus the hidden part",
+    CONTEXT: "3 · (c-1) · keys and values / link, minus the hidden part",
+    EXPERT: "4 · k · tokens · h · 2 B · (e-1)/e / link; between domains once per domain",
+    GAPS: "3 · what is lost between kernels of a layer",
+    AGAIN: "forward pass of what is recomputed",
+    HEAD: "3 · 2·tokens·h·V/t / rate + logits through memory",
+    TABLE: "rows read and gradients added / memory bandwidth",
+    NEIGHBOURS: "2 · v · tokens · h · 2 B / network",
+    "pipeline bubble": "seconds of the other stages / v, shortened by the schedule",
+    "gradient reduction": "N · bytes · (d-1)/d / network, minus the hidden part",
+    "parameter gathering": "N · 2 B · (d-1)/d / network, minus the hidden part",
+    "optimizer step": "30 B · N / shards / memory bandwidth",
+    "waiting for slower ranks": "a share of the whole",
+}
+
+USUAL_VOCABULARY = 64_000
+SAME_TIME = frozenset(
+    (
+        *(
+            Unmodelled.ALIBI,
+            Unmodelled.FP4,
+            Unmodelled.CUDA_GRAPHS,
+            Unmodelled.WHOLE_CUDA_GRAPH,
+            Unmodelled.VIRTUAL_OPTIMIZER,
+        ),
+        *(Unmodelled.LOW_PRECISION_OPTIMIZER, Unmodelled.OTHER_OPTIMIZER),
+    )
+)
+"""Features that the memory model does not know, and that a step takes no other time for."""
+
+
+def completed(plan: Plan) -> tuple[Plan, tuple[str, ...]]:
+    """The plan with what little matters for time filled in, and what was assumed."""
+    assumed: list[str] = []
+    if known(plan.model.vocab) is None:
+        plan = replace(plan, model=replace(plan.model, vocab=derived(USUAL_VOCABULARY, "assumed")))
+        assumed.append(f"a vocabulary of {USUAL_VOCABULARY}: its size is not known")
+    sizes = known(plan.model.layers, plan.layout.pipeline)
+    if known(plan.layout.stages) is None and sizes is not None and sizes[0] >= sizes[1] >= 1:
+        layers, pipeline = sizes
+        virtual = _chunks(plan, layers // pipeline)
+        each, more = divmod(layers, pipeline * virtual)
+        flat = [each + (chunk < more) for chunk in range(pipeline * virtual)]
+        rows = tuple(tuple(flat[v * pipeline : (v + 1) * pipeline]) for v in range(virtual))
+        plan = replace(plan, layout=replace(plan.layout, stages=derived(rows, "assumed")))
+        assumed.append(f"{layers} layers as evenly on {pipeline} stages as they go: how they lie is not known")
+    return plan, tuple(assumed)
+
+
+def _chunks(plan: Plan, most: int) -> int:
+    """Virtual stages of a rank, where they are known."""
+    stated = known(plan.layout.virtual)
+    return stated[0] if stated is not None and isinstance(stated[0], int) and 1 <= stated[0] <= most else 1
+
+
+def not_timed(plan: Plan) -> str:
+    """A feature that the memory model knows and a step's time does not; "" where there is none."""
+    if plan.optimizer.fsdp.known and plan.optimizer.fsdp.raw == "torch-fsdp2":
+        return "PyTorch's fully sharded data parallelism"
+    if plan.model.streams.known and plan.model.streams.raw:
+        return "hyper-connections"
+    if plan.model.parts.known and plan.model.parts.raw:
+        return str(Unmodelled.HYBRID_MODEL)
+    return "encoders in addition to the language model" if plan.model.beside.known and plan.model.beside.raw else ""
+
+
+ASSUMED = 1.05
+"""What the range is divided and multiplied by for each thing that is taken for granted; no measurement bounds it."""
 
 
 class Timed(NamedTuple):
@@ -58,15 +194,17 @@ def estimate(plan: Plan, cluster: Cluster) -> StepTimeEstimate:
     except (ArithmeticError, ValueError, TypeError, IndexError):
         return StepTimeEstimate(unknown=("a size of the run is not usable",))
     doubted = tuple(f"left out: {feature} may be on" for feature in plan.doubted if feature not in SAME_TIME)
-    return _told(found, (*assumed, *counted.values(), *doubted))
+    return _told(found, (*assumed, *counted.values(), *doubted), untimed(plan))
 
 
-def _counted(plan: Plan) -> dict[str, str]:
+def _counted(plan: Plan) -> dict[Unmodelled, str]:
     """Features that the memory model does not know and this one counts, and what is to be said of that."""
     kind = plan.model.variant.raw if plan.model.variant.known else None
     if kind is not None:
         name = "linear" if isinstance(kind, LinearAttention) else "sparse"
-        return {ANOTHER_KIND: f"{name} attention by its operations and bytes: no measured run was at hand"}
+        return {
+            Unmodelled.OTHER_ATTENTION: f"{name} attention by its operations and bytes: no measured run was at hand"
+        }
     return {}
 
 
@@ -90,22 +228,36 @@ def held(s: Shape, rank: int, m: Machine) -> Held:
     return Held(layers - routed, routed, int(rank == 0), int(rank == s.last_rank), full, again)
 
 
-def _told(found: Timed, assumed: tuple[str, ...]) -> StepTimeEstimate:
+def _told(found: Timed, assumed: tuple[str, ...], features: tuple[Unmodelled, ...]) -> StepTimeEstimate:
     s, m = found.s, found.m
     seconds = float(found.step.seconds)
-    share = SPREAD_ROUTED if s.experts else SPREAD_DENSE
-    share += 0.05 * len(assumed)
+    span = _range(found, len(assumed), features)
     devices = s.data * s.tensor * s.pipeline * s.context
     samples = s.micro * s.count * s.data
     peak = m.peak(found.t.recipe)
     work = model_operations(s, found.t) * samples
     stages = {time.held: time for time in found.stages}
     return StepTimeEstimate(
-        seconds, seconds / (1 + share), seconds * (1 + share), _terms(found),
+        seconds, seconds * span.low, seconds * span.high, _terms(found),
         tuple(StageTerms(rank, _stage_terms(stages[kind])) for rank, kind in enumerate(found.ranks)),
-        assumed=assumed, tokens=samples * s.sequence / seconds / devices, mfu=work / (seconds * devices * peak),
+        assumed=(*assumed, *map(words, features)),
+        tokens=samples * s.sequence / seconds / devices, mfu=work / (seconds * devices * peak),
         peak=peak, precision=_precision(found.t, peak > m.flops), measured=m.rates.measured,
+        because=span.because,
     )  # fmt: skip
+
+
+def _range(found: Timed, assumed: int, features: tuple[Unmodelled, ...]) -> Range:
+    """The factors of the estimate that its range lies between, and what makes it that wide."""
+    s, t, m = found.s, found.t, found.m
+    span = measured_range(names(s, t, m), m.rates.measured != 1.0)
+    better = on_a_good_network(m)
+    spared = float(timed(s, t, better).step.seconds / found.step.seconds) if better is not None else 1.0
+    reason = NETWORK if spared * span.high < 1.0 else span.because
+    low, high = 1 / ASSUMED**assumed, ASSUMED**assumed
+    for least, most in map(FACTORS.__getitem__, features):
+        low, high = low * least, high * most
+    return Range(span.low * min(spared, 1.0) * low, span.high * high, reason)
 
 
 def _precision(t: Traits, faster: bool) -> str:

@@ -1,18 +1,66 @@
-"""Seconds of one decoder layer and one micro-batch on one device, by what the time goes to."""
+"""Seconds of one decoder layer and one micro-batch on one device: attention, experts, recomputation."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
+from preflight.memory import activations, flops
 from preflight.memory.shape import Shape
+from preflight.source.record import NamedTuple
 from preflight.steptime.arithmetic import Number, chosen, greater
-from preflight.steptime.attention_kinds import delta_rule, indexer, linear_projections
 from preflight.steptime.collectives import Group, exchanged, gathered
-from preflight.steptime.experts import routed_mlp
 from preflight.steptime.machine import Machine
-from preflight.steptime.operators import NONE, Both, fused_attention, moved, product
-from preflight.steptime.spread import Spread
-from preflight.steptime.traits import Traits
+from preflight.steptime.operators import (
+    NONE,
+    Both,
+    delta_rule,
+    fused_attention,
+    indexer,
+    linear_projections,
+    moved,
+    product,
+)
+from preflight.steptime.traits import Spread, Traits
+
+
+class Routed(NamedTuple):
+    """Seconds of a routed MLP."""
+
+    products: Both
+    routing: Both
+    exchange: Both
+
+
+def routed_mlp(s: Shape, t: Traits, w: Spread, m: Machine) -> Routed:
+    """Tokens travel to their experts and back; each rank multiplies what its experts get."""
+    assert s.experts is not None
+    e = s.experts
+    split = s.sequence * w.micro / w.context / chosen(w.sequence_parallel > 0, w.tensor, 1)
+    copies = split * e.top_k  # tokens, counted once for each expert they go to
+    here = copies * w.expert_tensor  # after the expert's tensor-parallel ranks have gathered them
+    local = e.count / w.expert
+    rows = here / local
+    trained = not s.adapters
+    into = product(m, rows, s.hidden, s.projections * e.ffn / w.expert_tensor, t.recipe, trained)
+    out = product(m, rows, e.ffn / w.expert_tensor, s.hidden, t.recipe, trained)
+    products = into.plus(out) * local
+    gate = 2.0 * here * e.ffn / w.expert_tensor * (s.projections + 1)
+    rows_moved = 2.0 * copies * s.hidden
+    cast = 3.0 * here * s.hidden if s.fp8 else 0.0
+    routing = moved(m, 6 * rows_moved + gate + cast, 8 * rows_moved + 2 * gate + 2 * cast)
+    router = product(m, split, s.hidden, e.count)
+    return Routed(products, routing.plus(router), _exchange(s, t, w, m, copies))
+
+
+def _exchange(s: Shape, t: Traits, w: Spread, m: Machine, copies: Number) -> Both:
+    """Dispatch and combine: an all-to-all each, forward and backward; the expert's tensor-parallel ranks gather."""
+    size = 2.0 * copies * s.hidden
+    group = Group(w.expert, w.expert_tensor)
+    there = exchanged(m, group, size, s.experts.top_k if s.experts else 1)
+    inside = gathered(m, Group(w.expert_tensor), size * w.expert_tensor)
+    one = 2 * (there + inside) * (1 - (m.rates.hidden if t.hides_experts else 0.0))
+    return Both(one, one)
+
 
 Parts = Mapping[str, Both]
 MATRIX, ATTENTION, MOVES = "matrix products", "attention", "memory-bound operators"
@@ -139,3 +187,78 @@ def _context_exchange(s: Shape, w: Spread, m: Machine, tokens: Number) -> Both:
     one = gathered(m, group, keys * w.context) * (1 - m.rates.hidden)
     parts = PARTIAL * (w.context - 1) * tokens * s.heads * s.head_dim / w.tensor
     return Both(one, 2 * one).plus(moved(m, parts, 2 * parts))
+
+
+PASSES = 3
+"""An operator that runs again reads its inputs and writes its output: about three times the size of what it makes."""
+MODULES: Mapping[str, Mapping[str, float]] = {
+    "core_attn": {ATTENTION: 1.0},
+    "layernorm": {MOVES: 0.3},
+    "moe_act": {DISPATCH: 0.2},
+    "mla_up_proj": {MATRIX: 0.25},
+    "mlp": {MATRIX: 0.65, MOVES: 0.3},
+    "moe": {EXPERTS: 1.0, DISPATCH: 1.0, EXPERT: 1.0},
+    "shared_experts": {MATRIX: 0.2},
+}
+"""What a module's forward pass is of the parts of its layer."""
+
+
+def modules_again(modules: frozenset[str], parts: Mapping[str, Both]) -> Number:
+    """Forward seconds of modules that are recomputed."""
+    return sum(
+        parts[name].forward * share
+        for module in modules
+        for name, share in MODULES.get(module, {}).items()
+        if name in parts
+    )
+
+
+def full_layers(s: Shape, rank: int) -> int:
+    """Layers of a rank that are recomputed as a whole."""
+    if s.full_layers is not None:
+        return sum(row[rank] for row in s.full_layers)
+    held = sum(row[rank] for row in s.stages)
+    if s.recompute != "full":
+        return 0
+    if s.method != "block":
+        return held
+    return min(held, s.recompute_layers * (1 if s.recompute_shared else s.virtual))
+
+
+def operators_again(s: Shape, m: Machine, rank: int) -> float:
+    """Seconds of single operators that a stage runs again: products at their rate, the others by their bytes."""
+    work = sum(_work(s, name) * _left(s, counts, rank) for name, counts in s.repeated) * s.tokens / s.tensor
+    kept = activations.layer(s, False)
+    products = {name for name, _ in s.repeated}
+    size = sum(
+        PASSES * kept.get(name, 0.0) * _left(s, counts, rank)
+        for names, counts in s.operators
+        for name in names
+        if _MADE_BY.get(name) not in products
+    )
+    return work / m.sustained("") + size / m.memory
+
+
+def _left(s: Shape, counts: tuple[tuple[int, ...], ...], rank: int) -> int:
+    """Layers of a rank in which an operator runs again, those aside that do as a whole."""
+    whole = [row[rank] for row in s.full_layers] if s.full_layers is not None else [0] * s.virtual
+    return sum(min(counts[v][rank], s.stages[v][rank] - whole[v]) for v in range(s.virtual))
+
+
+def _work(s: Shape, name: str) -> float:
+    """Forward operations per token of one linear, or of the scores."""
+    if name == "scores":
+        return flops.layer_forward(s, False)[1] / 2
+    heads, groups = s.heads * s.head_dim, s.groups * s.head_dim
+    wide = {"query": heads, "key": groups, "value": groups, "qkv": heads + 2 * groups, "projection": heads}
+    return 2.0 * s.hidden * wide.get(name, s.ffn * (s.projections if name == "fc1" else 1))
+
+
+_MADE_BY = {
+    "gate output": "gate",
+    "up output": "up",
+    "fc1 output": "fc1",
+    "attention output": "scores",
+    "softmax statistics": "scores",
+}
+"""Kept outputs of matrix work: running that again is counted in operations."""

@@ -4,7 +4,108 @@ from __future__ import annotations
 
 from preflight.run.cluster import Cluster, Device
 from preflight.source.record import NamedTuple
-from preflight.steptime.rates import RATES, Rates, family
+
+
+class Rates(NamedTuple):
+    """Shares are of the data sheet's figure; times in seconds."""
+
+    matmul: float
+    """Of the 16-bit peak, in a large matrix product."""
+    fp8: float
+    """Of the FP8 peak, casts left out, with one scale per tensor."""
+    blockwise: float
+    """The same with a scale per block of 128 that software applies."""
+    scaled: float
+    """The same with scales that the matrix units apply (MXFP8)."""
+    fp4: float
+    """Of the FP4 peak, in products whose operands are scaled and rotated first; not fitted."""
+    attention: float
+    """Of the 16-bit peak, in the forward pass of fused attention."""
+    attention_back: float
+    """The same in its backward pass."""
+    memory: float
+    """Of the memory's bandwidth, in operators that only move data."""
+    operands: float
+    """How much of the time that a product's operands need does not disappear behind its multiplications."""
+    link: float
+    """Of the links of the fast domain, in collectives."""
+    network: float
+    """Of the network between domains, in collectives."""
+    hop: float
+    """Latency of a collective for each further rank of the fast domain."""
+    reduction: float
+    """Of the network, in the reduction of gradients and the gathering of parameters."""
+    crowd: float
+    """Domains over which that share halves: switches between them are shared."""
+    neighbour: float
+    """Of the network, between neighbouring pipeline stages, which wait for each other."""
+    network_hop: float
+    """The same between domains."""
+    gap: float
+    """Lost between the kernels of a dense layer's forward pass: starts, tails, waits for the host."""
+    eager_gap: float
+    """The same where PyTorch starts each kernel of an Ascend device."""
+    routed_gap: float
+    """The same in a layer with experts, whose sizes the host waits for."""
+    hidden: float
+    """The share of an overlapped collective that disappears behind computation."""
+    exchange: float
+    """Of the link's rate, in the all-to-all exchange of tokens."""
+    coupling: float
+    """Pipelined micro-batches take so much longer, because stages wait for whichever is late."""
+    straggler: float
+    """A step takes so many times what it would if all ranks were always equally fast."""
+    measured: float = 1.0
+    """What a run of the user's own was faster than its estimate."""
+
+
+_COMMON = {"operands": 0.7, "hop": 4e-6, "network_hop": 10e-6}
+_NO_FP8 = {"fp8": 0.0, "blockwise": 0.0, "scaled": 0.0, "fp4": 0.0}
+_FP8 = {"fp8": 0.72, "blockwise": 0.58, "scaled": 0.72, "fp4": 0.50}
+_CALM = {
+    "reduction": 0.5, "crowd": 200.0, "neighbour": 0.5, "gap": 0.05e-3, "eager_gap": 0.3e-3, "coupling": 0.02,
+    "straggler": 1.03,
+}  # fmt: skip
+RATES = {
+    "ampere": Rates(
+        matmul=0.90, attention=0.47, attention_back=0.30, memory=0.41, link=0.33, network=0.37, reduction=0.23,
+        crowd=10.0, neighbour=0.14, gap=0.26e-3, eager_gap=0.26e-3, routed_gap=1.2e-3, exchange=0.5, coupling=0.036,
+        straggler=1.0, hidden=0.67, **_NO_FP8, **_COMMON,
+    ),
+    "hopper": Rates(
+        matmul=0.75, attention=0.59, attention_back=0.38, memory=0.67, link=0.85, network=0.90, routed_gap=0.9e-3,
+        exchange=0.90, hidden=0.67, **_FP8, **_CALM, **_COMMON,
+    ),
+    "blackwell": Rates(
+        matmul=0.70, attention=0.54, attention_back=0.35, memory=0.67, link=0.85, network=0.90, routed_gap=0.9e-3,
+        exchange=0.90, hidden=0.67, fp8=0.65, blockwise=0.52, scaled=0.65, fp4=0.45, **_CALM, **_COMMON,
+    ),
+    "blackwell-ultra": Rates(
+        matmul=0.78, attention=0.54, attention_back=0.35, memory=0.67, link=0.85, network=0.90, routed_gap=0.9e-3,
+        exchange=0.90, hidden=0.67, **_FP8, **_CALM, **_COMMON,
+    ),
+    "ascend": Rates(
+        matmul=0.73, attention=0.41, attention_back=0.25, memory=0.57, link=0.65, network=0.80, routed_gap=1.5e-3,
+        exchange=0.5, hidden=0.35, **_NO_FP8, **_CALM, **_COMMON,
+    ),
+}  # fmt: skip
+"""Fitted by benchmarks/step_time.py (docs/step-time.md). Ampere: a sweep whose cluster shares its network and whose
+framework overlaps little. Hopper and Blackwell: NVIDIA's own tables. Ascend: model cards of 910B."""
+
+
+def family(device: Device) -> str:
+    """Which constants hold for a device."""
+    if device.vendor == "ascend":
+        return "ascend"
+    if device.architecture >= 10:
+        return "blackwell-ultra" if _has_more_fp4(device) else "blackwell"
+    return "hopper" if device.architecture == 9 else "ampere"
+
+
+def _has_more_fp4(device: Device) -> bool:
+    """Blackwell Ultra: three times as fast in FP4 as in FP8, and clocked higher under load."""
+    return bool(device.fp4 and device.fp8 and device.fp4 > 2.5 * device.fp8)
+
 
 FALLBACK = Device("", 80e9, None, 312e12, 300e9, 25e9, hbm=2.0e12)
 """What stands in where no device is named: about an A100."""

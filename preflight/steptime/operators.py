@@ -1,10 +1,40 @@
-"""Seconds of single operators on one device."""
+"""Seconds of single operators on one device, for one number or for a column of candidates."""
 
 from __future__ import annotations
 
+from preflight.memory import flops
+from preflight.memory.shape import Shape
+from preflight.run.plan import LinearAttention, SparseAttention
 from preflight.source.record import NamedTuple
 from preflight.steptime.arithmetic import Number
 from preflight.steptime.machine import Machine
+from preflight.steptime.traits import Spread, Traits
+
+
+def model_operations(s: Shape, t: Traits) -> float:
+    """3 · (2 · weights + scores of the keys that are seen) · tokens; recomputation does not count."""
+    layers = sum(map(sum, s.stages))
+    routed = sum(s.experts.layers[:layers]) if s.experts is not None else 0
+    total = 2.0 * s.hidden * s.vocab * (1 + s.mtp)
+    for count, mixed in ((layers - routed, False), (routed, True)):
+        linear, square = _attended(s, t, *flops.layer_forward(s, mixed))
+        total += count * (linear + square * t.seen(s.sequence) / s.sequence)
+    return 3 * total * s.sequence
+
+
+def _attended(s: Shape, t: Traits, linear: float, square: float) -> tuple[float, float]:
+    """The same with linear attention in a share of the layers, and an indexer; the rule's state as Megatron-LM counts
+    it (core_v0.16.0 megatron/training/training.py:494-524)."""
+    if (a := t.linear) is not None:
+        usual = 2 * s.hidden * (2 * s.heads + 2 * s.groups) * s.head_dim
+        ours = s.hidden * (2 * a.keys + 3 * a.values + 2 * a.value_heads) + a.kernel * (2 * a.keys + a.values)
+        ours += 4 * a.value_heads * a.value_dim**2
+        linear, square = linear + a.share * (2 * ours - usual), square * (1 - a.share)
+    if (i := t.sparse) is not None:
+        rank = s.latent.q_rank if s.latent is not None and s.latent.q_rank else s.hidden
+        own = rank * i.heads * i.dim + s.hidden * (i.dim + i.heads) + i.heads * i.dim * s.sequence / 2
+        linear += 2 * i.share * own
+    return linear, square
 
 
 class Both(NamedTuple):
@@ -54,3 +84,45 @@ def fused_attention(m: Machine, pairs: Number, width: Number, value_width: Numbe
     work = 2.0 * pairs * (width + value_width)
     rates = m.rates
     return Both(work / (m.flops * rates.attention), 2.5 * work / (m.flops * rates.attention_back))
+
+
+CHUNK = 64
+"""Tokens that the delta rule takes at a time (Yang et al. 2024, Gated Delta Networks, section 3.3)."""
+
+
+def linear_projections(s: Shape, t: Traits, w: Spread, m: Machine, tokens: Number, a: LinearAttention) -> Both:
+    """Queries, keys, values and gates, and the output (core_v0.16.0 megatron/core/ssm/gated_delta_net.py)."""
+    wide = (2 * a.keys + 2 * a.values + 2 * a.value_heads) / w.tensor
+    into = product(m, tokens, s.hidden, wide, t.recipe, not s.adapters)
+    return into.plus(product(m, tokens, a.values / w.tensor, s.hidden, t.recipe, not s.adapters))
+
+
+def delta_rule(w: Spread, m: Machine, tokens: Number, a: LinearAttention) -> Both:
+    """Within a chunk scores of its keys and queries, between chunks a state of each head; small products, as in fused
+    attention. The convolution, gates and norm move their channels."""
+    k, v = a.key_dim, a.value_dim
+    each = 3 * k * v + CHUNK * (3 * k + 2 * v)
+    rule = fused_attention(m, tokens * a.value_heads / w.tensor, each, 0)
+    channels = 2.0 * tokens * (2 * a.keys + 2 * a.values) / w.tensor
+    states = 2.0 * tokens * a.value_heads * k * v / CHUNK / w.tensor
+    return rule.plus(moved(m, 4 * channels + 2 * states, 8 * channels + 4 * states))
+
+
+def indexer(s: Shape, w: Spread, m: Machine, tokens: Number, a: SparseAttention) -> Both:
+    """Queries, one key and weights of the indexer, the same on every tensor-parallel rank; its scores of all keys, and
+    the choice among them (DeepSeek-V3.2, section 2.1; core_v0.16.0 megatron/core/transformer/
+    experimental_attention_variant/dsa.py). Written out, each head's scores are made, cut off, weighted and summed in 4
+    bytes."""
+    rank = s.latent.q_rank if s.latent is not None and s.latent.q_rank else s.hidden
+    both = product(m, tokens, rank, a.heads * a.dim)
+    both = both.plus(product(m, tokens, s.hidden, a.dim)).plus(product(m, tokens, s.hidden, a.heads))
+    half, square = tokens * s.sequence / 2, tokens * s.sequence
+    work = 2.0 * (half if a.fused else square) * a.heads * a.dim / m.sustained("")
+    heads = 0.0 if a.fused else 16.0 * square * a.heads
+    chosen = 12.0 * (half if a.fused else square)
+    both = both.plus(Both(work, 2 * work)).plus(moved(m, heads + chosen, heads + chosen / 3))
+    if a.taught:  # the scores of attention's heads, which the indexer learns from
+        qk = s.head_dim if s.latent is None else s.latent.nope + s.latent.rope
+        seen = half if not a.fused else tokens * a.seen(s.sequence)
+        both = both.plus(Both(fused_attention(m, seen * s.heads / w.tensor, qk, 0).forward, 0.0))
+    return both * a.share

@@ -1,4 +1,4 @@
-"""Seconds of a step from the seconds of its stages: the pace, the bubble of the schedule, what happens once."""
+"""Seconds of a step: its stages, the bubble of the schedule, and what happens once."""
 
 from __future__ import annotations
 
@@ -7,13 +7,156 @@ from collections.abc import Iterable, Sequence
 from preflight.memory.shape import Shape
 from preflight.source.record import NamedTuple
 from preflight.steptime.arithmetic import Number, chosen, greater
-from preflight.steptime.collectives import sent
+from preflight.steptime.collectives import Group, gathered, sent
+from preflight.steptime.layer import CONTEXT, EXPERT, TENSOR, Parts, layer, modules_again
 from preflight.steptime.machine import Machine
-from preflight.steptime.operators import Both
-from preflight.steptime.spread import Spread
-from preflight.steptime.stage import EXCHANGES, Held, Layers, layers_of, micro_batch
-from preflight.steptime.states import Once, once
-from preflight.steptime.traits import Traits
+from preflight.steptime.operators import NONE, Both, moved, product
+from preflight.steptime.traits import Spread, Traits
+
+AGAIN, GAPS = "recomputation", "gaps between kernels"
+HEAD, TABLE = "output layer and loss", "embedding"
+EXCHANGES = (TENSOR, CONTEXT, EXPERT)
+LOSS_BYTES = {"unfused": (14.0, 14.0), "unfused-copy": (20.0, 18.0), "mindspore": (18.0, 18.0)}
+"""Bytes per logit that the loss reads and writes, forward and backward: logits in fp32, maximum, difference,
+exponential, sum; fused kernels read and write each logit once."""
+FUSED_LOSS = (4.0, 4.0)
+RECORDED = 0.3
+"""What is left of the gaps where kernels start from a recorded graph."""
+
+
+class Held(NamedTuple):
+    """What a stage holds: decoder layers without and with experts; 1 where it has the embedding, the output layer.
+    full: layers that are recomputed as a whole; again: seconds of single operators that are."""
+
+    dense: Number
+    routed: Number
+    first: Number
+    last: Number
+    full: Number = 0.0
+    again: Number = 0.0
+
+
+class Layers(NamedTuple):
+    """Forward and backward seconds of a layer by part: without experts, and with them where the model has any."""
+
+    dense: Parts
+    routed: Parts
+
+
+def layers_of(s: Shape, t: Traits, w: Spread, m: Machine) -> Layers:
+    """The layers of a model in a layout, the same on every stage."""
+    return Layers(_with_gaps(s, t, w, m, False), _with_gaps(s, t, w, m, True) if s.experts else {})
+
+
+def micro_batch(s: Shape, w: Spread, m: Machine, layers: Layers, held: Held) -> dict[str, Both]:
+    """Forward and backward seconds of a stage by part."""
+    parts = {name: both * held.dense for name, both in layers.dense.items()}
+    for name, both in layers.routed.items():
+        parts[name] = parts.get(name, NONE).plus(both * held.routed)
+    parts[AGAIN] = Both(0.0, _again(s, w, held, parts))
+    parts[HEAD] = _head(s, w, m) * held.last
+    parts[TABLE] = _table(s, w, m) * held.first
+    return parts
+
+
+def _with_gaps(s: Shape, t: Traits, w: Spread, m: Machine, routed: bool) -> Parts:
+    """A layer, and what is lost between its kernels; in one graph of the iteration nobody waits for experts' sizes."""
+    waits = routed and not t.one_graph
+    gap = m.rates.routed_gap if waits else m.rates.eager_gap if t.eager else m.rates.gap
+    gap *= RECORDED if t.graphs else 1.0
+    return {**layer(s, t, w, m, routed), GAPS: Both(gap, 2 * gap)}
+
+
+def _again(s: Shape, w: Spread, held: Held, parts: Parts) -> Number:
+    """Layers that are recomputed as a whole run forward a second time, exchange included; modules and operators in the
+    others."""
+    share = held.full / greater(held.dense + held.routed, 1)
+    forward = sum(both.forward for both in parts.values())
+    return share * forward + w.selective * (1 - share) * modules_again(s.modules, parts) + held.again
+
+
+def _head(s: Shape, w: Spread, m: Machine) -> Both:
+    """The output layer in 16 bits, and the loss over its logits."""
+    tokens = s.sequence * w.micro / w.context
+    logits = tokens * s.vocab / w.tensor
+    forward, backward = LOSS_BYTES.get(s.cross_entropy, FUSED_LOSS)
+    loss = moved(m, forward * logits, backward * logits)
+    gather = gathered(m, Group(w.tensor), 2.0 * tokens * s.hidden)
+    one = product(m, tokens, s.hidden, s.vocab / w.tensor, "", not s.adapters).plus(loss).plus(Both(gather, gather))
+    return one * (1 + s.mtp)
+
+
+def _table(s: Shape, w: Spread, m: Machine) -> Both:
+    """Rows are read, and their gradients added."""
+    tokens = s.sequence * w.micro / w.context
+    return moved(m, 6.0 * tokens * s.hidden, 12.0 * tokens * s.hidden)
+
+
+UPDATE_BYTES = 30.0
+"""Adam reads gradient, master copy and two moments and writes all but the gradient, in 4 bytes, and the 2-byte copy;
+the gradient's norm reads it once more."""
+
+
+class Weights(NamedTuple):
+    """Trained parameters of a rank."""
+
+    dense: Number
+    expert: Number
+
+
+class Once(NamedTuple):
+    """Seconds a step that computation does not hide."""
+
+    gradients: Number
+    parameters: Number
+    update: Number
+
+
+def weights(s: Shape, w: Spread, held: Held) -> Weights:
+    """Parameters of a stage on one rank: attention and MLP, experts, embedding and output layer."""
+    h = s.hidden
+    if s.latent is None:
+        attention = h * (s.heads + 2 * greater(s.groups, w.tensor)) * s.head_dim + s.heads * s.head_dim * h
+    else:
+        a = s.latent
+        query = h * s.heads * (a.nope + a.rope) if a.q_rank is None else a.q_rank * (h + s.heads * (a.nope + a.rope))
+        attention = query + h * (a.kv_rank + a.rope) + a.kv_rank * s.heads * (a.nope + a.v) + s.heads * a.v * h
+    each = (s.projections + 1) * h
+    dense = held.dense * (attention + each * s.ffn) / w.tensor
+    expert: Number = 0.0
+    if s.experts is not None:
+        e = s.experts
+        dense = dense + held.routed * (attention + each * e.shared) / w.tensor + held.routed * h * e.count
+        expert = held.routed * each * e.ffn * e.count / (w.expert * w.expert_tensor)
+    tables = held.first + held.last * (1 - s.tied * held.first)
+    return Weights(dense + tables * s.vocab * h / w.tensor, expert)
+
+
+def once(s: Shape, t: Traits, w: Spread, m: Machine, held: Held, back: Number, ahead: Number) -> Once:
+    """back, ahead: seconds of a micro-batch's backward and forward pass, behind which exchange can be hidden."""
+    if s.adapters:
+        return Once(0.0, 0.0, 0.0)
+    own = weights(s, w, held)
+    dense = Group(w.data * w.context, w.tensor)
+    grid = w.expert_tensor * w.expert
+    spread = Group(greater(w.data * w.tensor * w.context / grid, 1), grid)
+    gradients = max(s.gradient_bytes, 2)
+    share = m.rates.reduction
+    reduce = gathered(m, dense, gradients * own.dense, share) + gathered(m, spread, gradients * own.expert, share)
+    gather = gathered(m, dense, 2.0 * own.dense, share) + gathered(m, spread, 2.0 * own.expert, share)
+    sharded = bool(s.zero)
+    update = UPDATE_BYTES * (
+        own.dense / (dense.ranks if sharded else 1) + own.expert / (spread.ranks if sharded else 1)
+    )
+    back_hides = back * m.rates.hidden if t.hides_gradients else 0.0
+    ahead_hides = ahead * m.rates.hidden if t.hides_parameters and sharded else 0.0
+    return Once(_shown(reduce, back_hides), _shown(gather, ahead_hides), update / m.memory)
+
+
+def _shown(seconds: Number, hides: Number) -> Number:
+    """What is left when a part is hidden: at least the last bucket, about a tenth."""
+    return greater(seconds - hides, 0.1 * seconds)
+
 
 SHORTENED = {"zero-bubble-v": 1 / 6, "zero-bubble": 1 / 3, "dual-pipe-v": 1 / 3, "dual-pipe": 1 / 3}
 """What these schedules leave of the bubble of 1F1B, with a backward pass of twice the forward one (Qi et al. 2023,

@@ -1,8 +1,8 @@
 """A loss that is to balance the experts has no weight.
 
 ## What it does
-Points at `--moe-router-load-balancing-type` with auxiliary losses where nobody gives `--moe-aux-loss-coeff`: it is 0,
-and the losses are not computed. A coefficient of 0 that somebody typed is meant, and so is balancing by biases
+Points at `--moe-router-load-balancing-type` with auxiliary losses but without `--moe-aux-loss-coeff`: it is 0,
+and the losses are not computed. An explicit coefficient of 0 is intended, and so is balancing by biases
 (`--moe-router-enable-expert-bias`); both are silent.
 
 ## Why is this bad?

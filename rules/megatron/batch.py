@@ -1,11 +1,11 @@
 """Batch sizes: micro-batch, global batch, evaluation batch, batches of reinforcement learning."""
 
-from preflight.lint.shapes import ConstraintSet, conflicts, divides, drop, put, refuse
+from preflight.lint.constraint import ConstraintSet, conflicts, divides, drop, put, refuse
 from preflight.rules.megatron.core_names import a, all_of, any_of
 from preflight.rules.megatron.training_names import REFUSED
 from preflight.source.finding import Safety
 
-MEGATRON = ConstraintSet("megatron")
+MEGATRON = ConstraintSet("megatron", why=REFUSED)
 PER_RANK = a.micro_batch_size * a.data_parallel_size * a.gtp_weight_remat_size
 PER_EVALUATION = a.eval_micro_batch_size * a.data_parallel_size * a.gtp_weight_remat_size
 PROMPTS = a.grpo_prompts_per_step * a.grpo_group_size
@@ -17,14 +17,12 @@ MEGATRON.add(
         "micro-batch-not-positive",
         a.micro_batch_size <= 0,
         message="--micro-batch-size is {micro_batch_size}; it must be at least 1",
-        why=REFUSED,
     ),
     conflicts(
         "batch-schedule-with-global-batch",
         a.step_batch_size_schedule.is_set,
         a.global_batch_size.given,
         message="--global-batch-size does not work with --step-batch-size-schedule, which sets every batch size",
-        why=REFUSED,
         at=(a.global_batch_size, a.step_batch_size_schedule),
         fixes=(drop(a.global_batch_size), drop(a.step_batch_size_schedule)),
     ),
@@ -32,7 +30,6 @@ MEGATRON.add(
         "global-batch-not-positive",
         all_of(a.global_batch_size <= 0, a.micro_batch_size > 0),
         message="the global batch is {global_batch_size}; it must be at least 1",
-        why=REFUSED,
         at=(a.global_batch_size,),
     ),
     conflicts(
@@ -40,7 +37,6 @@ MEGATRON.add(
         a.step_batch_size_schedule.is_set,
         a.decrease_batch_size_if_needed,
         message="--decrease-batch-size-if-needed cannot round the sizes of a --step-batch-size-schedule",
-        why=REFUSED,
         at=(a.decrease_batch_size_if_needed, a.step_batch_size_schedule),
         fixes=(drop(a.decrease_batch_size_if_needed, safety=Safety.SAFE),),
     ),
@@ -78,7 +74,6 @@ MEGATRON.add(
             "--global-batch-size {global_batch_size} rounds down to 0: it must be at least {per_step}, one "
             "micro-batch per data-parallel rank"
         ),
-        why=REFUSED,
         shows={"per_step": PER_RANK},
         at=(a.global_batch_size, a.decrease_batch_size_if_needed),
         fixes=(put(a.global_batch_size, PER_RANK),),
@@ -89,7 +84,6 @@ MEGATRON.add(
         ROLLOUTS,
         when=a.perform_rl_step,
         message="{rollouts} rollouts per collection do not divide into global batches of {global_batch_size}",
-        why=REFUSED,
         shows={"rollouts": ROLLOUTS},
         at=(a.global_batch_size, a.grpo_group_size, a.grpo_prompts_per_step, a.grpo_iterations),
     ),
@@ -102,7 +96,6 @@ MEGATRON.add(
             "--exit-interval {exit_interval} is not a multiple of the {steps} steps that one collection of "
             "rollouts lasts"
         ),
-        why=REFUSED,
         shows={"steps": STEPS},
         at=(a.exit_interval,),
         fixes=(put(a.exit_interval, (a.exit_interval // STEPS + 1) * STEPS),),
@@ -116,7 +109,6 @@ MEGATRON.add(
             "--save-interval {save_interval} is not a multiple of the {steps} steps that one collection of "
             "rollouts lasts"
         ),
-        why=REFUSED,
         shows={"steps": STEPS},
         at=(a.save_interval,),
         fixes=(put(a.save_interval, (a.save_interval // STEPS + 1) * STEPS),),
@@ -125,7 +117,6 @@ MEGATRON.add(
         "packing-micro-batch",
         all_of(a.perform_rl_step, a.rl_use_sequence_packing, a.micro_batch_size != 1),
         message="sequence packing of rollouts needs micro-batches of 1, not {micro_batch_size}",
-        why=REFUSED,
         at=(a.micro_batch_size, a.rl_use_sequence_packing),
         fixes=(put(a.micro_batch_size, 1),),
     ),

@@ -10,7 +10,7 @@ The ramp is read while the micro-batch calculator is made; a broken one stops th
 ## Example
     --global-batch-size 64 --rampup-batch-size 16 10 1000
 
-From 16 to 64 are 48, which is no multiple of 10. Use instead `--rampup-batch-size 16 16 1000`.
+From 16 to 64 are 48, which is not a multiple of 10. Use instead `--rampup-batch-size 16 16 1000`.
 
 ## References
 Megatron-LM core_v0.17.0, megatron/core/num_microbatches_calculator.py, RampupBatchsizeNumMicroBatchesCalculator

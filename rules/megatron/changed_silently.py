@@ -2,8 +2,8 @@
 
 ## What it does
 Reports each written argument that Megatron's validator replaces: sequence parallelism with tensor parallel 1, full
-recomputation beside `--recompute-activations`, `--num-layers` beside a hybrid pattern, asynchronous saving without a
-persistent worker, and so on. MindSpeed's own changes have rules of their own.
+recomputation with `--recompute-activations`, `--num-layers` with a hybrid pattern, asynchronous saving without a
+persistent worker, and so on. MindSpeed's own changes have separate rules.
 
 ## Why is this bad?
 The run is another one than the one that was written down. Where that costs memory, speed or another model it is a

@@ -1,11 +1,11 @@
 """Saving, loading and converting checkpoints."""
 
-from preflight.lint.shapes import Change, ConstraintSet, Repair, conflicts, divides, drop, put, refuse, requires
+from preflight.lint.constraint import Change, ConstraintSet, Repair, conflicts, divides, drop, put, refuse, requires
 from preflight.rules.megatron.core_names import a, all_of
 from preflight.rules.megatron.training_names import REFUSED
 from preflight.source.finding import Safety
 
-MEGATRON = ConstraintSet("megatron")
+MEGATRON = ConstraintSet("megatron", why=REFUSED)
 SAVES = a.save.is_set
 LOGITS = a.logits_save_dir.is_set
 LOCAL = a.non_persistent_ckpt_type == "local"
@@ -16,7 +16,6 @@ MEGATRON.add(
         a.ckpt_convert_format.is_set,
         a.ckpt_convert_save.is_set,
         message="--ckpt-convert-format needs --ckpt-convert-save, the folder for the converted checkpoint",
-        why=REFUSED,
         at=(a.ckpt_convert_format,),
     ),
     requires(
@@ -24,22 +23,18 @@ MEGATRON.add(
         all_of(a.ckpt_convert_format.is_set, a.ckpt_convert_save.is_set),
         a.load.is_set,
         message="--ckpt-convert-format needs --load, the checkpoint to convert",
-        why=REFUSED,
         at=(a.ckpt_convert_format,),
     ),
     refuse(
         "in-memory-checkpoint",
         all_of(a.non_persistent_ckpt_type.is_set, ~a.non_persistent_ckpt_type.is_in("global", "local")),
         message="--non-persistent-ckpt-type {non_persistent_ckpt_type} is not implemented; it must be global or local",
-        why=REFUSED,
-        at=(a.non_persistent_ckpt_type,),
         fixes=(put(a.non_persistent_ckpt_type, "global"),),
     ),
     refuse(
         "save-interval-missing",
         all_of(SAVES, a.save_interval.is_none),
         message="--save needs --save-interval, the number of iterations between checkpoints",
-        why=REFUSED,
         at=(a.save,),
         fixes=(put(a.save_interval, a.train_iters),),
     ),
@@ -47,14 +42,12 @@ MEGATRON.add(
         "save-interval-not-positive",
         all_of(SAVES, a.save_interval.is_set, a.save_interval <= 0),
         message="--save-interval is {save_interval}; it must be at least 1",
-        why=REFUSED,
         at=(a.save_interval,),
     ),
     refuse(
         "retain-interval-not-positive",
         all_of(SAVES, a.save_interval > 0, a.save_retain_interval.is_set, a.save_retain_interval <= 0),
         message="--save-retain-interval is {save_retain_interval}; it must be at least 1",
-        why=REFUSED,
         at=(a.save_retain_interval,),
         fixes=(put(a.save_retain_interval, a.save_interval),),
     ),
@@ -64,7 +57,6 @@ MEGATRON.add(
         a.save_retain_interval,
         when=all_of(SAVES, a.save_interval > 0, a.save_retain_interval.is_set, a.save_retain_interval > 0),
         message="--save-retain-interval {save_retain_interval} is not a multiple of --save-interval {save_interval}",
-        why=REFUSED,
         at=(a.save_retain_interval, a.save_interval),
         fixes=(put(a.save_retain_interval, (a.save_retain_interval // a.save_interval + 1) * a.save_interval),),
     ),
@@ -76,7 +68,6 @@ MEGATRON.add(
             "--save-params-interval does not work with --overlap-param-gather, which leaves weights incomplete "
             "between steps"
         ),
-        why=REFUSED,
         at=(a.save_params_interval, a.overlap_param_gather),
         fixes=(drop(a.save_params_interval, safety=Safety.SAFE), drop(a.overlap_param_gather, safety=Safety.SAFE)),
     ),
@@ -102,7 +93,6 @@ MEGATRON.add(
         "main-params-with-optimizer-states",
         all_of(a.load_main_params_from_ckpt, ~a.no_load_optim.written),
         message="--load-main-params-from-ckpt needs --no-load-optim",
-        why=REFUSED,
         at=(a.load_main_params_from_ckpt,),
         fixes=(put(a.no_load_optim), drop(a.load_main_params_from_ckpt)),
     ),
@@ -111,7 +101,6 @@ MEGATRON.add(
         LOGITS,
         a.logits_save_top_k.is_set,
         message="--logits-save-dir needs --logits-save-top-k, how many logits a token keeps",
-        why=REFUSED,
         at=(a.logits_save_dir,),
     ),
     refuse(
@@ -128,8 +117,6 @@ MEGATRON.add(
         a.finetune,
         message="--finetune starts at iteration 0, so --override-ckpt-iteration {override_ckpt_iteration} "
         "has no effect",
-        why=REFUSED,
-        at=(a.override_ckpt_iteration, a.finetune),
         fixes=(drop(a.override_ckpt_iteration, safety=Safety.SAFE), drop(a.finetune)),
     ),
     requires(
@@ -137,7 +124,6 @@ MEGATRON.add(
         a.moe_use_upcycling,
         a.save.is_set,
         message="--moe-use-upcycling writes the converted checkpoint and needs --save",
-        why=REFUSED,
         at=(a.moe_use_upcycling,),
     ),
     requires(
@@ -145,7 +131,6 @@ MEGATRON.add(
         LOCAL,
         a.non_persistent_local_ckpt_dir.is_set,
         message="local checkpoints need --non-persistent-local-ckpt-dir",
-        why=REFUSED,
         at=(a.non_persistent_ckpt_type,),
     ),
     requires(
@@ -153,7 +138,6 @@ MEGATRON.add(
         a.replication,
         a.replication_jump.is_set,
         message="--replication needs --replication-jump, the distance between ranks that keep the same checkpoint",
-        why=REFUSED,
         at=(a.replication,),
     ),
     requires(
@@ -161,7 +145,6 @@ MEGATRON.add(
         a.replication_jump.is_set,
         LOCAL,
         message="--replication copies local checkpoints and needs --non-persistent-ckpt-type local",
-        why=REFUSED,
         at=(a.replication, a.non_persistent_ckpt_type),
         fixes=(drop(a.replication, also=(a.replication_jump,)),),
     ),
@@ -169,14 +152,12 @@ MEGATRON.add(
         "checkpoint-arguments-without-checkpoint",
         all_of(a.use_checkpoint_args, a.load.is_none, a.pretrained_checkpoint.is_none),
         message="--use-checkpoint-args needs --load, the checkpoint whose arguments it reads",
-        why=REFUSED,
         at=(a.use_checkpoint_args,),
     ),
     refuse(
         "checkpoint-arguments-without-load",
         all_of(a.use_checkpoint_args, a.load.is_none, a.pretrained_checkpoint.is_set),
         message="--use-checkpoint-args reads the checkpoint of --load in this release, not --pretrained-checkpoint",
-        why=REFUSED,
         at=(a.use_checkpoint_args, a.pretrained_checkpoint),
     ),
     refuse(

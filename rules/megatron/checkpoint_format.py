@@ -1,23 +1,31 @@
 """What each checkpoint format works with."""
 
-from preflight.lint.shapes import ConstraintSet, conflicts, drop, put, refuse, requires
+from preflight.lint.constraint import ConstraintSet, conflicts, drop, put, refuse, requires
 from preflight.rules.megatron.core_names import a, all_of, any_of
 from preflight.rules.megatron.training_names import REFUSED, weights_sharded
 from preflight.source.finding import Safety
 
-MEGATRON = ConstraintSet("megatron")
+MEGATRON = ConstraintSet("megatron", why=REFUSED)
 FORMAT = a.ckpt_format
 DCP = FORMAT == "torch_dcp"
 EMERGING = a.optimizer.is_in("muon", "lion", "soap", "adaptive_muon")  # dist_muon has become muon
 SHARED = all_of(a.dist_ckpt_optim_fully_reshardable, a.distrib_optim_fully_reshardable_mem_efficient)
 
 MEGATRON.add(
+    refuse(
+        "legacy-async-save",
+        all_of(a.save.is_set, a.async_save, FORMAT == "torch"),
+        message="--async-save does not work with --ckpt-format torch; torch_dist can",
+        why="the run dies when it writes its first checkpoint",
+        upstream="megatron/training/checkpointing.py:767",
+        at=(FORMAT, a.async_save),
+        fixes=(put(FORMAT, "torch_dist"), drop(a.async_save, safety=Safety.SAFE)),
+    ),
     requires(
         "torch-dcp-without-fsdp",
         DCP,
         a.use_torch_fsdp2,
         message="--ckpt-format torch_dcp only works with --use-torch-fsdp2",
-        why=REFUSED,
         at=(FORMAT,),
         fixes=(put(FORMAT, "torch_dist"),),
     ),
@@ -25,7 +33,6 @@ MEGATRON.add(
         "torch-dcp-with-tensor-parallel",
         all_of(DCP, a.use_torch_fsdp2, a.tensor_model_parallel_size > 1),
         message="--ckpt-format torch_dcp does not work with tensor parallel {tensor_model_parallel_size}",
-        why=REFUSED,
         at=(FORMAT, a.tensor_model_parallel_size),
         fixes=(put(FORMAT, "torch_dist"),),
     ),
@@ -34,7 +41,6 @@ MEGATRON.add(
         FORMAT == "fsdp_dtensor",
         a.use_megatron_fsdp,
         message="--ckpt-format fsdp_dtensor only works with --use-megatron-fsdp",
-        why=REFUSED,
         at=(FORMAT,),
         fixes=(put(FORMAT, "torch_dist"),),
     ),
@@ -42,7 +48,6 @@ MEGATRON.add(
         "legacy-checkpoint-without-gloo",
         all_of(a.use_gloo_process_groups.written == False, a.use_distributed_optimizer, ~a.use_dist_ckpt),
         message="without Gloo groups the distributed optimizer cannot be saved with --ckpt-format torch",
-        why=REFUSED,
         at=(FORMAT, a.use_gloo_process_groups),
         fixes=(put(FORMAT, "torch_dist"),),
     ),
@@ -55,7 +60,6 @@ MEGATRON.add(
             SHARED,
         ),
         message="--distrib-optim-fully-reshardable-mem-efficient gathers over Gloo groups, and they are disabled",
-        why=REFUSED,
         at=(a.distrib_optim_fully_reshardable_mem_efficient,),
         fixes=(drop(a.distrib_optim_fully_reshardable_mem_efficient, safety=Safety.SAFE),),
     ),
@@ -63,7 +67,6 @@ MEGATRON.add(
         "gloo-disabled-with-legacy-checkpoint",
         all_of(a.enable_gloo_process_groups.written == False, a.use_distributed_optimizer, ~a.use_dist_ckpt),
         message="without Gloo groups the distributed optimizer cannot be saved with --ckpt-format torch",
-        why=REFUSED,
         at=(FORMAT, a.enable_gloo_process_groups),
         fixes=(put(FORMAT, "torch_dist"),),
     ),
@@ -72,14 +75,12 @@ MEGATRON.add(
         all_of(a.verify_integrity, FORMAT != "torch_dist"),
         message="--verify-integrity works with --ckpt-format torch_dist, not {ckpt_format}",
         why="the checkpoint configuration is refused",
-        at=(a.verify_integrity, FORMAT),
         fixes=(drop(a.verify_integrity, safety=Safety.SAFE), put(FORMAT, "torch_dist")),
     ),
     refuse(
         "weight-shards-checkpoint-format",
         all_of(weights_sharded, ~FORMAT.is_in("torch", "torch_dist")),
         message="sharded weights need --ckpt-format torch or torch_dist, not {ckpt_format}",
-        why=REFUSED,
         at=(FORMAT, a.tensor_parallel_num_weight_shards, a.expert_tensor_parallel_num_weight_shards),
         fixes=(put(FORMAT, "torch_dist"),),
     ),
@@ -88,7 +89,6 @@ MEGATRON.add(
         weights_sharded,
         SHARED,
         message="sharded weights cannot be saved with --distrib-optim-fully-reshardable-mem-efficient",
-        why=REFUSED,
         at=(
             a.distrib_optim_fully_reshardable_mem_efficient,
             a.tensor_parallel_num_weight_shards,
@@ -101,7 +101,6 @@ MEGATRON.add(
         a.use_legacy_models,
         FORMAT == "torch",
         message="legacy models need --ckpt-format torch, not {ckpt_format}",
-        why=REFUSED,
         at=(FORMAT, a.use_legacy_models),
         fixes=(put(FORMAT, "torch"),),
     ),

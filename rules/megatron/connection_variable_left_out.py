@@ -5,7 +5,7 @@ Points at the parallel size that needs `CUDA_DEVICE_MAX_CONNECTIONS=1`, in a scr
 one. The device must be known: Ascend NPUs, or a GPU before Blackwell that is named.
 
 ## Why is this bad?
-Whoever starts the script may set the variable. Where nobody does, the run is refused at launch.
+The caller may set the variable. Otherwise the run is refused at launch.
 
 ## Example
     export NCCL_IB_TIMEOUT=22

@@ -1,9 +1,10 @@
 """Context parallelism that deals out attention heads: every rank needs as many, and at least one."""
 
-from preflight.lint.shapes import ConstraintSet, drop, refuse
+from preflight.lint.constraint import ConstraintSet, drop, refuse
 from preflight.rules.megatron.core_names import a, all_of
 
-MEGATRON = ConstraintSet("megatron")
+WHY = "Transformer Engine exchanges tokens for heads between the ranks; it refuses the first step on every rank"
+MEGATRON = ConstraintSet("megatron", why=WHY)
 TENSOR, CONTEXT = a.tensor_model_parallel_size, a.context_parallel_size
 PLACE = "transformer_engine/pytorch/attention/dot_product_attention/context_parallel.py:4246"
 DEALT = all_of(
@@ -13,7 +14,6 @@ DEALT = all_of(
     a.transformer_impl == "transformer_engine",
     a.experimental_attention_variant.is_none,
 )
-WHY = "Transformer Engine exchanges tokens for heads between the ranks; it refuses the first step on every rank"
 
 MEGATRON.add(
     refuse(
@@ -23,7 +23,6 @@ MEGATRON.add(
             "--cp-comm-type a2a distributes heads: {num_attention_heads} do not divide over tensor "
             "{tensor_model_parallel_size} x context {context_parallel_size}"
         ),
-        why=WHY,
         upstream=PLACE,
         unless_framework="mindspeed",
         at=(CONTEXT, a.num_attention_heads, a.cp_comm_type),
@@ -45,7 +44,6 @@ MEGATRON.add(
             "--cp-comm-type a2a distributes heads: {num_query_groups} query groups do not divide over tensor "
             "{tensor_model_parallel_size} x context {context_parallel_size}"
         ),
-        why=WHY,
         upstream=PLACE,
         unless_framework="mindspeed",
         at=(CONTEXT, a.num_query_groups, a.cp_comm_type),

@@ -1,10 +1,10 @@
 """Context parallelism: two levels, and the hybrid kind with groups of different size."""
 
-from preflight.lint.shapes import ConstraintSet, conflicts, drop, put, refuse, requires
+from preflight.lint.constraint import ConstraintSet, conflicts, drop, put, refuse, requires
 from preflight.rules.megatron.core_names import a, all_of
 from preflight.rules.megatron.training_names import REFUSED
 
-MEGATRON = ConstraintSet("megatron")
+MEGATRON = ConstraintSet("megatron", why=REFUSED)
 HYBRID = a.hybrid_context_parallel
 
 MEGATRON.add(
@@ -13,15 +13,12 @@ MEGATRON.add(
         a.cp_comm_type.has("a2a+p2p"),
         a.hierarchical_context_parallel_sizes.is_set,
         message="--cp-comm-type a2a+p2p needs --hierarchical-context-parallel-sizes, the size of each level",
-        why=REFUSED,
         at=(a.cp_comm_type,),
     ),
     refuse(
         "hybrid-context-with-pipeline",
         all_of(HYBRID, a.pipeline_model_parallel_size > 1),
         message="hybrid context parallelism needs pipeline parallel 1, not {pipeline_model_parallel_size}",
-        why=REFUSED,
-        at=(HYBRID, a.pipeline_model_parallel_size),
         fixes=(drop(HYBRID),),
     ),
     conflicts(
@@ -29,21 +26,18 @@ MEGATRON.add(
         HYBRID,
         a.enable_cuda_graph,
         message="hybrid context parallelism does not work with --enable-cuda-graph",
-        why=REFUSED,
     ),
     conflicts(
         "hybrid-context-with-fsdp",
         HYBRID,
         a.use_megatron_fsdp,
         message="hybrid context parallelism does not work with Megatron-FSDP",
-        why=REFUSED,
         fixes=(drop(HYBRID),),
     ),
     refuse(
         "hybrid-context-loader",
         all_of(HYBRID, a.dataloader_type != "single"),
         message="hybrid context parallelism needs --dataloader-type single, not {dataloader_type}",
-        why=REFUSED,
         at=(a.dataloader_type, HYBRID),
         fixes=(put(a.dataloader_type, "single"),),
     ),
@@ -52,6 +46,5 @@ MEGATRON.add(
         HYBRID,
         a.calculate_per_token_loss,
         message="hybrid context parallelism needs --calculate-per-token-loss",
-        why=REFUSED,
     ),
 )

@@ -1,10 +1,10 @@
 """Activation functions and normalization: which fusions go with which."""
 
-from preflight.lint.shapes import ConstraintSet, drop, put, refuse, requires
+from preflight.lint.constraint import ConstraintSet, drop, put, refuse, requires
 from preflight.rules.megatron.core_names import a, all_of, any_of, bias_fusion, moe, quick_geglu, swiglu
 from preflight.source.finding import Safety
 
-MEGATRON = ConstraintSet("megatron")
+MEGATRON = ConstraintSet("megatron", why="the model configuration is refused at start-up")
 CLAMPED = all_of(swiglu, a.activation_func_clamp_value.is_set)
 UNFUSE = put(a.bias_gelu_fusion, False, safety=Safety.SAFE, title="set --no-bias-gelu-fusion")
 
@@ -42,15 +42,12 @@ MEGATRON.add(
         a.fused_residual_rmsnorm,
         a.normalization == "RMSNorm",
         message="the fused residual norm needs --normalization RMSNorm, not {normalization}",
-        why="the model configuration is refused at start-up",
-        at=(a.fused_residual_rmsnorm, a.normalization),
         fixes=(drop(a.fused_residual_rmsnorm, safety=Safety.SAFE),),
     ),
     refuse(
         "te-activation-unknown",
         all_of(a.use_te_activation_func, any_of(quick_geglu, all_of(~swiglu, a.squared_relu))),
         message="Transformer Engine has GELU, SiLU and ReLU with and without gate, not the activation chosen here",
-        why="the model configuration is refused at start-up",
         at=(a.use_te_activation_func, a.squared_relu, a.quick_geglu),
         after=("megatron/te-activation-with-bias-fusion", "megatron/bias-fusion-activation"),
         fixes=(drop(a.use_te_activation_func, safety=Safety.SAFE),),
@@ -59,7 +56,6 @@ MEGATRON.add(
         "clamp-not-positive",
         all_of(CLAMPED, ~all_of(a.activation_func_clamp_value > 0, a.activation_func_clamp_value < float("inf"))),
         message="--activation-func-clamp-value is {activation_func_clamp_value}; it must be finite and above 0",
-        why="the model configuration is refused at start-up",
         at=(a.activation_func_clamp_value,),
         fixes=(drop(a.activation_func_clamp_value),),
     ),
@@ -68,7 +64,6 @@ MEGATRON.add(
         CLAMPED,
         moe,
         message="SwiGLU can only be clamped in expert layers, the model has none",
-        why="the model configuration is refused at start-up",
         at=(a.activation_func_clamp_value,),
         fixes=(drop(a.activation_func_clamp_value),),
     ),
@@ -76,7 +71,6 @@ MEGATRON.add(
         "clamp-with-glu-offset",
         all_of(CLAMPED, a.glu_linear_offset != 0),
         message="SwiGLU cannot be clamped at {activation_func_clamp_value} and offset by {glu_linear_offset} at once",
-        why="the model configuration is refused at start-up",
         at=(a.glu_linear_offset, a.activation_func_clamp_value),
         fixes=(drop(a.glu_linear_offset),),
     ),
@@ -84,7 +78,6 @@ MEGATRON.add(
         "clamp-with-te-activation",
         all_of(CLAMPED, a.use_te_activation_func),
         message="Transformer Engine's activation cannot clamp SwiGLU",
-        why="the model configuration is refused at start-up",
         at=(a.use_te_activation_func, a.activation_func_clamp_value),
         after=("megatron/te-activation-with-bias-fusion",),
         fixes=(drop(a.use_te_activation_func, safety=Safety.SAFE),),

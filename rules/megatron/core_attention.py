@@ -1,10 +1,10 @@
 """Attention: query groups, rotary embeddings, latent attention, communication under context parallelism."""
 
-from preflight.lint.shapes import ConstraintSet, conflicts, divides, drop, put, refuse
+from preflight.lint.constraint import ConstraintSet, conflicts, divides, drop, put, refuse
 from preflight.rules.megatron.core_names import a, all_of
 from preflight.source.finding import Safety, Severity
 
-MEGATRON = ConstraintSet("megatron")
+MEGATRON = ConstraintSet("megatron", why="the model configuration is refused at start-up")
 GROUPS = all_of(a.group_query_attention, a.num_query_groups.is_set)
 TENSOR = a.tensor_model_parallel_size
 
@@ -37,7 +37,6 @@ MEGATRON.add(
         a.multi_latent_attention,
         a.rotary_interleaved,
         message="latent attention cannot use interleaved rotary embeddings",
-        why="the model configuration is refused at start-up",
         at=(a.rotary_interleaved, a.multi_latent_attention),
         fixes=(drop(a.rotary_interleaved),),
     ),
@@ -45,7 +44,6 @@ MEGATRON.add(
         "mla-rope-fusion-type",
         all_of(a.multi_latent_attention, a.apply_rope_fusion, a.rope_type == "rope"),
         message="latent attention can only fuse rotary embeddings of the type yarn, not {rope_type}",
-        why="the model configuration is refused at start-up",
         at=(a.rope_type, a.multi_latent_attention),
         fixes=(put(a.apply_rope_fusion, False, safety=Safety.SAFE, title="set --no-rope-fusion"),),
     ),
@@ -54,7 +52,6 @@ MEGATRON.add(
         a.multi_latent_attention,
         a.apply_rope_fusion,
         message="latent attention cannot use fused rotary embeddings, which are on by default",
-        why="the model configuration is refused at start-up",
         at=(a.multi_latent_attention,),
         unless_framework="mindspeed",
         fixes=(put(a.apply_rope_fusion, False, safety=Safety.SAFE, title="set --no-rope-fusion"),),
@@ -64,14 +61,12 @@ MEGATRON.add(
         a.multi_latent_attention,
         a.attention_output_gate,
         message="latent attention has no output gate",
-        why="the model configuration is refused at start-up",
         fixes=(drop(a.attention_output_gate),),
     ),
     refuse(
         "mla-cached-latents-with-rope-fusion",
         all_of(a.multi_latent_attention, a.cache_mla_latents, a.apply_rope_fusion),
         message="latents cannot be cached while rotary embeddings are fused, which is the default",
-        why="the model configuration is refused at start-up",
         at=(a.cache_mla_latents,),
         fixes=(put(a.apply_rope_fusion, False, safety=Safety.SAFE, title="set --no-rope-fusion"),),
     ),
@@ -79,7 +74,6 @@ MEGATRON.add(
         "cp-communication-per-layer",
         all_of(a.context_parallel_size > 1, a.cp_comm_type.length > 1, a.cp_comm_type.length != a.num_layers),
         message="--cp-comm-type has {given} entries; it must have one, or one for each of the {num_layers} layers",
-        why="the model configuration is refused at start-up",
         shows={"given": a.cp_comm_type.length},
         at=(a.cp_comm_type,),
     ),
@@ -88,7 +82,6 @@ MEGATRON.add(
         all_of(a.no_rope_freq.is_set, a.no_rope_freq != 0),
         a.flash_decode,
         message="flash decoding cannot skip rotary embeddings in some layers (--no-rope-freq)",
-        why="the model configuration is refused at start-up",
         at=(a.flash_decode, a.no_rope_freq),
         fixes=(drop(a.flash_decode),),
     ),
@@ -98,16 +91,12 @@ MEGATRON.add(
         a.num_layers,
         when=all_of(a.no_rope_freq.is_set, a.no_rope_freq != 0),
         message="{num_layers} layers are not a multiple of --no-rope-freq {no_rope_freq}",
-        why="the model configuration is refused at start-up",
-        at=(a.no_rope_freq, a.num_layers),
     ),
     refuse(
         "no-rope-list-length",
         all_of(a.no_rope_freq.is_set, a.no_rope_freq.length != a.num_layers),
         message="the list of layers without rotary embeddings has {given} entries for {num_layers} layers",
-        why="the model configuration is refused at start-up",
         shows={"given": a.no_rope_freq.length},
-        at=(a.no_rope_freq, a.num_layers),
     ),
     refuse(
         "mup-base-not-positive",

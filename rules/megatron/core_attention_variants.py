@@ -1,10 +1,10 @@
 """Experimental attention: gated delta nets, sparse attention, gated delta products."""
 
-from preflight.lint.shapes import ConstraintSet, divides, drop, in_range, put, refuse
+from preflight.lint.constraint import ConstraintSet, divides, drop, in_range, put, refuse
 from preflight.rules.megatron.core_names import a, all_of, any_of, delta_net, sparse_attention
 from preflight.source.finding import Safety
 
-MEGATRON = ConstraintSet("megatron")
+MEGATRON = ConstraintSet("megatron", why="the model configuration is refused at start-up")
 VARIANT = a.experimental_attention_variant
 SPLIT = a.tensor_model_parallel_size * a.context_parallel_size
 
@@ -14,17 +14,15 @@ MEGATRON.add(
         a.gdp_num_householder,
         low=1,
         message="--gdp-num-householder is {gdp_num_householder}; it must be at least 1",
-        why="the model configuration is refused at start-up",
         fixes=(drop(a.gdp_num_householder),),
     ),
     refuse(
         "delta-net-without-frequency",
         all_of(VARIANT.is_in("gdn", "gated_delta_net"), ~sparse_attention, a.linear_attention_freq.is_none),
         message=(
-            "the attention variant {experimental_attention_variant} needs --linear-attention-freq to say which "
-            "layers are linear"
+            "the attention variant {experimental_attention_variant} needs --linear-attention-freq, which "
+            "selects the linear layers"
         ),
-        why="the model configuration is refused at start-up",
         at=(VARIANT,),
     ),
     divides(
@@ -45,7 +43,6 @@ MEGATRON.add(
             "{linear_num_key_heads} linear key heads do not divide over tensor {tensor_model_parallel_size} x "
             "context {context_parallel_size} ranks"
         ),
-        why="the model configuration is refused at start-up",
         at=(a.linear_num_key_heads, a.tensor_model_parallel_size, a.context_parallel_size),
         layout=True,
     ),
@@ -56,7 +53,6 @@ MEGATRON.add(
             "sparse attention does not work with linear biases, which are on by default; --disable-bias-linear "
             "turns them off"
         ),
-        why="the model configuration is refused at start-up",
         at=(VARIANT, a.hybrid_layer_pattern),
         fixes=(put(a.add_bias_linear, False, title="set --disable-bias-linear"),),
     ),
@@ -66,7 +62,6 @@ MEGATRON.add(
         low=1,
         when=sparse_attention,
         message="--dsa-indexer-topk-freq is {dsa_indexer_topk_freq}; it must be at least 1",
-        why="the model configuration is refused at start-up",
         at=(a.dsa_indexer_topk_freq,),
         fixes=(drop(a.dsa_indexer_topk_freq),),
     ),
@@ -76,7 +71,6 @@ MEGATRON.add(
         low=0,
         when=sparse_attention,
         message="--dsa-indexer-skip-topk-offset is {dsa_indexer_skip_topk_offset}; it must not be negative",
-        why="the model configuration is refused at start-up",
         at=(a.dsa_indexer_skip_topk_offset,),
         fixes=(drop(a.dsa_indexer_skip_topk_offset),),
     ),
@@ -87,7 +81,6 @@ MEGATRON.add(
         high=64,
         when=a.gdp_cutedsl_kernel,
         message="--gdp-num-chunk-states-to-recompute is {gdp_num_chunk_states_to_recompute}; it must be from 0 to 64",
-        why="the model configuration is refused at start-up",
         at=(a.gdp_num_chunk_states_to_recompute,),
         fixes=(drop(a.gdp_num_chunk_states_to_recompute),),
     ),
@@ -95,7 +88,6 @@ MEGATRON.add(
         "sparse-attention-with-rope-fusion",
         all_of(sparse_attention, a.apply_rope_fusion),
         message="sparse attention cannot use fused rotary embeddings, which are on by default",
-        why="the model configuration is refused at start-up",
         at=(VARIANT, a.hybrid_layer_pattern),
         fixes=(put(a.apply_rope_fusion, False, safety=Safety.SAFE, title="set --no-rope-fusion"),),
     ),
@@ -114,7 +106,6 @@ MEGATRON.add(
         message=(
             "sparse attention under context parallel {context_parallel_size} works with --cp-comm-type allgather only"
         ),
-        why="the model configuration is refused at start-up",
         at=(a.cp_comm_type, a.context_parallel_size),
         fixes=(put(a.cp_comm_type, "allgather"),),
     ),

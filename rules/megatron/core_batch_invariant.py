@@ -1,21 +1,20 @@
 """Batch-invariant mode: results that do not depend on what else is in the batch."""
 
-from preflight.lint.shapes import Change, ConstraintSet, Repair, drop, put, refuse
+from preflight.lint.constraint import Change, ConstraintSet, Repair, drop, put, refuse
 from preflight.rules.megatron.core_names import a, all_of, any_of, inference_optimized, moe, quantized
 from preflight.run.arguments import REMOVE
 from preflight.source.finding import Safety
 
-MEGATRON = ConstraintSet("megatron")
+WHY = "the batch-invariant kernels do not cover it; the model configuration is refused"
+MEGATRON = ConstraintSet("megatron", why=WHY)
 MODE = a.batch_invariant_mode
 EXPERTS = all_of(MODE, moe, a.num_experts > 0)
-WHY = "the batch-invariant kernels do not cover it; the model configuration is refused"
 
 MEGATRON.add(
     refuse(
         "invariant-precision",
         all_of(MODE, a.params_dtype != "bf16"),
         message="batch-invariant mode needs bf16 parameters, not {params_dtype}",
-        why=WHY,
         at=(MODE, a.fp16),
         fixes=(Repair((Change(a.bf16, True), Change(a.fp16, REMOVE, True))),),
     ),
@@ -23,7 +22,6 @@ MEGATRON.add(
         "invariant-attention-backend",
         all_of(MODE, a.attention_backend != "flash"),
         message="batch-invariant mode needs --attention-backend flash, not {attention_backend}",
-        why=WHY,
         at=(a.attention_backend, MODE),
         fixes=(put(a.attention_backend, "flash"),),
     ),
@@ -31,14 +29,12 @@ MEGATRON.add(
         "invariant-flash-version",
         all_of(MODE, ~a.flash_attention_version.is_in(3, 4)),
         message="batch-invariant mode needs --flash-attention-version 3 or 4, not {flash_attention_version}",
-        why=WHY,
         at=(a.flash_attention_version, MODE),
     ),
     refuse(
         "invariant-context-parallel",
         all_of(MODE, a.context_parallel_size > 1),
         message="batch-invariant mode needs context parallel 1, not {context_parallel_size}",
-        why=WHY,
         at=(a.context_parallel_size, MODE),
         layout=True,
     ),
@@ -46,7 +42,6 @@ MEGATRON.add(
         "invariant-attention-dropout",
         all_of(MODE, a.attention_dropout != 0),
         message="batch-invariant mode needs --attention-dropout 0, not {attention_dropout}",
-        why=WHY,
         at=(a.attention_dropout, MODE),
         fixes=(put(a.attention_dropout, 0.0),),
     ),
@@ -54,7 +49,6 @@ MEGATRON.add(
         "invariant-dispatcher",
         all_of(EXPERTS, ~inference_optimized, a.moe_token_dispatcher_type != "alltoall"),
         message="batch-invariant experts need the alltoall dispatcher, not {moe_token_dispatcher_type}",
-        why=WHY,
         at=(a.moe_token_dispatcher_type, MODE),
         fixes=(put(a.moe_token_dispatcher_type, "alltoall", safety=Safety.SAFE),),
     ),
@@ -62,7 +56,6 @@ MEGATRON.add(
         "invariant-quantized-experts",
         all_of(EXPERTS, quantized),
         message="batch-invariant experts run in bf16 only, not in fp8 or fp4",
-        why=WHY,
         at=(a.fp8, a.fp4, MODE),
         fixes=(drop(MODE),),
     ),
@@ -70,7 +63,6 @@ MEGATRON.add(
         "invariant-permute-fusion",
         all_of(EXPERTS, any_of(a.moe_permute_fusion, a.moe_permute_fusion_into_hybridep)),
         message="batch-invariant experts cannot fuse the permutation of tokens",
-        why=WHY,
         at=(a.moe_permute_fusion, a.moe_permute_fusion_into_hybridep, MODE),
         fixes=(drop(a.moe_permute_fusion), drop(a.moe_permute_fusion_into_hybridep)),
     ),
@@ -78,7 +70,6 @@ MEGATRON.add(
         "invariant-expert-padding",
         all_of(EXPERTS, any_of(a.moe_pad_expert_input_to_capacity, a.moe_pad_experts_for_cuda_graph_inference)),
         message="batch-invariant experts cannot pad expert inputs",
-        why=WHY,
         at=(a.moe_pad_expert_input_to_capacity, a.moe_pad_experts_for_cuda_graph_inference, MODE),
         fixes=(drop(a.moe_pad_expert_input_to_capacity), drop(a.moe_pad_experts_for_cuda_graph_inference)),
     ),

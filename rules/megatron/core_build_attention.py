@@ -1,10 +1,10 @@
 """Attention and sequences: what no validator checks and the model's construction or first step dies of."""
 
-from preflight.lint.shapes import ConstraintSet, divides, drop, put, refuse
+from preflight.lint.constraint import ConstraintSet, divides, drop, put, refuse
 from preflight.rules.megatron.core_names import a, all_of, any_of, env
 from preflight.source.finding import Safety
 
-MEGATRON = ConstraintSet("megatron")
+MEGATRON = ConstraintSet("megatron", why="the first attention layer refuses when the model is built")
 ENGINE = "megatron/core/extensions/transformer_engine.py"
 SCALED = env("NVTE_APPLY_QK_LAYER_SCALING")
 GPT = all_of(a.hybrid_layer_pattern.is_none, a.spec.is_none)
@@ -37,7 +37,6 @@ MEGATRON.add(
         "local-attention-with-context-parallel",
         all_of(a.transformer_impl == "local", a.context_parallel_size > 1, GPT),
         message="context parallel {context_parallel_size} needs --transformer-impl transformer_engine, not local",
-        why="the first attention layer refuses when the model is built",
         at=(a.transformer_impl, a.context_parallel_size),
         unless_framework="mindspeed",
         fixes=(put(a.transformer_impl, "transformer_engine"),),
@@ -73,7 +72,6 @@ MEGATRON.add(
             a.transformer_impl == "transformer_engine",
         ),
         message="--mla-down-proj-fusion needs --q-lora-rank: without it there is no query projection to fuse",
-        why="the first attention layer refuses when the model is built",
         at=(a.mla_down_proj_fusion,),
         fixes=(drop(a.mla_down_proj_fusion, safety=Safety.SAFE),),
     ),

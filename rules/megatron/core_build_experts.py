@@ -1,10 +1,11 @@
 """Expert layers: what no validator checks and the layers refuse while the model is built, or in the first step."""
 
-from preflight.lint.shapes import ConstraintSet, drop, put, refuse, requires
+from preflight.lint.constraint import ConstraintSet, drop, put, refuse, requires
 from preflight.rules.megatron.core_names import a, all_of, any_of, env, inference_optimized, moe, quantized
 from preflight.source.finding import Safety
 
-MEGATRON = ConstraintSet("megatron")
+DIED = "nothing checks it earlier: the expert layer refuses while the model is built"
+MEGATRON = ConstraintSet("megatron", why=DIED)
 MOE = "megatron/core/transformer/moe"
 FLEX = all_of(moe, a.moe_token_dispatcher_type == "flex")
 BACKEND = a.moe_flex_dispatcher_backend
@@ -12,7 +13,6 @@ NCCL = all_of(FLEX, BACKEND == "ncclep")
 ALONE = a.expert_tensor_parallel_size * a.expert_model_parallel_size == 1
 FUSER = a.use_transformer_engine_op_fuser
 NO_BIAS = put(a.add_bias_linear, False, title="set --disable-bias-linear")
-DIED = "nothing checks it earlier: the expert layer refuses while the model is built"
 
 MEGATRON.add(
     refuse(
@@ -29,7 +29,6 @@ MEGATRON.add(
             "shared experts do not work with linear biases, which are on by default; --disable-bias-linear turns "
             "them off"
         ),
-        why=DIED,
         at=(a.moe_shared_expert_intermediate_size,),
         after=("megatron/expert-bias-with-expert-tensor-parallel",),
         fixes=(NO_BIAS,),
@@ -44,7 +43,6 @@ MEGATRON.add(
             a.transformer_impl == "transformer_engine",
         ),
         message="grouped experts with linear biases cannot fuse bias and dropout; both are on by default",
-        why=DIED,
         at=(a.moe_grouped_gemm,),
         after=("megatron/expert-bias-with-expert-tensor-parallel",),
         fixes=(NO_BIAS, put(a.bias_dropout_fusion, False, title="set --no-bias-dropout-fusion")),
@@ -68,7 +66,6 @@ MEGATRON.add(
             "the fused expert MLP supports no expert tensor parallelism, no probabilities on the input and no "
             "offloading of its parts"
         ),
-        why=DIED,
         at=(FUSER, a.expert_tensor_parallel_size, a.moe_apply_probs_on_input, a.offload_modules),
         after=("megatron/offload-fused-experts-twice",),
         fixes=(drop(FUSER),),
@@ -77,7 +74,6 @@ MEGATRON.add(
         "deepep-on-one-rank",
         all_of(FLEX, any_of(BACKEND == "deepep", a.moe_enable_deepep), ALONE),
         message="DeepEP needs experts on more than one rank, but expert parallel and expert tensor parallel are 1",
-        why=DIED,
         after=("megatron/flex-on-one-rank",),
         at=(a.moe_token_dispatcher_type, a.expert_model_parallel_size),
         fixes=(put(a.moe_token_dispatcher_type, "alltoall", safety=Safety.SAFE),),
@@ -87,7 +83,6 @@ MEGATRON.add(
         "ncclep-on-one-rank",
         all_of(NCCL, ~a.moe_enable_deepep, ALONE),
         message="NCCL EP needs experts on more than one rank, but expert parallel and expert tensor parallel are 1",
-        why=DIED,
         at=(a.moe_token_dispatcher_type, a.expert_model_parallel_size),
         fixes=(put(a.moe_token_dispatcher_type, "alltoall", safety=Safety.SAFE),),
         layout=True,
@@ -99,7 +94,6 @@ MEGATRON.add(
             "the flex dispatcher needs experts on more than one rank, but expert parallel and expert tensor "
             "parallel are 1"
         ),
-        why=DIED,
         at=(a.moe_token_dispatcher_type, a.expert_model_parallel_size),
         unless_framework="mindspeed",
         fixes=(put(a.moe_token_dispatcher_type, "alltoall", safety=Safety.SAFE),),
@@ -110,7 +104,6 @@ MEGATRON.add(
         FLEX,
         a.moe_enable_deepep,
         message="the flex dispatcher needs --moe-enable-deepep, its only back end in this release",
-        why=DIED,
         at=(a.moe_token_dispatcher_type,),
         unless_framework="mindspeed",
         fixes=(put(a.moe_enable_deepep, safety=Safety.SAFE),),
@@ -121,7 +114,6 @@ MEGATRON.add(
             NCCL, ~a.moe_enable_deepep, any_of(a.moe_expert_capacity_factor.is_set, a.moe_pad_expert_input_to_capacity)
         ),
         message="NCCL EP drops no tokens and pads none, but an expert capacity is set",
-        why=DIED,
         at=(a.moe_expert_capacity_factor, a.moe_pad_expert_input_to_capacity),
         fixes=(drop(a.moe_expert_capacity_factor, also=(a.moe_pad_expert_input_to_capacity,)),),
     ),
@@ -131,7 +123,6 @@ MEGATRON.add(
             NCCL, ~a.moe_enable_deepep, a.moe_expert_rank_capacity_factor.is_set, ~all_of(FUSER, a.moe_grouped_gemm)
         ),
         message="a capacity per rank over NCCL EP needs both --use-transformer-engine-op-fuser and --moe-grouped-gemm",
-        why=DIED,
         at=(a.moe_expert_rank_capacity_factor,),
         fixes=(drop(a.moe_expert_rank_capacity_factor),),
     ),
@@ -147,7 +138,6 @@ MEGATRON.add(
             any_of(env("NVTE_CUTEDSL_FUSED_GROUPED_MLP").is_none, env("NVTE_CUTEDSL_FUSED_GROUPED_MLP") == "0"),
         ),
         message="a capacity per rank over NCCL EP in low precision needs NVTE_CUTEDSL_FUSED_GROUPED_MLP=1",
-        why=DIED,
         at=(a.moe_expert_rank_capacity_factor,),
     ),
     refuse(
@@ -157,14 +147,12 @@ MEGATRON.add(
             "the inference-optimized router does not support groups of experts, --moe-router-num-groups is "
             "{moe_router_num_groups}"
         ),
-        why=DIED,
         at=(a.moe_router_num_groups, a.transformer_impl),
     ),
     refuse(
         "inference-router-scores",
         all_of(moe, inference_optimized, ~a.moe_router_score_function.is_in("sigmoid", "softmax")),
         message="the inference-optimized router scores by sigmoid or softmax, not by {moe_router_score_function}",
-        why=DIED,
         at=(a.moe_router_score_function, a.transformer_impl),
     ),
     refuse(

@@ -1,9 +1,10 @@
 """Sizes that tensor parallelism must divide: no validator checks them, the model's construction dies of them."""
 
-from preflight.lint.shapes import ConstraintSet, divides, refuse
+from preflight.lint.constraint import ConstraintSet, divides, refuse
 from preflight.rules.megatron.core_names import a, all_of, any_of, moe
 
-MEGATRON = ConstraintSet("megatron")
+DIED = "nothing checks it earlier: a layer refuses while the model is built"
+MEGATRON = ConstraintSet("megatron", why=DIED)
 LAYERS = "megatron/core/tensor_parallel/layers.py"
 TENSOR = a.tensor_model_parallel_size
 PLAIN = ~a.tp_2d  # MindSpeed splits otherwise with it
@@ -15,7 +16,6 @@ MAMBA = a.hybrid_layer_pattern.has("M")
 INNER = 2 * a.hidden_size
 HEADS_GIVEN = a.mamba_num_heads.is_set
 WRONG_TENSOR = ("device-count", "heads-not-divisible")  # one wrong tensor parallel size is one mistake
-DIED = "nothing checks it earlier: a layer refuses while the model is built"
 
 MEGATRON.add(
     divides(
@@ -27,7 +27,6 @@ MEGATRON.add(
             "a feed-forward width of {ffn_hidden_size} does not divide over tensor parallel "
             "{tensor_model_parallel_size}"
         ),
-        why=DIED,
         at=(a.ffn_hidden_size, a.hidden_size, TENSOR),
         after=WRONG_TENSOR,
         unless_framework="mindspeed",
@@ -42,7 +41,6 @@ MEGATRON.add(
             "an expert width of {moe_ffn_hidden_size} does not divide over expert tensor parallel "
             "{expert_tensor_parallel_size}"
         ),
-        why=DIED,
         at=(a.moe_ffn_hidden_size, a.ffn_hidden_size, a.expert_tensor_parallel_size, TENSOR),
         unless_framework="mindspeed",
         after=(*WRONG_TENSOR, "expert-grid"),
@@ -57,7 +55,6 @@ MEGATRON.add(
             "a shared expert width of {moe_shared_expert_intermediate_size} does not divide over tensor parallel "
             "{tensor_model_parallel_size}"
         ),
-        why=DIED,
         at=(a.moe_shared_expert_intermediate_size, TENSOR),
         unless_framework="mindspeed",
         after=WRONG_TENSOR,
@@ -89,7 +86,6 @@ MEGATRON.add(
         message=(
             "the Mamba width {inner}, twice the hidden size, is not a multiple of --mamba-head-dim {mamba_head_dim}"
         ),
-        why=DIED,
         shows={"inner": INNER},
         at=(a.mamba_head_dim, a.hidden_size),
     ),
@@ -100,7 +96,6 @@ MEGATRON.add(
             any_of(a.mamba_num_heads <= 0, a.mamba_head_dim <= 0, a.mamba_num_groups <= 0, a.mamba_state_dim <= 0),
         ),
         message="Mamba layers need heads, a head width, groups and a state of at least 1",
-        why=DIED,
         at=(a.mamba_num_heads, a.mamba_head_dim, a.mamba_num_groups, a.mamba_state_dim),
     ),
     refuse(
@@ -113,7 +108,6 @@ MEGATRON.add(
             ),
         ),
         message="the Mamba heads do not divide over tensor parallel {tensor_model_parallel_size}",
-        why=DIED,
         at=(a.mamba_num_heads, a.mamba_head_dim, a.hidden_size, TENSOR),
         after=WRONG_TENSOR,
         layout=True,
@@ -124,7 +118,6 @@ MEGATRON.add(
         a.mamba_num_groups,
         when=MAMBA,
         message="{mamba_num_groups} Mamba groups do not divide over tensor parallel {tensor_model_parallel_size}",
-        why=DIED,
         at=(a.mamba_num_groups, TENSOR),
         after=WRONG_TENSOR,
         layout=True,
@@ -141,7 +134,6 @@ MEGATRON.add(
             ),
         ),
         message="the Mamba heads do not divide into {mamba_num_groups} groups",
-        why=DIED,
         at=(a.mamba_num_groups, a.mamba_num_heads, a.mamba_head_dim),
     ),
     refuse(
@@ -167,7 +159,6 @@ MEGATRON.add(
             ),
         ),
         message="the input projection of the Mamba layers is not a multiple of 16 wide, which fp8 needs",
-        why=DIED,
         at=(a.fp8, a.mamba_num_heads, a.mamba_head_dim),
     ),
 )

@@ -2,7 +2,7 @@
 
 ## What it does
 `full`, `full_iteration` and `full_iteration_inference` are older values of `--cuda-graph-modules` for what
-`--cuda-graph-impl` and `--inference-cuda-graph-scope` say today. Checks that they stand alone and that both agree.
+`--cuda-graph-impl` and `--inference-cuda-graph-scope` replace. Checks that each is the only entry and that both agree.
 
 ## Why is this bad?
 The run is refused at start-up.

@@ -1,6 +1,6 @@
-"""CUDA graphs per layer or per iteration: what can be captured, and beside what."""
+"""CUDA graphs per layer or per iteration: what can be captured, and with what."""
 
-from preflight.lint.shapes import ConstraintSet, conflicts, drop, put, refuse, requires
+from preflight.lint.constraint import ConstraintSet, conflicts, drop, put, refuse, requires
 from preflight.rules.megatron.core_names import (
     a,
     all_of,
@@ -13,7 +13,7 @@ from preflight.rules.megatron.core_names import (
 )
 from preflight.source.finding import Safety
 
-MEGATRON = ConstraintSet("megatron")
+MEGATRON = ConstraintSet("megatron", why="the model configuration is refused at start-up")
 IMPL = a.cuda_graph_impl
 CAPTURED = a.cuda_graph_modules
 OFFLOADED = a.cpu_offloading_num_layers > 0
@@ -36,7 +36,6 @@ MEGATRON.add(
         all_of(ON, ~ITERATION),
         OFFLOADED,
         message="CUDA graphs of layers ({cuda_graph_impl}) cannot capture layers that are offloaded to the host",
-        why="the model configuration is refused at start-up",
         at=(a.cpu_offloading_num_layers, IMPL),
         fixes=(drop(a.cpu_offloading_num_layers), drop(IMPL, also=(CAPTURED,))),
     ),
@@ -44,7 +43,6 @@ MEGATRON.add(
         "cuda-graph-experts-and-router",
         all_of(LAYERS, EXPERTS, ROUTER),
         message="the modules to capture include both the expert layer and its router; the layer contains the router",
-        why="the model configuration is refused at start-up",
         at=(CAPTURED,),
     ),
     requires(
@@ -52,7 +50,6 @@ MEGATRON.add(
         all_of(LAYERS, PREPROCESS),
         ROUTER,
         message="moe_preprocess can only be captured together with moe_router",
-        why="the model configuration is refused at start-up",
         at=(CAPTURED,),
     ),
     refuse(
@@ -61,14 +58,12 @@ MEGATRON.add(
         message=(
             "the modules to capture include the expert layer or its router, but the model has no experts to choose from"
         ),
-        why="the model configuration is refused at start-up",
         at=(CAPTURED,),
     ),
     refuse(
         "cuda-graph-mlp-without-dense-layers",
         all_of(LAYERS, SOME, ~a.moe_layer_pattern.has(False), CAPTURED.has("mlp")),
         message="the modules to capture include mlp, but every layer of the model is an expert layer",
-        why="the model configuration is refused at start-up",
         at=(CAPTURED, a.moe_layer_freq),
     ),
     requires(
@@ -100,7 +95,6 @@ MEGATRON.add(
         all_of(ON, ~ITERATION),
         all_of(a.recompute_granularity == "full", ~a.moe_layer_recompute),
         message="full recomputation only works with CUDA graphs of the whole iteration, not with {cuda_graph_impl}",
-        why="the model configuration is refused at start-up",
         at=(a.recompute_granularity, IMPL),
         fixes=(put(IMPL, "full_iteration"),),
     ),
@@ -180,7 +174,6 @@ MEGATRON.add(
         a.enable_cuda_graph,
         a.recompute_granularity.is_set,
         message="CUDA graphs cannot be captured while activations are recomputed ({recompute_granularity})",
-        why="the model configuration is refused at start-up",
         fixes=(drop(a.enable_cuda_graph, safety=Safety.SAFE),),
     ),
 )

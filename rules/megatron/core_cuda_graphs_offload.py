@@ -1,11 +1,11 @@
 """CUDA graphs together with fine-grained activation offloading."""
 
-from preflight.lint.shapes import ConstraintSet, drop, in_range, put, refuse
+from preflight.lint.constraint import ConstraintSet, drop, in_range, put, refuse
 from preflight.rules.megatron.core_cuda_graphs import CAPTURED, EXPERTS, IMPL, ITERATION, LOCAL, ON
 from preflight.rules.megatron.core_names import a, all_of, any_of
 from preflight.source.finding import Safety
 
-OFFLOAD = ConstraintSet("megatron")
+OFFLOAD = ConstraintSet("megatron", why="the model configuration is refused at start-up")
 FINE = a.fine_grained_activation_offloading
 MODULES = a.offload_modules
 OUTSIDE = any_of(
@@ -19,7 +19,6 @@ OFFLOAD.add(
         message=(
             "local CUDA graphs can only offload expert_fc1, moe_act and fused_group_mlp; --offload-modules names others"
         ),
-        why="the model configuration is refused at start-up",
         at=(MODULES, IMPL),
         fixes=(put(IMPL, "transformer_engine"),),
     ),
@@ -27,14 +26,12 @@ OFFLOAD.add(
         "local-cuda-graph-whole-layer-offload",
         all_of(LOCAL, FINE, any_of(CAPTURED.length == 0, CAPTURED == ["full"])),
         message="local CUDA graphs of whole layers cannot offload activations; --cuda-graph-modules must name parts",
-        why="the model configuration is refused at start-up",
         at=(FINE, IMPL),
     ),
     refuse(
         "local-cuda-graph-experts-offload",
         all_of(LOCAL, FINE, EXPERTS),
         message="local CUDA graphs cannot capture the whole expert layer while its activations are offloaded",
-        why="the model configuration is refused at start-up",
         at=(CAPTURED, FINE),
     ),
     refuse(

@@ -12,7 +12,7 @@ The pattern is refused at start-up, or where only the split is wrong when the mo
 ## Example
     --hybrid-layer-pattern "M*MX"
 
-X is no layer. Use instead, for an MLP, `M*M-`.
+X is not a layer. Use instead, for an MLP, `M*M-`.
 
 ## References
 Megatron-LM d98e8a6, megatron/core/models/hybrid/hybrid_layer_allocation.py
@@ -21,7 +21,7 @@ Megatron-LM d98e8a6, megatron/core/models/hybrid/hybrid_layer_allocation.py
 from collections.abc import Iterator
 
 from preflight import Finding, Job, Message, Severity, Unverified, rule
-from preflight.dialects.megatron.hybrid_pattern import SYMBOLS, Hybrid, parse_hybrid
+from preflight.dialects.megatron.pipeline import SYMBOLS, Hybrid, parse_hybrid
 from preflight.rules.megatron.core_reading import core, place_of, read, typed
 from preflight.run.versions import matches
 from preflight.source.finding import Kind
@@ -83,7 +83,9 @@ def _fault(pattern: Hybrid, symbols: tuple[str, ...]) -> tuple[str, str] | None:
     layers = "".join((*pattern.segments, pattern.depth or ""))
     if strange := next((one for one in layers if one not in symbols), ""):
         return Message(
-            "{strange!r} is no layer of a hybrid pattern; it must be one of {symbols}", strange=strange, symbols=symbols
+            "{strange!r} is not a layer of a hybrid pattern; it must be one of {symbols}",
+            strange=strange,
+            symbols=symbols,
         ), "faa2089cf8"
     if pattern.mixed:
         return "the pattern mixes plain attention, *, with latent or sparse attention, + or D", "562bd4267f"

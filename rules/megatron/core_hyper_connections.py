@@ -1,12 +1,12 @@
 """Hyper-connections (several residual streams): what they exclude."""
 
-from preflight.lint.shapes import ConstraintSet, conflicts, drop, in_range
+from preflight.lint.constraint import ConstraintSet, conflicts, drop, in_range
 from preflight.rules.megatron.core_names import a, all_of
 from preflight.source.finding import Safety
 
-MEGATRON = ConstraintSet("megatron")
-ON = a.enable_mhc_connections
 WHY = "the model configuration is refused at start-up"
+MEGATRON = ConstraintSet("megatron", why=WHY)
+ON = a.enable_mhc_connections
 
 MEGATRON.add(
     conflicts(
@@ -14,15 +14,12 @@ MEGATRON.add(
         ON,
         a.mtp_num_layers.is_set,
         message="hyper-connections do not work with multi-token prediction ({mtp_num_layers} layers)",
-        why=WHY,
-        at=(ON, a.mtp_num_layers),
     ),
     conflicts(
         "hyper-connections-with-full-recompute",
         ON,
         all_of(a.recompute_granularity == "full", ~a.moe_layer_recompute),
         message="hyper-connections do not work with full recomputation; selective recomputation of mhc does",
-        why=WHY,
         at=(ON, a.recompute_granularity),
     ),
     conflicts(
@@ -30,7 +27,6 @@ MEGATRON.add(
         ON,
         a.inference_fuse_tp_communication,
         message="hyper-connections do not work with fused tensor-parallel inference",
-        why=WHY,
         fixes=(drop(a.inference_fuse_tp_communication),),
     ),
     conflicts(
@@ -42,7 +38,6 @@ MEGATRON.add(
             "stages would exchange several residual streams through the buffer of one; the model configuration "
             "is refused"
         ),
-        at=(ON, a.pipeline_model_parallel_size),
         layout=True,
     ),
     conflicts(
@@ -50,7 +45,6 @@ MEGATRON.add(
         ON,
         a.fp32_residual_connection,
         message="--fp32-residual-connection does not work with hyper-connections",
-        why=WHY,
         fixes=(drop(a.fp32_residual_connection),),
     ),
     in_range(
@@ -61,7 +55,6 @@ MEGATRON.add(
         message=(
             "--mhc-sinkhorn-iterations is {mhc_sinkhorn_iterations}; it must be at least 1, or the gradient is wrong"
         ),
-        why=WHY,
         at=(a.mhc_sinkhorn_iterations,),
         fixes=(drop(a.mhc_sinkhorn_iterations, safety=Safety.UNSAFE),),
     ),
@@ -71,7 +64,6 @@ MEGATRON.add(
         low=0,
         when=ON,
         message="--mhc-init-gating-factor is {mhc_init_gating_factor}; it must not be negative",
-        why=WHY,
         at=(a.mhc_init_gating_factor,),
         fixes=(drop(a.mhc_init_gating_factor),),
     ),

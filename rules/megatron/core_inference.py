@@ -1,20 +1,19 @@
 """The inference-optimized implementation, which training scripts can select too."""
 
-from preflight.lint.shapes import ConstraintSet, drop, put, refuse, requires
+from preflight.lint.constraint import ConstraintSet, drop, put, refuse, requires
 from preflight.rules.megatron.core_names import a, all_of, gated, inference_optimized, moe
 from preflight.source.finding import Safety
 
-MEGATRON = ConstraintSet("megatron")
+WHY = "the model configuration is refused at start-up"
+MEGATRON = ConstraintSet("megatron", why=WHY)
 EXPERTS = all_of(inference_optimized, moe)
 BACKEND = a.inference_grouped_gemm_backend
-WHY = "the model configuration is refused at start-up"
 
 MEGATRON.add(
     refuse(
         "inference-expert-tensor-parallel",
         all_of(EXPERTS, a.expert_tensor_parallel_size > 1),
         message="inference-optimized experts need expert tensor parallel 1, not {expert_tensor_parallel_size}",
-        why=WHY,
         at=(a.expert_tensor_parallel_size, a.tensor_model_parallel_size, a.transformer_impl),
         fixes=(put(a.expert_tensor_parallel_size, 1),),
         layout=True,
@@ -25,7 +24,6 @@ MEGATRON.add(
         message=(
             "inference-optimized experts drop no tokens, but a capacity factor of {moe_expert_capacity_factor} is set"
         ),
-        why=WHY,
         at=(a.moe_expert_capacity_factor, a.transformer_impl),
         fixes=(drop(a.moe_expert_capacity_factor, also=(a.moe_pad_expert_input_to_capacity,)),),
     ),
@@ -33,7 +31,6 @@ MEGATRON.add(
         "inference-router-padding",
         all_of(EXPERTS, a.moe_router_padding_for_quantization.given),
         message="inference-optimized experts cannot take a routing map padded for low precision",
-        why=WHY,
         at=(a.moe_router_padding_for_quantization, a.transformer_impl),
         fixes=(drop(a.moe_router_padding_for_quantization, safety=Safety.SAFE),),
     ),
@@ -41,7 +38,6 @@ MEGATRON.add(
         "inference-router-dtype",
         all_of(EXPERTS, ~(a.moe_router_dtype == "fp32")),
         message="inference-optimized experts need --moe-router-dtype fp32, not {moe_router_dtype}",
-        why=WHY,
         at=(a.moe_router_dtype, a.transformer_impl),
         fixes=(put(a.moe_router_dtype, "fp32"),),
     ),
@@ -52,7 +48,6 @@ MEGATRON.add(
             "inference-optimized experts with a gated activation need the torch or vllm back end, "
             "not {inference_grouped_gemm_backend}"
         ),
-        why=WHY,
         at=(BACKEND, a.transformer_impl),
         fixes=(put(BACKEND, "torch"),),
     ),
@@ -60,7 +55,6 @@ MEGATRON.add(
         "inference-invariant-backend",
         all_of(EXPERTS, ~gated, a.batch_invariant_mode, ~BACKEND.is_in("torch", "vllm")),
         message="batch-invariant experts need the torch or vllm back end, not {inference_grouped_gemm_backend}",
-        why=WHY,
         at=(BACKEND, a.batch_invariant_mode),
         fixes=(put(BACKEND, "torch"),),
     ),
@@ -76,7 +70,6 @@ MEGATRON.add(
             "batch-invariant experts on {expert_model_parallel_size} ranks need the nvls dispatcher, "
             "not {inference_moe_token_dispatcher_type}"
         ),
-        why=WHY,
         at=(a.inference_moe_token_dispatcher_type, a.batch_invariant_mode),
         fixes=(put(a.inference_moe_token_dispatcher_type, "nvls"),),
     ),
@@ -85,15 +78,12 @@ MEGATRON.add(
         inference_optimized,
         a.normalization == "RMSNorm",
         message="the inference-optimized implementation has RMSNorm only, the model uses {normalization}",
-        why=WHY,
-        at=(a.transformer_impl, a.normalization),
         fixes=(put(a.transformer_impl, "transformer_engine"),),
     ),
     refuse(
         "inference-centred-norm",
         all_of(inference_optimized, a.layernorm_zero_centered_gamma),
         message="the inference-optimized implementation does not support zero-centred norm weights",
-        why=WHY,
         at=(a.layernorm_zero_centered_gamma, a.transformer_impl),
         fixes=(put(a.transformer_impl, "transformer_engine"),),
     ),
@@ -104,7 +94,6 @@ MEGATRON.add(
             "the inference-optimized implementation does not work with linear biases, which are on by default; "
             "--disable-bias-linear turns them off"
         ),
-        why=WHY,
         at=(a.transformer_impl,),
         fixes=(put(a.add_bias_linear, False, title="set --disable-bias-linear"),),
     ),
@@ -112,7 +101,6 @@ MEGATRON.add(
         "inference-qkv-bias",
         all_of(inference_optimized, a.add_qkv_bias, ~a.add_bias_linear),
         message="the inference-optimized implementation has no bias in the attention projection",
-        why=WHY,
         at=(a.add_qkv_bias, a.transformer_impl),
         fixes=(put(a.transformer_impl, "transformer_engine"),),
     ),
@@ -123,16 +111,12 @@ MEGATRON.add(
         message=(
             "--inference-fuse-tp-communication needs --transformer-impl inference_optimized, not {transformer_impl}"
         ),
-        why=WHY,
-        at=(a.inference_fuse_tp_communication, a.transformer_impl),
         fixes=(drop(a.inference_fuse_tp_communication, safety=Safety.SAFE),),
     ),
     refuse(
         "inference-fused-communication-experts",
         all_of(a.inference_fuse_tp_communication, moe),
         message="--inference-fuse-tp-communication does not work with experts, the model has {num_experts}",
-        why=WHY,
-        at=(a.inference_fuse_tp_communication, a.num_experts),
         after=("megatron/inference-fused-communication",),
         fixes=(drop(a.inference_fuse_tp_communication, safety=Safety.SAFE),),
     ),
@@ -144,8 +128,6 @@ MEGATRON.add(
             "--inference-disable-triton-nvls-kernels needs --transformer-impl inference_optimized, not "
             "{transformer_impl}"
         ),
-        why=WHY,
-        at=(a.inference_disable_triton_nvls_kernels, a.transformer_impl),
         fixes=(drop(a.inference_disable_triton_nvls_kernels, safety=Safety.SAFE),),
     ),
 )

@@ -1,10 +1,10 @@
 """Token dispatchers, their back ends, and expert capacity."""
 
-from preflight.lint.shapes import ConstraintSet, conflicts, drop, put, refuse, requires
+from preflight.lint.constraint import ConstraintSet, conflicts, drop, put, refuse, requires
 from preflight.rules.megatron.core_names import a, all_of, any_of, grouped_tensor
 from preflight.source.finding import Safety
 
-MEGATRON = ConstraintSet("megatron")
+MEGATRON = ConstraintSet("megatron", why="the model configuration is refused at start-up")
 DISPATCHER = a.moe_token_dispatcher_type
 BACKEND = a.moe_flex_dispatcher_backend
 FUSER = a.use_transformer_engine_op_fuser
@@ -15,7 +15,6 @@ MEGATRON.add(
         "deepep-without-flex",
         all_of(a.moe_enable_deepep, DISPATCHER != "flex"),
         message="DeepEP needs the flex dispatcher, not {moe_token_dispatcher_type}",
-        why="the model configuration is refused at start-up",
         at=(DISPATCHER, a.moe_enable_deepep),
         fixes=(put(DISPATCHER, "flex"), drop(a.moe_enable_deepep)),
     ),
@@ -24,7 +23,6 @@ MEGATRON.add(
         a.moe_enable_deepep,
         all_of(DISPATCHER == "flex", BACKEND == "hybridep"),
         message="--moe-enable-deepep and --moe-flex-dispatcher-backend hybridep choose two back ends",
-        why="the model configuration is refused at start-up",
         at=(a.moe_enable_deepep, BACKEND),
         fixes=(drop(a.moe_enable_deepep), drop(BACKEND)),
     ),
@@ -33,7 +31,6 @@ MEGATRON.add(
         all_of(DISPATCHER == "flex", any_of(a.moe_enable_deepep, BACKEND == "deepep")),
         a.moe_pad_expert_input_to_capacity,
         message="the DeepEP back end cannot pad expert inputs to capacity",
-        why="the model configuration is refused at start-up",
         after=("megatron/flex-with-capacity-padding",),
         at=(a.moe_pad_expert_input_to_capacity, DISPATCHER),
         fixes=(drop(a.moe_pad_expert_input_to_capacity),),
@@ -43,7 +40,6 @@ MEGATRON.add(
         DISPATCHER == "flex",
         a.moe_pad_expert_input_to_capacity,
         message="the flex dispatcher cannot pad expert inputs to capacity",
-        why="the model configuration is refused at start-up",
         at=(a.moe_pad_expert_input_to_capacity, DISPATCHER),
         fixes=(drop(a.moe_pad_expert_input_to_capacity),),
     ),
@@ -51,7 +47,6 @@ MEGATRON.add(
         "ncclep-without-flex",
         all_of(BACKEND == "ncclep", DISPATCHER != "flex"),
         message="NCCL EP needs the flex dispatcher, not {moe_token_dispatcher_type}",
-        why="the model configuration is refused at start-up",
         at=(DISPATCHER, BACKEND),
         fixes=(put(DISPATCHER, "flex"), drop(BACKEND)),
     ),
@@ -59,7 +54,6 @@ MEGATRON.add(
         "ncclep-grouped-tensor-without-fuser",
         all_of(BACKEND == "ncclep", DISPATCHER == "flex", grouped_tensor, ~FUSER),
         message="grouped tensors over NCCL EP need --use-transformer-engine-op-fuser",
-        why="the model configuration is refused at start-up",
         at=(a.moe_use_grouped_tensor, BACKEND),
         fixes=(put(FUSER),),
     ),
@@ -70,8 +64,6 @@ MEGATRON.add(
             "tokens can only be dispatched in {moe_dispatch_fwd_dtype} and combined in {moe_combine_bwd_dtype} by "
             "the flex dispatcher over ncclep"
         ),
-        why="the model configuration is refused at start-up",
-        at=(a.moe_dispatch_fwd_dtype, a.moe_combine_bwd_dtype, DISPATCHER, BACKEND),
     ),
     refuse(
         "quantized-dispatch-without-fused-experts",
@@ -106,7 +98,6 @@ MEGATRON.add(
         message=(
             "shared experts can only overlap with the alltoall or flex dispatcher, not with {moe_token_dispatcher_type}"
         ),
-        why="the model configuration is refused at start-up",
         at=(DISPATCHER, a.moe_shared_expert_overlap),
         fixes=(put(DISPATCHER, "alltoall", safety=Safety.SAFE), drop(a.moe_shared_expert_overlap, safety=Safety.SAFE)),
     ),
@@ -114,7 +105,6 @@ MEGATRON.add(
         "shared-expert-overlap-needs-alltoall",
         all_of(a.moe_shared_expert_intermediate_size.is_set, a.moe_shared_expert_overlap, DISPATCHER != "alltoall"),
         message="shared experts can only overlap with the alltoall dispatcher, not with {moe_token_dispatcher_type}",
-        why="the model configuration is refused at start-up",
         at=(DISPATCHER, a.moe_shared_expert_overlap),
         fixes=(put(DISPATCHER, "alltoall", safety=Safety.SAFE), drop(a.moe_shared_expert_overlap, safety=Safety.SAFE)),
     ),
@@ -123,22 +113,17 @@ MEGATRON.add(
         a.moe_pad_expert_input_to_capacity,
         all_of(a.moe_expert_capacity_factor.is_set, a.moe_expert_capacity_factor >= 0),
         message="padding expert inputs to their capacity needs --moe-expert-capacity-factor",
-        why="the model configuration is refused at start-up",
-        at=(a.moe_pad_expert_input_to_capacity, a.moe_expert_capacity_factor),
         fixes=(drop(a.moe_pad_expert_input_to_capacity),),
     ),
     refuse(
         "rank-capacity-backend",
         all_of(a.moe_expert_rank_capacity_factor.is_set, ~BACKEND.is_in("hybridep", "ncclep")),
         message="a capacity per rank needs the hybridep or ncclep back end, not {moe_flex_dispatcher_backend}",
-        why="the model configuration is refused at start-up",
-        at=(a.moe_expert_rank_capacity_factor, BACKEND),
     ),
     refuse(
         "rank-capacity-hybridep-without-fuser",
         all_of(a.moe_expert_rank_capacity_factor.is_set, BACKEND == "hybridep", ~FUSER, ~grouped_tensor),
         message="a capacity per rank over hybridep needs --use-transformer-engine-op-fuser or --moe-use-grouped-tensor",
-        why="the model configuration is refused at start-up",
         after=("megatron/two-flex-backends",),
         at=(a.moe_expert_rank_capacity_factor,),
     ),
@@ -149,7 +134,6 @@ MEGATRON.add(
             "alltoall_seq needs the same tensor parallel size for experts ({expert_tensor_parallel_size}) and the "
             "rest ({tensor_model_parallel_size})"
         ),
-        why="the model configuration is refused at start-up",
         at=(a.expert_tensor_parallel_size, DISPATCHER),
         fixes=(put(DISPATCHER, "alltoall"),),
         layout=True,
@@ -159,7 +143,6 @@ MEGATRON.add(
         DISPATCHER == "alltoall_seq",
         a.moe_permute_fusion,
         message="alltoall_seq cannot use fused permutation",
-        why="the model configuration is refused at start-up",
         at=(a.moe_permute_fusion, DISPATCHER),
         unless_framework="mindspeed",
         fixes=(drop(a.moe_permute_fusion, safety=Safety.SAFE),),

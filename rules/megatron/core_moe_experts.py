@@ -1,10 +1,10 @@
 """Expert layers: how many experts, how wide, grouped matmuls and their weight layout."""
 
-from preflight.lint.shapes import ConstraintSet, drop, put, refuse, requires
+from preflight.lint.constraint import ConstraintSet, drop, put, refuse, requires
 from preflight.rules.megatron.core_names import a, all_of, any_of, grouped_tensor, moe
 from preflight.source.finding import Safety
 
-MEGATRON = ConstraintSet("megatron")
+MEGATRON = ConstraintSet("megatron", why="the model configuration is refused at start-up")
 SINGLE = a.moe_single_grouped_weight
 
 MEGATRON.add(
@@ -13,19 +13,16 @@ MEGATRON.add(
         a.moe_use_grouped_tensor,
         a.moe_grouped_gemm,
         message="--moe-use-grouped-tensor needs --moe-grouped-gemm",
-        why="the model configuration is refused at start-up",
     ),
     refuse(
         "experts-not-positive",
         a.num_experts < 0,
         message="--num-experts is {num_experts}; it must not be negative",
-        why="the model configuration is refused at start-up",
     ),
     refuse(
         "expert-ffn-without-experts",
         all_of(a.num_experts.is_none, a.moe_ffn_hidden_size.is_set),
         message="--moe-ffn-hidden-size {moe_ffn_hidden_size} is given for experts, but the model has none",
-        why="the model configuration is refused at start-up",
         at=(a.moe_ffn_hidden_size,),
         after=("megatron/expert-parallel-without-experts",),
         fixes=(drop(a.moe_ffn_hidden_size, safety=Safety.SAFE),),
@@ -35,7 +32,6 @@ MEGATRON.add(
         any_of(SINGLE, a.moe_single_grouped_bias),
         a.moe_grouped_gemm,
         message="one grouped parameter for all experts needs grouped expert matmuls, but --moe-grouped-gemm is not set",
-        why="the model configuration is refused at start-up",
         at=(SINGLE, a.moe_single_grouped_bias),
     ),
     refuse(
@@ -53,7 +49,6 @@ MEGATRON.add(
         all_of(SINGLE, a.fp4.is_set),
         a.fp4_param_gather,
         message="one grouped weight for all experts in fp4 needs --fp4-param-gather",
-        why="the model configuration is refused at start-up",
         at=(SINGLE,),
     ),
     requires(
@@ -61,7 +56,6 @@ MEGATRON.add(
         all_of(SINGLE, a.moe_grouped_gemm),
         grouped_tensor,
         message="one grouped weight for all experts needs --moe-use-grouped-tensor",
-        why="the model configuration is refused at start-up",
         at=(SINGLE,),
         fixes=(put(a.moe_use_grouped_tensor),),
     ),
@@ -69,8 +63,6 @@ MEGATRON.add(
         "single-grouped-bias-without-bias",
         all_of(a.moe_single_grouped_bias, ~a.add_bias_linear),
         message="one grouped bias for all experts needs linear layers with biases, which are off",
-        why="the model configuration is refused at start-up",
-        at=(a.moe_single_grouped_bias, a.add_bias_linear),
         fixes=(drop(a.moe_single_grouped_bias, safety=Safety.SAFE),),
     ),
     requires(
@@ -78,7 +70,6 @@ MEGATRON.add(
         all_of(a.moe_single_grouped_bias, a.moe_grouped_gemm),
         grouped_tensor,
         message="one grouped bias for all experts needs --moe-use-grouped-tensor",
-        why="the model configuration is refused at start-up",
         at=(a.moe_single_grouped_bias,),
         fixes=(put(a.moe_use_grouped_tensor),),
     ),
@@ -89,7 +80,6 @@ MEGATRON.add(
             "--moe-shared-expert-intermediate-size is {moe_shared_expert_intermediate_size}; it must be the number "
             "of shared experts times the width of one"
         ),
-        why="the model configuration is refused at start-up",
         fixes=(drop(a.moe_shared_expert_intermediate_size),),
     ),
     refuse(
@@ -110,7 +100,6 @@ MEGATRON.add(
         message=(
             "experts do not work with linear biases, which are on by default; --disable-bias-linear turns them off"
         ),
-        why="the model configuration is refused at start-up",
         at=(a.num_experts,),
         unless_framework="mindspeed-llm",
         fixes=(put(a.add_bias_linear, False, title="set --disable-bias-linear"),),

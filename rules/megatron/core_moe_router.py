@@ -1,10 +1,10 @@
 """The router of expert layers: score functions, groups, padding for low precision."""
 
-from preflight.lint.shapes import ConstraintSet, drop, put, refuse
+from preflight.lint.constraint import ConstraintSet, drop, put, refuse
 from preflight.rules.megatron.core_names import a, all_of, any_of
 from preflight.source.finding import Safety
 
-MEGATRON = ConstraintSet("megatron")
+MEGATRON = ConstraintSet("megatron", why="the model configuration is refused at start-up")
 PADDED = a.moe_router_padding_for_quantization  # its older name turns it on, too
 
 MEGATRON.add(
@@ -34,7 +34,6 @@ MEGATRON.add(
         "router-padding-without-quantization",
         all_of(PADDED, a.fp8.is_none, a.fp4.is_none),
         message="the router pads token counts for low precision, but the run has neither --fp8-format nor --fp4-format",
-        why="the model configuration is refused at start-up",
         at=(a.moe_router_padding_for_quantization, a.moe_router_padding_for_fp8),
         fixes=(
             drop(a.moe_router_padding_for_quantization, safety=Safety.SAFE),
@@ -45,7 +44,6 @@ MEGATRON.add(
         "router-padding-dispatcher",
         all_of(PADDED, a.moe_token_dispatcher_type.is_in("allgather", "alltoall_seq")),
         message="the {moe_token_dispatcher_type} dispatcher cannot take a routing map padded for low precision",
-        why="the model configuration is refused at start-up",
         at=(a.moe_token_dispatcher_type, a.moe_router_padding_for_quantization, a.moe_router_padding_for_fp8),
         after=("megatron/router-padding-without-quantization",),
         fixes=(put(a.moe_token_dispatcher_type, "alltoall", safety=Safety.SAFE),),
@@ -65,6 +63,14 @@ MEGATRON.add(
         fixes=(put(a.moe_router_pre_softmax, safety=Safety.SAFE),),
     ),
     refuse(
+        "sinkhorn-with-auxiliary-loss",
+        all_of(a.num_experts.is_set, a.moe_router_load_balancing_type == "sinkhorn", a.moe_aux_loss_coeff != 0),
+        message="the load balancing sinkhorn has no auxiliary loss, and --moe-aux-loss-coeff is {moe_aux_loss_coeff}",
+        why="the first forward pass refuses it",
+        at=(a.moe_aux_loss_coeff, a.moe_router_load_balancing_type),
+        fixes=(put(a.moe_router_load_balancing_type, "aux_loss"), put(a.moe_aux_loss_coeff, 0.0)),
+    ),
+    refuse(
         "router-groups-missing",
         all_of(
             a.moe_router_group_topk.is_set,
@@ -72,7 +78,6 @@ MEGATRON.add(
             any_of(a.moe_router_num_groups.is_none, a.moe_router_num_groups == 0),
         ),
         message=("--moe-router-group-topk {moe_router_group_topk} needs --moe-router-num-groups, the number of groups"),
-        why="the model configuration is refused at start-up",
         at=(a.moe_router_group_topk,),
     ),
     refuse(
@@ -101,7 +106,5 @@ MEGATRON.add(
         ),
         message="--moe-router-group-topk {moe_router_group_topk} must be at most the number of groups, "
         "{moe_router_num_groups}",
-        why="the model configuration is refused at start-up",
-        at=(a.moe_router_group_topk, a.moe_router_num_groups),
     ),
 )

@@ -1,10 +1,10 @@
 """Offloading activations to the host: whole layers, single modules, and the paged stash of experts."""
 
-from preflight.lint.shapes import ConstraintSet, conflicts, drop, in_range, put, refuse, requires
+from preflight.lint.constraint import ConstraintSet, conflicts, drop, in_range, put, refuse, requires
 from preflight.rules.megatron.core_names import a, all_of, any_of, recomputes_moe, selective_at_last
 from preflight.source.finding import Safety
 
-MEGATRON = ConstraintSet("megatron")
+MEGATRON = ConstraintSet("megatron", why="the model configuration is refused at start-up")
 OFFLOADED = a.cpu_offloading_num_layers > 0
 FINE = a.fine_grained_activation_offloading
 MODULES = a.offload_modules
@@ -17,7 +17,6 @@ MEGATRON.add(
             "{cpu_offloading_num_layers} layers are to be offloaded, at least one of the {num_layers} must stay on "
             "the device"
         ),
-        why="the model configuration is refused at start-up",
         at=(a.cpu_offloading_num_layers,),
         fixes=(put(a.cpu_offloading_num_layers, a.num_layers - 1, safety=Safety.SAFE),),
     ),
@@ -30,7 +29,6 @@ MEGATRON.add(
             "{pipeline_model_parallel_size} stages)"
         ),
         why="the offload schedule knows one stage only; the model configuration is refused",
-        at=(a.cpu_offloading_num_layers, a.pipeline_model_parallel_size),
         fixes=(drop(a.cpu_offloading_num_layers),),
     ),
     conflicts(
@@ -39,7 +37,6 @@ MEGATRON.add(
         a.recompute_granularity.is_set,
         message="layers cannot be offloaded to the host while activations are recomputed ({recompute_granularity})",
         why="both decide what to do with the same activations; the model configuration is refused",
-        at=(a.cpu_offloading_num_layers, a.recompute_granularity),
         fixes=(
             drop(a.cpu_offloading_num_layers),
             drop(a.recompute_granularity, also=(a.recompute_method, a.recompute_num_layers)),
@@ -50,7 +47,6 @@ MEGATRON.add(
         FINE,
         OFFLOADED,
         message="activations are offloaded by module and by layer at once; only one is possible",
-        why="the model configuration is refused at start-up",
         fixes=(drop(a.cpu_offloading_num_layers),),
     ),
     refuse(
@@ -93,7 +89,6 @@ MEGATRON.add(
         low=0,
         when=FINE,
         message="--min-offloaded-tensor-size is {min_offloaded_tensor_size}; it must not be negative",
-        why="the model configuration is refused at start-up",
         fixes=(drop(a.min_offloaded_tensor_size),),
     ),
     in_range(
@@ -103,7 +98,6 @@ MEGATRON.add(
         high=1,
         when=FINE,
         message="--activation-offload-fraction is {activation_offload_fraction}; it must be from 0 to 1",
-        why="the model configuration is refused at start-up",
         fixes=(drop(a.activation_offload_fraction),),
     ),
     in_range(
@@ -114,7 +108,6 @@ MEGATRON.add(
         message=(
             "--delta-offload-bytes-across-pp-ranks is {delta_offload_bytes_across_pp_ranks}; it must not be negative"
         ),
-        why="the model configuration is refused at start-up",
         fixes=(drop(a.delta_offload_bytes_across_pp_ranks),),
     ),
     requires(
@@ -129,7 +122,6 @@ MEGATRON.add(
         "offload-fused-experts-twice",
         all_of(FINE, MODULES.has("fused_group_mlp"), any_of(MODULES.has("expert_fc1"), MODULES.has("moe_act"))),
         message="fused_group_mlp already covers expert_fc1 and moe_act; --offload-modules names both",
-        why="the model configuration is refused at start-up",
         at=(MODULES,),
     ),
     conflicts(
@@ -137,14 +129,12 @@ MEGATRON.add(
         a.moe_paged_stash,
         OFFLOADED,
         message="the paged stash of expert activations cannot be combined with layers offloaded to the host",
-        why="the model configuration is refused at start-up",
         fixes=(drop(a.cpu_offloading_num_layers), drop(a.moe_paged_stash)),
     ),
     refuse(
         "paged-stash-without-rank-capacity",
         all_of(a.moe_paged_stash, a.moe_expert_rank_capacity_factor.is_none),
         message="--moe-paged-stash has nothing to page without --moe-expert-rank-capacity-factor",
-        why="the model configuration is refused at start-up",
         at=(a.moe_paged_stash,),
         fixes=(drop(a.moe_paged_stash, safety=Safety.SAFE),),
     ),
@@ -154,7 +144,6 @@ MEGATRON.add(
             a.moe_paged_stash, any_of(MODULES.has("expert_fc1"), MODULES.has("moe_act"), MODULES.has("fused_group_mlp"))
         ),
         message="the paged stash already holds the expert activations that --offload-modules names",
-        why="the model configuration is refused at start-up",
         at=(MODULES, a.moe_paged_stash),
     ),
 )

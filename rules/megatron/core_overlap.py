@@ -1,10 +1,10 @@
 """Overlapping expert-parallel communication with computation, and delaying weight gradients."""
 
-from preflight.lint.shapes import ConstraintSet, conflicts, drop, one_of, put, refuse, requires
+from preflight.lint.constraint import ConstraintSet, conflicts, drop, one_of, put, refuse, requires
 from preflight.rules.megatron.core_names import a, all_of, any_of, recomputes_moe
 from preflight.source.finding import Safety
 
-MEGATRON = ConstraintSet("megatron")
+MEGATRON = ConstraintSet("megatron", why="the model configuration is refused at start-up")
 OVERLAP = a.overlap_moe_expert_parallel_comm
 
 MEGATRON.add(
@@ -23,8 +23,6 @@ MEGATRON.add(
         OVERLAP,
         a.expert_model_parallel_size > 1,
         message="overlapping expert communication needs expert parallel above 1, not {expert_model_parallel_size}",
-        why="the model configuration is refused at start-up",
-        at=(OVERLAP, a.expert_model_parallel_size),
         fixes=(drop(OVERLAP, also=(a.delay_wgrad_compute,), safety=Safety.SAFE),),
     ),
     one_of(
@@ -35,7 +33,6 @@ MEGATRON.add(
         message=(
             "overlapping expert communication needs the alltoall or flex dispatcher, not {moe_token_dispatcher_type}"
         ),
-        why="the model configuration is refused at start-up",
         at=(a.moe_token_dispatcher_type, OVERLAP),
         fixes=(put(a.moe_token_dispatcher_type, "alltoall", safety=Safety.SAFE),),
     ),
@@ -56,7 +53,6 @@ MEGATRON.add(
         OVERLAP,
         a.recompute_method.is_set,
         message="overlapping expert communication cannot be combined with --recompute-method {recompute_method}",
-        why="the model configuration is refused at start-up",
         at=(a.recompute_method, OVERLAP),
         after=("megatron/expert-overlap-with-full-recompute",),
         fixes=(drop(a.recompute_method),),
@@ -68,7 +64,6 @@ MEGATRON.add(
         message=(
             "overlapping expert communication cannot be combined with --recompute-num-layers {recompute_num_layers}"
         ),
-        why="the model configuration is refused at start-up",
         at=(a.recompute_num_layers, OVERLAP),
         after=("megatron/expert-overlap-with-full-recompute", "megatron/recompute-selective-with-layers"),
         fixes=(drop(a.recompute_num_layers),),
@@ -78,7 +73,6 @@ MEGATRON.add(
         OVERLAP,
         recomputes_moe,
         message="overlapping expert communication cannot be combined with recomputing the whole expert layer",
-        why="the model configuration is refused at start-up",
         at=(a.recompute_modules, a.moe_layer_recompute, OVERLAP),
     ),
     requires(
@@ -86,7 +80,6 @@ MEGATRON.add(
         OVERLAP,
         any_of(a.bf16, a.fp16),
         message="overlapping expert communication needs --bf16 or --fp16, the run is in fp32",
-        why="the model configuration is refused at start-up",
         at=(OVERLAP,),
         fixes=(put(a.bf16),),
     ),
@@ -95,7 +88,6 @@ MEGATRON.add(
         OVERLAP,
         a.moe_shared_expert_overlap,
         message="--overlap-moe-expert-parallel-comm does not work with --moe-shared-expert-overlap",
-        why="the model configuration is refused at start-up",
         fixes=(drop(a.moe_shared_expert_overlap, safety=Safety.SAFE),),
     ),
     refuse(
@@ -104,7 +96,6 @@ MEGATRON.add(
         message=(
             "overlapping expert communication works with at most one prediction layer, the model has {mtp_num_layers}"
         ),
-        why="the model configuration is refused at start-up",
         at=(a.mtp_num_layers, OVERLAP),
     ),
     refuse(
@@ -120,7 +111,6 @@ MEGATRON.add(
             "expert_fc1 cannot be offloaded while expert communication over NCCL EP is overlapped: its input is "
             "freed earlier"
         ),
-        why="the model configuration is refused at start-up",
         at=(a.offload_modules, OVERLAP),
     ),
     refuse(
@@ -131,7 +121,6 @@ MEGATRON.add(
             any_of(a.cuda_graph_modules.has("moe"), a.cuda_graph_modules.has("mlp")),
         ),
         message="expert layers and MLPs cannot be captured as CUDA graphs while expert communication is overlapped",
-        why="the model configuration is refused at start-up",
         at=(a.cuda_graph_modules, OVERLAP),
     ),
     requires(
@@ -139,7 +128,6 @@ MEGATRON.add(
         a.delay_wgrad_compute,
         OVERLAP,
         message="--delay-wgrad-compute needs --overlap-moe-expert-parallel-comm",
-        why="the model configuration is refused at start-up",
         fixes=(drop(a.delay_wgrad_compute, safety=Safety.SAFE), put(OVERLAP)),
     ),
     conflicts(
@@ -147,14 +135,12 @@ MEGATRON.add(
         a.overlap_dispatch_backward_with_experts_wgrad,
         OVERLAP,
         message="--overlap-dispatch-backward-with-experts-wgrad does not work with --overlap-moe-expert-parallel-comm",
-        why="the model configuration is refused at start-up",
     ),
     requires(
         "early-release-without-expert-overlap",
         a.ep_overlap_early_attn_memory_release,
         OVERLAP,
         message="--ep-overlap-early-attn-memory-release needs --overlap-moe-expert-parallel-comm",
-        why="the model configuration is refused at start-up",
         fixes=(drop(a.ep_overlap_early_attn_memory_release, safety=Safety.SAFE),),
     ),
     refuse(

@@ -1,10 +1,10 @@
 """Parallel configuration: deferred embedding gradients, overlapped pipeline communication, process groups."""
 
-from preflight.lint.shapes import ConstraintSet, divides, drop, put, refuse, requires
+from preflight.lint.constraint import ConstraintSet, divides, drop, put, refuse, requires
 from preflight.rules.megatron.core_names import a, all_of, any_of, env
 from preflight.source.finding import Safety
 
-MEGATRON = ConstraintSet("megatron")
+MEGATRON = ConstraintSet("megatron", why="process groups are refused at start-up")
 DEFER = a.defer_embedding_wgrad_compute
 INSTANCES = a.num_distributed_optimizer_instances
 WORLD = a.data_parallel_size * a.context_parallel_size
@@ -24,7 +24,6 @@ MEGATRON.add(
         a.gradient_accumulation_fusion,
         message="deferring the embedding's weight gradient needs gradient accumulation fusion, which is switched off",
         why="the model configuration is refused at start-up",
-        at=(DEFER, a.gradient_accumulation_fusion),
         fixes=(drop(a.gradient_accumulation_fusion), drop(DEFER, safety=Safety.SAFE)),
     ),
     refuse(
@@ -51,7 +50,6 @@ MEGATRON.add(
         "sharp-replica-group",
         all_of(a.use_sharp, a.sharp_enabled_group == "dp_replica", INSTANCES <= 1),
         message="SHARP on dp_replica needs several optimizer instances, there is {num_distributed_optimizer_instances}",
-        why="process groups are refused at start-up",
         at=(a.sharp_enabled_group,),
         fixes=(put(a.sharp_enabled_group, "dp"),),
     ),
@@ -59,7 +57,6 @@ MEGATRON.add(
         "sharp-group-without-sharp",
         all_of(~a.use_sharp, a.sharp_enabled_group.is_set),
         message="--sharp-enabled-group {sharp_enabled_group} has no effect without --use-sharp",
-        why="process groups are refused at start-up",
         at=(a.sharp_enabled_group,),
         fixes=(drop(a.sharp_enabled_group, safety=Safety.SAFE),),
     ),
@@ -78,7 +75,6 @@ MEGATRON.add(
             "weights sharded beyond tensor parallelism allow one optimizer instance, "
             "there are {num_distributed_optimizer_instances}"
         ),
-        why="process groups are refused at start-up",
         at=(INSTANCES, a.tensor_parallel_num_weight_shards, a.expert_tensor_parallel_num_weight_shards),
         fixes=(drop(INSTANCES),),
     ),
@@ -106,7 +102,6 @@ MEGATRON.add(
             "{ranks} data and context parallel ranks do not divide over {num_distributed_optimizer_instances} "
             "optimizer instances"
         ),
-        why="process groups are refused at start-up",
         shows={"ranks": WORLD},
         at=(INSTANCES,),
         layout=True,
@@ -120,7 +115,6 @@ MEGATRON.add(
             "{expert_data_parallel_size} data parallel ranks of experts do not divide over "
             "{num_distributed_optimizer_instances} optimizer instances"
         ),
-        why="process groups are refused at start-up",
         at=(INSTANCES, a.expert_model_parallel_size),
         layout=True,
     ),
@@ -128,7 +122,6 @@ MEGATRON.add(
         "hybrid-context-odd-ranks",
         all_of(a.hybrid_context_parallel, WORLD % 2 != 0),
         message="hybrid context parallelism needs an even number of data and context parallel ranks, there are {ranks}",
-        why="process groups are refused at start-up",
         shows={"ranks": WORLD},
         at=(a.hybrid_context_parallel, a.context_parallel_size),
         layout=True,
@@ -146,13 +139,11 @@ MEGATRON.add(
         a.expert_model_parallel_size == 0,
         message="expert parallel is 0; it must be at least 1",
         why="the run divides by zero while process groups are made",
-        at=(a.expert_model_parallel_size,),
     ),
     refuse(
         "expert-tensor-size-zero",
         a.expert_tensor_parallel_size == 0,
         message="expert tensor parallel is 0; it must be at least 1",
         why="the run divides by zero before any group is made",
-        at=(a.expert_tensor_parallel_size,),
     ),
 )

@@ -1,9 +1,9 @@
 """How layers are split over pipeline stages and virtual stages by counts."""
 
-from preflight.lint.shapes import ConstraintSet, conflicts, divides, drop, refuse
+from preflight.lint.constraint import ConstraintSet, conflicts, divides, drop, refuse
 from preflight.rules.megatron.core_names import a, all_of, any_of
 
-MEGATRON = ConstraintSet("megatron")
+MEGATRON = ConstraintSet("megatron", why="the model configuration is refused at start-up")
 BLOCK = "megatron/core/transformer/transformer_block.py"
 FIRST, LAST = a.decoder_first_pipeline_num_layers, a.decoder_last_pipeline_num_layers
 UNEVEN = any_of(FIRST.is_set, LAST.is_set)
@@ -22,16 +22,13 @@ MEGATRON.add(
             "embedding and loss cannot be counted as layers when the number of layers of the first or last stage is "
             "given"
         ),
-        why="the model configuration is refused at start-up",
-        at=(FIRST, LAST, a.account_for_embedding_in_pipeline_split, a.account_for_loss_in_pipeline_split),
         fixes=(DROP_COUNTED, drop(a.account_for_loss_in_pipeline_split)),
     ),
     conflicts(
         "layout-with-counts",
         LAYOUT.is_set,
         any_of(UNEVEN, COUNTED),
-        message="a pipeline layout says where every layer goes; counts for the first or last stage contradict it",
-        why="the model configuration is refused at start-up",
+        message="a pipeline layout places every layer; counts for the first or last stage contradict it",
         at=(FIRST, LAST, a.account_for_embedding_in_pipeline_split, a.account_for_loss_in_pipeline_split, LAYOUT),
         fixes=(drop(FIRST, also=(LAST,)), drop(LAST), DROP_COUNTED, drop(a.account_for_loss_in_pipeline_split)),
     ),
@@ -39,7 +36,6 @@ MEGATRON.add(
         "first-stage-empty",
         all_of(LAYOUT.is_none, FIRST <= 0),
         message="--decoder-first-pipeline-num-layers is {decoder_first_pipeline_num_layers}; it must be at least 1",
-        why="the model configuration is refused at start-up",
         at=(FIRST,),
         fixes=(drop(FIRST),),
         layout=True,
@@ -48,7 +44,6 @@ MEGATRON.add(
         "last-stage-empty",
         all_of(LAYOUT.is_none, LAST <= 0),
         message="--decoder-last-pipeline-num-layers is {decoder_last_pipeline_num_layers}; it must be at least 1",
-        why="the model configuration is refused at start-up",
         at=(LAST,),
         fixes=(drop(LAST),),
         layout=True,
@@ -88,7 +83,6 @@ MEGATRON.add(
             "{pipeline_num_layers} layers, embedding and loss included, do not divide over "
             "{pipeline_model_parallel_size} pipeline stages"
         ),
-        why="the model configuration is refused at start-up",
         at=(a.num_layers, PIPELINE),
         layout=True,
     ),
@@ -101,7 +95,6 @@ MEGATRON.add(
             "{rank} layers per rank, embedding and loss included, do not divide over "
             "{virtual_pipeline_model_parallel_size} virtual stages"
         ),
-        why="the model configuration is refused at start-up",
         shows={"rank": LAYERS // PIPELINE},
         at=(a.num_virtual_stages_per_pipeline_rank, a.num_layers),
         layout=True,

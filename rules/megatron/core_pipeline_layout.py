@@ -3,7 +3,7 @@
 ## What it does
 Reads `--pipeline-model-parallel-layout`: E embedding, t decoder layer, m prediction layer, L loss, `|` between stages.
 Checks that embedding comes first and loss last, each once, that decoder and prediction layers are as many as the model
-has, and that all prediction layers stand after the decoder, in one stage, the last virtual stage of its rank.
+has, and that all prediction layers come after the decoder, in one stage, the last virtual stage of its rank.
 
 ## Why is this bad?
 The model configuration is refused at start-up.
@@ -21,8 +21,8 @@ MindSpeed 028de58, mindspeed/core/pipeline_parallel/pipeline_model_parallel_layo
 
 from collections.abc import Iterator
 
-from preflight import Finding, Job, Message, Severity, Unverified, rule
-from preflight.dialects.megatron.layout_pattern import LETTERS, Layout, parse_layout
+from preflight import Finding, Fix, Job, Message, Severity, Unverified, rule
+from preflight.dialects.megatron.pipeline import LETTERS, Layout, parse_layout
 from preflight.rules.megatron.core_reading import core, place_of, read, typed
 from preflight.run.versions import matches
 from preflight.source.finding import Kind
@@ -77,13 +77,28 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
     message, site = said
     value = typed(job, NAME)[0]
     place = f"{MINDSPEED}:{MINDSPEED_LINES[site]}" if mindspeed else place_of(job, site)
-    yield Finding(message, span=job.place(value), key=value.key, upstream=place, layout=True)
+    fix = _predicted(job, str(text[0]), predictions, pipeline)
+    yield Finding(message, span=job.place(value), key=value.key, upstream=place, layout=fix is None, fix=fix)
+
+
+def _predicted(job: Job, text: str, predictions: int | None, pipeline: int) -> Fix | None:
+    """The layout with its prediction layers in front of the loss, where nothing else is wrong with it."""
+    layout, value = parse_layout(text), typed(job, NAME)[0]
+    if predictions is None or layout.strange or _ends(layout) or not text.endswith("L") or layout.count("m"):
+        return None
+    new = f"{text[:-1]}{'m' * predictions}L"
+    layers = layout.count("t")
+    sound = not _counts(parse_layout(new), layers, predictions) and not _predictions(
+        parse_layout(new), pipeline, predictions
+    )
+    edits = value.becomes(new) if sound and layers == job.arguments.get("num_layers").raw and predictions else ()
+    return Fix(f"place the prediction layers in it: {new}", edits) if edits else None
 
 
 def _spelling(layout: Layout) -> tuple[str, str] | None:
     if layout.strange:
         return Message(
-            "{strange!r} is no layer of a pipeline layout; it must be one of {letters}",
+            "{strange!r} is not a layer of a pipeline layout; it must be one of {letters}",
             strange=layout.strange,
             letters=tuple(LETTERS),
         ), "f7503f9ad6"

@@ -1,10 +1,10 @@
 """fp8 and fp4: recipes, layers kept in bf16, gathered parameters."""
 
-from preflight.lint.shapes import ConstraintSet, drop, put, refuse, requires
+from preflight.lint.constraint import ConstraintSet, drop, put, refuse, requires
 from preflight.rules.megatron.core_names import a, all_of, any_of
 from preflight.source.finding import Safety
 
-MEGATRON = ConstraintSet("megatron")
+MEGATRON = ConstraintSet("megatron", why="the model configuration is refused at start-up")
 FP8 = a.fp8.is_set
 KEPT = all_of(FP8, a.first_last_layers_bf16)
 PER_STAGE = a.num_layers // a.pipeline_model_parallel_size
@@ -22,7 +22,6 @@ MEGATRON.add(
         "bf16-layers-at-start",
         all_of(KEPT, any_of(a.num_layers_at_start_in_bf16 < 0, a.num_layers_at_start_in_bf16 > PER_STAGE)),
         message="{num_layers_at_start_in_bf16} layers at the start are kept in bf16, a pipeline stage holds {stage}",
-        why="the model configuration is refused at start-up",
         shows={"stage": PER_STAGE},
         at=(a.num_layers_at_start_in_bf16,),
         fixes=(put(a.num_layers_at_start_in_bf16, PER_STAGE),),
@@ -31,7 +30,6 @@ MEGATRON.add(
         "bf16-layers-at-end",
         all_of(KEPT, any_of(a.num_layers_at_end_in_bf16 < 0, a.num_layers_at_end_in_bf16 > PER_STAGE)),
         message="{num_layers_at_end_in_bf16} layers at the end are kept in bf16, a pipeline stage holds {stage}",
-        why="the model configuration is refused at start-up",
         shows={"stage": PER_STAGE},
         at=(a.num_layers_at_end_in_bf16,),
         fixes=(put(a.num_layers_at_end_in_bf16, PER_STAGE),),
@@ -41,14 +39,12 @@ MEGATRON.add(
         all_of(FP8, a.fp8_recipe == "custom"),
         a.fp8_quantizer_factory.is_set,
         message="the fp8 recipe custom needs --fp8-quantizer-factory with the import path of a factory",
-        why="the model configuration is refused at start-up",
         at=(a.fp8_recipe,),
     ),
     refuse(
         "fp8-gather-without-fp8",
         all_of(a.fp8_param_gather, a.fp8.is_none),
         message="--fp8-param-gather keeps parameters in fp8, but no --fp8-format is given",
-        why="the model configuration is refused at start-up",
         at=(a.fp8_param_gather,),
         fixes=(drop(a.fp8_param_gather, safety=Safety.SAFE), put(a.fp8, "hybrid")),
     ),
@@ -56,7 +52,6 @@ MEGATRON.add(
         "fp8-gather-with-mxfp8",
         all_of(FP8, a.fp8_recipe == "mxfp8", a.fp8_param_gather),
         message="parameters cannot be gathered in fp8 with the recipe mxfp8",
-        why="the model configuration is refused at start-up",
         at=(a.fp8_param_gather, a.fp8_recipe),
         fixes=(drop(a.fp8_param_gather),),
     ),
@@ -64,7 +59,6 @@ MEGATRON.add(
         "fp8-output-without-fp8",
         all_of(a.fp8_output_proj, a.fp8.is_none),
         message="--fp8-output-proj runs the output layer in fp8, but no --fp8-format is given",
-        why="the model configuration is refused at start-up",
         at=(a.fp8_output_proj,),
         fixes=(drop(a.fp8_output_proj, safety=Safety.SAFE),),
     ),
@@ -72,7 +66,6 @@ MEGATRON.add(
         "fp8-output-recipe",
         all_of(a.fp8_output_proj, FP8, a.fp8_recipe != "mxfp8"),
         message="the output layer can only run in fp8 with the recipe mxfp8, not {fp8_recipe}",
-        why="the model configuration is refused at start-up",
         at=(a.fp8_recipe, a.fp8_output_proj),
         fixes=(drop(a.fp8_output_proj),),
     ),
@@ -81,7 +74,6 @@ MEGATRON.add(
         all_of(a.fp4.is_set, a.fp4_recipe == "custom"),
         a.fp4_quantizer_factory.is_set,
         message="the fp4 recipe custom needs --fp4-quantizer-factory with the import path of a factory",
-        why="the model configuration is refused at start-up",
         at=(a.fp4_recipe,),
     ),
 )

@@ -1,10 +1,10 @@
 """Activation recomputation: what must, and must not, come with it."""
 
-from preflight.lint.shapes import Change, ConstraintSet, Repair, conflicts, drop, put, refuse, requires
+from preflight.lint.constraint import Change, ConstraintSet, Repair, conflicts, drop, put, refuse, requires
 from preflight.rules.megatron.core_names import a, all_of, any_of, delta_net, selective, selective_at_last
 from preflight.source.finding import Safety, Severity
 
-MEGATRON = ConstraintSet("megatron")
+MEGATRON = ConstraintSet("megatron", why="the model configuration is refused at start-up")
 FULL = a.recompute_granularity == "full"
 MHC = all_of(selective_at_last, a.recompute_modules.has("mhc"))
 
@@ -24,7 +24,6 @@ MEGATRON.add(
         "recompute-full-without-layers",
         all_of(FULL, a.recompute_num_layers.is_none),
         message="--recompute-granularity full needs --recompute-num-layers, which is not set",
-        why="the model configuration is refused at start-up",
         fixes=(put(a.recompute_num_layers, 1, safety=Safety.SAFE, offered=a.recompute_method == "block"),),
         after=("megatron/recompute-full-without-method",),
     ),
@@ -34,7 +33,6 @@ MEGATRON.add(
         message=(
             "selective recomputation picks modules, not layers, but --recompute-num-layers is {recompute_num_layers}"
         ),
-        why="the model configuration is refused at start-up",
         at=(a.recompute_num_layers, a.recompute_granularity),
         fixes=(drop(a.recompute_num_layers, safety=Safety.SAFE),),
         after=("megatron/recompute-selective-with-method",),
@@ -46,7 +44,6 @@ MEGATRON.add(
         message=(
             "--distribute-saved-activations does not work with --sequence-parallel, which distributes them already"
         ),
-        why="the model configuration is refused at start-up",
         at=(a.distribute_saved_activations,),
         fixes=(drop(a.distribute_saved_activations, safety=Safety.SAFE),),
     ),
@@ -117,7 +114,6 @@ MEGATRON.add(
         MHC,
         a.enable_mhc_connections,
         message="mhc can only be recomputed with hyper-connections, but --enable-mhc-connections is not set",
-        why="the model configuration is refused at start-up",
         at=(a.recompute_modules,),
         fixes=(),
     ),
@@ -132,7 +128,6 @@ MEGATRON.add(
         "recompute-mhc-layers-not-positive",
         all_of(MHC, a.mhc_recompute_layer_num < 1),
         message="--mhc-recompute-layer-num is {mhc_recompute_layer_num}; it must be at least 1",
-        why="the model configuration is refused at start-up",
         at=(a.mhc_recompute_layer_num,),
         fixes=(drop(a.mhc_recompute_layer_num),),
     ),

@@ -20,7 +20,7 @@ Megatron-LM d98e8a6, megatron/core/transformer/transformer_config.py
 from collections.abc import Iterator
 
 from preflight import Finding, Job, Message, Severity, Unverified, rule
-from preflight.lint.dated import dated
+from preflight.lint.evidence import dated
 from preflight.rules.megatron.core_reading import core, place_of, read, typed
 from preflight.run.versions import matches
 from preflight.source.finding import Kind

@@ -1,4 +1,4 @@
-"""Weight shards that are no multiple of tensor parallel.
+"""Weight shards that are not a multiple of tensor parallel.
 
 ## What it does
 `--tensor-parallel-num-weight-shards` counts all shards of a weight, those of tensor parallelism included; the same

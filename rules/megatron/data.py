@@ -1,12 +1,12 @@
 """Where the data comes from, filling in the middle, and how often memory is logged."""
 
+from preflight.lint.constraint import ConstraintSet, conflicts, drop, put, refuse
 from preflight.lint.expressions import total
-from preflight.lint.shapes import ConstraintSet, conflicts, drop, put, refuse
 from preflight.rules.megatron.core_names import a, all_of
 from preflight.rules.megatron.training_names import REFUSED, separate_data
 from preflight.source.finding import Safety
 
-MEGATRON = ConstraintSet("megatron")
+MEGATRON = ConstraintSet("megatron", why=REFUSED)
 FIM = a.fim_data
 
 MEGATRON.add(
@@ -15,7 +15,6 @@ MEGATRON.add(
         a.data_path.is_set,
         a.data_args_path.is_set,
         message="--data-path and --data-args-path both set the data",
-        why=REFUSED,
         at=(a.data_args_path, a.data_path),
         fixes=(drop(a.data_args_path), drop(a.data_path)),
     ),
@@ -24,7 +23,6 @@ MEGATRON.add(
         separate_data,
         a.per_split_data_args_path.is_set,
         message="--per-split-data-args-path and the paths of each split both set the data",
-        why=REFUSED,
         at=(a.per_split_data_args_path, a.train_data_path, a.valid_data_path, a.test_data_path),
         fixes=(drop(a.per_split_data_args_path),),
     ),
@@ -32,7 +30,6 @@ MEGATRON.add(
         "dataset-threads-not-positive",
         a.num_dataset_builder_threads <= 0,
         message="--num-dataset-builder-threads is {num_dataset_builder_threads}; it must be at least 1",
-        why=REFUSED,
         fixes=(drop(a.num_dataset_builder_threads, safety=Safety.SAFE),),
     ),
     refuse(
@@ -40,8 +37,6 @@ MEGATRON.add(
         total(a.mock_data, a.data_path.length > 0, separate_data) > 1,
         message="the data comes from more than one place; give only one of --mock-data, --data-path and the "
         "paths of each split",
-        why=REFUSED,
-        at=(a.mock_data, a.data_path, a.train_data_path, a.valid_data_path, a.test_data_path),
         fixes=(drop(a.mock_data), drop(a.data_path)),
     ),
     conflicts(
@@ -49,13 +44,11 @@ MEGATRON.add(
         FIM,
         a.mock_data,
         message="--fim-data does not work with --mock-data, which has no documents",
-        why=REFUSED,
     ),
     refuse(
         "fim-without-rate",
         all_of(FIM, ~a.fim_rate),
         message="--fim-data needs --fim-rate above 0, not {fim_rate}",
-        why=REFUSED,
         at=(a.fim_rate, FIM),
         fixes=(drop(a.fim_rate),),
     ),
@@ -63,7 +56,6 @@ MEGATRON.add(
         "fim-without-spm-rate",
         all_of(FIM, a.fim_rate, ~a.fim_spm_rate),
         message="--fim-data needs --fim-spm-rate above 0, not {fim_spm_rate}",
-        why=REFUSED,
         at=(a.fim_spm_rate, FIM),
         fixes=(drop(a.fim_spm_rate),),
     ),
@@ -71,8 +63,6 @@ MEGATRON.add(
         "log-memory-interval",
         all_of(a.log_memory_interval.is_set, a.log_memory_interval % a.log_interval != 0),
         message="--log-memory-interval {log_memory_interval} is not a multiple of --log-interval {log_interval}",
-        why=REFUSED,
-        at=(a.log_memory_interval, a.log_interval),
         fixes=(
             put(
                 a.log_memory_interval,

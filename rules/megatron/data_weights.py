@@ -1,7 +1,7 @@
 """Weights and paths of the data do not come in pairs.
 
 ## What it does
-Checks lists of data that hold numbers: each number must stand before the path that it weighs, and no path may be
+Checks lists of data that hold numbers: each number must precede the path that it weighs, and no path may be
 without one. A list of paths alone is a blend by size, and is left alone.
 
 ## Why is this bad?

@@ -1,12 +1,12 @@
-"""Options that only remain to say that they are gone."""
+"""Options that exist only to report their removal."""
 
-from preflight.lint.shapes import REMOVE, Change, ConstraintSet, Repair, conflicts, drop, refuse
+from preflight.lint.constraint import REMOVE, Change, ConstraintSet, Repair, conflicts, drop, refuse
 from preflight.rules.megatron.core_names import a, all_of, any_of
 from preflight.rules.megatron.training_names import REFUSED
 from preflight.source.finding import Safety
 
-MEGATRON = ConstraintSet("megatron")
 GONE = "the option only remains to be refused; " + REFUSED
+MEGATRON = ConstraintSet("megatron", why=GONE)
 
 MEGATRON.add(
     refuse(
@@ -24,21 +24,18 @@ MEGATRON.add(
         "old-batch-size",
         a.batch_size.is_set,
         message="--batch-size was removed; use --micro-batch-size, the samples that a rank computes at once",
-        why=GONE,
         fixes=(Repair((Change(a.batch_size, REMOVE), Change(a.micro_batch_size, a.batch_size))),),
     ),
     refuse(
         "old-warmup",
         a.warmup.is_set,
         message="--warmup was removed; use --lr-warmup-fraction or --lr-warmup-iters",
-        why=GONE,
         fixes=(drop(a.warmup),),
     ),
     refuse(
         "old-model-parallel-size",
         a.model_parallel_size.is_set,
         message="--model-parallel-size was removed; use --tensor-model-parallel-size",
-        why=GONE,
         fixes=(
             Repair(
                 (Change(a.model_parallel_size, REMOVE), Change(a.tensor_model_parallel_size, a.model_parallel_size))
@@ -86,7 +83,6 @@ MEGATRON.add(
         "old-no-position-embedding",
         all_of(~a.add_position_embedding, a.position_embedding_type != "rope"),
         message="--no-position-embedding was removed; use --position-embedding-type none",
-        why=GONE,
         at=(a.add_position_embedding,),
         fixes=(drop(a.add_position_embedding),),
     ),

@@ -1,11 +1,11 @@
 """What only earlier releases of Megatron refuse in the training arguments."""
 
-from preflight.lint.shapes import ConstraintSet, conflicts, drop, put, refuse
+from preflight.lint.constraint import ConstraintSet, conflicts, drop, put, refuse
 from preflight.rules.megatron.core_names import a, all_of, any_of
 from preflight.rules.megatron.training_names import REFUSED
 from preflight.source.finding import Safety
 
-MEGATRON = ConstraintSet("megatron")
+MEGATRON = ConstraintSet("megatron", why=REFUSED)
 MUON = a.optimizer.written.is_in("muon", "dist_muon")
 LEGACY = a.use_legacy_models
 CHUNKED = a.num_layers_per_virtual_pipeline_stage.is_set
@@ -35,7 +35,6 @@ MEGATRON.add(
         "muon-checkpoint-format",
         all_of(MUON, ~a.ckpt_format.is_in("torch", "torch_dist")),
         message="the optimizer {optimizer} needs --ckpt-format torch or torch_dist, not {ckpt_format}",
-        why=REFUSED,
         at=(a.ckpt_format, a.optimizer),
         fixes=(put(a.ckpt_format, "torch_dist"),),
     ),
@@ -54,14 +53,12 @@ MEGATRON.add(
         all_of(a.delay_wgrad_compute, a.overlap_grad_reduce),
         message="--delay-wgrad-compute does not work with --overlap-grad-reduce",
         why="gradients would be reduced before they are computed; " + REFUSED,
-        at=(a.delay_wgrad_compute, a.overlap_grad_reduce),
         fixes=(drop(a.delay_wgrad_compute),),
     ),
     refuse(
         "delayed-wgrad-with-legacy-experts",
         all_of(a.delay_wgrad_compute, a.moe_use_legacy_grouped_gemm),
         message="--delay-wgrad-compute does not work with --moe-use-legacy-grouped-gemm",
-        why=REFUSED,
         at=(a.moe_use_legacy_grouped_gemm, a.delay_wgrad_compute),
     ),
     refuse(
@@ -99,7 +96,6 @@ MEGATRON.add(
             "--retro-add-retriever needs --retro-project-dir or --train-samples, and does not work with sequence or "
             "pipeline parallelism"
         ),
-        why=REFUSED,
         at=(a.retro_add_retriever, a.sequence_parallel, STAGES),
         fixes=(drop(a.retro_add_retriever),),
         unless_framework="mindspeed",
@@ -108,7 +104,6 @@ MEGATRON.add(
         "fp4-parameters-without-fp4",
         all_of(a.fp4_param, a.fp4.is_none),
         message="--fp4-param-gather needs --fp4-format",
-        why=REFUSED,
         at=(a.fp4_param,),
         fixes=(drop(a.fp4_param, safety=Safety.SAFE),),
     ),
@@ -121,7 +116,6 @@ MEGATRON.add(
             ),
         ),
         message="dynamic batching needs blocks (0.13 and 0.14: chunks) of a multiple of 256 tokens",
-        why=REFUSED,
         at=(
             a.inference_dynamic_batching_block_size,
             a.inference_dynamic_batching_chunk_size,
@@ -133,14 +127,12 @@ MEGATRON.add(
         a.phase_transition_iterations.is_set,
         a.rampup_batch_size.is_set,
         message="--phase-transition-iterations does not work with --rampup-batch-size",
-        why=REFUSED,
         at=(a.rampup_batch_size, a.phase_transition_iterations),
     ),
     refuse(
         "fsdp-checkpoint-format-in-old-core",
         all_of(a.use_torch_fsdp2, a.ckpt_format != "torch_dist"),
         message="--use-torch-fsdp2 needs --ckpt-format torch_dist, not {ckpt_format}",
-        why=REFUSED,
         at=(a.ckpt_format, a.use_torch_fsdp2),
         fixes=(put(a.ckpt_format, "torch_dist"),),
     ),
@@ -165,7 +157,6 @@ MEGATRON.add(
             "--eval-global-batch-size {eval_global_batch_size} is not a multiple of micro-batch "
             "{eval_micro_batch_size} x data parallel {data_parallel_size}"
         ),
-        why=REFUSED,
         at=(a.eval_global_batch_size, a.eval_micro_batch_size),
         after=("batch-not-divisible",),
     ),
@@ -190,8 +181,6 @@ MEGATRON.add(
             "--rl-offload-kv-cache-during-training does not work with a key-value cache in unified memory (level "
             "{inference_dynamic_batching_unified_memory_level})"
         ),
-        why=REFUSED,
-        at=(a.rl_offload_kv_cache_during_training, a.inference_dynamic_batching_unified_memory_level),
     ),
     conflicts(
         "latent-experts-with-legacy-grouped-gemm",

@@ -1,11 +1,11 @@
 """What only earlier releases refuse in the configuration of the model."""
 
-from preflight.lint.shapes import ConstraintSet, drop, put, refuse, requires
+from preflight.lint.constraint import ConstraintSet, drop, put, refuse, requires
 from preflight.rules.megatron.core_names import a, all_of, any_of, gated
 from preflight.source.finding import Safety
 
-MEGATRON = ConstraintSet("megatron")
 REFUSED = "the model configuration is refused at start-up"
+MEGATRON = ConstraintSet("megatron", why=REFUSED)
 CAPACITY = a.moe_expert_capacity_factor
 BALANCING = a.moe_router_load_balancing_type
 DISPATCHER = a.moe_token_dispatcher_type
@@ -23,7 +23,6 @@ MEGATRON.add(
             "{moe_token_dispatcher_type}"
         ),
         why="only alltoall drops tokens in these releases; " + REFUSED,
-        at=(CAPACITY, DISPATCHER),
         fixes=(put(DISPATCHER, "alltoall"), drop(CAPACITY)),
     ),
     requires(
@@ -31,7 +30,6 @@ MEGATRON.add(
         a.moe_router_padding_for_fp8,
         a.fp8.is_set,
         message="--moe-router-padding-for-fp8 needs --fp8-format",
-        why=REFUSED,
         at=(a.moe_router_padding_for_fp8,),
         fixes=(drop(a.moe_router_padding_for_fp8, safety=Safety.SAFE),),
     ),
@@ -39,7 +37,6 @@ MEGATRON.add(
         "router-padding-with-dispatcher",
         all_of(a.moe_router_padding_for_fp8, DISPATCHER.is_in("allgather", "alltoall_seq")),
         message="--moe-router-padding-for-fp8 does not work with the dispatcher {moe_token_dispatcher_type}",
-        why=REFUSED,
         at=(DISPATCHER, a.moe_router_padding_for_fp8),
         fixes=(put(DISPATCHER, "alltoall"),),
     ),
@@ -53,7 +50,6 @@ MEGATRON.add(
             "--moe-expert-rank-capacity-factor {moe_expert_rank_capacity_factor} needs "
             "--use-transformer-engine-op-fuser and --moe-flex-dispatcher-backend hybridep"
         ),
-        why=REFUSED,
         at=(RANK_CAPACITY,),
         fixes=(drop(RANK_CAPACITY),),
     ),
@@ -61,7 +57,6 @@ MEGATRON.add(
         "grouped-weight-without-mxfp8",
         all_of(a.moe_single_grouped_weight, any_of(a.fp8.is_none, a.fp4.is_set, a.fp8_recipe != "mxfp8")),
         message="--moe-single-grouped-weight needs fp8 with the recipe mxfp8",
-        why=REFUSED,
         at=(a.moe_single_grouped_weight, a.fp8_recipe),
     ),
     requires(
@@ -69,14 +64,12 @@ MEGATRON.add(
         a.moe_single_grouped_weight,
         a.use_transformer_engine_op_fuser,
         message="--moe-single-grouped-weight needs --use-transformer-engine-op-fuser",
-        why=REFUSED,
         at=(a.moe_single_grouped_weight,),
     ),
     refuse(
         "expert-overlap-with-predictions",
         all_of(a.overlap_moe_expert_parallel_comm, a.mtp_num_layers.is_set, a.mtp_num_layers != 1),
         message="--overlap-moe-expert-parallel-comm works with 1 prediction layer only, not {mtp_num_layers}",
-        why=REFUSED,
         at=(a.mtp_num_layers, a.overlap_moe_expert_parallel_comm),
         fixes=(put(a.mtp_num_layers, 1), drop(a.overlap_moe_expert_parallel_comm)),
     ),
@@ -84,7 +77,6 @@ MEGATRON.add(
         "expert-overlap-with-prediction-on-one-stage",
         all_of(a.overlap_moe_expert_parallel_comm, a.mtp_num_layers == 1, a.pipeline_model_parallel_size <= 1),
         message="--overlap-moe-expert-parallel-comm with a prediction layer needs a pipeline of more than 1 stage",
-        why=REFUSED,
         at=(a.overlap_moe_expert_parallel_comm, a.mtp_num_layers),
         layout=True,
     ),
@@ -103,7 +95,6 @@ MEGATRON.add(
         "delta-net-with-context-parallel",
         all_of(NET, a.context_parallel_size != 1),
         message="the gated delta net does not work with context parallel {context_parallel_size} in this release",
-        why=REFUSED,
         at=(a.context_parallel_size, a.experimental_attention_variant),
         layout=True,
     ),
@@ -111,7 +102,6 @@ MEGATRON.add(
         "sparse-attention-with-context-parallel",
         all_of(SPARSE, a.context_parallel_size != 1),
         message="sparse attention (dsa) does not work with context parallel {context_parallel_size} in this release",
-        why=REFUSED,
         at=(a.context_parallel_size, a.experimental_attention_variant),
         layout=True,
     ),
@@ -119,7 +109,6 @@ MEGATRON.add(
         "gated-experts-for-inference",
         all_of(INFERENCE_EXPERTS, gated),
         message="--transformer-impl inference_optimized has no gated experts (--swiglu, --quick-geglu) in this release",
-        why=REFUSED,
         at=(a.transformer_impl, a.swiglu, a.quick_geglu),
         fixes=(put(a.transformer_impl, "transformer_engine"),),
     ),
@@ -131,11 +120,6 @@ MEGATRON.add(
         ),
         message="stages of different size cannot be cut into virtual stages in this release",
         why="nothing checks it before the model is built; then every rank stops",
-        at=(
-            a.num_layers_per_virtual_pipeline_stage,
-            a.decoder_first_pipeline_num_layers,
-            a.decoder_last_pipeline_num_layers,
-        ),
         fixes=(drop(a.num_layers_per_virtual_pipeline_stage),),
         unless_framework="mindspeed",
     ),
@@ -143,7 +127,6 @@ MEGATRON.add(
         "gated-experts-with-local-graphs",
         all_of(INFERENCE_EXPERTS, gated, a.cuda_graph_impl == "local"),
         message="--transformer-impl inference_optimized has no local CUDA graphs of gated experts in this release",
-        why=REFUSED,
         at=(a.cuda_graph_impl, a.transformer_impl),
         fixes=(drop(a.cuda_graph_impl), put(a.transformer_impl, "transformer_engine")),
     ),
@@ -151,7 +134,6 @@ MEGATRON.add(
         "grouped-back-end-with-local-graphs",
         all_of(INFERENCE_EXPERTS, a.inference_grouped_gemm_backend == "te", a.cuda_graph_impl == "local"),
         message="--inference-grouped-gemm-backend te does not work with local CUDA graphs",
-        why=REFUSED,
         at=(a.inference_grouped_gemm_backend, a.cuda_graph_impl),
         fixes=(put(a.inference_grouped_gemm_backend, "torch"), drop(a.cuda_graph_impl)),
     ),

@@ -1,11 +1,11 @@
-"""CUDA graphs in Megatron core 0.11 to 0.17, where --cuda-graph-scope says what is captured."""
+"""CUDA graphs in Megatron core 0.11 to 0.17, where --cuda-graph-scope selects what is captured."""
 
-from preflight.lint.shapes import ConstraintSet, conflicts, drop, put, refuse
+from preflight.lint.constraint import ConstraintSet, conflicts, drop, put, refuse
 from preflight.rules.megatron.core_names import a, all_of, any_of, env
 from preflight.rules.megatron.training_names import REFUSED
 from preflight.source.finding import Safety
 
-MEGATRON = ConstraintSet("megatron")
+MEGATRON = ConstraintSet("megatron", why=REFUSED)
 SCOPE = a.cuda_graph_scope
 IMPL = a.cuda_graph_impl
 ASKED = all_of(IMPL.written.is_set, IMPL.written != "none")
@@ -28,8 +28,6 @@ MEGATRON.add(
         "graph-scope-full-beside-others",
         all_of(SCOPE.has("full"), SCOPE.length > 1, SCOPE != "full_iteration", SCOPE != "full"),
         message="--cuda-graph-scope full captures the whole layer and cannot be combined with others",
-        why=REFUSED,
-        at=(SCOPE,),
     ),
     refuse(
         "attention-graph-with-its-recompute",
@@ -72,7 +70,6 @@ MEGATRON.add(
         "iteration-graph-for-fp8-inference",
         all_of(IMPL.written == "local", a.inference_dynamic_batching, ITERATION, a.fp8.is_set),
         message="a CUDA graph of the whole iteration cannot be captured for inference in fp8",
-        why=REFUSED,
         at=(SCOPE, a.fp8),
     ),
     refuse(
@@ -87,7 +84,6 @@ MEGATRON.add(
             "--cuda-graph-scope full_iteration_inference takes fp8 only with "
             "--transformer-impl inference_optimized and --fp8-recipe mxfp8"
         ),
-        why=REFUSED,
         at=(SCOPE, a.fp8, a.fp8_recipe),
     ),
     refuse(
@@ -126,7 +122,6 @@ MEGATRON.add(
         a.external_cuda_graph,
         a.recompute_granularity == "full",
         message="--external-cuda-graph does not work with full recomputation",
-        why=REFUSED,
         at=(a.recompute_granularity, a.external_cuda_graph),
         fixes=(drop(a.external_cuda_graph, safety=Safety.SAFE),),
     ),
@@ -137,7 +132,6 @@ MEGATRON.add(
             "--inference-batch-times-seqlen-threshold {inference_batch_times_seqlen_threshold} does not work with "
             "CUDA graphs"
         ),
-        why=REFUSED,
         at=(a.inference_batch_times_seqlen_threshold, a.enable_cuda_graph),
     ),
     refuse(
@@ -153,6 +147,5 @@ MEGATRON.add(
             "moe in their scope"
         ),
         why="the overlapped layer runs in pieces that a graph of it does not have; the model configuration is refused",
-        at=(a.overlap_moe_expert_parallel_comm, IMPL, SCOPE),
     ),
 )

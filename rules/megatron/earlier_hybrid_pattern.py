@@ -3,7 +3,7 @@
 ## What it does
 `pretrain_mamba.py` of Megatron core 0.10 to 0.16 allocates the layers of the model by `--hybrid-attention-ratio`,
 `--hybrid-mlp-ratio` and `--hybrid-override-pattern`. Checks that both ratios and their sum are between 0 and 1, that
-the pattern has as many layers as `--num-layers` says and only symbols that are known, and that beside ratios it has as
+the pattern has `--num-layers` layers and only known symbols, and that with ratios it has as
 many layers of each kind as these give.
 
 ## Why is this bad?
@@ -68,11 +68,11 @@ def _ratios(attention: float, mlp: float) -> tuple[str, str] | None:
 def _pattern(pattern: str, layers: int, known: str) -> tuple[str, str] | None:
     if len(pattern) != layers:
         return Message(
-            "the hybrid pattern has {held} layers, --num-layers says {layers}", held=len(pattern), layers=layers
+            "the hybrid pattern has {held} layers, --num-layers is {layers}", held=len(pattern), layers=layers
         ), LENGTH
     if strange := next((symbol for symbol in pattern if symbol not in known), ""):
         return Message(
-            "{strange!r} is no layer of a hybrid pattern; in this release it must be one of {symbols}",
+            "{strange!r} is not a layer of a hybrid pattern; in this release it must be one of {symbols}",
             strange=strange,
             symbols=tuple(known),
         ), SYMBOL

@@ -1,17 +1,17 @@
 """Environment variables that decide whether a run starts."""
 
-from preflight.lint.shapes import Change, ConstraintSet, Repair, drop, put, refuse
+from preflight.lint.constraint import Change, ConstraintSet, Repair, drop, put, refuse
 from preflight.rules.megatron.core_names import a, all_of, any_of, env
 from preflight.rules.megatron.training_names import REFUSED, weights_sharded
 
-MEGATRON = ConstraintSet("megatron")
+ORDER = "without it sequence-parallel kernels may run in the wrong order and lose the overlap; " + REFUSED
+MEGATRON = ConstraintSet("megatron", why=ORDER)
 DETERMINISTIC = a.deterministic_mode
 CONNECTIONS = env("CUDA_DEVICE_MAX_CONNECTIONS")
 ATTENTION = env("NVTE_ALLOW_NONDETERMINISTIC_ALGO")
 CUBLAS = env("CUBLAS_WORKSPACE_CONFIG")
 MAMBA, CONVOLUTION = env("MAMBA_DETERMINISTIC"), env("CAUSAL_CONV1D_DETERMINISTIC")
 SEGMENTS = env("PYTORCH_CUDA_ALLOC_CONF").has("expandable_segments:True")
-ORDER = "without it sequence-parallel kernels may run in the wrong order and lose the overlap; " + REFUSED
 
 MEGATRON.add(
     refuse(
@@ -25,7 +25,6 @@ MEGATRON.add(
         ),
         message="tensor parallel {tensor_model_parallel_size} and context parallel {context_parallel_size} need "
         "CUDA_DEVICE_MAX_CONNECTIONS=1 in the environment",
-        why=ORDER,
         at=(a.tensor_model_parallel_size, a.context_parallel_size),
         fixes=(put(CONNECTIONS, 1),),
     ),
@@ -33,7 +32,6 @@ MEGATRON.add(
         "connection-variable-missing",
         all_of(a.tensor_model_parallel_size > 1, ~any_of(a.use_torch_fsdp2, a.use_custom_fsdp), CONNECTIONS != "1"),
         message="tensor parallel {tensor_model_parallel_size} needs CUDA_DEVICE_MAX_CONNECTIONS=1 in the environment",
-        why=ORDER,
         at=(a.tensor_model_parallel_size, a.context_parallel_size),
         fixes=(put(CONNECTIONS, 1),),
     ),
@@ -124,7 +122,6 @@ MEGATRON.add(
         "connections-not-one",
         all_of(any_of(a.sequence_parallel, a.async_tensor_model_parallel_allreduce), CONNECTIONS != "1"),
         message="this release needs CUDA_DEVICE_MAX_CONNECTIONS=1 in the environment of every run",
-        why=ORDER,
         fixes=(put(CONNECTIONS, 1),),
         unless_framework="mindspeed",
         always=True,

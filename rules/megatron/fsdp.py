@@ -1,11 +1,11 @@
 """Fully sharded data parallelism: Torch FSDP2 and Megatron-FSDP."""
 
-from preflight.lint.shapes import REMOVE, Change, ConstraintSet, Repair, conflicts, drop, put, refuse, requires
+from preflight.lint.constraint import REMOVE, Change, ConstraintSet, Repair, conflicts, drop, put, refuse, requires
 from preflight.rules.megatron.core_names import a, all_of, any_of, env
 from preflight.rules.megatron.training_names import REFUSED, distributed_at_first
 from preflight.source.finding import Safety
 
-MEGATRON = ConstraintSet("megatron")
+MEGATRON = ConstraintSet("megatron", why=REFUSED)
 TORCH, OWN = a.use_torch_fsdp2, a.use_megatron_fsdp
 SHARDING = a.data_parallel_sharding_strategy
 EMERGING = a.optimizer.is_in("muon", "lion", "soap", "adaptive_muon")  # dist_muon has become muon
@@ -17,7 +17,6 @@ MEGATRON.add(
         "torch-fsdp-with-pipeline",
         all_of(TORCH, a.pipeline_model_parallel_size != 1),
         message="Torch FSDP2 does not work with pipeline parallel {pipeline_model_parallel_size}",
-        why=REFUSED,
         at=(a.pipeline_model_parallel_size, TORCH),
         layout=True,
     ),
@@ -25,7 +24,6 @@ MEGATRON.add(
         "torch-fsdp-with-expert-parallel",
         all_of(TORCH, a.expert_model_parallel_size != 1),
         message="Torch FSDP2 does not work with expert parallel {expert_model_parallel_size}",
-        why=REFUSED,
         at=(a.expert_model_parallel_size, TORCH),
         layout=True,
     ),
@@ -34,7 +32,6 @@ MEGATRON.add(
         TORCH,
         distributed_at_first,
         message="--use-distributed-optimizer does not work with Torch FSDP2, which shards optimizer states itself",
-        why=REFUSED,
         at=(a.use_distributed_optimizer, TORCH),
         fixes=(drop(a.use_distributed_optimizer), drop(TORCH)),
     ),
@@ -43,7 +40,6 @@ MEGATRON.add(
         TORCH,
         a.gradient_accumulation_fusion,
         message="Torch FSDP2 needs --no-gradient-accumulation-fusion",
-        why=REFUSED,
         at=(TORCH,),
         fixes=(put(a.gradient_accumulation_fusion, False, safety=Safety.SAFE),),
     ),
@@ -51,7 +47,6 @@ MEGATRON.add(
         "torch-fsdp-checkpoint-format",
         all_of(TORCH, ~a.ckpt_format.is_in("torch_dist", "torch_dcp")),
         message="Torch FSDP2 needs --ckpt-format torch_dist or torch_dcp, not {ckpt_format}",
-        why=REFUSED,
         at=(a.ckpt_format, TORCH),
         fixes=(put(a.ckpt_format, "torch_dist"),),
     ),
@@ -60,14 +55,12 @@ MEGATRON.add(
         TORCH,
         a.untie_embeddings_and_output_weights,
         message="Torch FSDP2 needs --untie-embeddings-and-output-weights",
-        why=REFUSED,
     ),
     conflicts(
         "torch-fsdp-in-fp16",
         TORCH,
         a.fp16,
         message="Torch FSDP2 does not train in fp16",
-        why=REFUSED,
         fixes=(Repair((Change(a.fp16, REMOVE), Change(a.bf16, True))),),
     ),
     refuse(
@@ -86,7 +79,6 @@ MEGATRON.add(
             "--use-distributed-optimizer does not work with version 2 of Megatron-FSDP, which shards optimizer "
             "states itself"
         ),
-        why=REFUSED,
         at=(a.use_distributed_optimizer, a.megatron_fsdp_version),
         fixes=(drop(a.use_distributed_optimizer),),
     ),
@@ -94,7 +86,6 @@ MEGATRON.add(
         "fsdp-with-single-grouped-weights",
         all_of(OWN, any_of(a.moe_single_grouped_weight, a.moe_single_grouped_bias)),
         message="Megatron-FSDP cannot shard experts that are kept as one tensor",
-        why=REFUSED,
         at=(a.moe_single_grouped_weight, a.moe_single_grouped_bias, OWN),
         fixes=(drop(a.moe_single_grouped_weight, also=(a.moe_single_grouped_bias,)), drop(a.moe_single_grouped_bias)),
     ),
@@ -102,7 +93,6 @@ MEGATRON.add(
         "fsdp-optimizer",
         all_of(OWN, ~a.optimizer.is_in("sgd", "adam")),
         message="Megatron-FSDP works with adam and sgd, not {optimizer}",
-        why=REFUSED,
         at=(a.optimizer, OWN),
     ),
     conflicts(
@@ -113,7 +103,6 @@ MEGATRON.add(
             "no rank holds whole weights under {data_parallel_sharding_strategy}, so their hashes cannot be "
             "compared between replicas"
         ),
-        why=REFUSED,
         at=(a.check_weight_hash_across_dp_replicas_interval, SHARDING),
         fixes=(drop(a.check_weight_hash_across_dp_replicas_interval, safety=Safety.SAFE),),
     ),
@@ -122,7 +111,6 @@ MEGATRON.add(
         a.use_custom_fsdp,
         a.use_distributed_optimizer,
         message="--use-custom-fsdp needs --use-distributed-optimizer",
-        why=REFUSED,
         at=(a.use_custom_fsdp,),
         fixes=(put(a.use_distributed_optimizer),),
     ),
@@ -138,7 +126,6 @@ MEGATRON.add(
         "fsdp-checkpoint-format",
         all_of(OWN, a.ckpt_format != "fsdp_dtensor"),
         message="Megatron-FSDP needs --ckpt-format fsdp_dtensor, not {ckpt_format}",
-        why=REFUSED,
         at=(a.ckpt_format, OWN),
         fixes=(put(a.ckpt_format, "fsdp_dtensor"),),
     ),
@@ -147,7 +134,6 @@ MEGATRON.add(
         all_of(OWN, a.init_model_with_meta_device),
         SHARDING == "no_shard",
         message="--init-model-with-meta-device needs sharded weights, but the strategy is no_shard",
-        why=REFUSED,
         at=(a.init_model_with_meta_device, SHARDING),
         fixes=(drop(a.init_model_with_meta_device, safety=Safety.SAFE),),
     ),
@@ -156,7 +142,6 @@ MEGATRON.add(
         a.fsdp_manual_registration,
         OWN,
         message="--fsdp-manual-registration needs --use-megatron-fsdp",
-        why=REFUSED,
         fixes=(drop(a.fsdp_manual_registration, safety=Safety.SAFE),),
     ),
     requires(
@@ -164,7 +149,6 @@ MEGATRON.add(
         all_of(a.fsdp_manual_registration, OWN),
         a.nccl_ub,
         message="--fsdp-manual-registration needs --use-nccl-ub",
-        why=REFUSED,
         at=(a.fsdp_manual_registration,),
         fixes=(put(a.nccl_ub), drop(a.fsdp_manual_registration, safety=Safety.SAFE)),
     ),
@@ -173,8 +157,6 @@ MEGATRON.add(
         EMERGING,
         TORCH,
         message="the optimizer {optimizer} does not work with Torch FSDP2",
-        why=REFUSED,
-        at=(a.optimizer, TORCH),
         fixes=(),
     ),
     conflicts(
@@ -182,7 +164,6 @@ MEGATRON.add(
         all_of(a.use_custom_fsdp, SHARDING.is_in("optim_grads_params", "optim_grads")),
         a.gradient_accumulation_fusion,
         message="the strategy {data_parallel_sharding_strategy} needs --no-gradient-accumulation-fusion",
-        why=REFUSED,
         at=(SHARDING, a.use_custom_fsdp),
         fixes=(put(a.gradient_accumulation_fusion, False, safety=Safety.SAFE),),
     ),

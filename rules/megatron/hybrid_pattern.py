@@ -1,12 +1,12 @@
 """Flags that a hybrid layer pattern replaces: it counts the layers and draws the pipeline stages itself."""
 
+from preflight.lint.constraint import Constraint, ConstraintSet, conflicts, divides, drop
 from preflight.lint.expressions import Handle
-from preflight.lint.shapes import Constraint, ConstraintSet, conflicts, divides, drop
 from preflight.rules.megatron.core_names import a, all_of
 from preflight.rules.megatron.training_names import REFUSED
 from preflight.source.finding import Safety
 
-MEGATRON = ConstraintSet("megatron")
+MEGATRON = ConstraintSet("megatron", why=REFUSED)
 PATTERN = a.hybrid_layer_pattern.is_set
 PIPES = all_of(PATTERN, a.hybrid_has_pipes)
 
@@ -14,7 +14,7 @@ PIPES = all_of(PATTERN, a.hybrid_has_pipes)
 def replaced(
     id: str, handle: Handle, flag: str, instead: str, line: int, *, switch: bool = False, pipes: bool = False
 ) -> Constraint:
-    """A flag that cannot stand beside a pattern."""
+    """A flag that cannot be combined with a pattern."""
     return conflicts(
         id,
         PIPES if pipes else PATTERN,
@@ -35,7 +35,6 @@ MEGATRON.add(
         a.hybrid_override_pattern.given,
         a.hybrid_layer_pattern.given,
         message="--hybrid-override-pattern is the older name of --hybrid-layer-pattern; both are given",
-        why=REFUSED,
         at=(a.hybrid_override_pattern, a.hybrid_layer_pattern),
         fixes=(drop(a.hybrid_override_pattern),),
     ),
@@ -97,7 +96,6 @@ MEGATRON.add(
             "the hybrid pattern has {hybrid_num_segments} pipeline segments, which do not divide over pipeline "
             "parallel {pipeline_model_parallel_size}"
         ),
-        why=REFUSED,
         at=(a.hybrid_layer_pattern, a.pipeline_model_parallel_size),
         layout=True,
     ),

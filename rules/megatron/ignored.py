@@ -1,11 +1,11 @@
 """What parses and does nothing, and what quietly costs memory, time or data."""
 
-from preflight.lint.shapes import ConstraintSet, drop, refuse
+from preflight.lint.constraint import ConstraintSet, drop, refuse
 from preflight.rules.megatron.core_names import a, all_of, any_of
 from preflight.source.finding import Safety, Severity
 
-MEGATRON = ConstraintSet("megatron")
 NOTICE = "only a notice is printed, among thousands of lines"
+MEGATRON = ConstraintSet("megatron", why=NOTICE)
 TRAINS = all_of(a.train_iters.written, ~a.skip_train)
 
 MEGATRON.add(
@@ -20,14 +20,12 @@ MEGATRON.add(
             "--step-batch-size-schedule took its place"
         ),
         severity=Severity.WARNING,
-        at=(a.rampup_batch_size,),
         fixes=(drop(a.rampup_batch_size, safety=Safety.SAFE),),
     ),
     refuse(
         "old-checkpoint-switch",
         a.use_dist_ckpt_deprecated,
         message="--use-dist-ckpt has no effect; --ckpt-format sets the format, here {ckpt_format}",
-        why=NOTICE,
         severity=Severity.NOTE,
         fixes=(drop(a.use_dist_ckpt_deprecated, safety=Safety.SAFE),),
     ),
@@ -35,16 +33,13 @@ MEGATRON.add(
         "old-checkpoint-format",
         a.dist_ckpt_format_deprecated.is_set,
         message="--dist-ckpt-format has no effect; --ckpt-format sets the format, here {ckpt_format}",
-        why=NOTICE,
         severity=Severity.NOTE,
-        at=(a.dist_ckpt_format_deprecated,),
         fixes=(drop(a.dist_ckpt_format_deprecated, safety=Safety.SAFE),),
     ),
     refuse(
         "old-parallel-save",
         a.ckpt_fully_parallel_save_deprecated,
         message="--ckpt-fully-parallel-save has no effect; saving in parallel is the default",
-        why=NOTICE,
         severity=Severity.NOTE,
         fixes=(drop(a.ckpt_fully_parallel_save_deprecated, safety=Safety.SAFE),),
     ),
@@ -64,7 +59,7 @@ MEGATRON.add(
         "split-left-to-upstream",
         all_of(a.data_path.given, ~a.split.given),
         message="--data-path without --split trains on 96.9 % of the data: the split becomes 969, 30, 1",
-        why="an old default; --split says how much goes to training, validation and test",
+        why="an old default; --split sets the shares of training, validation and test",
         severity=Severity.NOTE,
         at=(a.data_path,),
     ),

@@ -1,10 +1,11 @@
 """What the interleaved pipeline schedule asks of the number of micro-batches, in the first step."""
 
+from preflight.lint.constraint import ConstraintSet, drop, refuse
 from preflight.lint.expressions import Expression
-from preflight.lint.shapes import ConstraintSet, drop, refuse
 from preflight.rules.megatron.core_names import a, all_of, any_of
 
-MEGATRON = ConstraintSet("megatron")
+WHY = "the schedule refuses the first step on every rank, after the model is built and the data is read"
+MEGATRON = ConstraintSet("megatron", why=WHY)
 SCHEDULES = "megatron/core/pipeline_parallel/schedules.py"
 BATCHES, STAGES, VIRTUAL = a.num_microbatches, a.pipeline_model_parallel_size, a.virtual_pipeline_model_parallel_size
 GROUP = a.microbatch_group_size_per_vp_stage
@@ -21,7 +22,6 @@ OTHER_SCHEDULE: Expression = any_of(
 )
 """Features of MindSpeed that bring a schedule of their own."""
 INTERLEAVED = all_of(STAGES > 1, VIRTUAL.is_set, ~a.skip_train, ~a.perform_rl_step, ~OTHER_SCHEDULE)
-WHY = "the schedule refuses the first step on every rank, after the model is built and the data is read"
 LEAVE = drop(
     a.num_layers_per_virtual_pipeline_stage,
     also=(a.num_virtual_stages_per_pipeline_rank, GROUP),
@@ -43,7 +43,6 @@ MEGATRON.add(
             "{num_microbatches} micro-batches a step are fewer than the {pipeline_model_parallel_size} pipeline "
             "stages; virtual stages need at least as many"
         ),
-        why=WHY,
         at=PLACES,
         fixes=(LEAVE,),
         layout=True,
@@ -55,7 +54,6 @@ MEGATRON.add(
             "{num_microbatches} micro-batches a step are not a multiple of the {pipeline_model_parallel_size} "
             "pipeline stages, which virtual stages need"
         ),
-        why=WHY,
         at=PLACES,
         fixes=(LEAVE,),
         layout=True,
@@ -68,7 +66,6 @@ MEGATRON.add(
             "{pipeline_model_parallel_size}, the pipeline stages, and at most {num_microbatches}, the micro-batches "
             "of a step"
         ),
-        why=WHY,
         at=(GROUP, *PLACES),
         fixes=(drop(GROUP), LEAVE),
         layout=True,
@@ -82,7 +79,6 @@ MEGATRON.add(
             "{num_microbatches} micro-batches in groups of {microbatch_group_size_per_vp_stage} leave a last group "
             "smaller than the {pipeline_model_parallel_size} pipeline stages"
         ),
-        why=WHY,
         at=(GROUP, *PLACES),
         fixes=(drop(GROUP), LEAVE),
         layout=True,

@@ -1,13 +1,12 @@
 """Defects of Megatron releases that train without an error and wrongly: trigger, affected releases, way around."""
 
-from preflight.lint.shapes import ConstraintSet, drop, put, refuse
+from preflight.lint.constraint import ConstraintSet, drop, put, refuse
 from preflight.rules.megatron.core_names import a, all_of, any_of
 from preflight.source.finding import Severity
 
 MEGATRON = ConstraintSet("megatron")
 ISSUES = "https://github.com/NVIDIA/Megatron-LM"
-EXPERTS = a.num_experts.is_set
-TENSOR, EXPERT = a.tensor_model_parallel_size, a.expert_model_parallel_size
+TENSOR = a.tensor_model_parallel_size
 DELTA_NET = a.experimental_attention_variant.is_in("gdn", "gated_delta_net")
 
 FIRST, LAST = a.decoder_first_pipeline_num_layers, a.decoder_last_pipeline_num_layers
@@ -60,50 +59,13 @@ MEGATRON.add(
         all_of(BY_ENDS, PIPELINE > 1, OVERFULL),
         message="the first and last stage together have more layers than the {num_layers} of the model",
         why=(
-            "the stages in between get a negative number of layers, which builds none: another model than "
-            "--num-layers says is trained"
+            "the stages in between get a negative number of layers, which builds none: the model trained does not "
+            "have --num-layers layers"
         ),
         severity=Severity.WARNING,
         at=(FIRST, LAST, LAYERS),
         layout=True,
         after=("megatron/uneven-pipeline",),
-    ),
-    refuse(
-        "expert-gradients-in-wrong-group",
-        all_of(EXPERTS, EXPERT == 1, a.expert_tensor_parallel_size != TENSOR),
-        message=(
-            "expert tensor parallel {expert_tensor_parallel_size} beside tensor parallel "
-            "{tensor_model_parallel_size} needs expert parallelism: at expert parallel 1 this release adds up "
-            "expert gradients over the wrong ranks"
-        ),
-        why=(
-            f"experts count as dense weights; the loss curve is silently wrong ({ISSUES}/issues/1628, "
-            f"fixed by {ISSUES}/pull/5916)"
-        ),
-        severity=Severity.WARNING,
-        upstream=f"{ISSUES}/issues/1628",
-        versions="<0.13",
-        at=(a.expert_tensor_parallel_size, EXPERT, TENSOR),
-        fixes=(put(a.expert_tensor_parallel_size, TENSOR),),
-    ),
-    refuse(
-        "expert-norm-undercounted",
-        all_of(EXPERTS, EXPERT > 1, a.expert_tensor_parallel_size > 1, a.moe_grouped_gemm),
-        message=(
-            "with expert parallel {expert_model_parallel_size}, expert tensor parallel "
-            "{expert_tensor_parallel_size} and grouped GEMM, this release leaves some experts out of the gradient "
-            "norm"
-        ),
-        why=(
-            "gradients are clipped less than --clip-grad says; --expert-tensor-parallel-size 1 avoids it "
-            f"(fixed by {ISSUES}/pull/5916)"
-        ),
-        severity=Severity.WARNING,
-        upstream=f"{ISSUES}/pull/5916",
-        versions="<0.13",
-        unless_framework="mindspeed",
-        at=(a.moe_grouped_gemm, EXPERT, TENSOR),
-        fixes=(put(a.expert_tensor_parallel_size, 1),),
     ),
     refuse(
         "sinks-outside-the-norm",
@@ -116,7 +78,6 @@ MEGATRON.add(
         severity=Severity.NOTE,
         upstream=f"{ISSUES}/issues/7452#softmax-offset",
         versions=">=0.13",
-        at=(a.softmax_type, TENSOR),
     ),
     refuse(
         "delta-net-norm-drifts",

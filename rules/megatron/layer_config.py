@@ -2,11 +2,11 @@
 
 ## What it does
 Reads `--heterogeneous-layers-config-encoded-json` and checks that its activation is silu, that all its layers have
-equally many heads per group, and that the options beside it say what it says: layers, hidden size, heads, RMSNorm,
-rotary positions, SwiGLU, grouped attention. A configuration in a file of its own is not read.
+equally many heads per group, and that the other options agree with it: layers, hidden size, heads, RMSNorm,
+rotary positions, SwiGLU, grouped attention. A configuration in a separate file is not read.
 
 ## Why is this bad?
-The network is built from this configuration; an option that says otherwise stops the run at start-up.
+The network is built from this configuration; a contradicting option stops the run at start-up.
 
 ## Example
     --heterogeneous-layers-config-encoded-json '{"hidden_act": "gelu", …}'

@@ -1,12 +1,12 @@
 """The values of the learning-rate and weight-decay schedules."""
 
-from preflight.lint.shapes import ConstraintSet, conflicts, drop, refuse
+from preflight.lint.constraint import ConstraintSet, conflicts, drop, refuse
 from preflight.rules.megatron.core_names import a, all_of
 from preflight.rules.megatron.training_names import REFUSED
 from preflight.source.finding import Safety
 
-MEGATRON = ConstraintSet("megatron")
 LATE = "the run stops after the model is built, when its learning-rate schedule is made"
+MEGATRON = ConstraintSet("megatron", why=LATE)
 TRAINS = ~a.skip_train
 CONSTANT = a.weight_decay_incr_style == "constant"
 
@@ -23,7 +23,6 @@ MEGATRON.add(
         "min-lr-negative",
         all_of(TRAINS, a.min_lr < 0),
         message="--min-lr {min_lr} is negative",
-        why=LATE,
         at=(a.min_lr,),
         fixes=(drop(a.min_lr),),
     ),
@@ -31,7 +30,6 @@ MEGATRON.add(
         "warmup-start-above-lr",
         all_of(TRAINS, a.lr.is_set, a.lr_warmup_init > a.lr),
         message="the warm-up starts at {lr_warmup_init}, above --lr {lr}",
-        why=LATE,
         at=(a.lr_warmup_init, a.lr),
         fixes=(drop(a.lr_warmup_init),),
     ),
@@ -39,7 +37,6 @@ MEGATRON.add(
         "decay-not-positive",
         all_of(TRAINS, a.lr_decay_steps <= 0),
         message="the learning rate decays over {lr_decay_steps} samples; it must be at least 1",
-        why=LATE,
         at=(a.lr_decay_iters, a.lr_decay_samples, a.train_iters, a.train_samples),
         after=("megatron/global-batch-not-positive",),
     ),
@@ -47,7 +44,6 @@ MEGATRON.add(
         "warmup-over-decay",
         all_of(TRAINS, a.lr_decay_steps > 0, a.lr_warmup_steps >= a.lr_decay_steps),
         message="the warm-up of {lr_warmup_steps} samples must be shorter than the decay of {lr_decay_steps}",
-        why=LATE,
         at=(a.lr_warmup_iters, a.lr_warmup_samples, a.lr_warmup_fraction, a.lr_decay_iters, a.lr_decay_samples),
     ),
     refuse(
@@ -57,21 +53,18 @@ MEGATRON.add(
             "the decay style WSD needs --lr-wsd-decay-iters, or --lr-wsd-decay-samples where training is counted "
             "in samples"
         ),
-        why=LATE,
         at=(a.lr_decay_style,),
     ),
     refuse(
         "weight-decay-start-negative",
         all_of(TRAINS, a.start_weight_decay < 0),
         message="weight decay starts at {start_weight_decay}; it cannot be negative",
-        why=LATE,
         at=(a.start_weight_decay, a.weight_decay),
     ),
     refuse(
         "weight-decay-shrinks",
         all_of(TRAINS, a.start_weight_decay >= 0, a.end_weight_decay < a.start_weight_decay),
         message="--end-weight-decay {end_weight_decay} must be at least --start-weight-decay {start_weight_decay}",
-        why=LATE,
         at=(a.end_weight_decay, a.start_weight_decay),
         after=("megatron/constant-weight-decay-start",),
     ),
@@ -114,7 +107,6 @@ MEGATRON.add(
         all_of(TRAINS, a["override_opt_param_scheduler"]),
         a["use_checkpoint_opt_param_scheduler"],
         message="--override-opt_param-scheduler and --use-checkpoint-opt_param-scheduler contradict each other",
-        why=LATE,
         at=(a["use_checkpoint_opt_param_scheduler"], a["override_opt_param_scheduler"]),
         fixes=(
             drop(a["use_checkpoint_opt_param_scheduler"], safety=Safety.UNSAFE),

@@ -1,10 +1,10 @@
-"""Options whose companion is missing: the run starts, and does something else than the options say together."""
+"""Options whose companion is missing: the run starts, but not as the options together intend."""
 
-from preflight.lint.shapes import ConstraintSet, put, refuse
+from preflight.lint.constraint import ConstraintSet, put, refuse
 from preflight.rules.megatron.core_names import a, all_of, any_of
 from preflight.source.finding import Severity
 
-MEGATRON = ConstraintSet("megatron")
+MEGATRON = ConstraintSet("megatron", why="the learning rate still grows when the run stops")
 TRAINS = ~a.skip_train
 TRIAL = 100
 """Fewer iterations are a trial, not a training."""
@@ -46,7 +46,6 @@ MEGATRON.add(
             "training ends after {train_iters} iterations, within the warm-up of {lr_warmup_iters}: "
             "--lr is never reached"
         ),
-        why="the learning rate still grows when the run stops",
         severity=Severity.WARNING,
         at=(a.train_iters, a.lr_warmup_iters),
         after=("megatron/warmup-over-decay", "megatron/warmup-fraction-and-iterations"),
@@ -64,7 +63,6 @@ MEGATRON.add(
             "training ends after {train_samples} samples, within the warm-up of {lr_warmup_samples}: "
             "--lr is never reached"
         ),
-        why="the learning rate still grows when the run stops",
         severity=Severity.NOTE,
         at=(a.train_samples, a.lr_warmup_samples),
         after=("megatron/warmup-over-decay",),
@@ -113,6 +111,7 @@ MEGATRON.add(
         why="the trained weights are lost when the job ends",
         severity=Severity.WARNING,
         at=(a.save_interval,),
+        after=("slime/save-interval-without-save",),
     ),
     refuse(
         "latent-rank-left-out",
@@ -140,6 +139,5 @@ MEGATRON.add(
         all_of(a.spec.length == 1, ~a.spec.has("local")),
         message="--spec {spec} has one word; it takes a module and the name of a function in it",
         why="the two are unpacked when the model is built; dies at launch",
-        at=(a.spec,),
     ),
 )

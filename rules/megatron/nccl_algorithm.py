@@ -24,7 +24,7 @@ megatron/training/arguments.py:881
 from collections.abc import Iterator
 
 from preflight import Finding, Fix, Job, Message, Severity, Unverified, rule
-from preflight.lint.dated import dated
+from preflight.lint.evidence import dated
 from preflight.loaders.document import Unknown
 from preflight.rules.megatron.core_reading import core, read, typed
 from preflight.run.versions import matches

@@ -1,11 +1,11 @@
 """The optimizer: what overlaps with it, the precision of its states, where they live."""
 
-from preflight.lint.shapes import REMOVE, Change, ConstraintSet, Repair, conflicts, drop, put, refuse, requires
+from preflight.lint.constraint import REMOVE, Change, ConstraintSet, Repair, conflicts, drop, put, refuse, requires
 from preflight.rules.megatron.core_names import a, all_of
 from preflight.rules.megatron.training_names import REFUSED, distributed_at_first, gather_at_first
 from preflight.source.finding import Safety
 
-MEGATRON = ConstraintSet("megatron")
+MEGATRON = ConstraintSet("megatron", why=REFUSED)
 WITH_STEP = a.overlap_param_gather_with_optimizer_step
 PRECISE = a.use_precision_aware_optimizer
 WIDE = (
@@ -21,7 +21,6 @@ MEGATRON.add(
         "param-gather-without-distributed-optimizer",
         all_of(gather_at_first, ~distributed_at_first, ~a.use_megatron_fsdp, ~(a.optimizer.written == "dist_muon")),
         message="--overlap-param-gather needs --use-distributed-optimizer",
-        why=REFUSED,
         at=(a.overlap_param_gather, a.data_parallel_sharding_strategy),
         fixes=(put(a.use_distributed_optimizer), drop(a.overlap_param_gather, safety=Safety.SAFE)),
     ),
@@ -29,7 +28,6 @@ MEGATRON.add(
         "param-gather-without-grad-reduce",
         all_of(a.overlap_param_gather.written, ~a.overlap_grad_reduce),
         message="--overlap-param-gather needs --overlap-grad-reduce",
-        why=REFUSED,
         at=(a.overlap_param_gather,),
         fixes=(put(a.overlap_grad_reduce, safety=Safety.SAFE), drop(a.overlap_param_gather, safety=Safety.SAFE)),
     ),
@@ -38,7 +36,6 @@ MEGATRON.add(
         WITH_STEP,
         distributed_at_first,
         message="--overlap-param-gather-with-optimizer-step needs --use-distributed-optimizer",
-        why=REFUSED,
         at=(WITH_STEP,),
         fixes=(put(a.use_distributed_optimizer), drop(WITH_STEP, safety=Safety.SAFE)),
     ),
@@ -47,7 +44,6 @@ MEGATRON.add(
         WITH_STEP,
         gather_at_first,
         message="--overlap-param-gather-with-optimizer-step needs --overlap-param-gather",
-        why=REFUSED,
         at=(WITH_STEP,),
         fixes=(put(a.overlap_param_gather), drop(WITH_STEP, safety=Safety.SAFE)),
     ),
@@ -55,7 +51,6 @@ MEGATRON.add(
         "step-overlap-without-virtual-stages",
         all_of(WITH_STEP, a.virtual_pipeline_model_parallel_size.is_none),
         message="--overlap-param-gather-with-optimizer-step needs virtual pipeline stages, and there are none",
-        why=REFUSED,
         at=(WITH_STEP,),
         fixes=(drop(WITH_STEP, safety=Safety.SAFE),),
     ),
@@ -63,7 +58,6 @@ MEGATRON.add(
         "step-overlap-with-distributed-checkpoint",
         all_of(WITH_STEP, a.use_dist_ckpt),
         message="--overlap-param-gather-with-optimizer-step only works with --ckpt-format torch, not {ckpt_format}",
-        why=REFUSED,
         at=(WITH_STEP, a.ckpt_format),
         fixes=(drop(WITH_STEP, safety=Safety.SAFE), put(a.ckpt_format, "torch")),
     ),
@@ -82,7 +76,6 @@ MEGATRON.add(
         all_of(PRECISE, a.optimizer != "adam"),
         message="--use-precision-aware-optimizer needs --optimizer adam, not {optimizer}",
         why="the optimizer's configuration is refused",
-        at=(PRECISE, a.optimizer),
         fixes=(drop(PRECISE, also=(a.main_grads_dtype, a.main_params_dtype, a.exp_avg_dtype, a.exp_avg_sq_dtype)),),
     ),
     refuse(
@@ -123,13 +116,11 @@ MEGATRON.add(
         a.optimizer_cpu_offload,
         PRECISE,
         message="--optimizer-cpu-offload needs --use-precision-aware-optimizer, whose code it uses",
-        why=REFUSED,
     ),
     refuse(
         "optimizer-offload-with-fp8-gather",
         all_of(a.optimizer_cpu_offload, a.fp8_param_gather, a.fp8_recipe != "delayed"),
         message="--optimizer-cpu-offload gathers fp8 weights only with the recipe delayed, not {fp8_recipe}",
-        why=REFUSED,
         at=(a.fp8_recipe, a.optimizer_cpu_offload, a.fp8_param_gather),
         fixes=(put(a.fp8_recipe, "delayed"), drop(a.fp8_param_gather)),
     ),
@@ -153,7 +144,6 @@ MEGATRON.add(
         all_of(EMERGING, a.fp16),
         message="the optimizer {optimizer} does not train in fp16",
         why=BUILT,
-        at=(a.optimizer, a.fp16),
         fixes=(Repair((Change(a.fp16, REMOVE), Change(a.bf16, True))),),
     ),
     refuse(

@@ -1,10 +1,10 @@
-"""Options stand beside --yaml-cfg and are dropped.
+"""Options next to --yaml-cfg are dropped.
 
 ## What it does
 Finds options on the command line of a run whose arguments are in the file that `--yaml-cfg` names.
 
 ## Why is this bad?
-The file takes the place of all options: `args = load_yaml(args.yaml_cfg)`. What stands on the command line has no
+The file replaces all options: `args = load_yaml(args.yaml_cfg)`. The command line has no
 effect, silently.
 
 ## Example

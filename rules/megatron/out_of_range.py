@@ -1,10 +1,11 @@
 """Numbers that no check looks at before the first step, out of the range in which they mean something."""
 
-from preflight.lint.shapes import ConstraintSet, put, refuse
+from preflight.lint.constraint import ConstraintSet, put, refuse
 from preflight.rules.megatron.core_names import a, all_of, any_of
 from preflight.source.finding import Safety, Severity
 
-MEGATRON = ConstraintSet("megatron")
+DROPOUT = "the model is built and refuses it: a probability lies between 0 and 1"
+MEGATRON = ConstraintSet("megatron", why=DROPOUT)
 TRAINS = ~a.skip_train
 HYBRID = any_of(
     a.hybrid_layer_pattern.is_set,
@@ -16,7 +17,6 @@ UNIFORM = all_of(a.recompute_granularity == "full", a.recompute_method == "unifo
 EMBEDDING = "megatron/core/models/common/embeddings/language_model_embedding.py"
 ATTENTION = "megatron/core/transformer/dot_product_attention.py"
 ROTARY = "megatron/core/models/common/embeddings/rotary_pos_embedding.py"
-DROPOUT = "the model is built and refuses it: a probability lies between 0 and 1"
 """torch.nn.Dropout; Transformer Engine builds one too, whatever the backend (006b336,
 dot_product_attention/backends.py, UnfusedDotProductAttention)."""
 
@@ -41,18 +41,35 @@ MEGATRON.add(
         fixes=(put(a.log_interval, 100, safety=Safety.SAFE),),
     ),
     refuse(
+        "eval-interval-zero",
+        all_of(TRAINS, a.eval_interval == 0, a.train_samples.is_none, ~a.full_validation),
+        message="--eval-interval is 0; it must be at least 1: the number of evaluations divides by it",
+        why="the run stops where the data sets are built; to evaluate rarely, give a large number",
+        at=(a.eval_interval,),
+    ),
+    refuse(
+        "tensorboard-interval-zero",
+        all_of(TRAINS, a.tensorboard_log_interval == 0, a.tensorboard_dir.is_set),
+        message="--tensorboard-log-interval is 0; it must be at least 1: the first step divides by it",
+        why="the last rank stops after the first step",
+        at=(a.tensorboard_log_interval,),
+    ),
+    refuse(
+        "manual-gc-interval-negative",
+        all_of(TRAINS, a.manual_gc, a.manual_gc_interval < 0),
+        message="--manual-gc-interval is {manual_gc_interval}; it must be at least 0",
+        why="the run stops before its first step",
+        at=(a.manual_gc_interval,),
+    ),
+    refuse(
         "hidden-dropout-out-of-range",
         any_of(a.hidden_dropout < 0, a.hidden_dropout > 1),
         message="--hidden-dropout {hidden_dropout} must lie between 0 and 1",
-        why=DROPOUT,
-        at=(a.hidden_dropout,),
     ),
     refuse(
         "attention-dropout-out-of-range",
         any_of(a.attention_dropout < 0, a.attention_dropout > 1),
         message="--attention-dropout {attention_dropout} must lie between 0 and 1",
-        why=DROPOUT,
-        at=(a.attention_dropout,),
     ),
     refuse(
         "rotary-percent-above-one",

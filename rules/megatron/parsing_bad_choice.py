@@ -2,9 +2,9 @@
 
 ## What it does
 Compares a value with the choices of its option at the framework's version, letter case included. It is a warning where
-the version asked for is not described: its choices may be others. So it is where nobody said the target and earlier
-releases in use take the value, or the launch has options that no parser described here knows: a fork has choices of its
-own.
+the version asked for is not described: its choices may be others. The same applies where no target is stated and
+earlier releases in use take the value, or the launch has options that no parser described here knows: a fork has
+its own choices.
 
 ## Why is this bad?
 The parser exits with code 2 on every rank before anything else happens.

@@ -54,13 +54,13 @@ def finding(
 
 
 def own_options(job: Job) -> Severity | None:
-    """A note at most where the entry script may have options of its own and nobody said the target."""
+    """A note at most where the entry script may define additional options and nobody said the target."""
     guessed = job.arguments.get("entry_is_known").raw is False and job.arguments.get("target_is_stated").raw is False
     return Severity.NOTE if guessed else None
 
 
 def renamed(job: Job, problem: Problem) -> Fix | None:
-    """Write another option in place of the one that stands there."""
+    """Write another option instead of the one that stands there."""
     if problem.fix is None or any(value.key[-1:] == (problem.fix[2],) for value in job.arguments.written.values()):
         return None  # what is there already was not meant a second time
     document = job.documents[0]

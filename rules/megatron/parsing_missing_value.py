@@ -1,8 +1,8 @@
-"""An option stands without the value that it needs.
+"""An option lacks the value that it needs.
 
 ## What it does
 Finds options at the end of a command, or before another option, that take a value. A variable that is never set
-leaves its option bare. A variable whose default is empty, as in `${CKPT:-}`, is for whoever starts the script to set:
+leaves its option bare. A variable whose default is empty, as in `${CKPT:-}`, is for the caller to set:
 that is a warning.
 
 ## Why is this bad?

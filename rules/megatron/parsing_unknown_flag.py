@@ -2,10 +2,10 @@
 
 ## What it does
 Compares every option with the table of the framework's parser. Names are not abbreviated and underscores are not
-accepted for hyphens, as upstream. Says which other framework or version has the option, or which one may be meant.
-Where nobody said the target, or one that is not described, and nothing similar exists or earlier releases in use have
-the option, or where the entry script may add options of its own, it is a warning or a note; what such a script leaves
-out may have other defaults than the framework's and is not judged.
+accepted for hyphens, as upstream. Names the other framework or version that has the option, or which one may be meant.
+Where no target is stated, or one that is not described, and nothing similar exists or earlier releases in use have
+the option, or where the entry script may define additional options, it is a warning or a note; what such a script
+leaves out may have other defaults than the framework's and is not judged.
 
 ## Why is this bad?
 The parser exits with code 2 on every rank, after the queue wait has been paid.

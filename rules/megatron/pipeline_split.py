@@ -1,12 +1,12 @@
 """How layers are divided over pipeline stages and virtual stages."""
 
+from preflight.lint.constraint import ConstraintSet, divides, drop, refuse
 from preflight.lint.expressions import total
-from preflight.lint.shapes import ConstraintSet, divides, drop, refuse
 from preflight.rules.megatron.core_names import a, all_of, any_of
 from preflight.rules.megatron.training_names import REFUSED
 from preflight.source.finding import Safety
 
-MEGATRON = ConstraintSet("megatron")
+MEGATRON = ConstraintSet("megatron", why=REFUSED)
 STAGES = a.pipeline_model_parallel_size
 PER_CHUNK = a.num_layers_per_virtual_pipeline_stage
 CHUNKS = a.num_virtual_stages_per_pipeline_rank
@@ -27,8 +27,6 @@ MEGATRON.add(
         message=(
             "virtual stages are set more than once; give only one of layers per stage, stages per rank and a layout"
         ),
-        why=REFUSED,
-        at=(PER_CHUNK, CHUNKS, a.pipeline_model_parallel_layout),
         fixes=(drop(PER_CHUNK), drop(CHUNKS)),
         after=("mindspeed/layout-virtual-stages",),
     ),
@@ -41,7 +39,6 @@ MEGATRON.add(
             "the pipeline layout has {layout_num_stages} stages, which do not divide over pipeline parallel "
             "{pipeline_model_parallel_size}"
         ),
-        why=REFUSED,
         at=(a.pipeline_model_parallel_layout, STAGES),
         layout=True,
     ),
@@ -52,7 +49,6 @@ MEGATRON.add(
             "stages of different size cannot be cut into pieces of {num_layers_per_virtual_pipeline_stage} layers; "
             "use --num-virtual-stages-per-pipeline-rank instead"
         ),
-        why=REFUSED,
         at=(PER_CHUNK, a.decoder_first_pipeline_num_layers, a.decoder_last_pipeline_num_layers),
         fixes=(drop(PER_CHUNK),),
         unless_framework="mindspeed-llm",  # hides virtual stages on pipeline 2 from the check
@@ -63,7 +59,6 @@ MEGATRON.add(
         LAYERS,
         when=all_of(BY_CHUNK, ~UNEVEN),
         message="{pipeline_num_layers} layers do not divide over {pipeline_model_parallel_size} pipeline stages",
-        why=REFUSED,
         at=(a.num_layers, STAGES),
         layout=True,
         after=("mindspeed-llm/layers-over-two-stages",),
@@ -75,7 +70,6 @@ MEGATRON.add(
             "{layers} layers of a pipeline stage do not divide into virtual stages of "
             "{num_layers_per_virtual_pipeline_stage}"
         ),
-        why=REFUSED,
         shows={"layers": LAYERS // STAGES},
         at=(PER_CHUNK, a.num_layers, STAGES),
         layout=True,
@@ -87,7 +81,7 @@ MEGATRON.add(
         LAYERS,
         when=PLAIN,
         message="{pipeline_num_layers} layers do not divide over {pipeline_model_parallel_size} pipeline stages",
-        why="an uneven split needs an option of its own; " + REFUSED,
+        why="an uneven split needs a separate option; " + REFUSED,
         at=(a.num_layers, STAGES),
         layout=True,
     ),
@@ -98,7 +92,6 @@ MEGATRON.add(
             "{virtual_pipeline_model_parallel_size} virtual stages need a pipeline, but pipeline parallel is "
             "{pipeline_model_parallel_size}"
         ),
-        why=REFUSED,
         at=(PER_CHUNK, CHUNKS, a.pipeline_model_parallel_layout, STAGES),
         fixes=(drop(PER_CHUNK, safety=Safety.SAFE), drop(CHUNKS, safety=Safety.SAFE)),
         layout=True,
@@ -111,7 +104,6 @@ MEGATRON.add(
             "without overlapped communication, virtual stages need a pipeline of 3 or more, "
             "not {pipeline_model_parallel_size}"
         ),
-        why=REFUSED,
         at=(a.overlap_p2p_comm, PER_CHUNK, CHUNKS, STAGES),
         fixes=(drop(a.overlap_p2p_comm),),
         layout=True,
@@ -120,8 +112,6 @@ MEGATRON.add(
         "interleaving-without-pipeline",
         all_of(any_of(PER_CHUNK.is_set, CHUNKS.is_set), STAGES <= 1),
         message="virtual stages need a pipeline, but pipeline parallel is {pipeline_model_parallel_size}",
-        why=REFUSED,
-        at=(PER_CHUNK, CHUNKS, STAGES),
         fixes=(drop(PER_CHUNK, safety=Safety.SAFE), drop(CHUNKS, safety=Safety.SAFE)),
         layout=True,
     ),
@@ -132,7 +122,6 @@ MEGATRON.add(
             "without overlapped communication, virtual stages need a pipeline of 3 or more, "
             "not {pipeline_model_parallel_size}"
         ),
-        why=REFUSED,
         at=(a.overlap_p2p_comm, PER_CHUNK, CHUNKS, STAGES),
         fixes=(drop(a.overlap_p2p_comm),),
         layout=True,
@@ -145,8 +134,6 @@ MEGATRON.add(
             "--pipeline-model-parallel-split-rank {pipeline_model_parallel_split_rank} leaves none of the "
             "{pipeline_model_parallel_size} stages to the decoder"
         ),
-        why=REFUSED,
-        at=(a.pipeline_model_parallel_split_rank, STAGES),
         fixes=(drop(a.pipeline_model_parallel_split_rank),),
     ),
     refuse(
@@ -157,6 +144,5 @@ MEGATRON.add(
             "{context_parallel_size}: every size must be at least 1"
         ),
         why="the run divides by it, or counts its ranks below zero, before it starts",
-        at=(a.tensor_model_parallel_size, STAGES, a.context_parallel_size),
     ),
 )

@@ -1,11 +1,11 @@
 """Precision of weights, gradients and losses."""
 
-from preflight.lint.shapes import ConstraintSet, conflicts, drop, put, refuse, requires
+from preflight.lint.constraint import ConstraintSet, conflicts, drop, put, refuse, requires
 from preflight.rules.megatron.core_names import a, all_of, any_of
 from preflight.rules.megatron.training_names import REFUSED, distributed_at_first
 from preflight.source.finding import Safety
 
-MEGATRON = ConstraintSet("megatron")
+MEGATRON = ConstraintSet("megatron", why=REFUSED)
 GRAPHS = a.cuda_graph_impl
 FULL = any_of(GRAPHS == "full_iteration", a.cuda_graph_modules.has("full_iteration"))  # the module is its older name
 BLOCK = a.inference_cuda_graph_scope == "block"
@@ -16,13 +16,11 @@ MEGATRON.add(
         a.fp16,
         a.bf16,
         message="--fp16 and --bf16 are both given; a run trains in one of them",
-        why=REFUSED,
     ),
     refuse(
         "main-grads-with-fp32-accumulation",
         all_of(a.bf16, a.accumulate_allreduce_grads_in_fp32.written, a.main_grads_dtype != "fp32"),
         message="--accumulate-allreduce-grads-in-fp32 contradicts --main-grads-dtype {main_grads_dtype}",
-        why=REFUSED,
         at=(a.main_grads_dtype, a.accumulate_allreduce_grads_in_fp32),
         fixes=(drop(a.accumulate_allreduce_grads_in_fp32), drop(a.main_grads_dtype)),
     ),
@@ -31,14 +29,12 @@ MEGATRON.add(
         a.fp16_lm_cross_entropy,
         a.fp16,
         message="--fp16-lm-cross-entropy computes the loss in fp16 and needs --fp16",
-        why=REFUSED,
         fixes=(drop(a.fp16_lm_cross_entropy),),
     ),
     refuse(
         "fp32-residual-in-fp32",
         all_of(a.fp32_residual_connection, ~a.fp16, ~a.bf16),
         message="--fp32-residual-connection needs --bf16 or --fp16; the run is in fp32",
-        why=REFUSED,
         at=(a.fp32_residual_connection,),
         fixes=(put(a.bf16), drop(a.fp32_residual_connection, safety=Safety.SAFE)),
     ),
@@ -46,7 +42,6 @@ MEGATRON.add(
         "fp8-gather-without-sharding",
         all_of(a.fp8_param_gather, ~distributed_at_first, ~a.use_torch_fsdp2, ~a.use_megatron_fsdp, a.entry_is_known),
         message="--fp8-param-gather needs weights that are gathered: --use-distributed-optimizer or an FSDP",
-        why=REFUSED,
         at=(a.fp8_param_gather,),
         fixes=(put(a.use_distributed_optimizer), drop(a.fp8_param_gather, safety=Safety.SAFE)),
     ),
@@ -55,8 +50,6 @@ MEGATRON.add(
         a.fp4.is_set,
         a.fp8.is_set,
         message="--fp4-format and --fp8-format are both given; a run computes in one of them",
-        why=REFUSED,
-        at=(a.fp4, a.fp8),
         fixes=(drop(a.fp8), drop(a.fp4)),
     ),
     requires(
@@ -64,7 +57,6 @@ MEGATRON.add(
         a.fp4_param_gather,
         a.fp4.is_set,
         message="--fp4-param-gather keeps weights in fp4, but no --fp4-format is given",
-        why=REFUSED,
         at=(a.fp4_param_gather,),
         fixes=(drop(a.fp4_param_gather, safety=Safety.SAFE),),
     ),
@@ -119,7 +111,6 @@ MEGATRON.add(
         "full-graph-with-nan-check",
         all_of(FULL, any_of(a.check_for_nan_in_loss_and_grad, all_of(a.fake_process_group, ~a.fp16))),
         message="a CUDA graph of the whole iteration needs --no-check-for-nan-in-loss-and-grad",
-        why=REFUSED,
         at=(GRAPHS,),
         fixes=(put(a.check_for_nan_in_loss_and_grad, False),),
     ),
@@ -130,15 +121,12 @@ MEGATRON.add(
             "inference graphs of whole blocks run fp8 only with --transformer-impl inference_optimized, "
             "not {transformer_impl}"
         ),
-        why=REFUSED,
-        at=(a.inference_cuda_graph_scope, a.fp8, a.transformer_impl),
         fixes=(drop(a.inference_cuda_graph_scope),),
     ),
     refuse(
         "block-graph-fp8-recipe",
         all_of(BLOCK, a.fp8.is_set, a.transformer_impl == "inference_optimized", a.fp8_recipe != "mxfp8"),
         message="inference graphs of whole blocks run fp8 only with the recipe mxfp8, not {fp8_recipe}",
-        why=REFUSED,
         at=(a.fp8_recipe, a.inference_cuda_graph_scope),
         fixes=(put(a.fp8_recipe, "mxfp8"), drop(a.inference_cuda_graph_scope)),
     ),
@@ -147,7 +135,6 @@ MEGATRON.add(
         a.moe_grouped_gemm,
         a.bf16,
         message="--moe-grouped-gemm computes in bf16 only, and --bf16 is not given",
-        why=REFUSED,
         fixes=(put(a.bf16), drop(a.moe_grouped_gemm)),
     ),
     conflicts(
@@ -155,14 +142,12 @@ MEGATRON.add(
         a.expert_model_parallel_size > 1,
         a.fp16,
         message="expert parallel {expert_model_parallel_size} cannot train in fp16",
-        why=REFUSED,
         at=(a.fp16, a.expert_model_parallel_size),
     ),
     refuse(
         "grouped-gemm-device",
         all_of(a.moe_grouped_gemm, a.device_architecture != 0, a.device_architecture < 8),
         message="--moe-grouped-gemm needs a device of architecture 8 (Ampere) or newer, this is {device_architecture}",
-        why=REFUSED,
         at=(a.moe_grouped_gemm,),
         fixes=(drop(a.moe_grouped_gemm),),
     ),

@@ -1,11 +1,11 @@
 """Reinforcement learning: rollouts in flight, CUDA graphs and caches between training and generation."""
 
-from preflight.lint.shapes import ConstraintSet, conflicts, drop, put, refuse
+from preflight.lint.constraint import ConstraintSet, conflicts, drop, put, refuse
 from preflight.rules.megatron.core_names import a, all_of
 from preflight.rules.megatron.training_names import REFUSED
 from preflight.source.finding import Safety
 
-MEGATRON = ConstraintSet("megatron")
+MEGATRON = ConstraintSet("megatron", why=REFUSED)
 RL = a.perform_rl_step
 CACHE = a.rl_kv_cache_management_mode
 INFLIGHT = all_of(RL, a.rl_max_inflight_requests.is_set)
@@ -17,7 +17,6 @@ MEGATRON.add(
         "kept-graphs-without-graphs",
         all_of(RL, a.rl_persist_cuda_graphs, a.cuda_graph_impl.written.is_none | (a.cuda_graph_impl.written == "none")),
         message="--rl-persist-cuda-graphs needs CUDA graphs, but --cuda-graph-impl makes none",
-        why=REFUSED,
         at=(a.rl_persist_cuda_graphs, a.cuda_graph_impl),
         fixes=(put(a.cuda_graph_impl, "local"), drop(a.rl_persist_cuda_graphs, safety=Safety.SAFE)),
     ),
@@ -27,7 +26,6 @@ MEGATRON.add(
             RL, a.rl_training_cuda_graphs, a.cuda_graph_impl.written.is_none | (a.cuda_graph_impl.written == "none")
         ),
         message="--rl-training-cuda-graphs needs CUDA graphs, but --cuda-graph-impl makes none",
-        why=REFUSED,
         at=(a.rl_training_cuda_graphs, a.cuda_graph_impl),
         fixes=(put(a.cuda_graph_impl, "local"), drop(a.rl_training_cuda_graphs, safety=Safety.SAFE)),
     ),
@@ -45,7 +43,6 @@ MEGATRON.add(
         message=(
             "--rl-kv-cache-management-mode offload does not work with unified memory, which moves the cache itself"
         ),
-        why=REFUSED,
         at=(CACHE, a.inference_dynamic_batching_unified_memory_level),
         fixes=(drop(CACHE),),
     ),
@@ -57,7 +54,6 @@ MEGATRON.add(
             "--rl-max-inflight-requests {rl_max_inflight_requests} and --rl-generation-lag "
             "{rl_generation_lag} set the same limit; give one of them"
         ),
-        why=REFUSED,
         at=(a.rl_generation_lag, a.rl_max_inflight_requests),
         fixes=(drop(a.rl_generation_lag), drop(a.rl_max_inflight_requests)),
     ),
@@ -65,7 +61,6 @@ MEGATRON.add(
         "inflight-not-positive",
         all_of(INFLIGHT, a.rl_generation_lag.is_none, a.rl_max_inflight_requests < 1),
         message="--rl-max-inflight-requests is {rl_max_inflight_requests}; it must be at least 1",
-        why=REFUSED,
         at=(a.rl_max_inflight_requests,),
     ),
     refuse(
@@ -74,7 +69,6 @@ MEGATRON.add(
         message=(
             "{rl_max_inflight_requests} requests in flight exceed one batch of {batch} and need --rl-partial-rollouts"
         ),
-        why=REFUSED,
         shows={"batch": PROMPTS},
         at=(a.rl_max_inflight_requests,),
         fixes=(put(a.rl_partial_rollouts), put(a.rl_max_inflight_requests, PROMPTS)),
@@ -83,14 +77,12 @@ MEGATRON.add(
         "lag-too-negative",
         all_of(LAG, a.rl_generation_lag < -1),
         message="--rl-generation-lag is {rl_generation_lag}; it must be at least -1",
-        why=REFUSED,
         at=(a.rl_generation_lag,),
     ),
     refuse(
         "lag-without-partial-rollouts",
         all_of(LAG, a.rl_generation_lag > 0, ~a.rl_partial_rollouts),
         message="a generation lag of {rl_generation_lag} needs --rl-partial-rollouts",
-        why=REFUSED,
         at=(a.rl_generation_lag,),
         fixes=(put(a.rl_partial_rollouts), drop(a.rl_generation_lag)),
     ),
@@ -98,7 +90,6 @@ MEGATRON.add(
         "submission-without-partial-rollouts",
         all_of(RL, a.rl_submission_granularity != "B", ~a.rl_partial_rollouts),
         message="--rl-submission-granularity {rl_submission_granularity} needs --rl-partial-rollouts",
-        why=REFUSED,
         at=(a.rl_submission_granularity,),
         fixes=(put(a.rl_partial_rollouts), drop(a.rl_submission_granularity)),
     ),
@@ -106,7 +97,6 @@ MEGATRON.add(
         "consumption-by-rollout",
         all_of(RL, a.rl_consumption_granularity == "R"),
         message="--rl-consumption-granularity R is not implemented; it must be G or B",
-        why=REFUSED,
         at=(a.rl_consumption_granularity,),
         fixes=(drop(a.rl_consumption_granularity),),
     ),
@@ -114,7 +104,6 @@ MEGATRON.add(
         "consumption-finer-than-submission",
         all_of(RL, a.rl_submission_granularity == "B", a.rl_consumption_granularity == "G"),
         message="rollouts are submitted by batch, so they cannot be consumed by group",
-        why=REFUSED,
         at=(a.rl_consumption_granularity, a.rl_submission_granularity),
         fixes=(drop(a.rl_consumption_granularity),),
     ),
@@ -125,7 +114,6 @@ MEGATRON.add(
             "--skip-train with --no-load-optim makes no optimizer, so --rl-offload-optimizer-during-inference has "
             "nothing to offload"
         ),
-        why=REFUSED,
         at=(a.rl_offload_optimizer_during_inference, a.no_load_optim),
         fixes=(drop(a.rl_offload_optimizer_during_inference, safety=Safety.SAFE),),
     ),

@@ -1,7 +1,7 @@
 """An argument without which no run starts is not given.
 
 ## What it does
-Checks that a run says its micro-batch size, layers, hidden size, heads, positions, sequence length and learning rate.
+Checks that a run sets its micro-batch size, layers, hidden size, heads, positions, sequence length and learning rate.
 None of them has a default, unless the entry script hands one over. `--skip-train` and entry scripts that do not train
 need no learning rate.
 
@@ -14,7 +14,7 @@ The run is refused at start-up, on every rank; a missing learning rate only afte
 Use instead the same with `--max-position-embeddings 1024` and the others that are named.
 
 ## Fix safety
-Unsafe: a micro-batch of 1, or as many positions as tokens; other numbers nobody can guess.
+Unsafe: a micro-batch of 1, or as many positions as tokens; other numbers cannot be guessed.
 
 ## References
 Megatron-LM d98e8a6, megatron/training/arguments.py:693, :1309, :1350, :2005,

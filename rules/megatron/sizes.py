@@ -1,11 +1,18 @@
 """Sizes of the network and of its sequences."""
 
-from preflight.lint.expressions import nearest_divisor
-from preflight.lint.shapes import ConstraintSet, conflicts, divides, drop, put, refuse
+from preflight.lint.constraint import ConstraintSet, conflicts, divides, drop, put, refuse
+from preflight.lint.expressions import nearest_divisor, other_divisor, two_divisors, where
 from preflight.rules.megatron.core_names import a, all_of, any_of
 from preflight.rules.megatron.training_names import REFUSED
 
-MEGATRON = ConstraintSet("megatron")
+MEGATRON = ConstraintSet("megatron", why=REFUSED)
+OVER_HEADS = (a.hidden_size, a.num_attention_heads, a.tensor_model_parallel_size)
+WIDTH = a.hidden_size // a.num_attention_heads
+WIDTHS = a.num_attention_heads * 64
+HIDDEN_IS_ODD = all_of(
+    a.hidden_size.given, a.hidden_size % 64 != 0, a.num_attention_heads % 4 == 0, a.num_attention_heads > 0
+)
+"""Hidden sizes are multiples of 64, heads of 4: the one that is not is the slip."""
 VOCABULARY = "megatron/training/vocab_utils.py"
 
 MEGATRON.add(
@@ -14,7 +21,6 @@ MEGATRON.add(
         any_of(a.num_layers.given, a.hybrid_layer_pattern.given),
         a.encoder_num_layers.given,
         message="--encoder-num-layers sets the number of layers again, which is already given; remove it",
-        why=REFUSED,
         at=(a.encoder_num_layers, a.num_layers, a.hybrid_layer_pattern),
         fixes=(drop(a.encoder_num_layers),),
     ),
@@ -28,14 +34,16 @@ MEGATRON.add(
             "a hidden size of {hidden_size} does not divide over {num_attention_heads} heads, and "
             "--kv-channels, the width of a head, is not given"
         ),
-        why=REFUSED,
         at=(a.hidden_size, a.num_attention_heads),
         fixes=(
+            put(a.hidden_size, where(HIDDEN_IS_ODD, (a.hidden_size + WIDTHS // 2) // WIDTHS * WIDTHS), offered=True),
             put(
                 a.num_attention_heads,
-                nearest_divisor(a.hidden_size, a.num_attention_heads, a.tensor_model_parallel_size),
+                where(~HIDDEN_IS_ODD, nearest_divisor(*OVER_HEADS)),
+                offered=two_divisors(*OVER_HEADS),
             ),
-            put(a.kv_channels, a.hidden_size // a.num_attention_heads),
+            put(a.num_attention_heads, where(~HIDDEN_IS_ODD, other_divisor(*OVER_HEADS)), offered=True),
+            put(a.kv_channels, where(all_of(~HIDDEN_IS_ODD, WIDTH % 8 == 0), WIDTH), offered=True),
         ),
     ),
     divides(
@@ -53,7 +61,6 @@ MEGATRON.add(
         a.seq_length.given,
         a.encoder_seq_length.given,
         message="--seq-length and --encoder-seq-length set the same number; give only one of them",
-        why=REFUSED,
         at=(a.encoder_seq_length, a.seq_length),
         fixes=(drop(a.encoder_seq_length),),
     ),
@@ -63,7 +70,6 @@ MEGATRON.add(
         message=(
             "--max-position-embeddings {max_position_embeddings} must be at least the sequence length {seq_length}"
         ),
-        why=REFUSED,
         at=(a.max_position_embeddings, a.seq_length, a.encoder_seq_length),
         fixes=(put(a.max_position_embeddings, a.seq_length),),
     ),
@@ -74,7 +80,6 @@ MEGATRON.add(
             "--max-position-embeddings {max_position_embeddings} must be at least the decoder's sequence length "
             "{decoder_seq_length}"
         ),
-        why=REFUSED,
         at=(a.max_position_embeddings, a.decoder_seq_length),
         fixes=(put(a.max_position_embeddings, a.decoder_seq_length),),
     ),

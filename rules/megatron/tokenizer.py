@@ -1,10 +1,11 @@
-"""What tokenizers are made of: files that must be named, a size that must be said."""
+"""What tokenizers are made of: files that must be named, a size that must be given."""
 
-from preflight.lint.shapes import ConstraintSet, put, refuse
+from preflight.lint.constraint import ConstraintSet, put, refuse
 from preflight.rules.megatron.core_names import a, all_of, any_of
 from preflight.source.finding import Severity
 
-MEGATRON = ConstraintSet("megatron")
+WHY = "the tokenizer is made right after the arguments are read, and every rank stops there"
+MEGATRON = ConstraintSet("megatron", why=WHY)
 TYPE = a.tokenizer_type
 BUILD = "megatron/training/tokenizer/tokenizer.py"
 FROM_FILE = (
@@ -26,14 +27,12 @@ UNTYPED = all_of(
     a.entry.is_in("pretrain_gpt.py", "pretrain_mamba.py", "pretrain_hybrid.py"),
     STATED,
 )
-WHY = "the tokenizer is made right after the arguments are read, and every rank stops there"
 
 MEGATRON.add(
     refuse(
         "tokenizer-model-missing",
         all_of(TYPE.is_in(*FROM_FILE), a.tokenizer_model.is_none, a.metadata_path.is_none, STATED),
         message="--tokenizer-type {tokenizer_type} needs --tokenizer-model, which is not set",
-        why=WHY,
         at=(TYPE,),
     ),
     refuse(
@@ -50,7 +49,6 @@ MEGATRON.add(
             "--tokenizer-model has no effect without --tokenizer-type: {entry} uses GPT2BPETokenizer, which needs "
             "--vocab-file and --merge-file"
         ),
-        why=WHY,
         unless_framework="mindspeed-llm",
         at=(a.tokenizer_model,),
         fixes=(put(TYPE, "HuggingFaceTokenizer"),),
@@ -68,7 +66,6 @@ MEGATRON.add(
         "tokenizer-size-missing",
         all_of(TYPE.is_in("NullTokenizer", "NullMultimodalTokenizer"), a.vocab_size.is_none, STATED),
         message="--tokenizer-type {tokenizer_type} needs --vocab-size",
-        why=WHY,
         at=(TYPE,),
     ),
 )

@@ -1,11 +1,11 @@
 """How long a run trains, and how long its learning rate warms up and decays: in iterations or in samples, not both."""
 
-from preflight.lint.shapes import ConstraintSet, conflicts, drop, refuse
+from preflight.lint.constraint import ConstraintSet, conflicts, drop, refuse
 from preflight.rules.megatron.core_names import a, all_of
 from preflight.rules.megatron.training_names import REFUSED
 from preflight.source.finding import Kind, Safety, Severity
 
-MEGATRON = ConstraintSet("megatron")
+MEGATRON = ConstraintSet("megatron", why=REFUSED)
 # A run that skips training does not look at its schedule. (Core 0.12 does, even then; such runs are left in peace
 # here.)
 ITERATIONS = all_of(a.train_iters.written, ~a.skip_train)
@@ -18,7 +18,6 @@ MEGATRON.add(
         ITERATIONS,
         a.train_samples.is_set,
         message="--train-iters {train_iters} and --train-samples {train_samples} both set the length of the training",
-        why=REFUSED,
         at=(a.train_samples, a.train_iters),
         fixes=(drop(a.train_samples), drop(a.train_iters)),
     ),
@@ -29,7 +28,6 @@ MEGATRON.add(
         message=(
             "training is counted in iterations; use --lr-decay-iters instead of --lr-decay-samples {lr_decay_samples}"
         ),
-        why=REFUSED,
         at=(a.lr_decay_samples, a.train_iters),
         fixes=(drop(a.lr_decay_samples),),
         after=("megatron/iterations-and-samples",),
@@ -42,7 +40,6 @@ MEGATRON.add(
             "training is counted in iterations; use --lr-warmup-iters instead of --lr-warmup-samples "
             "{lr_warmup_samples}"
         ),
-        why=REFUSED,
         at=(a.lr_warmup_samples, a.train_iters),
         fixes=(drop(a.lr_warmup_samples),),
         after=("megatron/iterations-and-samples", "megatron/decay-samples-with-iterations"),
@@ -55,7 +52,6 @@ MEGATRON.add(
             "--lr-warmup-fraction {lr_warmup_fraction} and --lr-warmup-iters {lr_warmup_iters} both set the length "
             "of the warm-up"
         ),
-        why=REFUSED,
         at=(a.lr_warmup_fraction, a.lr_warmup_iters),
         fixes=(drop(a.lr_warmup_fraction), drop(a.lr_warmup_iters)),
     ),
@@ -63,7 +59,6 @@ MEGATRON.add(
         "no-iterations-with-samples",
         all_of(SAMPLES, a.train_iters.written == 0),
         message="training is counted in samples, so --train-iters cannot be given, not even 0",
-        why=REFUSED,
         at=(a.train_iters, a.train_samples),
         fixes=(drop(a.train_iters, safety=Safety.SAFE),),
     ),
@@ -72,7 +67,6 @@ MEGATRON.add(
         SAMPLES,
         a.lr_decay_iters.is_set,
         message="training is counted in samples; use --lr-decay-samples instead of --lr-decay-iters {lr_decay_iters}",
-        why=REFUSED,
         at=(a.lr_decay_iters, a.train_samples),
         fixes=(drop(a.lr_decay_iters),),
         after=("megatron/iterations-and-samples",),
@@ -84,7 +78,6 @@ MEGATRON.add(
         message=(
             "training is counted in samples; use --lr-warmup-samples instead of --lr-warmup-iters {lr_warmup_iters}"
         ),
-        why=REFUSED,
         at=(a.lr_warmup_iters, a.train_samples),
         fixes=(drop(a.lr_warmup_iters),),
         after=("megatron/iterations-and-samples", "megatron/decay-iterations-with-samples"),
@@ -97,7 +90,6 @@ MEGATRON.add(
             "--lr-warmup-fraction {lr_warmup_fraction} and --lr-warmup-samples {lr_warmup_samples} both set the "
             "length of the warm-up"
         ),
-        why=REFUSED,
         at=(a.lr_warmup_fraction, a.lr_warmup_samples),
         fixes=(drop(a.lr_warmup_fraction), drop(a.lr_warmup_samples)),
     ),
@@ -116,7 +108,6 @@ MEGATRON.add(
         a.train_iters.written,
         all_of(RAMP.is_set, ~a.skip_train),
         message="--rampup-batch-size counts samples and needs --train-samples instead of --train-iters",
-        why=REFUSED,
         at=(RAMP, a.train_iters),
         fixes=(drop(RAMP, safety=Safety.UNSAFE),),
     ),

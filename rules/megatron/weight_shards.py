@@ -1,11 +1,11 @@
 """Weights sharded beyond tensor parallelism (gtp)."""
 
-from preflight.lint.shapes import ConstraintSet, conflicts, drop, requires
+from preflight.lint.constraint import ConstraintSet, conflicts, drop, requires
 from preflight.rules.megatron.core_names import a, all_of, any_of
 from preflight.rules.megatron.training_names import REFUSED, weights_sharded
 from preflight.source.finding import Safety
 
-MEGATRON = ConstraintSet("megatron")
+MEGATRON = ConstraintSet("megatron", why=REFUSED)
 SHARDS = (a.tensor_parallel_num_weight_shards, a.expert_tensor_parallel_num_weight_shards)
 MXFP8 = all_of(weights_sharded, a.fp8_recipe == "mxfp8")
 
@@ -23,7 +23,6 @@ MEGATRON.add(
         weights_sharded,
         a.ddp_average_in_collective,
         message="sharded weights need sums of gradients; --ddp-average-in-collective averages them",
-        why=REFUSED,
         at=(a.ddp_average_in_collective, *SHARDS),
         fixes=(drop(a.ddp_average_in_collective, safety=Safety.SAFE),),
     ),
@@ -48,7 +47,6 @@ MEGATRON.add(
         all_of(weights_sharded, any_of(a.gtp_remat_nccl_ub, a.gtp_expert_remat_nccl_ub)),
         a.disable_symmetric_registration,
         message="--gtp-remat-nccl-ub and --gtp-expert-remat-nccl-ub do not work with --disable-symmetric-registration",
-        why=REFUSED,
         at=(a.disable_symmetric_registration, a.gtp_remat_nccl_ub, a.gtp_expert_remat_nccl_ub),
         fixes=(drop(a.disable_symmetric_registration, safety=Safety.SAFE),),
     ),

@@ -38,12 +38,13 @@ from preflight.dialects.mindformers.recompute import (
     SECTION,
     SELECTING,
     SETTINGS,
+    Fault,
     applies,
+    faults,
     section,
     stages,
     swap_on,
 )
-from preflight.dialects.mindformers.recompute_faults import Fault, faults
 from preflight.dialects.mindformers.release_tables import read_at
 from preflight.loaders.document import Node
 from preflight.run.versions import matches

@@ -1,4 +1,4 @@
-"""A recompute setting does not say what the second chunk of a zero-bubble schedule recomputes.
+"""A recompute setting does not define what the second chunk of a zero-bubble schedule recomputes.
 
 ## What it does
 Checks, with the schedule zero_bubble_v, that a list of `recompute_config` (or of one of its patterns) has a list for

@@ -4,7 +4,7 @@
 Looks at `prefix` of the `CheckpointMonitor` callbacks.
 
 ## Why is this bad?
-Since 1.7 the trainer refuses such a prefix: it tells ranks apart by that word in file names.
+Since 1.7 the trainer refuses such a prefix: it identifies ranks by that word in file names.
 
 ## Example
     callbacks:
@@ -36,7 +36,7 @@ def check(job: Job) -> Iterator[Finding]:
         kind, prefix = job.arguments.given(f"callbacks.{index}.type"), job.arguments.given(f"callbacks.{index}.prefix")
         if kind is not None and kind.raw == "CheckpointMonitor" and prefix is not None and "rank" in str(prefix.raw):
             message = Message(
-                "the checkpoint prefix {prefix!r} contains 'rank', which file names use to tell ranks apart",
+                "the checkpoint prefix {prefix!r} contains 'rank', which identifies ranks in file names",
                 prefix=prefix.raw,
             )
             yield Finding(message, job.place(prefix), key=prefix.key, upstream=job.upstream(UPSTREAM))

@@ -4,7 +4,7 @@
 Resolves the names of `model_config`, of the sections that go into the transformer config, and of the `config.json` of
 `pretrained_model_dir` to the fields they set, and finds fields that are set twice. In 1.7 that is always refused; since
 2.0 only when the two values differ. The model's own class counts, too: what it calls num_hidden_layers has a value even
-where the file only says num_layers.
+where the file only sets num_layers.
 
 ## Why is this bad?
 The conversion to a transformer config refuses it, on every rank.
@@ -17,7 +17,7 @@ Use instead:
     model_config: {num_hidden_layers: 12}
 
 ## Fix safety
-Unsafe: which of the two is meant cannot be told; the second is removed. Safe where a setting only gets the name that
+Unsafe: which of the two is intended is not known; the second is removed. Safe where a setting only gets the name that
 the model's class has for it.
 
 ## References

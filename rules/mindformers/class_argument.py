@@ -45,8 +45,7 @@ from collections.abc import Iterator
 
 from preflight import Finding, Fix, Job, Message, Safety, Severity, Value, rule
 from preflight.dialects.mindformers.registry import Argument, Takes, built, registers, taken, trains
-from preflight.lint.scientific_notation import ways
-from preflight.lint.value_kinds import ValueKind
+from preflight.lint.value_kinds import ValueKind, ways
 from preflight.source.spelling import meant_boolean, nearest
 
 _SCIENTIFIC = re.compile(r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)[eE][-+]?\d{1,3}")
@@ -146,7 +145,7 @@ def _meanings(raw: object, kind: ValueKind) -> Iterator[object]:
     if isinstance(raw, bool) or not isinstance(raw, (int, float, str)):
         return
     if isinstance(raw, str):
-        switch = meant_boolean(raw) if "True" in kind.words else None  # Python takes True for the number 1
+        switch = meant_boolean(raw) if kind.switch else None  # Python takes True for the number 1
         words = (switch, nearest(raw.strip().lower(), kind.choices))
         yield from (word for word in words if word is not None)
     try:

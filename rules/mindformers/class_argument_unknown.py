@@ -5,7 +5,7 @@ Compares the keys of `optimizer`, `lr_schedule`, `runner_wrapper` and the `callb
 arguments that the class has had in any MindFormers release from 1.0 to 2.0. What a class refuses is an error; of a
 release after 2.0 only what is nearly an argument. A class that swallows whatever it is given, as schedules and wrappers
 do, is a warning for what is nearly an
-argument: `warmup_step` beside `warmup_steps`.
+argument: `warmup_step` next to `warmup_steps`.
 
 ## Why is this bad?
 The class is built on every rank after the network, and dies of a TypeError. Where it swallows the key, the default
@@ -33,13 +33,12 @@ MindFormers v1.7.0, mindformers/core/lr/lr_schedule.py, mindformers/core/callbac
 mindformers/wrapper/wrapper.py
 """
 
-import json
 from collections.abc import Iterator
 from functools import lru_cache
 
-from preflight import Edit, Finding, Fix, Job, Message, Severity, Value, rule
+from preflight import Edit, Finding, Fix, Job, Message, Severity, Value, rule, schemas
 from preflight.dialects.mindformers.registry import built, registers, trains
-from preflight.dialects.mindformers.release_tables import folder, read_at
+from preflight.dialects.mindformers.release_tables import read_at
 from preflight.run.versions import matches
 from preflight.source.spelling import nearest
 
@@ -51,9 +50,7 @@ _LINE = {"1.5.0": 316}
 @lru_cache(maxsize=1)
 def _parameters() -> dict[str, dict[str, dict[str, list[str]]]]:
     """By section and class: the names of its arguments, and whether it swallows others."""
-    found: dict[str, dict[str, dict[str, list[str]]]] = json.loads(
-        (folder() / "parameters.json").read_text(encoding="utf-8")
-    )
+    found: dict[str, dict[str, dict[str, list[str]]]] = schemas.read("mindformers/parameters")
     return found
 
 
@@ -95,7 +92,9 @@ def _finding(job: Job, value: Value, name: str, names: list[str], kind: str, *, 
     upstream = (
         f"mindformers/tools/register/register.py:{_LINE.get(read_at(job.target.version), 398)}" if refused else None
     )
-    message = Message("{name!r} is no argument of {kind}, and {fate}{hint}", name=name, kind=kind, fate=fate, hint=hint)
+    message = Message(
+        "{name!r} is not an argument of {kind}, and {fate}{hint}", name=name, kind=kind, fate=fate, hint=hint
+    )
     yield Finding(
         message, span, key=value.key, fix=fix, severity=None if refused else Severity.WARNING, upstream=upstream
     )

@@ -39,7 +39,7 @@ MindFormers v1.0.0 and v1.2.0, mindformers/tools/register/register.py:140; v1.3.
 from collections.abc import Iterator
 
 from preflight import Finding, Fix, Job, Message, Severity, Value, rule
-from preflight.dialects.mindformers.config_kinds import GONE
+from preflight.dialects.mindformers.config_files import GONE
 from preflight.dialects.mindformers.registry import built, classes, registers
 from preflight.dialects.mindformers.release_tables import read_at
 from preflight.run.versions import matches

@@ -1,9 +1,9 @@
 """full_batch and dataset_strategy do not fit the data-parallel layout.
 
 ## What it does
-Without `full_batch` every rank reads its own part of the batch, and `dataset_strategy` says how: a list of lists whose
-first number is `data_parallel`. Before 1.7 the strategy counts only when `full_batch` is False; since 1.7 a strategy
-that is given counts always, and `full_batch: False` alone is fine.
+Without `full_batch` every rank reads its own part of the batch, and `dataset_strategy` defines how: a list of lists
+whose first number is `data_parallel`. Before 1.7 the strategy counts only when `full_batch` is False; since 1.7 a
+strategy that is given counts always, and `full_batch: False` alone is fine.
 
 ## Why is this bad?
 The trainer refuses to start, on every rank.
@@ -18,7 +18,7 @@ Use instead:
     parallel_config: {data_parallel: 8}
 
 ## Fix safety
-Safe: the strategy only says what data_parallel says already.
+Safe: the strategy only repeats data_parallel.
 
 ## References
 MindFormers v1.5.0, mindformers/trainer/base_trainer.py:222, _check_global_batch_size_for_auto_parallel
@@ -90,7 +90,7 @@ def _strategy(job: Job, full: Value, strategy: Value, data: Value) -> Iterator[F
         yield Finding(message, job.place(strategy), data.related, fix, strategy.key, where, layout=True)
 
 
-_EMPTY = "dataset_strategy is an empty list; it must say how the first input is split"
+_EMPTY = "dataset_strategy is an empty list; it must give the split of the first input"
 _OTHER_SIZE = "dataset_strategy splits the batch {ways} ways, but data_parallel is {data}"
 
 

@@ -1,12 +1,11 @@
 """What graph-mode MindFormers refuses of a mixture of experts."""
 
+from preflight.lint.constraint import ConstraintSet, divides, in_range, put, refuse
 from preflight.lint.expressions import all_of, any_of
-from preflight.lint.scalar_kinds import one_of
-from preflight.lint.shapes import ConstraintSet, divides, in_range, put, refuse
-from preflight.lint.value_kinds import ListOf
+from preflight.lint.value_kinds import ListOf, one_of
 from preflight.rules.mindformers.names import a, data, expert, legacy, mcore, semi, sequence_parallel, tensor, training
 
-MINDFORMERS = ConstraintSet("mindformers")
+MINDFORMERS = ConstraintSet("mindformers", why="the moe config refuses it")
 _MOE = "mindformers/modules/transformer/moe.py"
 _CORE = "mindformers/parallel_core/training_graph/transformer/moe"
 experts = a["moe_config.expert_num"]
@@ -26,14 +25,12 @@ MINDFORMERS.add(
         "hot-experts",
         all_of(legacy, a["moe_config.hot_expert_num"] > experts),
         message="hot_expert_num {moe_config.hot_expert_num} is more than expert_num {moe_config.expert_num}",
-        why="the moe config refuses it",
         at=(a["moe_config.hot_expert_num"], experts),
     ),
     refuse(
         "aux-loss-factor",
         all_of(legacy, a["moe_config.aux_loss_factor"] >= 1),
         message="aux_loss_factor is {moe_config.aux_loss_factor}; it must be below 1",
-        why="the moe config refuses it",
     ),
     in_range(
         "cold-token-percent",
@@ -42,7 +39,6 @@ MINDFORMERS.add(
         high=1.0,
         when=legacy,
         message="cold_token_percent is {moe_config.cold_token_percent}; it must be above 0 and at most 1",
-        why="the moe config refuses it",
     ),
     refuse(
         "aux-loss-without-factors",
@@ -55,7 +51,6 @@ MINDFORMERS.add(
         "aux-loss-types",
         all_of(legacy, types.is_set, factors.is_set, ~types.is_a(ListOf(one_of("expert", "device", "comm")))),
         message="aux_loss_types is {moe_config.aux_loss_types}; it must be a list of expert, device and comm",
-        why="the moe config refuses it",
         at=(types,),
     ),
     refuse(

@@ -1,9 +1,9 @@
 """What hyper-connections (several residual streams) need, in graph mode and in pynative mode."""
 
-from preflight.dialects.mindformers.accepted_values import ABOVE_0, REAL, WHOLE_FROM_0, WHOLE_FROM_1
-from preflight.dialects.mindformers.pynative_names import names
+from preflight.dialects.mindformers.pynative_network import names
+from preflight.dialects.mindformers.value_kinds import ABOVE_0, REAL, WHOLE_FROM_0, WHOLE_FROM_1
+from preflight.lint.constraint import ConstraintSet, put, refuse
 from preflight.lint.expressions import Handles, all_of
-from preflight.lint.shapes import ConstraintSet, put, refuse
 from preflight.rules.mindformers.names import a, mcore, training
 
 MINDFORMERS = ConstraintSet("mindformers")

@@ -1,7 +1,7 @@
 """Settings of graph-mode MindFormers that are accepted and have no effect, or another one than they seem to."""
 
+from preflight.lint.constraint import ConstraintSet, drop, put, refuse
 from preflight.lint.expressions import Handle, all_of
-from preflight.lint.shapes import ConstraintSet, drop, put, refuse
 from preflight.rules.mindformers.names import (
     a,
     automatic,
@@ -88,7 +88,7 @@ MINDFORMERS.add(
         "strategy-wins",
         all_of(training, automatic, a["parallel.full_batch"].written, strategy != "full_batch", strategy.is_set),
         message="full_batch True has no effect: dataset_strategy is set and switches it off",
-        why="since 1.7 a strategy counts whatever full_batch says",
+        why="since 1.7 a strategy counts whatever full_batch is",
         at=(a["parallel.full_batch"], strategy),
         **_NO_EFFECT,
     ),
@@ -125,7 +125,6 @@ MINDFORMERS.add(
         all_of(a["resume_training"].is_in(True), a["load_checkpoint"] == ""),
         message="resume_training is on, but load_checkpoint is empty: training starts from random weights",
         why="since 1.7 the trainer switches it off with a warning instead of refusing",
-        at=(a["resume_training"], a["load_checkpoint"]),
         fixes=(put(a["resume_training"], False),),
         **_WRONG,
     ),

@@ -1,7 +1,7 @@
 """What graph-mode MindFormers checks before anything is built: modes, validators, checkpoints."""
 
+from preflight.lint.constraint import ConstraintSet, drop, in_range, one_of, put, refuse, requires
 from preflight.lint.expressions import all_of, any_of
-from preflight.lint.shapes import ConstraintSet, drop, in_range, one_of, put, refuse, requires
 from preflight.rules.mindformers.names import (
     a,
     automatic,
@@ -12,7 +12,7 @@ from preflight.rules.mindformers.names import (
     training,
 )
 
-MINDFORMERS = ConstraintSet("mindformers")
+MINDFORMERS = ConstraintSet("mindformers", why="the mode is validated at start, even when use_parallel is off")
 _MODES = (0, 1, 2, 3, "DATA_PARALLEL", "SEMI_AUTO_PARALLEL", "AUTO_PARALLEL", "HYBRID_PARALLEL", "STAND_ALONE")
 _ENTRY = {
     "1.5.0": "run_mindformer.py:271",
@@ -76,7 +76,6 @@ MINDFORMERS.add(
             "parallel_mode is {parallel.parallel_mode}; it must be 0 to 3 or a name in capitals such as "
             "SEMI_AUTO_PARALLEL"
         ),
-        why="the mode is validated at start, even when use_parallel is off",
         fixes=(put(a["parallel.parallel_mode"], 1),),
     ),
     one_of(
@@ -87,7 +86,6 @@ MINDFORMERS.add(
             "parallel_mode is {parallel.parallel_mode}; it must be 0 to 3 or a name in capitals such as "
             "SEMI_AUTO_PARALLEL"
         ),
-        why="the mode is validated at start, even when use_parallel is off",
         fixes=(put(a["parallel.parallel_mode"], 1),),
     ),
     refuse(

@@ -1,10 +1,10 @@
 """What the mcore transformer config refuses (use_legacy: False)."""
 
+from preflight.lint.constraint import ConstraintSet, divides, put, refuse
 from preflight.lint.expressions import all_of, any_of
-from preflight.lint.shapes import ConstraintSet, divides, put, refuse
 from preflight.rules.mindformers.names import CONFIG, a, context, mcore, sequence_parallel, tensor, training
 
-MINDFORMERS = ConstraintSet("mindformers")
+MINDFORMERS = ConstraintSet("mindformers", why="the transformer config refuses it")
 _ATTENTION = "mindformers/parallel_core/training_graph/transformer/attention.py"
 # fmt: off
 c = {
@@ -44,8 +44,6 @@ MINDFORMERS.add(
         "mtp-layers",
         c["mtp_num_layers"] > 1,
         message="{mcore.mtp_num_layers} multi-token-prediction layers are set; at most 1 is supported",
-        why="the transformer config refuses it",
-        at=(c["mtp_num_layers"],),
     ),
     refuse(
         "mask-compression-flash",
@@ -53,7 +51,6 @@ MINDFORMERS.add(
             mcore, ~c["use_flash_attention"], any_of(c["use_eod_attn_mask_compression"], c["use_attn_mask_compression"])
         ),
         message="a compressed attention mask needs use_flash_attention",
-        why="the transformer config refuses it",
         at=(c["use_flash_attention"], c["use_eod_attn_mask_compression"], c["use_attn_mask_compression"]),
         fixes=(put(a["model.model_config.use_flash_attention"], True),),
     ),
@@ -61,7 +58,6 @@ MINDFORMERS.add(
         "ring-attention-flash",
         all_of(mcore, ~c["use_flash_attention"], c["use_ring_attention"]),
         message="use_ring_attention needs use_flash_attention",
-        why="the transformer config refuses it",
         at=(c["use_flash_attention"], c["use_ring_attention"]),
         fixes=(put(a["model.model_config.use_flash_attention"], True),),
     ),
@@ -73,7 +69,6 @@ MINDFORMERS.add(
             ~c["moe_router_load_balancing_type"].is_in("sub_seq_aux_loss", "seq_aux_loss", "gbs_aux_loss"),
         ),
         message="moe_expert_capacity_factor does not work with load balancing {mcore.moe_router_load_balancing_type}",
-        why="the transformer config refuses it",
         at=(c["moe_expert_capacity_factor"], c["moe_router_load_balancing_type"]),
     ),
     refuse(
@@ -92,7 +87,6 @@ MINDFORMERS.add(
             ~c["moe_router_score_function"].is_in("sigmoid", "sqrtsoftplus", True),
         ),
         message="an expert bias needs moe_router_score_function sigmoid, not {mcore.moe_router_score_function}",
-        why="the transformer config refuses it",
         at=(c["moe_router_enable_expert_bias"], c["moe_router_score_function"]),
     ),
     refuse(
@@ -110,7 +104,6 @@ MINDFORMERS.add(
         "group-routing-groups",
         all_of(mcore, training, c["moe_router_group_topk"], ~c["moe_router_num_groups"]),
         message="group-limited routing needs moe_router_num_groups",
-        why="the transformer config refuses it",
         at=(c["moe_router_group_topk"],),
     ),
     divides(
@@ -119,7 +112,6 @@ MINDFORMERS.add(
         c["num_moe_experts"],
         when=all_of(moe, c["moe_router_group_topk"], c["moe_router_num_groups"]),
         message="{mcore.num_moe_experts} experts do not divide into {mcore.moe_router_num_groups} groups",
-        why="the transformer config refuses it",
         at=(c["moe_router_num_groups"], c["num_moe_experts"]),
     ),
     refuse(
@@ -131,7 +123,6 @@ MINDFORMERS.add(
             c["moe_router_group_topk"] > c["moe_router_num_groups"],
         ),
         message="{mcore.moe_router_group_topk} groups per token are more than the {mcore.moe_router_num_groups} groups",
-        why="the transformer config refuses it",
         at=(c["moe_router_group_topk"], c["moe_router_num_groups"]),
     ),
     divides(
@@ -140,14 +131,12 @@ MINDFORMERS.add(
         c["moe_router_topk"],
         when=all_of(moe, c["moe_router_group_topk"]),
         message="{mcore.moe_router_topk} experts per token do not divide over {mcore.moe_router_group_topk} groups",
-        why="the transformer config refuses it",
         at=(c["moe_router_topk"], c["moe_router_group_topk"]),
     ),
     refuse(
         "fused-swiglu",
         all_of(mcore, c["bias_swiglu_fusion"], c["hidden_act"] != "swiglu"),
         message="bias_swiglu_fusion needs hidden_act swiglu, not {mcore.hidden_act}",
-        why="the transformer config refuses it",
         at=(c["bias_swiglu_fusion"], c["hidden_act"]),
     ),
     refuse(
@@ -157,14 +146,11 @@ MINDFORMERS.add(
             "position_embedding_type is {mcore.position_embedding_type}; it must be rope, yarn, none, relative, "
             "learned_absolute or partial_rope"
         ),
-        why="the transformer config refuses it",
-        at=(c["position_embedding_type"],),
     ),
     refuse(
         "recompute-slice-activation",
         all_of(mcore, training, c["recompute_slice_activation"]),
         message="recompute_slice_activation is not supported by mcore models",
-        why="the transformer config refuses it",
         at=(a["recompute_config.recompute_slice_activation"],),
         fixes=(put(a["recompute_config.recompute_slice_activation"], False),),
     ),

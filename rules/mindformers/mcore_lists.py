@@ -3,7 +3,7 @@
 ## What it does
 Checks, with `use_legacy: False`: with the schedule zero_bubble_v `recompute` as a list must have a row per virtual
 chunk; an attention window is two numbers of at least -1; `moe_layer_freq` is a number or a list of 0 and 1, one per
-layer, all 1 after the dense layers that stand first; and every group of `grouped_lr_schedule` names its params in a
+layer, all 1 after the leading dense layers; and every group of `grouped_lr_schedule` names its params in a
 list.
 
 ## Why is this bad?

@@ -1,4 +1,4 @@
-"""A size of an mcore network is no number.
+"""A size of an mcore network is not a number.
 
 ## What it does
 Checks, with `use_legacy: False`, that the sizes of the network are whole numbers where they are written: not text, not

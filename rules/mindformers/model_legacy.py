@@ -1,10 +1,10 @@
 """What legacy graph-mode models refuse of their model_config."""
 
+from preflight.lint.constraint import ConstraintSet, divides, put, refuse
 from preflight.lint.expressions import all_of, any_of
-from preflight.lint.shapes import ConstraintSet, divides, put, refuse
 from preflight.rules.mindformers.names import a, automatic, legacy, pipeline, semi, sequence_parallel, tensor, training
 
-MINDFORMERS = ConstraintSet("mindformers")
+MINDFORMERS = ConstraintSet("mindformers", why="the network refuses to be built")
 _LLAMA = "mindformers/models/llama/llama_transformer.py"
 _LAYER = "mindformers/models/llama/llama_layer.py"
 _MODEL = "mindformers/models/llama/llama.py"
@@ -76,7 +76,6 @@ MINDFORMERS.add(
             "{shape.query_groups} key/value heads do not divide over {ranks} ranks (model_parallel x Ulysses); "
             "Llama layers do not replicate them"
         ),
-        why="the network refuses to be built",
         at=(tensor, groups),
         shows={"ranks": tensor * a["ulysses_degree"]},
         layout=True,
@@ -90,7 +89,6 @@ MINDFORMERS.add(
             "{shape.query_groups} key/value heads do not divide over model_parallel "
             "{parallel_config.model_parallel}; Llama layers do not replicate them"
         ),
-        why="the network refuses to be built",
         at=(tensor, groups),
         layout=True,
     ),
@@ -100,7 +98,6 @@ MINDFORMERS.add(
         heads,
         when=all_of(plain, a["ulysses_degree"] > 1, heads % tensor == 0),
         message="{shape.heads} attention heads do not divide over {ranks} ranks (model_parallel x Ulysses)",
-        why="the network refuses to be built",
         at=(a["parallel_config.context_parallel"], tensor, heads),
         shows={"ranks": tensor * a["ulysses_degree"]},
         layout=True,
@@ -113,7 +110,6 @@ MINDFORMERS.add(
         message=(
             "the feed-forward size {shape.ffn} does not divide over model_parallel {parallel_config.model_parallel}"
         ),
-        why="the network refuses to be built",
         at=(a[f"{model}.intermediate_size"], tensor, a[f"{model}.multiple_of"]),
         layout=True,
     ),
@@ -147,35 +143,30 @@ MINDFORMERS.add(
         "ring-attention-without-flash",
         all_of(llama, ring, ~flash),
         message="use_ring_attention needs use_flash_attention",
-        why="the network refuses to be built",
         fixes=(put(flash, True),),
     ),
     refuse(
         "eod-mask-without-flash",
         all_of(llama, eod, ~flash),
         message="use_eod_attn_mask_compression needs use_flash_attention",
-        why="the network refuses to be built",
         fixes=(put(flash, True),),
     ),
     refuse(
         "sequence-pipeline-ring",
         all_of(llama, splits > 1, ring),
         message="seq_split_num {parallel_config.seq_split_num} does not work with use_ring_attention",
-        why="the network refuses to be built",
         at=(ring, splits),
     ),
     refuse(
         "sequence-pipeline-eod",
         all_of(llama, splits > 1, eod),
         message="seq_split_num {parallel_config.seq_split_num} does not work with use_eod_attn_mask_compression",
-        why="the network refuses to be built",
         at=(eod, splits),
     ),
     refuse(
         "sequence-pipeline-flash",
         all_of(llama, splits > 1, ~flash),
         message="seq_split_num {parallel_config.seq_split_num} needs use_flash_attention",
-        why="the network refuses to be built",
         at=(flash, splits),
         fixes=(put(flash, True),),
     ),

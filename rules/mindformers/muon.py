@@ -1,10 +1,10 @@
 """What the optimizer Muon needs in graph mode."""
 
+from preflight.lint.constraint import ConstraintSet, put, refuse
 from preflight.lint.expressions import all_of
-from preflight.lint.shapes import ConstraintSet, put, refuse
 from preflight.rules.mindformers.names import a, automatic, data, legacy, mcore, training
 
-MINDFORMERS = ConstraintSet("mindformers")
+MINDFORMERS = ConstraintSet("mindformers", why="the optimizer refuses it")
 muon = all_of(training, a["optimizer.type"] == "Muon")
 shard = a["parallel.parallel_optimizer_config.optimizer_weight_shard_size"]
 sharded = all_of(muon, mcore, automatic, a["use_parallel"], a["parallel.enable_parallel_optimizer"])
@@ -14,7 +14,6 @@ MINDFORMERS.add(
         "muon-swap",
         all_of(muon, a["optimizer.swap"]),
         message="Muon does not support swap",
-        why="the optimizer refuses it",
         at=(a["optimizer.swap"], a["optimizer.type"]),
         fixes=(put(a["optimizer.swap"], False),),
     ),
@@ -46,7 +45,6 @@ MINDFORMERS.add(
             "optimizer_weight_shard_size {parallel.parallel_optimizer_config.optimizer_weight_shard_size} is more than "
             "data_parallel {parallel_config.data_parallel}, which Muon does not support"
         ),
-        why="the optimizer refuses it",
         at=(shard, data),
     ),
 )

@@ -1,7 +1,7 @@
 """Mappings are nested deeper than the framework reads.
 
 ## What it does
-Counts how deep mappings stand in mappings; lists end the count, as in the framework's own check. More than 10 is
+Counts how deep mappings are nested; lists end the count, as in the framework's own check. More than 10 is
 refused.
 
 ## Why is this bad?
@@ -19,7 +19,7 @@ MindFormers v1.5.0, mindformers/tools/check_rules.py:377, check_yaml_depth_befor
 from collections.abc import Iterator
 
 from preflight import Finding, Job, Message, Severity, rule
-from preflight.dialects.mindformers.config_tree import MAX_NESTING
+from preflight.dialects.mindformers.config_files import MAX_NESTING
 from preflight.loaders.document import Node
 from preflight.run.versions import matches
 

@@ -1,9 +1,9 @@
 """Counts of layers and limits that the configuration of an mcore network checks, in graph mode and in pynative mode."""
 
-from preflight.dialects.mindformers.accepted_values import WHOLE_FROM_1
-from preflight.dialects.mindformers.pynative_names import names
+from preflight.dialects.mindformers.pynative_network import names
+from preflight.dialects.mindformers.value_kinds import WHOLE_FROM_1
+from preflight.lint.constraint import ConstraintSet, divides, put, refuse
 from preflight.lint.expressions import Handles, all_of
-from preflight.lint.shapes import ConstraintSet, divides, put, refuse
 from preflight.lint.value_kinds import SWITCH
 from preflight.rules.mindformers.names import a, context, mcore, pipeline, tensor, training
 

@@ -1,7 +1,7 @@
 """What graph-mode MindFormers checks of the parallel layout."""
 
+from preflight.lint.constraint import ConstraintSet, divides, one_of, put, refuse, requires
 from preflight.lint.expressions import all_of, any_of
-from preflight.lint.shapes import ConstraintSet, divides, one_of, put, refuse, requires
 from preflight.rules.mindformers.names import (
     a,
     automatic,
@@ -19,7 +19,7 @@ from preflight.rules.mindformers.names import (
     training,
 )
 
-MINDFORMERS = ConstraintSet("mindformers")
+MINDFORMERS = ConstraintSet("mindformers", why="refused when the network is wrapped")
 _TF = "mindformers/modules/transformer/transformer.py"
 algorithm = a["parallel_config.context_parallel_algo"]
 splits = a["parallel_config.seq_split_num"]
@@ -95,7 +95,6 @@ MINDFORMERS.add(
         all_of(scheduler == "seqvpp", any_of(splits == 1, splits.is_none)),
         message="pipeline_scheduler seqvpp needs seq_split_num above 1",
         why="the schedule interleaves the parts of a sequence; refused before the network is built",
-        at=(scheduler, splits),
         fixes=(put(scheduler, "seqpipe"),),
     ),
     refuse(
@@ -117,21 +116,18 @@ MINDFORMERS.add(
             training,
         ),
         message="seq_split_num {parallel_config.seq_split_num} does not work with calculate_per_token_loss",
-        why="refused when the network is wrapped",
         at=(a["runner_wrapper.calculate_per_token_loss"], splits),
     ),
     refuse(
         "mcore-sequence-pipeline",
         all_of(mcore, pipeline > 1, splits > 1, ~a["recompute_config.recompute"], training),
         message="seq_split_num {parallel_config.seq_split_num} is not available for mcore models",
-        why="refused when the network is wrapped",
         fixes=(put(splits, 1),),
     ),
     refuse(
         "mcore-micro-batch-interleave",
         all_of(mcore, a["micro_batch_interleave_num"] > 1, training),
         message="micro_batch_interleave_num {micro_batch_interleave_num} is not available for mcore models",
-        why="refused when the network is wrapped",
         fixes=(put(a["micro_batch_interleave_num"], 1),),
     ),
     requires(

@@ -44,7 +44,7 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
     if not pool.known or not pool.written:
         return
     if device is None or device.usable is None:
-        yield Unverified("what the device gives is not known")
+        yield Unverified("the device's memory is unknown")
         return
     if device.vendor != "ascend":
         return

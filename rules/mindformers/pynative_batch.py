@@ -1,8 +1,8 @@
 """Checks of the pynative trainer on the batch ramp and the data."""
 
-from preflight.dialects.mindformers.pynative_names import names
+from preflight.dialects.mindformers.pynative_network import names
+from preflight.lint.constraint import ConstraintSet, refuse
 from preflight.lint.expressions import Handles, any_of
-from preflight.lint.shapes import ConstraintSet, refuse
 
 a = Handles(names())
 PYNATIVE = ConstraintSet("pynative")

@@ -1,14 +1,14 @@
 """Checks that the parts of a pynative run make while they are built: the network's layers, the seed, the optimizer,
 the schedule."""
 
-from preflight.dialects.mindformers.pynative_names import names
+from preflight.dialects.mindformers.pynative_network import names
+from preflight.lint.constraint import ConstraintSet, one_of, put, refuse
 from preflight.lint.expressions import Handles, all_of, any_of
 from preflight.lint.repairs import drop
-from preflight.lint.shapes import ConstraintSet, one_of, put, refuse
 
 a = Handles(names())
-PYNATIVE = ConstraintSet("pynative")
 LAYER = "the layer refuses to be built"
+PYNATIVE = ConstraintSet("pynative", why=LAYER)
 _STEPS = "mindformers/core/lr/lr_schedule.py"
 WARMING = (
     "ConstantWarmUpLR",
@@ -61,7 +61,6 @@ PYNATIVE.add(
         a["net.normalization"],
         ("LayerNorm", "RMSNorm"),
         message="normalization is {net.normalization}; in pynative mode it must be LayerNorm or RMSNorm",
-        why=LAYER,
     ),
     refuse(
         "activation",
@@ -69,7 +68,6 @@ PYNATIVE.add(
             "gelu", "silu", "fusedswiglu", "GELU", "SiLU", "FusedSwiGlu", "SILU", "FUSEDSWIGLU", "Gelu", "Silu"
         ),
         message="hidden_act is {net.hidden_act}; in pynative mode it must be gelu, silu or fusedswiglu",
-        why=LAYER,
         beside=("pynative-network-numbers",),
         fixes=(put(a["net.hidden_act"], "silu"),),
     ),
@@ -77,7 +75,6 @@ PYNATIVE.add(
         "hidden-over-heads",
         all_of(a["net.multi_latent_attention"] == False, hidden % heads != 0),
         message="hidden_size {net.hidden_size} is not a multiple of num_attention_heads {net.num_attention_heads}",
-        why=LAYER,
         at=(hidden, heads),
     ),
     refuse(
@@ -98,7 +95,7 @@ PYNATIVE.add(
             "csa_compress_ratios has {length} entries for {net.num_layers} layers and {net.mtp_num_layers} "
             "prediction layers"
         ),
-        why="every layer has a compression of its own, prediction layers included",
+        why="every layer has its own compression, prediction layers included",
         at=(ratios, layers, mtp),
         shows={"length": ratios.length},
     ),
@@ -106,7 +103,6 @@ PYNATIVE.add(
         "short-compressed-mask",
         all_of(compressed, length < 2048),
         message="seq_length {net.seq_length} is below 2048, which the compressed attention mask needs",
-        why=LAYER,
         at=(length, a["net.use_attn_mask_compression"]),
         fixes=(put(a["net.use_attn_mask_compression"], False),),
     ),
@@ -114,7 +110,6 @@ PYNATIVE.add(
         "hybrid-query",
         all_of(a["net.experimental_attention_variant"] == "dsv4_hybrid", a["net.q_lora_rank"].is_none),
         message="the attention dsv4_hybrid needs q_lora_rank",
-        why=LAYER,
         at=(a["net.q_lora_rank"],),
     ),
     refuse(

@@ -3,7 +3,7 @@
 ## What it does
 Finds fields of `model` in a pynative config that are set under two of their names (num_nextn_predict_layers and
 mtp_num_layers, num_key_value_heads and num_query_groups) to different values. Equal values are accepted. The model's
-own class counts, too: what it calls num_hidden_layers has a value even where the file only says num_layers.
+own class counts, too: what it calls num_hidden_layers has a value even where the file only sets num_layers.
 
 ## Why is this bad?
 The conversion of the config refuses it, before the network is made.
@@ -24,7 +24,7 @@ MindFormers 2.1.0, mindformers/parallel_core/transformer_config_utils.py:687, Co
 from collections.abc import Iterator
 
 from preflight import Edit, Finding, Fix, Job, Message, Safety, Severity, rule
-from preflight.dialects.mindformers.pynative_model import NAMES
+from preflight.dialects.mindformers.pynative_network import NAMES
 from preflight.dialects.mindformers.release_tables import table
 from preflight.run.arguments import REMOVE
 

@@ -1,13 +1,13 @@
 """Checks that the pynative configuration classes make while a file is loaded."""
 
-from preflight.dialects.mindformers.pynative_names import names
+from preflight.dialects.mindformers.pynative_network import names
+from preflight.lint.constraint import ConstraintSet, in_range, one_of, put, refuse, requires
 from preflight.lint.expressions import Handles, any_of
-from preflight.lint.shapes import ConstraintSet, in_range, one_of, put, refuse, requires
 
 a = Handles(names())
-PYNATIVE = ConstraintSet("pynative")
-CONFIG = "mindformers/pynative/config/config.py"
 LOAD = "the file is refused while it is loaded"
+PYNATIVE = ConstraintSet("pynative", why=LOAD)
+CONFIG = "mindformers/pynative/config/config.py"
 
 PYNATIVE.add(
     one_of(
@@ -29,14 +29,12 @@ PYNATIVE.add(
         a["training.global_batch_size"],
         low=1,
         message="global_batch_size is {training.global_batch_size}; it must be positive",
-        why=LOAD,
     ),
     in_range(
         "local-batch-positive",
         a["training.local_batch_size"],
         low=1,
         message="local_batch_size is {training.local_batch_size}; it must be positive",
-        why=LOAD,
     ),
     in_range(
         "skipped-steps",
@@ -46,15 +44,12 @@ PYNATIVE.add(
             "max_consecutive_skipped_steps is {training.max_consecutive_skipped_steps}; it must be at least 0, "
             "which turns the guard off"
         ),
-        why=LOAD,
         fixes=(put(a["training.max_consecutive_skipped_steps"], 0),),
     ),
     refuse(
         "adapter-without-base",
         (a["checkpoint.save_trainable_only"] == True) & (a["checkpoint.base_load_path"] == ""),
         message="save_trainable_only needs base_load_path, the full checkpoint below the adapter",
-        why=LOAD,
-        at=(a["checkpoint.save_trainable_only"], a["checkpoint.base_load_path"]),
     ),
     requires(
         "tensor-needs-sequence",
@@ -72,7 +67,6 @@ PYNATIVE.add(
             "alltoall_deredundancy needs expert_parallel of at least {parallelism.npu_nums_per_device}, the NPUs of "
             "a server, not {parallelism.expert_parallel}"
         ),
-        why=LOAD,
         at=(a["parallelism.expert_parallel"], a["parallelism.moe_token_dispatcher_type"]),
     ),
     one_of(
@@ -80,7 +74,6 @@ PYNATIVE.add(
         a["recompute.mode"],
         ("None", "full", "select"),
         message="recompute.mode is {recompute.mode}; it must be the text None, full or select (so spelled)",
-        why=LOAD,
     ),
     refuse(
         "profiler-steps",
@@ -89,19 +82,16 @@ PYNATIVE.add(
             "the profiler starts at step {profiler.start_step} and ends at {profiler.end_step}; both must be "
             "positive, even when it is off"
         ),
-        why=LOAD,
     ),
     refuse(
         "profiler-order",
         (a["profiler.start_step"] > a["profiler.end_step"]) & (a["profiler.end_step"] > 0),
         message="the profiler starts at step {profiler.start_step}, after its end at step {profiler.end_step}",
-        why=LOAD,
     ),
     refuse(
         "lora-targets",
         a["lora_config"].is_set & (a["lora_config.target_modules"] == ""),
         message="lora_config names no target_modules",
-        why=LOAD,
         at=(
             a["lora_config.target_modules"],
             a["lora_config"],
@@ -111,32 +101,21 @@ PYNATIVE.add(
         "lora-rank",
         any_of(a["lora_config.lora_rank"] <= 0, a["lora_config.lora_alpha"] <= 0),
         message="lora_rank {lora_config.lora_rank} and lora_alpha {lora_config.lora_alpha} must both be positive",
-        why=LOAD,
-        at=(
-            a["lora_config.lora_rank"],
-            a["lora_config.lora_alpha"],
-        ),
     ),
     refuse(
         "lora-dropout",
         any_of(a["lora_config.lora_dropout"] < 0, a["lora_config.lora_dropout"] >= 1),
         message="lora_dropout is {lora_config.lora_dropout}; it must be at least 0 and below 1",
-        why=LOAD,
-        at=(a["lora_config.lora_dropout"],),
     ),
     refuse(
         "inference-tokens",
         a["inference.max_new_tokens"] <= 0,
         message="max_new_tokens is {inference.max_new_tokens}; it must be positive",
-        why=LOAD,
-        at=(a["inference.max_new_tokens"],),
     ),
     refuse(
         "inference-batch",
         a["inference.batch_size"] <= 0,
         message="inference.batch_size is {inference.batch_size}; it must be positive",
-        why=LOAD,
-        at=(a["inference.batch_size"],),
     ),
     refuse(
         "token-interval",
@@ -145,6 +124,5 @@ PYNATIVE.add(
             "save_tokens_per_expert_interval is {monitor.moe_monitor.save_tokens_per_expert_interval}; it must be "
             "at least 1, or left out to turn it off"
         ),
-        why=LOAD,
     ),
 )

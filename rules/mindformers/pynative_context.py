@@ -1,11 +1,11 @@
 """Checks of the pynative trainer on context parallel. Some run when the model is built, some only in the first step."""
 
-from preflight.dialects.mindformers.pynative_names import names
+from preflight.dialects.mindformers.pynative_network import names
+from preflight.lint.constraint import ConstraintSet, divides, put, refuse
 from preflight.lint.expressions import Handles, all_of, any_of
-from preflight.lint.shapes import ConstraintSet, divides, put, refuse
 
 a = Handles(names())
-PYNATIVE = ConstraintSet("pynative")
+PYNATIVE = ConstraintSet("pynative", why="refused when context parallel is applied")
 GPT = "mindformers/pynative/base_models/gpt/parallelize.py"
 CONTEXT = "mindformers/pynative/distributed/context_parallel.py"
 many = a["distributed"]
@@ -35,7 +35,6 @@ PYNATIVE.add(
             "context_parallel {parallelism.context_parallel} needs use_attn_mask_compression, or "
             "create_compressed_eod_mask in the data"
         ),
-        why="refused when context parallel is applied",
         at=(context, a["net.use_attn_mask_compression"]),
         fixes=(put(a["net.use_attn_mask_compression"], True),),
     ),
@@ -47,7 +46,6 @@ PYNATIVE.add(
         & (method == "colossal")
         & (a["net.experimental_attention_variant"] != "dsa"),
         message="context_parallel_async works with ulysses and hybrid, not with colossal",
-        why="refused when context parallel is applied",
         at=(
             a["parallelism.context_parallel_async"],
             a["parallelism.context_parallel_method"],
@@ -62,7 +60,6 @@ PYNATIVE.add(
         & method.is_in("ulysses", "hybrid")
         & (a["model.model_type"] == "qwen3"),
         message="context_parallel_async does not work with qwen3",
-        why="refused when context parallel is applied",
         at=(
             a["parallelism.context_parallel_async"],
             a["model.model_type"],

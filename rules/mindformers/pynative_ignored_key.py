@@ -1,12 +1,12 @@
-"""A top-level section or a key of the model is read by nobody.
+"""Nothing reads a top-level section or a key of the model.
 
 ## What it does
 The top level of a pynative config and its `model` section accept every name. Finds top-level names that pynative does
 not read: misspelt sections, and sections of the older graph mode left behind; and misspelt keys of `model`.
 
 ## Why is this bad?
-Nothing is said (or one line in the log): `paralellism:` leaves every parallel degree at its default, and the run trains
-with another layout, another batch or another network than the file seems to say.
+There is no message (or one line in the log): `paralellism:` leaves every parallel degree at its default, and the run
+trains with another layout, another batch or another network than the file suggests.
 
 ## Example
     paralellism: {tensor_parallel: 2}
@@ -21,14 +21,11 @@ MindFormers 2.1.0, mindformers/pynative/config/config.py:114, BaseConfig.from_di
 MindFormers 2.1.0, mindformers/parallel_core/config_converter.py, ConfigConverter.convert (unmapped keys)
 """
 
-import json
 from collections.abc import Iterator
 from difflib import get_close_matches
 from functools import lru_cache
-from importlib import import_module
-from pathlib import Path
 
-from preflight import Edit, Finding, Fix, Job, Message, Severity, rule
+from preflight import Edit, Finding, Fix, Job, Message, Severity, rule, schemas
 from preflight.dialects.mindformers.pynative_schema import schema, strangers
 
 NOW = {
@@ -130,5 +127,4 @@ def _model(job: Job) -> Iterator[Finding]:
 @lru_cache(maxsize=1)
 def model_keys() -> frozenset[str]:
     """Every key of `model` that the networks of pynative mode read."""
-    path = Path(str(import_module("preflight.schemas").__file__)).parent / "mindformers" / "pynative-model-keys.json"
-    return frozenset(json.loads(path.read_text(encoding="utf-8")))
+    return frozenset(schemas.read("mindformers/pynative-model-keys"))

@@ -1,14 +1,14 @@
 """What a pynative run that predicts over a pipeline refuses:
 schedules and swapping that are made for a backward pass."""
 
-from preflight.dialects.mindformers.pynative_names import names
+from preflight.dialects.mindformers.pynative_network import names
+from preflight.lint.constraint import ConstraintSet, put, refuse
 from preflight.lint.expressions import Handles, all_of
-from preflight.lint.shapes import ConstraintSet, put, refuse
 
 a = Handles(names())
-PYNATIVE = ConstraintSet("pynative")
-TRAINER = "mindformers/pynative/trainer/trainer.py"
 WHY = "without a backward pass its steps do nothing, or wait for ever; refused when the prediction begins"
+PYNATIVE = ConstraintSet("pynative", why=WHY)
+TRAINER = "mindformers/pynative/trainer/trainer.py"
 piped = all_of(a["run_mode"] == "predict", a["parallelism.pipeline_parallel"] > 1)
 
 PYNATIVE.add(
@@ -19,7 +19,6 @@ PYNATIVE.add(
             "prediction over a pipeline needs pipeline_parallel_interleave_num 1, "
             "not {parallelism.pipeline_parallel_interleave_num}"
         ),
-        why=WHY,
         at=(a["parallelism.pipeline_parallel_interleave_num"], a["run_mode"]),
         fixes=(put(a["parallelism.pipeline_parallel_interleave_num"], 1),),
     ),
@@ -27,7 +26,6 @@ PYNATIVE.add(
         "inference-overlap",
         all_of(piped, a["parallelism.pipeline_parallel_overlap_b_f"]),
         message="prediction over a pipeline does not work with pipeline_parallel_overlap_b_f",
-        why=WHY,
         at=(a["parallelism.pipeline_parallel_overlap_b_f"], a["run_mode"]),
         fixes=(put(a["parallelism.pipeline_parallel_overlap_b_f"], False),),
     ),
@@ -35,7 +33,6 @@ PYNATIVE.add(
         "inference-swap",
         all_of(piped, a["swap.enable"]),
         message="prediction over a pipeline does not work with swap.enable",
-        why=WHY,
         at=(a["swap.enable"], a["run_mode"]),
         fixes=(put(a["swap.enable"], False),),
     ),

@@ -23,7 +23,7 @@ MindFormers 2.1.0, mindformers/pynative/transformers/transformer_block.py:262, T
 from collections.abc import Iterator
 
 from preflight import Finding, Fix, Job, Message, Severity, Value, known, rule
-from preflight.dialects.mindformers.pynative_derive import layer_ranges
+from preflight.dialects.mindformers.pynative_derived import layer_ranges
 
 _PIPELINE = "mindformers/pynative/distributed/pipeline_parallel.py"
 _BLOCK = "mindformers/pynative/transformers/transformer_block.py:262"

@@ -62,7 +62,7 @@ def check(job: Job) -> Iterator[Finding]:
         re.compile(value.raw)
     except (re.error, OverflowError, RecursionError) as error:
         message = Message(
-            "target_modules {value!r} is no regular expression: {error}", value=value.raw[:60], error=str(error)
+            "target_modules {value!r} is not a regular expression: {error}", value=value.raw[:60], error=str(error)
         )
         yield Finding(message, job.place(value), key=value.key, upstream="mindformers/pynative/config/config.py:975")
         return

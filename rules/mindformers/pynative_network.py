@@ -1,14 +1,14 @@
 """Checks that the network's configuration makes in pynative mode, before anything is built."""
 
-from preflight.dialects.mindformers.pynative_names import names
+from preflight.dialects.mindformers.pynative_network import names
+from preflight.lint.constraint import ConstraintSet, put, refuse
 from preflight.lint.expressions import Handles, all_of, any_of
-from preflight.lint.shapes import ConstraintSet, put, refuse
 
 a = Handles(names())
-PYNATIVE = ConstraintSet("pynative")
+WHY = "the network's configuration refuses it"
+PYNATIVE = ConstraintSet("pynative", why=WHY)
 NETWORK = "mindformers/parallel_core/transformer_config.py"
 REGISTER = "mindformers/tools/register/register.py:287"
-WHY = "the network's configuration refuses it"
 experts, groups, chosen = a["net.num_moe_experts"], a["net.moe_router_num_groups"], a["net.moe_router_group_topk"]
 
 PYNATIVE.add(
@@ -26,14 +26,12 @@ PYNATIVE.add(
         "mtp-layers",
         a["net.mtp_num_layers"] > 1,
         message="{net.mtp_num_layers} multi-token-prediction layers are set; 2.1 has at most one",
-        why=WHY,
         fixes=(put(a["net.mtp_num_layers"], 1),),
     ),
     refuse(
         "mtp-negative",
         a["net.mtp_num_layers"] < 0,
         message="{net.mtp_num_layers} multi-token-prediction layers are set; it must be 0 or 1",
-        why=WHY,
         fixes=(put(a["net.mtp_num_layers"], 0),),
     ),
     refuse(
@@ -41,20 +39,17 @@ PYNATIVE.add(
         any_of(a["net.use_flash_attention"] == False, a["net.use_flash_attention"].is_none)
         & any_of(a["net.use_attn_mask_compression"] == True, a["net.use_eod_attn_mask_compression"] == True),
         message="mask compression needs use_flash_attention",
-        why=WHY,
         fixes=(put(a["net.use_flash_attention"], True),),
     ),
     refuse(
         "experts-positive",
         experts.is_set & (experts <= 0),
         message="the number of experts is {net.num_moe_experts}; leave it out for a dense model",
-        why=WHY,
     ),
     refuse(
         "mixture-bias",
         experts.is_set & a["net.add_bias_linear"],
         message="add_bias_linear does not work with experts",
-        why=WHY,
         at=(
             a["net.add_bias_linear"],
             experts,
@@ -70,7 +65,6 @@ PYNATIVE.add(
             "moe_router_enable_expert_bias needs moe_router_score_function sigmoid or sqrtsoftplus, not "
             "{net.moe_router_score_function}"
         ),
-        why=WHY,
         at=(a["net.moe_router_score_function"],),
     ),
     refuse(
@@ -90,13 +84,11 @@ PYNATIVE.add(
             "moe_router_group_topk {net.moe_router_group_topk} must be at most moe_router_num_groups "
             "{net.moe_router_num_groups}"
         ),
-        why=WHY,
     ),
     refuse(
         "router-group-topk",
         all_of(chosen > 1, groups > 0, a["net.moe_router_topk"] % chosen != 0),
         message="{net.moe_router_topk} experts per token do not divide over {net.moe_router_group_topk} router groups",
-        why=WHY,
         after=("pynative/router-group-choice",),
         at=(
             a["net.moe_router_topk"],
@@ -107,7 +99,6 @@ PYNATIVE.add(
         "dense-layers",
         a["net.first_k_dense_replace"] < -1,
         message="first_k_dense_replace is {net.first_k_dense_replace}; it must be a number of layers, or -1 for none",
-        why=WHY,
     ),
     refuse(
         "dense-layers-many",
@@ -115,13 +106,11 @@ PYNATIVE.add(
         message=(
             "first_k_dense_replace {net.first_k_dense_replace} is more than the {net.num_layers} layers of the model"
         ),
-        why=WHY,
     ),
     refuse(
         "hash-layers",
         all_of(a["net.moe_n_hash_layers"] > 0, a["net.moe_n_hash_layers"] > a["net.num_layers"]),
         message="{net.moe_n_hash_layers} hash layers exceed the model's {net.num_layers} layers",
-        why=WHY,
     ),
     refuse(
         "hash-without-experts",
@@ -134,7 +123,6 @@ PYNATIVE.add(
         "chunked-loss",
         all_of(a["net.chunk_loss_num"] > 1, a["net.calculate_per_token_loss"] == True),
         message="chunk_loss_num {net.chunk_loss_num} does not work with calculate_per_token_loss",
-        why=WHY,
         fixes=(put(a["net.calculate_per_token_loss"], False),),
     ),
 )

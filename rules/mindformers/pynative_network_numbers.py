@@ -24,7 +24,7 @@ MindFormers 2.1.0, mindformers/pynative/base_models/common/embeddings/vocab_embe
 from collections.abc import Iterator
 
 from preflight import Finding, Fix, Job, Message, Safety, Severity, Value, rule
-from preflight.dialects.mindformers.pynative_numbers import HELD, INTEGER, Held
+from preflight.dialects.mindformers.pynative_schema import HELD, INTEGER, Held
 from preflight.loaders.document import Unknown
 
 _CONFIG = "mindformers/parallel_core/transformer_config.py"

@@ -1,9 +1,9 @@
-"""Pynative settings that are read by nobody or changed without a word."""
+"""Pynative settings that nothing reads, or that are changed silently."""
 
 from preflight import Message
-from preflight.dialects.mindformers.pynative_names import names
+from preflight.dialects.mindformers.pynative_network import names
+from preflight.lint.constraint import ConstraintSet, drop, put, refuse
 from preflight.lint.expressions import Handles, all_of, any_of
-from preflight.lint.shapes import ConstraintSet, drop, put, refuse
 from preflight.source.finding import Safety, Severity
 
 a = Handles(names())

@@ -1,18 +1,18 @@
 """Checks that the pynative optimizers make when they are built."""
 
-from preflight.dialects.mindformers.pynative_names import names
+from preflight.dialects.mindformers.pynative_network import names
+from preflight.lint.constraint import ConstraintSet, in_range, one_of, put, refuse
 from preflight.lint.expressions import Handles
-from preflight.lint.shapes import ConstraintSet, in_range, one_of, put, refuse
 
 a = Handles(names())
-PYNATIVE = ConstraintSet("pynative")
+WHY = "refused when the optimizer is built"
+PYNATIVE = ConstraintSet("pynative", why=WHY)
 YES = True
 ADAMW, MUON = "mindformers/pynative/optimizer/adamw.py", "mindformers/pynative/optimizer/muon.py"
 BUILD = "mindformers/pynative/trainer/utils.py"
 kind = a["optimizer.type"]
 training = a["run_mode"] != "predict"
 adam, muon = training & (kind == "AdamW"), training & (kind == "Muon")
-WHY = "refused when the optimizer is built"
 
 PYNATIVE.add(
     one_of(
@@ -21,7 +21,6 @@ PYNATIVE.add(
         ("AdamW", "Muon"),
         when=training,
         message="optimizer.type is {optimizer.type}; it must be AdamW or Muon (so spelled)",
-        why=WHY,
         at=(kind,),
     ),
     in_range(
@@ -30,21 +29,18 @@ PYNATIVE.add(
         low=0,
         when=adam,
         message="eps is {optimizer.eps}; it must not be negative",
-        why=WHY,
         at=(a["optimizer.eps"],),
     ),
     refuse(
         "adam-decay",
         adam & (a["optimizer.weight_decay"] < 0),
         message="weight_decay is {optimizer.weight_decay}; it must not be negative",
-        why=WHY,
         at=(a["optimizer.weight_decay"],),
     ),
     refuse(
         "adam-offload",
         adam & (a["optimizer.enable_cpu_offload"] == True),
         message="enable_cpu_offload is not supported by AdamW in pynative mode",
-        why=WHY,
         at=(a["optimizer.enable_cpu_offload"],),
         fixes=(put(a["optimizer.enable_cpu_offload"], False),),
     ),
@@ -52,13 +48,11 @@ PYNATIVE.add(
         "muon-model",
         muon & (a["net.multi_latent_attention"] == False),
         message="Muon works only with multi_latent_attention",
-        why=WHY,
     ),
     refuse(
         "muon-swap",
         muon & (a["optimizer.swap"] == YES),
         message="Muon does not support swap",
-        why=WHY,
         at=(a["optimizer.swap"],),
     ),
     refuse(
@@ -69,7 +63,6 @@ PYNATIVE.add(
         message=(
             "comm_strategy is {optimizer.comm_strategy}; it must be allgather or allgather_deredundency (so spelled)"
         ),
-        why=WHY,
         at=(a["optimizer.comm_strategy"],),
         fixes=(put(a["optimizer.comm_strategy"], "allgather_deredundency"),),
     ),
@@ -77,14 +70,12 @@ PYNATIVE.add(
         "muon-steps",
         muon & (a["optimizer.ns_steps"] <= 0),
         message="ns_steps is {optimizer.ns_steps}; it must be positive",
-        why=WHY,
         at=(a["optimizer.ns_steps"],),
     ),
     refuse(
         "muon-clip",
         muon & (a["optimizer.qk_clip_enabled"] != False) & (a["optimizer.qk_clip_threshold"] <= 0),
         message="qk_clip_threshold is {optimizer.qk_clip_threshold}; it must be positive",
-        why=WHY,
         at=(a["optimizer.qk_clip_threshold"],),
     ),
 )

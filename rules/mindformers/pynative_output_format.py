@@ -4,7 +4,7 @@
 Checks `inference.output`: .jsonl, .json, .txt, or no extension at all.
 
 ## Why is this bad?
-The file is refused while it is loaded, whatever `run_mode` says.
+The file is refused while it is loaded, whatever `run_mode` is.
 
 ## Example
     inference: {output: answers.csv}

@@ -1,8 +1,8 @@
 """Checks of the pynative trainer on the parallel layout. Most run only when more than one device takes part."""
 
-from preflight.dialects.mindformers.pynative_names import names
+from preflight.dialects.mindformers.pynative_network import names
+from preflight.lint.constraint import ConstraintSet, divides, one_of, put, refuse
 from preflight.lint.expressions import Handles, all_of, any_of
-from preflight.lint.shapes import ConstraintSet, divides, one_of, put, refuse
 
 a = Handles(names())
 PYNATIVE = ConstraintSet("pynative")

@@ -167,7 +167,7 @@ def _modules(node: Node | None, name: str, lines: tuple[int, int, int]) -> Itera
         if entry.shadowed:
             continue
         if not isinstance(entry.key.value, str) or not entry.key.value.strip():
-            yield _Fault(Message("{name} has a key that is no module path", name=name), entry.key, lines[1])
+            yield _Fault(Message("{name} has a key that is not a module path", name=name), entry.key, lines[1])
         elif entry.value.kind != "sequence":
             yield _Fault(Message("{key} must have a list of layer ranges", key=entry.key.value), entry.value, lines[2])
 

@@ -1,20 +1,19 @@
 """How context parallelism goes with sparse attention and with ring attention in pynative mode."""
 
-from preflight.dialects.mindformers.pynative_names import names
+from preflight.dialects.mindformers.pynative_network import names
+from preflight.lint.constraint import ConstraintSet, put, refuse
 from preflight.lint.expressions import Handles, all_of, any_of
-from preflight.lint.scalar_kinds import whole
-from preflight.lint.shapes import ConstraintSet, put, refuse
-from preflight.lint.value_kinds import ListOf
+from preflight.lint.value_kinds import ListOf, whole
 
 a = Handles(names())
-PYNATIVE = ConstraintSet("pynative")
+WHY = "refused when context parallel is applied to the attention"
+PYNATIVE = ConstraintSet("pynative", why=WHY)
 context, method, degree = a["parallelism.context_parallel"], a["context_method"], a["parallelism.ulysses_degree_in_cp"]
 split = all_of(a["distributed"], context > 1)
 sparse = all_of(split, a["net.experimental_attention_variant"] == "dsa", a["net.multi_latent_attention"])
 loss, pause = a["net.dsa_indexer_use_sparse_loss"], a["parallelism.context_parallel_async"]
 ratios, RATIOS = a["net.csa_compress_ratios"], ListOf(whole(0, 0, also=(4, 128)))
 compressed = all_of(split, a["net.experimental_attention_variant"] == "dsv4_hybrid")
-WHY = "refused when context parallel is applied to the attention"
 
 PYNATIVE.add(
     refuse(
@@ -23,7 +22,6 @@ PYNATIVE.add(
         message=(
             "context_parallel_method is {parallelism.context_parallel_method}; it must be colossal, ulysses or hybrid"
         ),
-        why=WHY,
         at=(a["parallelism.context_parallel_method"],),
     ),
     refuse(
@@ -43,7 +41,6 @@ PYNATIVE.add(
             "context_parallel_async does not work with {parallelism.context_parallel_method} in the dense stage of "
             "sparse attention"
         ),
-        why=WHY,
         at=(pause, a["parallelism.context_parallel_method"]),
         fixes=(put(pause, False),),
     ),
@@ -54,7 +51,6 @@ PYNATIVE.add(
             "ulysses needs ulysses_degree_in_cp equal to context_parallel {parallelism.context_parallel}, not "
             "{parallelism.ulysses_degree_in_cp}"
         ),
-        why=WHY,
         at=(degree, context),
     ),
     refuse(
@@ -94,7 +90,6 @@ PYNATIVE.add(
             a["net.experimental_attention_variant"] != "dsa",
         ),
         message="context_parallel_async does not work with use_ring_attention",
-        why=WHY,
         at=(pause, a["net.use_ring_attention"]),
         fixes=(put(pause, False),),
     ),

@@ -1,9 +1,9 @@
 """A value of a pynative config is missing or is of a type that its field refuses.
 
 ## What it does
-Checks types as the configuration classes do: a bool is no integer, `2.0` is no integer, a number field takes integers
-too but no text, and `1e-5` without a dot is a text in YAML 1.1; null only where it is allowed. Also finds fields that
-must be given: model_type, architectures, and the type of schedule, reader and callbacks.
+Checks types as the configuration classes do: a bool is not an integer, `2.0` is not an integer, a number field takes
+integers too but no text, and `1e-5` without a dot is a text in YAML 1.1; null only where it is allowed. Also finds
+fields that must be given: model_type, architectures, and the type of schedule, reader and callbacks.
 
 ## Why is this bad?
 The file is refused while it is loaded.

@@ -1,9 +1,9 @@
-"""A product or an activation is recomputed without the reshape beside it, which frees no memory.
+"""A product or an activation is recomputed without the adjacent reshape, which frees no memory.
 
 ## What it does
 Looks for patterns of `select_recompute` that reach the product or the SiLU of a plain feed-forward layer
-(`feed_forward\\.mul`, `feed_forward\\.w1\\.activation\\.silu`), while none reaches the reshape that stands between
-it and the linear beside it (`feed_forward\\.w2\\.reshape`, `feed_forward\\.w1\\.reshape`).
+(`feed_forward\\.mul`, `feed_forward\\.w1\\.activation\\.silu`), while none reaches the reshape between
+it and the adjacent linear (`feed_forward\\.w2\\.reshape`, `feed_forward\\.w1\\.reshape`).
 
 ## Why is this bad?
 The linear keeps what the reshape hands it, and the reshape is not recomputed: the operator runs a second time in every
@@ -17,7 +17,7 @@ Use instead:
       select_recompute: ['feed_forward\\.mul', 'feed_forward\\.w2\\.reshape']
 
 ## Fix safety
-No fix: where both are to be recomputed, in how many layers of which stages is the config's to say.
+No fix: where both are to be recomputed, in how many layers of which stages is for the config to decide.
 
 ## References
 MindFormers v1.5.0, mindformers/modules/layers.py (Linear reshapes its input and output);

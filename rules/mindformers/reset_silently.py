@@ -1,12 +1,12 @@
 """A setting is changed by the trainer without asking.
 
 ## What it does
-Reports settings that somebody typed and that the run does not use: degrees that a parallel mode resets to 1, gradient
-accumulation beside a pipeline. Degrees reset because `use_parallel` is False are one note together, for such files are
+Reports settings in the file that the run does not use: degrees that a parallel mode resets to 1, gradient
+accumulation with a pipeline. Degrees reset because `use_parallel` is False are one note together, for such files are
 usually started with it switched on from the command line.
 
 ## Why is this bad?
-The run trains with another layout or another global batch than the file says.
+The run trains with another layout or a global batch other than in the file.
 
 ## Example
     runner_config: {gradient_accumulation_steps: 8}

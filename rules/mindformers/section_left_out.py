@@ -2,11 +2,11 @@
 
 ## What it does
 Finds training configs without `lr_schedule`, `optimizer` or `callbacks`, since 1.5: the release fills them from its
-template. Says with what. What a `base_config` holds counts.
+template. Names the replacement. What a `base_config` holds counts.
 
 ## Why is this bad?
 Only one line of the log mentions it. Without `lr_schedule` a cosine from 5e-5 to 0 is trained, whatever
-`optimizer.learning_rate` says; without `callbacks` no checkpoint is ever saved.
+`optimizer.learning_rate` sets; without `callbacks` no checkpoint is ever saved.
 
 ## Example
     run_mode: train

@@ -2,8 +2,8 @@
 
 ## What it does
 Splits each pattern of the select settings on the two characters `\\.` as the framework does, and refuses a part that
-is no regular expression, a last part such as `.*` that also names what every cell lists besides its operators (its
-class, which has a method recompute of its own, or an attribute that cannot be read) and, for communication patterns,
+is not a regular expression, a last part such as `.*` that also names what every cell lists besides its operators (its
+class, which has its own method recompute, or an attribute that cannot be read) and, for communication patterns,
 one that also names a plain attribute of a cell.
 
 ## Why is this bad?
@@ -61,7 +61,9 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
         if invalid := next((m.invalid for m in tried if m.invalid), ""):
             yield Finding(
                 Message(
-                    "'{pattern}' is no regular expression: {why}", pattern=item.pattern, why=invalid.partition(": ")[2]
+                    "'{pattern}' is not a regular expression: {why}",
+                    pattern=item.pattern,
+                    why=invalid.partition(": ")[2],
                 ),
                 item.node.span,
                 key=item.key,
@@ -70,14 +72,14 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
             )
         elif "comm" not in item.setting and (own := next((m.own for m in tried if m.own), "")):
             message = Message(
-                "'{pattern}' also matches {own}, which is no operator and cannot be recomputed",
+                "'{pattern}' also matches {own}, which is not an operator and cannot be recomputed",
                 pattern=item.pattern,
                 own=own,
             )
             yield Finding(message, item.node.span, key=item.key, fix=without(job, item), upstream=job.upstream(CLASS))
         elif "comm" in item.setting and (attribute := next((m.attribute for m in tried if m.attribute), "")):
             message = Message(
-                "'{pattern}' also matches {attribute}, which is no operator and cannot be recomputed",
+                "'{pattern}' also matches {attribute}, which is not an operator and cannot be recomputed",
                 pattern=item.pattern,
                 attribute=attribute,
             )

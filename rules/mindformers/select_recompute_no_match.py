@@ -6,7 +6,7 @@ model's decoder layers, as the framework does: split on the two characters `\\.`
 must match a whole name. Silent where the operators of the model are not known.
 
 ## Why is this bad?
-The framework says nothing: the run starts, needs the memory that the pattern was meant to save, and dies of it later,
+There is no message: the run starts, needs the memory that the pattern was meant to save, and dies of it later,
 or is simply slower to tune. The usual causes: an unescaped dot, a capital letter, a blank for an underscore, names
 that `qkv_concat` changes (`w1` becomes `w_gate_hidden`), names of another model.
 
@@ -29,8 +29,8 @@ from collections.abc import Iterator
 from preflight import Edit, Finding, Fix, Job, Message, Severity, rule
 from preflight.dialects.mindformers.layer_operators import Layers, layers
 from preflight.dialects.mindformers.operators import match, nearest
-from preflight.dialects.mindformers.output_bytes import saved
 from preflight.dialects.mindformers.recompute import EXCLUDING, PATTERN_NAMES, Item, active_layers, applies, items
+from preflight.dialects.mindformers.recompute_reach import saved
 
 
 @rule(severity=Severity.WARNING, frameworks=("mindformers",), reads=PATTERN_NAMES)
@@ -119,13 +119,13 @@ def _defaults(job: Job, setting: str, everything: list[Item], missed: list[Item]
     if hit:
         reached = tuple(item.pattern for item in hit)
         message = Message(
-            "{setting} stands for default patterns, and of these this model has only {reached}",
+            "{setting} expands to default patterns, and of these this model has only {reached}",
             setting=setting,
             reached=reached,
         )
         return Finding(message, node.span, key=mine[0].key, severity=Severity.NOTE)
     message = Message(
-        "{setting} stands for {patterns}, and this model has no such operator, so nothing is recomputed",
+        "{setting} expands to {patterns}, and this model has no such operator, so nothing is recomputed",
         setting=setting,
         patterns=tuple(item.pattern for item in mine),
     )

@@ -1,11 +1,10 @@
 """What DeepSeek's sparse attention (DSA) needs, in graph mode and in pynative mode: one configuration makes both."""
 
-from preflight.dialects.mindformers.accepted_values import Leads
-from preflight.dialects.mindformers.pynative_names import names
+from preflight.dialects.mindformers.pynative_network import names
+from preflight.dialects.mindformers.value_kinds import Leads
+from preflight.lint.constraint import ConstraintSet, divides, put, refuse
 from preflight.lint.expressions import Handles, all_of, any_of
-from preflight.lint.scalar_kinds import one_of, whole
-from preflight.lint.shapes import ConstraintSet, divides, put, refuse
-from preflight.lint.value_kinds import ListOf
+from preflight.lint.value_kinds import ListOf, one_of, whole
 from preflight.rules.mindformers.names import a, mcore, pipeline, scheduler, training
 
 MINDFORMERS = ConstraintSet("mindformers")

@@ -1,10 +1,10 @@
 """What the trainer, the grid of tensor ranks and the newest model fields of graph-mode MindFormers refuse."""
 
+from preflight.lint.constraint import ConstraintSet, one_of, put, refuse
 from preflight.lint.expressions import all_of, any_of
-from preflight.lint.shapes import ConstraintSet, one_of, put, refuse
 from preflight.rules.mindformers.names import a, context, legacy, pipeline, semi, tensor, training
 
-MINDFORMERS = ConstraintSet("mindformers")
+MINDFORMERS = ConstraintSet("mindformers", why="the network refuses to be built")
 _UTILS = "mindformers/models/utils.py"
 model = "model.model_config"
 grid = all_of(legacy, a[f"{model}.use_3d_tensor_parallel"])
@@ -86,35 +86,30 @@ MINDFORMERS.add(
         "tensor-grid-flash",
         all_of(grid, ~a[f"{model}.use_flash_attention"]),
         message="use_3d_tensor_parallel needs use_flash_attention",
-        why="the network refuses to be built",
         fixes=(put(a[f"{model}.use_flash_attention"], True),),
     ),
     refuse(
         "tensor-grid-ulysses",
         all_of(grid, a["ulysses_degree"] > 1),
         message="use_3d_tensor_parallel does not work with Ulysses context parallelism",
-        why="the network refuses to be built",
         at=(a[f"{model}.use_3d_tensor_parallel"], context),
     ),
     refuse(
         "tensor-grid-automatic",
         all_of(grid, a["parallel_mode"] == "auto_parallel"),
         message="use_3d_tensor_parallel does not work with parallel_mode 2 (automatic)",
-        why="the network refuses to be built",
         at=(a[f"{model}.use_3d_tensor_parallel"],),
     ),
     refuse(
         "tensor-grid-experts",
         all_of(grid, a["moe_config.expert_num"] > 1),
         message="use_3d_tensor_parallel does not work with a mixture of experts",
-        why="the network refuses to be built",
         at=(a[f"{model}.use_3d_tensor_parallel"], a["moe_config.expert_num"]),
     ),
     refuse(
         "tensor-grid-sequence",
         all_of(grid, ~a["parallel_config.use_seq_parallel"]),
         message="use_3d_tensor_parallel needs use_seq_parallel",
-        why="the network refuses to be built",
         at=(a["parallel_config.use_seq_parallel"], a[f"{model}.use_3d_tensor_parallel"]),
         fixes=(put(a["parallel_config.use_seq_parallel"], True),),
     ),
@@ -124,7 +119,6 @@ MINDFORMERS.add(
         message=(
             "use_3d_tensor_parallel does not work with fine_grain_interleave {model.model_config.fine_grain_interleave}"
         ),
-        why="the network refuses to be built",
         at=(a[f"{model}.fine_grain_interleave"], a[f"{model}.use_3d_tensor_parallel"]),
     ),
     refuse(
@@ -151,7 +145,6 @@ MINDFORMERS.add(
             "{mcore.moe_layer_freq}"
         ),
         why="both set which layers hold experts",
-        at=(a["mcore.first_k_dense_replace"], a["mcore.moe_layer_freq"]),
     ),
     one_of(
         "model-architecture",
@@ -159,6 +152,5 @@ MINDFORMERS.add(
         ("decoder_only", "yoco"),
         message="model_architecture is {mcore.model_architecture}; it must be decoder_only or yoco",
         why="the transformer config refuses it",
-        at=(a["mcore.model_architecture"],),
     ),
 )

@@ -1,4 +1,4 @@
-"""A learning-rate schedule is not told how long it warms up.
+"""A learning-rate schedule has no warmup length.
 
 ## What it does
 Finds an `lr_schedule` of a training run whose class must be given `warmup_steps`, `warmup_ratio` or `warmup_epochs`,

@@ -33,21 +33,19 @@ MindSpore 2.7.1, mindspore/context.py:478, set_device_target; :325, set_ascend_c
 Model.train
 MindFormers v1.5.0, mindformers/trainer/base_trainer.py:278, _check_grad_accumulation_steps
 MindFormers v1.5.0, mindformers/tools/check_rules.py:336, in 1.7.0 mindformers/tools/check_rules.py:332, in 2.1.0
-mindformers/tools/check_rules.py:356, _check_swap, say the same of swap_config.swap once more
+mindformers/tools/check_rules.py:356, _check_swap, check swap_config.swap again
 """
 
 import re
 from collections.abc import Callable, Iterator
 
 from preflight import Edit, Finding, Fix, Job, Message, Safety, Severity, Value, known, rule
-from preflight.dialects.mindformers.checked_setting import Checked
-from preflight.dialects.mindformers.checked_settings import checked_in
+from preflight.dialects.mindformers.checked_settings import Checked, checked_in
 from preflight.dialects.mindformers.release_tables import read_at
-from preflight.lint.certainty import lowered
 from preflight.lint.evaluator import compiled
 from preflight.lint.expressions import Expression
-from preflight.lint.scientific_notation import ways
-from preflight.lint.value_kinds import ValueKind
+from preflight.lint.severity import lowered
+from preflight.lint.value_kinds import ValueKind, ways
 from preflight.loaders.document import Unknown
 from preflight.run.arguments import REMOVE
 from preflight.source.spelling import meant_boolean, slips
@@ -57,6 +55,8 @@ _GIGABYTES = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(?:GB?)?")
 _CONTEXT = "mindformers/core/context/parallel.py"
 _STAGES = "parallel_config.pipeline_stage"
 _TYPES = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32", "half": "float16", "float": "float32"}
+_OTHER_NAMES = {"npu": "Ascend", "cuda": "GPU"}
+"""What people call a device, to that which the setting calls it."""
 _DEGREES = ("data_parallel", "model_parallel", "pipeline_stage", "context_parallel", "expert_parallel")
 _SIZES = frozenset(f"parallel_config.{size}" for size in _DEGREES)
 _STAGE_LINES = {"1.5.0": (63, 62, 109), "1.7.0": (56, 63, 104), "2.1.0": (56, 63, 104)}
@@ -73,7 +73,7 @@ def check(job: Job) -> Iterator[Finding]:
 
 
 def _bounded(finding: Finding, job: Job, row: Checked, value: Value) -> Finding:
-    """A warning where nobody says the release and some of those that it may be take the value."""
+    """A warning where no release is stated and some of those that it may be take the value."""
     releases, core = job.arguments.certainty.releases, job.arguments.get("kind").raw == "mcore"
     alike = [
         release
@@ -167,6 +167,8 @@ def _number(value: Value, kind: ValueKind) -> Iterator[Fix]:
 
 def _near(text: str, kind: ValueKind) -> str | None:
     """The text that was most likely meant, of those that there are to choose from."""
+    if (other := _OTHER_NAMES.get(text.strip().lower())) in kind.choices:
+        return other
     found = slips(text.strip(), kind.choices, 0.6)
     return found[0] if len(found) == 1 else None
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from preflight.lint.constraint import ConstraintSet, drop, one_of, put, refuse
 from preflight.lint.expressions import any_of
-from preflight.lint.shapes import ConstraintSet, drop, one_of, put, refuse
 from preflight.rules.mindspeed.shorthand import a
 
 MINDSPEED = ConstraintSet("mindspeed")
@@ -36,7 +36,6 @@ MINDSPEED.add(
         "fused-rope",
         a.use_fused_rotary_pos_emb & (a.position_embedding_type != "rope"),
         unless_framework=CORE_ONLY,
-        at=(a.use_fused_rotary_pos_emb, a.position_embedding_type),
         message="--use-fused-rotary-pos-emb needs --position-embedding-type rope, not {position_embedding_type}",
         why="there is no rotation to fuse; dies at launch",
         fixes=(put(a.position_embedding_type, "rope"), drop(a.use_fused_rotary_pos_emb)),

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from preflight import Safety, Severity
+from preflight.lint.constraint import ConstraintSet, drop, one_of, put, refuse
 from preflight.lint.expressions import any_of
-from preflight.lint.shapes import ConstraintSet, drop, one_of, put, refuse
 from preflight.rules.mindspeed.shorthand import CORE, LLM, a, clash
 
-MINDSPEED = ConstraintSet("mindspeed")
+MINDSPEED = ConstraintSet(
+    "mindspeed", why="the documents exclude it and older branches refuse it; today nothing checks"
+)
 BASIC = "megatron_basic/transformer_engine_basic.py"
 SUB = (a.coc_parallel_num, a.coc_mode, a.coc_fused_kernel)
 LEAVE = drop(a.use_ascend_coc, also=SUB, title="drop coc and its options")
@@ -40,9 +42,7 @@ MINDSPEED.add(
         "coc-experts",
         a.use_ascend_coc & a.num_experts.is_set,
         severity=Severity.WARNING,
-        at=(a.use_ascend_coc, a.num_experts),
         message="--use-ascend-coc does not support mixture-of-experts models",
-        why="the documents exclude it and older branches refuse it; today nothing checks",
         fixes=(LEAVE,),
     ),
     refuse(
@@ -125,7 +125,6 @@ MINDSPEED.add(
     refuse(
         "unaligned-linear-experts",
         a.unaligned_linear & a.num_experts.is_set & (a.num_experts > 1),
-        at=(a.unaligned_linear, a.num_experts),
         unless_framework="mindspeed-llm",
         fixes=(drop(a.unaligned_linear),),
         message="--unaligned-linear does not work with a mixture of experts",
@@ -134,10 +133,9 @@ MINDSPEED.add(
     refuse(
         "mc2-tensor-parallel",
         a.use_ascend_mc2 & (a.tensor_model_parallel_size == 1),
-        at=(a.use_ascend_mc2, a.tensor_model_parallel_size),
         fixes=(drop(a.use_ascend_mc2),),
         message="--use-ascend-mc2 needs tensor parallelism, the size is 1",
-        why="MindSpeed says that it turns the feature off, but it raises: dies at launch",
+        why="MindSpeed announces that it turns the feature off, but raises: dies at launch",
         after=("mindspeed/tp-2d-mc2",),
     ),
     refuse(
@@ -146,7 +144,7 @@ MINDSPEED.add(
         at=(a.use_ascend_mc2,),
         fixes=(put(a.sequence_parallel), drop(a.use_ascend_mc2)),
         message="--use-ascend-mc2 needs --sequence-parallel",
-        why="MindSpeed says that it turns the feature off, but it raises: dies at launch",
+        why="MindSpeed announces that it turns the feature off, but raises: dies at launch",
         after=("mindspeed/tp-2d-mc2",),
     ),
     refuse(
@@ -165,7 +163,6 @@ MINDSPEED.add(
         at=(a.use_ascend_mc2, a.num_experts),
         fixes=(drop(a.use_ascend_mc2),),
         message="--use-ascend-mc2 does not support mixture-of-experts models",
-        why="the documents exclude it and older branches refuse it; today nothing checks",
     ),
 )
 
@@ -174,7 +171,6 @@ MINDSPEED_LLM.add(
     refuse(
         "coc-lora",
         a.use_ascend_coc & (a.lora_target_modules.length > 0),
-        at=(a.use_ascend_coc, a.lora_target_modules),
         fixes=(LEAVE,),
         message="--use-ascend-coc does not work with LoRA (--lora-target-modules)",
         why="LoRA's adapters bypass the replaced linear layers; dies at launch",

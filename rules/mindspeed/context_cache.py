@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from preflight.lint.shapes import Change, ConstraintSet, Repair, drop, in_range, put, refuse
+from preflight.lint.constraint import Change, ConstraintSet, Repair, drop, in_range, put, refuse
 from preflight.rules.mindspeed.shorthand import a
 
 MINDSPEED = ConstraintSet("mindspeed")
@@ -17,7 +17,6 @@ MINDSPEED.add(
     refuse(
         "kv-cache-without-context",
         POLICY.is_set & (a.context_parallel_size == 1),
-        at=(POLICY, a.context_parallel_size),
         message="--context-parallel-kv-cache-policy needs context parallelism, the size is 1",
         fixes=(drop(POLICY, also=(INTERVAL,)),),
         why="what is cached is received from other ranks; dies at launch",
@@ -60,7 +59,6 @@ MINDSPEED.add(
     refuse(
         "ulysses-gather-without-context",
         GATHER & (a.context_parallel_size == 1),
-        at=(GATHER, a.context_parallel_size),
         message="--use-ulysses-allgather-kv needs context parallelism, the size is 1",
         fixes=(drop(GATHER),),
         why="there is no rank to gather from; dies at launch",

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from preflight import Severity
+from preflight.lint.constraint import ConstraintSet, divides, drop, put, refuse
 from preflight.lint.expressions import Expression
-from preflight.lint.shapes import ConstraintSet, divides, drop, put, refuse
 from preflight.rules.mindspeed.shorthand import a
 
-MINDSPEED = ConstraintSet("mindspeed")
+SPLIT = "each head group must have its own rank; dies at launch"
+MINDSPEED = ConstraintSet("mindspeed", why=SPLIT)
 ON = a.context_parallel_size > 1
 RING = ON & (a.context_parallel_algo == "megatron_cp_algo")
 HYBRID = ON & (a.context_parallel_algo == "hybrid_cp_algo")
@@ -17,7 +18,6 @@ ALIBI = a.position_embedding_type == "alibi"
 U = a.ulysses_degree_in_cp
 RINGS = a.context_parallel_size // U
 STEP = "the ring is walked in windows of equal size; dies at launch"
-SPLIT = "each head group must have a rank of its own; dies at launch"
 
 
 def _degree(where: Expression) -> Expression:
@@ -82,11 +82,10 @@ MINDSPEED.add(
         HYBRID & U.is_none,
         message=NO_DEGREE,
         at=(a.context_parallel_algo,),
-        why=SPLIT,
         fixes=(put(U, 2),),
     ),
-    refuse("hybrid-degree", _degree(HYBRID), message=BAD_DEGREE, at=SIZES, why=SPLIT, layout=True),
-    refuse("hybrid-heads", _heads(HYBRID), message=BAD_HEADS, at=HEADS, why=SPLIT, layout=True),
+    refuse("hybrid-degree", _degree(HYBRID), message=BAD_DEGREE, at=SIZES, layout=True),
+    refuse("hybrid-heads", _heads(HYBRID), message=BAD_HEADS, at=HEADS, layout=True),
     refuse(
         "hybrid-window-range",
         HYBRID & (U > 0) & (RINGS > 1) & ((a.cp_window_size < 1) | (a.cp_window_size >= RINGS)),
@@ -119,11 +118,10 @@ MINDSPEED.add(
         ADAPTIVE & U.is_none,
         message=NO_DEGREE,
         at=(a.context_parallel_algo,),
-        why=SPLIT,
         fixes=(put(U, 2),),
     ),
-    refuse("adaptive-degree", _degree(ADAPTIVE), message=BAD_DEGREE, at=SIZES, why=SPLIT, layout=True),
-    refuse("adaptive-heads", _heads(ADAPTIVE), message=BAD_HEADS, at=HEADS, why=SPLIT, layout=True),
+    refuse("adaptive-degree", _degree(ADAPTIVE), message=BAD_DEGREE, at=SIZES, layout=True),
+    refuse("adaptive-heads", _heads(ADAPTIVE), message=BAD_HEADS, at=HEADS, layout=True),
     divides(
         "ulysses-heads",
         a.context_parallel_size * a.tensor_model_parallel_size,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from preflight.lint.shapes import ConstraintSet, drop, put, refuse
+from preflight.lint.constraint import ConstraintSet, drop, put, refuse
 from preflight.rules.mindspeed.shorthand import DUALPIPEV, a, clash, needs
 
 MINDSPEED = ConstraintSet("mindspeed")
@@ -108,7 +108,7 @@ MINDSPEED.add(
         at=(a.noop_layers, LAYOUT),
         message="--noop-layers does not work together with --pipeline-model-parallel-layout and --moe-fb-overlap",
         fixes=(drop(a.noop_layers),),
-        why="the layout says by itself which layers a stage holds; dies at launch",
+        why="the layout alone assigns layers to stages; dies at launch",
     ),
     refuse(
         "fb-overlap-micro-batches",

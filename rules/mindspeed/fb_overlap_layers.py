@@ -1,4 +1,4 @@
-"""Empty layers or chunks stand where the forward-backward overlap cannot have them.
+"""Empty layers or chunks are where the forward-backward overlap does not allow them.
 
 ## What it does
 With `--moe-fb-overlap` on virtual stages, checks that `--noop-layers` are all in the last virtual stage, and that every

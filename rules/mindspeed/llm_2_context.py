@@ -1,8 +1,8 @@
-"""What MindSpeed-LLM 2.0 and 2.1 refuse of context parallelism, masks and positions, in functions of their own."""
+"""What MindSpeed-LLM 2.0 and 2.1 refuse of context parallelism, masks and positions, in separate functions."""
 
 from __future__ import annotations
 
-from preflight.lint.shapes import ConstraintSet, drop, put, refuse
+from preflight.lint.constraint import ConstraintSet, drop, put, refuse
 from preflight.rules.mindspeed.shorthand import a, clash, needs
 
 ON = a.context_parallel_size > 1
@@ -15,7 +15,6 @@ MINDSPEED_LLM.add(
     refuse(
         "ring-update-without-context",
         a.use_fused_ring_attention_update & ~ON,
-        at=(a.use_fused_ring_attention_update, a.context_parallel_size),
         message="--use-fused-ring-attention-update needs context parallelism, the size is 1",
         why="there is no ring to update; dies at launch",
         fixes=(drop(a.use_fused_ring_attention_update),),
@@ -75,7 +74,6 @@ MINDSPEED_LLM.add(
     refuse(
         "fused-rope-position-kind",
         a.use_fused_rotary_pos_emb & (a.position_embedding_type != "rope"),
-        at=(a.use_fused_rotary_pos_emb, a.position_embedding_type),
         message="--use-fused-rotary-pos-emb needs --position-embedding-type rope, not {position_embedding_type}",
         why="there is nothing to rotate; dies at launch",
         fixes=(put(a.position_embedding_type, "rope"), drop(a.use_fused_rotary_pos_emb)),
@@ -112,7 +110,7 @@ MINDSPEED_LLM.add(
         "share-memory-positions",
         a.enable_share_memory,
         a.reset_position_ids,
-        why="what is shared is where samples end; dies at launch",
+        why="the shared data are the sample ends; dies at launch",
     ),
     refuse(
         "share-memory-alibi",

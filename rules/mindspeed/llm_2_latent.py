@@ -1,9 +1,9 @@
-"""What MindSpeed-LLM 2.0 and 2.1 refuse of multi-head latent attention, in functions of their own."""
+"""What MindSpeed-LLM 2.0 and 2.1 refuse of multi-head latent attention, in separate functions."""
 
 from __future__ import annotations
 
+from preflight.lint.constraint import Constraint, ConstraintSet, drop, put, refuse
 from preflight.lint.expressions import Expression, Handle
-from preflight.lint.shapes import Constraint, ConstraintSet, drop, put, refuse
 from preflight.rules.mindspeed.shorthand import a, lacks
 
 MLA = a.multi_head_latent_attention
@@ -87,7 +87,6 @@ MINDSPEED_LLM.add(
     refuse(
         "latent-divided-context",
         a.mla_fa_divide_qk & (a.context_parallel_size > 1),
-        at=(a.mla_fa_divide_qk, a.context_parallel_size),
         message="--mla-fa-divide-qk does not work with context parallel {context_parallel_size}",
         why="the divided kernel sees whole sequences only; dies at launch",
         fixes=(drop(a.mla_fa_divide_qk),),

@@ -1,8 +1,8 @@
-"""What MindSpeed-LLM 2.0 and 2.1 refuse of mixtures of experts, in functions of their own."""
+"""What MindSpeed-LLM 2.0 and 2.1 refuse of mixtures of experts, in separate functions."""
 
 from __future__ import annotations
 
-from preflight.lint.shapes import ConstraintSet, drop, put, refuse
+from preflight.lint.constraint import ConstraintSet, drop, put, refuse
 from preflight.rules.mindspeed.shorthand import a, clash, needs
 
 OVERLAP, GATHER = a.moe_alltoall_overlap_comm, a.moe_allgather_overlap_comm
@@ -37,7 +37,6 @@ MINDSPEED_LLM.add(
     refuse(
         "zero-memory-recompute",
         ZERO.is_set & (ZERO != "disable") & a.recompute_method.is_set,
-        at=(ZERO, a.recompute_method),
         message="--moe-zero-memory does not work with --recompute-method",
         why="both drop the same activations; dies at launch",
         fixes=(drop(ZERO, also=(a.moe_zero_memory_num_layers,)),),
@@ -45,7 +44,6 @@ MINDSPEED_LLM.add(
     refuse(
         "allgather-overlap-alone",
         GATHER & (a.tensor_model_parallel_size <= 1) & (a.expert_model_parallel_size <= 1),
-        at=(GATHER, a.tensor_model_parallel_size, a.expert_model_parallel_size),
         message="--moe-allgather-overlap-comm needs tensor or expert parallelism, both sizes are 1",
         why="there is no communication to hide; dies at launch",
         fixes=(drop(GATHER),),
@@ -94,7 +92,7 @@ MINDSPEED_LLM.add(
         GREEDY & a.topk_group.is_none,
         at=(a.moe_router_load_balancing_type,),
         message="group_limited_greedy needs --topk-group",
-        why="it says from how many groups a token may choose; dies at launch",
+        why="it limits the groups that a token may choose from; dies at launch",
     ),
     refuse(
         "greedy-routed-scaling",

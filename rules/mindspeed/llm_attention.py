@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from preflight.lint.shapes import ConstraintSet, drop, in_range, put, refuse
+from preflight.lint.constraint import ConstraintSet, drop, in_range, put, refuse
 from preflight.rules.mindspeed.shorthand import a, needs
 
-MINDSPEED_LLM = ConstraintSet("mindspeed-llm")
+PACKED = "packed documents go through the fused kernels only; dies at launch"
+MINDSPEED_LLM = ConstraintSet("mindspeed-llm", why=PACKED)
 MLA, DSA, QUANT = a.multi_latent_attention, a.enable_dsa_indexer, a.indexer_qk_quant_scheme
 RESET = DSA & a.reset_attention_mask
 BAD_ALGO = (a.context_parallel_size > 1) & ~a.context_parallel_algo.is_in("ulysses_cp_algo", "kvallgather_cp_algo")
-PACKED = "packed documents go through the fused kernels only; dies at launch"
 LATENT = "it is built into latent attention; dies at launch"
 ALGO = "the keys of all ranks are scored; dies at launch"
 
@@ -104,7 +104,6 @@ MINDSPEED_LLM.add(
         "indexer-reset-mask-indexer",
         RESET & ~a.use_fused_lightning_indexer,
         at=(a.reset_attention_mask, DSA),
-        why=PACKED,
         message="--enable-dsa-indexer with --reset-attention-mask needs --use-fused-lightning-indexer",
         fixes=(put(a.use_fused_lightning_indexer),),
     ),
@@ -112,7 +111,6 @@ MINDSPEED_LLM.add(
         "indexer-reset-mask-loss",
         RESET & ~a.use_fused_lightning_indexer_loss,
         at=(a.reset_attention_mask, DSA),
-        why=PACKED,
         message="--enable-dsa-indexer with --reset-attention-mask needs --use-fused-lightning-indexer-loss",
         fixes=(put(a.use_fused_lightning_indexer_loss),),
     ),
@@ -120,7 +118,6 @@ MINDSPEED_LLM.add(
         "indexer-reset-mask-attention",
         RESET & ~a.use_sparse_flash_attn,
         at=(a.reset_attention_mask, DSA),
-        why=PACKED,
         message="--enable-dsa-indexer with --reset-attention-mask needs --use-sparse-flash-attn",
         fixes=(put(a.use_sparse_flash_attn),),
     ),
@@ -143,7 +140,6 @@ MINDSPEED_LLM.add(
     refuse(
         "indexer-quant-fused",
         QUANT.is_set & a.use_fused_lightning_indexer,
-        at=(QUANT, a.use_fused_lightning_indexer),
         message="--indexer-qk-quant-scheme does not work together with --use-fused-lightning-indexer",
         why="the fused kernel reads unquantised keys; dies at launch",
         fixes=(drop(QUANT), drop(a.use_fused_lightning_indexer)),

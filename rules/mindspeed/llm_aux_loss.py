@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from preflight.lint.shapes import ConstraintSet, drop, put, refuse
+from preflight.lint.constraint import ConstraintSet, drop, put, refuse
 from preflight.rules.mindspeed.shorthand import a, clash, needs
 
 LOSS, MTP = a.use_global_aux_loss, a.mtp_num_layers.is_set & (a.mtp_num_layers != 0)
@@ -13,7 +13,6 @@ MINDSPEED_LLM.add(
     refuse(
         "global-aux-loss-pipeline",
         LOSS & (a.pipeline_model_parallel_size > 1),
-        at=(LOSS, a.pipeline_model_parallel_size),
         message="--use-global-aux-loss does not work with pipeline {pipeline_model_parallel_size}",
         why="the loss is gathered within one stage; dies at launch",
         fixes=(drop(LOSS),),
@@ -32,7 +31,6 @@ MINDSPEED_LLM.add(
     refuse(
         "mtp-position-kind",
         MTP & (a.position_embedding_type != "rope") & (a.position_embedding_type != "none"),
-        at=(a.mtp_num_layers, a.position_embedding_type),
         message="--mtp-num-layers needs --position-embedding-type rope or none, not {position_embedding_type}",
         why="prediction layers know no other positions; dies at launch",
         fixes=(put(a.position_embedding_type, "rope"), drop(a.mtp_num_layers)),

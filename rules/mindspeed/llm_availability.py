@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from preflight import Severity
-from preflight.lint.shapes import ConstraintSet, drop, put, refuse
+from preflight.lint.constraint import ConstraintSet, drop, put, refuse
 from preflight.rules.mindspeed.shorthand import a, clash, needs
 
-MINDSPEED_LLM = ConstraintSet("mindspeed-llm")
-ON, ELASTIC, SPLIT = a.enable_high_availability, a.enable_elastic_training, a.layerwise_disaggregated_training
 REPAIR = "states are repaired from replicas, which it keeps from existing; dies at launch"
+MINDSPEED_LLM = ConstraintSet("mindspeed-llm", why=REPAIR)
+ON, ELASTIC, SPLIT = a.enable_high_availability, a.enable_elastic_training, a.layerwise_disaggregated_training
 REGROUP = "ranks that leave are replaced by data-parallel ones; dies at launch"
 LORA = a.lora_target_modules.length > 0
 
@@ -23,8 +23,6 @@ MINDSPEED_LLM.add(
     refuse(
         "availability-checkpoint-format",
         ON & (a.ckpt_format != "torch"),
-        at=(ON, a.ckpt_format),
-        why=REPAIR,
         fixes=(put(a.ckpt_format, "torch"), drop(ON)),
         message="--enable-high-availability needs --ckpt-format torch, not {ckpt_format}; torch_dist is the default",
     ),
@@ -55,8 +53,6 @@ MINDSPEED_LLM.add(
     refuse(
         "availability-lora",
         ON & LORA,
-        at=(ON, a.lora_target_modules),
-        why=REPAIR,
         fixes=(drop(ON),),
         message="--enable-high-availability does not work with LoRA (--lora-target-modules)",
     ),
@@ -74,7 +70,6 @@ MINDSPEED_LLM.add(
         "disaggregated-experts",
         SPLIT & a.num_experts.is_set,
         severity=Severity.WARNING,
-        at=(SPLIT, a.num_experts),
         fixes=(drop(SPLIT),),
         message="--layerwise-disaggregated-training does not support mixture-of-experts models",
         why="the documents exclude them, no validator checks it",
@@ -84,7 +79,6 @@ MINDSPEED_LLM.add(
         "disaggregated-lora",
         SPLIT & LORA,
         severity=Severity.WARNING,
-        at=(SPLIT, a.lora_target_modules),
         fixes=(drop(SPLIT),),
         message="--layerwise-disaggregated-training does not support LoRA",
         why="the documents exclude it, no validator checks it",

@@ -1,9 +1,9 @@
-"""MindSpeed-LLM: options whose companion is missing, so that they do something else than they say, or die."""
+"""MindSpeed-LLM: options whose companion is missing, so that they have no effect, or the run dies."""
 
 from __future__ import annotations
 
+from preflight.lint.constraint import ConstraintSet, put, refuse
 from preflight.lint.expressions import any_of
-from preflight.lint.shapes import ConstraintSet, put, refuse
 from preflight.rules.mindspeed.shorthand import a
 from preflight.source.finding import Severity
 
@@ -28,7 +28,6 @@ MINDSPEED.add(
         "fused-rmsnorm-with-layernorm",
         a.use_fused_rmsnorm & (a.normalization == "LayerNorm"),
         severity=Severity.WARNING,
-        at=(a.use_fused_rmsnorm, a.normalization),
         message="--use-fused-rmsnorm with --normalization {normalization}: the norm stays LayerNorm",
         why="the fused kernel only takes the place of RMSNorm; another model is trained",
         fixes=(put(a.normalization, "RMSNorm"),),
@@ -63,6 +62,7 @@ MINDSPEED_LLM.add(
         message="--lora-target-modules {lora_target_modules} names layers that mcore does not have: no adapter is made",
         why="mcore names its layers linear_qkv, linear_proj, linear_fc1 and linear_fc2; peft passes over other names",
         versions=">=2.3",
+        after=("mindspeed-llm/lora-matches-nothing",),
     ),
     refuse(
         "stage-with-pretraining-entry",

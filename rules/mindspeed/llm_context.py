@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from preflight.lint.shapes import ConstraintSet, divides, drop, refuse
+from preflight.lint.constraint import ConstraintSet, divides, drop, refuse
 from preflight.rules.mindspeed.shorthand import a
 
 ON = a.context_parallel_size > 1

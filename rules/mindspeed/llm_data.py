@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from preflight.lint.shapes import ConstraintSet, drop, in_range, put, refuse
+from preflight.lint.constraint import ConstraintSet, drop, in_range, put, refuse
 from preflight.rules.mindspeed.shorthand import a
 
-MINDSPEED_LLM = ConstraintSet("mindspeed-llm")
+MINDSPEED_LLM = ConstraintSet(
+    "mindspeed-llm", why="the tokenizer is made right after the arguments are read; dies at launch"
+)
 MINDSPEED_LLM.add(
     refuse(
         "deepseek4-context-algo",
@@ -37,7 +39,7 @@ MINDSPEED_LLM.add(
         at=(a.neat_pack,),
         message="--neat-pack needs --reset-attention-mask",
         fixes=(put(a.reset_attention_mask), drop(a.neat_pack)),
-        why="packed samples would attend to each other; --reset-position-ids is no substitute; dies at launch",
+        why="packed samples would attend to each other; --reset-position-ids is not a substitute; dies at launch",
     ),
     refuse(
         "hf-convert-format",
@@ -66,7 +68,6 @@ MINDSPEED_LLM.add(
     refuse(
         "hf-convert-lora",
         a.enable_mg2hf_convert & (a.lora_target_modules.length > 0),
-        at=(a.enable_mg2hf_convert, a.lora_target_modules),
         message="--enable-mg2hf-convert does not work with LoRA (--lora-target-modules)",
         why="adapters are not converted; dies at launch",
         fixes=(drop(a.enable_mg2hf_convert),),
@@ -74,9 +75,8 @@ MINDSPEED_LLM.add(
     refuse(
         "prompt-type-template",
         a.prompt_type.is_set & a.hf_chat_template,
-        at=(a.prompt_type, a.hf_chat_template),
         message="--prompt-type does not work together with --hf-chat-template",
-        why="both say how a prompt is written; dies at launch",
+        why="both define the prompt format; dies at launch",
         fixes=(drop(a.hf_chat_template), drop(a.prompt_type)),
     ),
     in_range(
@@ -95,7 +95,6 @@ MINDSPEED_LLM.add(
         & a.entry_is_known,
         at=(a.tokenizer_type,),
         message="--tokenizer-type PretrainedFromHF needs --tokenizer-name-or-path, the folder of the model",
-        why="the tokenizer is made right after the arguments are read; dies at launch",
     ),
     refuse(
         "tokenizer-type-missing",
@@ -105,7 +104,6 @@ MINDSPEED_LLM.add(
         message=(
             "--tokenizer-name-or-path needs --tokenizer-type PretrainedFromHF; no type is set, and there is no default"
         ),
-        why="the tokenizer is made right after the arguments are read; dies at launch",
         fixes=(put(a.tokenizer_type, "PretrainedFromHF"),),
     ),
     refuse(

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from preflight.lint.shapes import ConstraintSet, drop, put, refuse
+from preflight.lint.constraint import ConstraintSet, drop, put, refuse
 from preflight.rules.mindspeed.shorthand import CORE, DUALPIPEV, a
 
-MINDSPEED_LLM = ConstraintSet("mindspeed-llm")
+UNEVEN = "the list places whole stages by itself; dies at launch"
+MINDSPEED_LLM = ConstraintSet("mindspeed-llm", why=UNEVEN)
 PP, VPP, DENSE = a.pipeline_model_parallel_size, a.num_layers_per_virtual_pipeline_stage, a.first_k_dense_replace
 STAGE = a.num_layers // PP
 BY_LIST = a.num_layer_list.is_set & (a.num_layer_list != "")
 UNSPLIT = a.decoder_first_pipeline_num_layers.is_none & a.decoder_last_pipeline_num_layers.is_none
-UNEVEN = "the list places whole stages by itself; dies at launch"
 CAPACITY, GREEDY = a.moe_expert_capacity_factor, a.moe_router_load_balancing_type == "group_limited_greedy"
 GATE = a.shared_expert_gate_output_dimension
 
@@ -18,7 +18,6 @@ MINDSPEED_LLM.add(
     refuse(
         "dense-layers",
         DENSE.is_set & (DENSE != 0) & (a.num_layers <= DENSE),
-        at=(DENSE, a.num_layers),
         fixes=(drop(DENSE),),
         message="--first-k-dense-replace {first_k_dense_replace} leaves none of the {num_layers} layers for experts",
         why="dies at launch",
@@ -35,8 +34,6 @@ MINDSPEED_LLM.add(
     refuse(
         "layer-list-pipeline",
         BY_LIST & (PP <= 1),
-        at=(a.num_layer_list, PP),
-        why=UNEVEN,
         fixes=(drop(a.num_layer_list),),
         layout=True,
         message="--num-layer-list needs a pipeline, the size is 1",
@@ -45,7 +42,6 @@ MINDSPEED_LLM.add(
         "layer-list-virtual-stages",
         BY_LIST & VPP.is_set & (VPP != 0) & (PP != 2),
         at=(a.num_layer_list, VPP),
-        why=UNEVEN,
         fixes=(drop(VPP), drop(a.num_layer_list)),
         message="--num-layer-list does not work together with --num-layers-per-virtual-pipeline-stage",
     ),
@@ -53,22 +49,18 @@ MINDSPEED_LLM.add(
         "layer-list-two-stages",
         BY_LIST & VPP.is_set & (VPP != 0) & (PP == 2),
         at=(a.num_layer_list, VPP),
-        why=UNEVEN,
         fixes=(drop(VPP), drop(a.num_layer_list)),
         message="--num-layer-list on pipeline 2 does not work together with --num-layers-per-virtual-pipeline-stage",
     ),
     refuse(
         "layer-list-dualpipev",
         BY_LIST & DUALPIPEV,
-        at=(a.num_layer_list, a.schedules_method),
-        why=UNEVEN,
         fixes=(drop(a.num_layer_list), drop(a.schedules_method)),
         message="--num-layer-list does not work together with --schedules-method dualpipev",
     ),
     refuse(
         "layer-list-noop",
         BY_LIST & a.noop_layers.is_set & (a.noop_layers != ""),
-        at=(a.num_layer_list, a.noop_layers),
         fixes=(drop(a.num_layer_list), drop(a.noop_layers)),
         message="--num-layer-list does not work together with --noop-layers: the launch crashes",
         why="MindSpeed-LLM means to drop the list with a notice, but the notice raises TypeError; dies at launch",
@@ -77,8 +69,7 @@ MINDSPEED_LLM.add(
         "layer-list-pipeline-layers",
         BY_LIST & a.pipeline_num_transformer_layers.is_set,
         upstream=f"{CORE}pipeline_parallel/unaligned_pineline_feature.py:43",
-        at=(a.num_layer_list, a.pipeline_num_transformer_layers),
-        why="both say how layers are split; dies at launch",
+        why="both define the split of layers; dies at launch",
         fixes=(drop(a.pipeline_num_transformer_layers), drop(a.num_layer_list)),
         message="--num-layer-list does not work together with --pipeline-num-transformer-layers",
     ),
@@ -138,12 +129,11 @@ MINDSPEED_LLM.add(
             "{num_layers_per_virtual_pipeline_stage} layers per virtual stage x pipeline 2 = all {num_layers} "
             "layers: there is only one virtual stage"
         ),
-        why="one virtual stage per rank is no interleaving; dies at launch",
+        why="one virtual stage per rank is not interleaving; dies at launch",
     ),
     refuse(
         "capacity-dispatcher",
         CAPACITY.is_set & (a.moe_token_dispatcher_type == "allgather"),
-        at=(CAPACITY, a.moe_token_dispatcher_type),
         message="--moe-expert-capacity-factor does not work with the allgather dispatcher, the default",
         why="that dispatcher never drops tokens; dies at launch",
         fixes=(put(a.moe_token_dispatcher_type, "alltoall"), drop(CAPACITY)),
@@ -162,7 +152,6 @@ MINDSPEED_LLM.add(
     refuse(
         "capacity-balancing",
         CAPACITY.is_set & ~a.moe_router_load_balancing_type.is_in("aux_loss", "none"),
-        at=(CAPACITY, a.moe_router_load_balancing_type),
         message=(
             "--moe-expert-capacity-factor needs aux_loss or none as load balancing, "
             "not {moe_router_load_balancing_type}"

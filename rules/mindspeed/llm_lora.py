@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from preflight import Severity
-from preflight.lint.shapes import ConstraintSet, drop, put, refuse
+from preflight.lint.constraint import ConstraintSet, drop, put, refuse
 from preflight.rules.mindspeed.shorthand import a
 
 MINDSPEED_LLM = ConstraintSet("mindspeed-llm")
@@ -33,7 +33,6 @@ MINDSPEED_LLM.add(
         "lora-fusion-gather",
         a.lora_fusion & a.overlap_param_gather,
         severity=Severity.WARNING,
-        at=(a.lora_fusion, a.overlap_param_gather),
         fixes=(drop(a.overlap_param_gather),),
         message="--lora-fusion does not work with --overlap-param-gather",
         why="the documents exclude the pair, no validator checks it",

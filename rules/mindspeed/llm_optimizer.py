@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from preflight import Severity
-from preflight.lint.shapes import ConstraintSet, drop, put, refuse
+from preflight.lint.constraint import ConstraintSet, drop, put, refuse
 from preflight.rules.mindspeed.shorthand import a
 
 MINDSPEED_LLM = ConstraintSet("mindspeed-llm")

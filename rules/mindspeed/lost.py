@@ -1,10 +1,10 @@
-"""What was written and is changed without asking, and what nobody checks but does not work."""
+"""Settings that are changed silently, and settings that are not checked but do not work."""
 
 from __future__ import annotations
 
 from preflight import Safety, Severity
+from preflight.lint.constraint import Constraint, ConstraintSet, drop, put, refuse
 from preflight.lint.expressions import Handle, all_of
-from preflight.lint.shapes import Constraint, ConstraintSet, drop, put, refuse
 from preflight.rules.mindspeed.shorthand import LLM, a, flag
 
 MINDSPEED = ConstraintSet("mindspeed")
@@ -85,7 +85,7 @@ def _overruled(line: int, old: Handle, spelling: str, new: Handle, *, wins: bool
         at=(new, old),
         upstream=f"{DEPRECATED}:{line}",
         message=f"{lost} is ignored: {kept} takes precedence",
-        why="the two are spellings of one option; what is run is not what was written last",
+        why="the two are spellings of one option; the spelling written last does not win",
         fixes=(drop(old), drop(new)),
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from preflight import Severity
-from preflight.lint.shapes import ConstraintSet, divides, drop, put, refuse
+from preflight.lint.constraint import ConstraintSet, divides, drop, put, refuse
 from preflight.rules.mindspeed.shorthand import a, clash, needs
 
 MINDSPEED = ConstraintSet("mindspeed")
@@ -60,7 +60,7 @@ MINDSPEED.add(
         at=(COUNT, SHARED),
         unless_framework=CORE_ONLY,
         fixes=(drop(COUNT), drop(SHARED)),
-        why="both say how large the shared experts are; dies at launch",
+        why="both set the size of the shared experts; dies at launch",
         message=(
             "--n-shared-experts {n_shared_experts} and --moe-shared-expert-intermediate-size "
             "{moe_shared_expert_intermediate_size} contradict each other"
@@ -90,7 +90,6 @@ MINDSPEED.add(
         a.fix_router & (a.expert_model_parallel_size <= 1),
         unless_framework=CORE_ONLY,
         layout=True,
-        at=(a.fix_router, a.expert_model_parallel_size),
         message="--fix-router needs expert parallelism, the size is 1",
         why="there is no load to balance over ranks; dies at launch",
         fixes=(drop(a.fix_router),),
@@ -185,7 +184,6 @@ MINDSPEED.add(
         a.enable_expert_placement & (a.expert_model_parallel_size <= 1),
         severity=Severity.WARNING,
         unless_framework=CORE_ONLY,
-        at=(a.enable_expert_placement, a.expert_model_parallel_size),
         fixes=(drop(a.enable_expert_placement),),
         message="--enable-expert-placement needs expert parallelism above 1",
         why="the check is inverted and never fires; without it there is nowhere to move an expert to",
@@ -210,7 +208,7 @@ MINDSPEED_LLM.add(
         severity=Severity.WARNING,
         at=(COUNT, SHARED),
         fixes=(drop(COUNT), drop(SHARED)),
-        why="the shared experts are of another size than the count says",
+        why="the size of the shared experts contradicts their count",
         message=(
             "--n-shared-experts {n_shared_experts} is ignored: --moe-shared-expert-intermediate-size "
             "{moe_shared_expert_intermediate_size} takes precedence"

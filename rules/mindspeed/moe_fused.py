@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from preflight.lint.shapes import ConstraintSet, drop, put, refuse
+from preflight.lint.constraint import ConstraintSet, drop, put, refuse
 from preflight.rules.mindspeed.shorthand import a, needs
 
 ALLTOALL, FUSED = a.moe_alltoall_overlap_comm, a.moe_alltoall_mc2
@@ -12,13 +12,12 @@ SPLIT = "the overlap is written for layers split in that way; dies at launch"
 PER_STAGE = a.num_layers // a.pipeline_model_parallel_size
 LEVEL, ZERO_LAYERS = a.moe_zero_memory, a.moe_zero_memory_num_layers
 
-MINDSPEED = ConstraintSet("mindspeed")
+MINDSPEED = ConstraintSet("mindspeed", why=SPLIT)
 MINDSPEED.add(
     refuse(
         "alltoall-mc2-dispatcher",
         FUSED & ~(SEQ | PLAIN),
         at=(DISPATCHER, FUSED),
-        why=SPLIT,
         fixes=(put(DISPATCHER, "alltoall"), drop(FUSED)),
         message=(
             "--moe-alltoall-mc2 needs --moe-token-dispatcher-type alltoall or alltoall_seq, "
@@ -30,7 +29,6 @@ MINDSPEED.add(
         FUSED & SEQ & (a.tensor_model_parallel_size != 1),
         at=(FUSED, a.tensor_model_parallel_size),
         layout=True,
-        why=SPLIT,
         message=(
             "--moe-alltoall-mc2 with the alltoall_seq dispatcher needs tensor parallel 1, "
             "not {tensor_model_parallel_size}"
@@ -46,7 +44,6 @@ MINDSPEED.add(
             "--moe-alltoall-mc2 needs expert tensor parallel 1, not {expert_tensor_parallel_size} (the default is "
             "the tensor parallel size)"
         ),
-        why=SPLIT,
         fixes=(put(a.expert_tensor_parallel_size, 1), drop(FUSED)),
     ),
     refuse(

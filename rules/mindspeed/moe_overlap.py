@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from preflight.lint.shapes import ConstraintSet, drop, put, refuse
+from preflight.lint.constraint import ConstraintSet, drop, put, refuse
 from preflight.rules.mindspeed.shorthand import a, clash, needs
 
-MINDSPEED = ConstraintSet("mindspeed")
+SPLIT = "the overlap is written for layers split in that way; dies at launch"
+MINDSPEED = ConstraintSet("mindspeed", why=SPLIT)
 ALLGATHER, ALLTOALL, FUSED = a.moe_allgather_overlap_comm, a.moe_alltoall_overlap_comm, a.moe_alltoall_mc2
 DISPATCHER, GROUPED, ASYNC = a.moe_token_dispatcher_type, a.moe_grouped_gemm, a.moe_permutation_async_comm
 SEQ, PLAIN = DISPATCHER == "alltoall_seq", DISPATCHER == "alltoall"
 SAME = "both replace the same layers; dies at launch"
-SPLIT = "the overlap is written for layers split in that way; dies at launch"
 
 MINDSPEED.add(
     clash("allgather-overlap-mc2", ALLGATHER, a.use_ascend_mc2, why=SAME),
@@ -18,7 +18,6 @@ MINDSPEED.add(
         "allgather-overlap-dispatcher",
         ALLGATHER & (DISPATCHER != "allgather"),
         at=(DISPATCHER, ALLGATHER),
-        why=SPLIT,
         message=(
             "--moe-allgather-overlap-comm needs --moe-token-dispatcher-type allgather, not {moe_token_dispatcher_type}"
         ),
@@ -31,7 +30,6 @@ MINDSPEED.add(
         "alltoall-overlap-dispatcher",
         ALLTOALL & ~(SEQ | PLAIN),
         at=(DISPATCHER, ALLTOALL),
-        why=SPLIT,
         message=(
             "--moe-alltoall-overlap-comm needs --moe-token-dispatcher-type alltoall or alltoall_seq, "
             "not {moe_token_dispatcher_type}"
@@ -41,7 +39,6 @@ MINDSPEED.add(
     refuse(
         "alltoall-overlap-expert-parallel",
         ALLTOALL & (a.expert_model_parallel_size == 1),
-        at=(ALLTOALL, a.expert_model_parallel_size),
         layout=True,
         message="--moe-alltoall-overlap-comm needs expert parallelism, the size is 1",
         why="without it there is no exchange to hide; dies at launch",
@@ -51,7 +48,6 @@ MINDSPEED.add(
         "alltoall-overlap-grouped-gemm",
         ALLTOALL & PLAIN & ~GROUPED,
         at=(ALLTOALL,),
-        why=SPLIT,
         fixes=(put(GROUPED), drop(ALLTOALL)),
         message="--moe-alltoall-overlap-comm needs --moe-grouped-gemm",
     ),
@@ -59,7 +55,6 @@ MINDSPEED.add(
         "alltoall-overlap-tp-extend-ep",
         ALLTOALL & PLAIN & a.moe_tp_extend_ep,
         at=(DISPATCHER, a.moe_tp_extend_ep),
-        why=SPLIT,
         message=(
             "--moe-alltoall-overlap-comm with --moe-tp-extend-ep needs --moe-token-dispatcher-type alltoall_seq, "
             "not alltoall"
@@ -70,7 +65,6 @@ MINDSPEED.add(
         "alltoall-seq-overlap-async",
         ALLTOALL & SEQ & ~ASYNC,
         at=(ALLTOALL,),
-        why=SPLIT,
         fixes=(put(ASYNC), drop(ALLTOALL)),
         message="--moe-alltoall-overlap-comm with the alltoall_seq dispatcher needs --moe-permutation-async-comm",
     ),
@@ -78,14 +72,12 @@ MINDSPEED.add(
         "alltoall-seq-overlap-grouped-gemm",
         ALLTOALL & SEQ & ~GROUPED,
         at=(ALLTOALL,),
-        why=SPLIT,
         fixes=(put(GROUPED), drop(ALLTOALL)),
         message="--moe-alltoall-overlap-comm with the alltoall_seq dispatcher needs --moe-grouped-gemm",
     ),
     refuse(
         "alltoall-seq-overlap-tensor",
         ALLTOALL & SEQ & ~a.moe_tp_extend_ep & (a.tensor_model_parallel_size > 1),
-        why=SPLIT,
         at=(ALLTOALL, a.tensor_model_parallel_size),
         fixes=(put(a.moe_tp_extend_ep), drop(ALLTOALL)),
         message=(

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from preflight import Severity
-from preflight.lint.shapes import ConstraintSet, drop, in_range, put, refuse
+from preflight.lint.constraint import ConstraintSet, drop, in_range, put, refuse
 from preflight.rules.mindspeed.shorthand import CORE, LLM, a, clash, needs
 
-MINDSPEED = ConstraintSet("mindspeed")
+MINDSPEED = ConstraintSet(
+    "mindspeed", why="MindSpeed means to refuse the pair but reads an argument that does not exist"
+)
 EMA = a.optimizer_selection == "fused_ema_adamw"
 MUON_FILE = "optimizer/muon_optimizer_feature.py"
 LOW, LOW_LLM = (
@@ -55,7 +57,6 @@ MINDSPEED.add(
         "quantised-states-swap",
         SWAP & QUANT,
         upstream={"mindspeed": f"{LOW}:78", "mindspeed-llm": f"{LOW_LLM}:82"},
-        at=(SWAP, a.quant_grads, a.quant_states),
         message="--swap-optimizer does not work with quantised states or gradients",
         why=STATES,
         fixes=(drop(SWAP),),
@@ -73,7 +74,6 @@ MINDSPEED.add(
         "muon-fsdp",
         MUON & (a.use_custom_fsdp | a.use_torch_fsdp2),
         upstream={"mindspeed": f"{CORE}{MUON_FILE}:137", "mindspeed-llm": f"{LLM}{MUON_FILE}:136"},
-        at=(a.optimizer, a.use_custom_fsdp, a.use_torch_fsdp2),
         message="--optimizer muon does not work with FSDP",
         why="it needs whole matrices, FSDP shards them; dies at launch",
         fixes=(put(a.optimizer, "adam"),),
@@ -101,7 +101,6 @@ MINDSPEED.add(
         "swap-optimizer-ema",
         SWAP & EMA,
         severity=Severity.WARNING,
-        at=(SWAP, a.optimizer_selection),
         message="--swap-optimizer does not work with --optimizer-selection fused_ema_adamw",
         why="the documents exclude the pair, no validator checks it",
         fixes=(drop(SWAP),),
@@ -134,20 +133,16 @@ MINDSPEED.add(
         "virtual-optimizer-ema",
         a.virtual_optimizer.is_set & EMA,
         severity=Severity.WARNING,
-        at=(a.virtual_optimizer, a.optimizer_selection),
         fixes=(drop(a.virtual_optimizer),),
         message="--virtual-optimizer does not work with --optimizer-selection fused_ema_adamw",
-        why="MindSpeed means to refuse the pair but reads an argument that does not exist",
     ),
     refuse(
         "compress-optimizer-ema",
         a.compress_optimizer & EMA,
         severity=Severity.WARNING,
-        at=(a.compress_optimizer, a.optimizer_selection),
         unless_framework="mindspeed-llm",
         message="--compress-optimizer does not work with --optimizer-selection fused_ema_adamw",
         fixes=(drop(a.compress_optimizer),),
-        why="MindSpeed means to refuse the pair but reads an argument that does not exist",
     ),
     refuse(
         "bucket-order-overlap",
@@ -162,7 +157,6 @@ MINDSPEED.add(
         "buffer-pad",
         (a.param_and_grad_buffer_pad < 0) & a.param_and_grad_buffer_pad.is_set,
         unless_framework="mindspeed-llm",
-        at=(a.param_and_grad_buffer_pad,),
         message="--param-and-grad-buffer-pad must be positive, not {param_and_grad_buffer_pad}",
         why="it is a number of bytes; dies at launch",
         fixes=(drop(a.param_and_grad_buffer_pad),),

@@ -29,7 +29,7 @@ from collections.abc import Iterator
 from itertools import takewhile
 
 from preflight import Finding, Fix, Job, Message, Safety, Severity, Unverified, rule
-from preflight.lint.shapes import REMOVE
+from preflight.lint.constraint import REMOVE
 from preflight.source.finding import Kind
 
 DOCUMENT = "docs/zh/features/tensor-parallel-2d.md:82"

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from preflight import Severity
-from preflight.lint.shapes import ConstraintSet, drop, put, refuse
+from preflight.lint.constraint import ConstraintSet, drop, put, refuse
 from preflight.rules.mindspeed.shorthand import DUALPIPEV, a, clash, needs
 
-MINDSPEED = ConstraintSet("mindspeed")
+SCHEDULE = "the schedule runs forward and backward of two halves at once and does not know this feature; dies at launch"
+MINDSPEED = ConstraintSet("mindspeed", why=SCHEDULE)
 LEAVE = drop(a.schedules_method, also=(a.dualpipev_dw_detach,), title="drop the dualpipev schedule")
 PP = a.pipeline_model_parallel_size
 VPP = a.num_layers_per_virtual_pipeline_stage
 MICRO = a.global_batch_size // a.micro_batch_size // a.data_parallel_size
-SCHEDULE = "the schedule runs forward and backward of two halves at once and does not know this feature; dies at launch"
 
 MINDSPEED.add(
     clash(
@@ -45,16 +45,13 @@ MINDSPEED.add(
     refuse(
         "dualpipev-context-parallel",
         DUALPIPEV & (a.context_parallel_size > 1),
-        why=SCHEDULE,
         fixes=(LEAVE,),
         layout=True,
-        at=(a.schedules_method, a.context_parallel_size),
         message="--schedules-method dualpipev does not work with context parallel {context_parallel_size}",
     ),
     refuse(
         "dualpipev-virtual-stages",
         DUALPIPEV & VPP.is_set,
-        why=SCHEDULE,
         fixes=(drop(VPP), LEAVE),
         at=(VPP, a.schedules_method),
         message="--schedules-method dualpipev does not work with --num-layers-per-virtual-pipeline-stage",
@@ -65,7 +62,6 @@ MINDSPEED.add(
         why="there is no pipeline to schedule; dies at launch",
         fixes=(LEAVE,),
         layout=True,
-        at=(a.schedules_method, PP),
         message="--schedules-method dualpipev needs a pipeline, the size is 1",
     ),
     refuse(
@@ -118,13 +114,12 @@ MINDSPEED.add(
             "mindspeed-llm/layer-list-two-stages",
             "mindspeed-llm/virtual-stage-is-whole-stage",
         ),
-        at=(VPP, a.num_layers, PP),
         fixes=(drop(VPP),),
         message=(
             "{num_layers_per_virtual_pipeline_stage} layers per virtual stage x pipeline "
             "{pipeline_model_parallel_size} = all {num_layers} layers: there is only one virtual stage"
         ),
-        why="one virtual stage per rank is no interleaving; dies at launch",
+        why="one virtual stage per rank is not interleaving; dies at launch",
     ),
     refuse(
         "defer-embedding-wgrad",

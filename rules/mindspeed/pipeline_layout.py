@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from preflight.lint.constraint import ConstraintSet, divides, drop, refuse
 from preflight.lint.expressions import any_of, total
-from preflight.lint.shapes import ConstraintSet, divides, drop, refuse
 from preflight.rules.mindspeed.shorthand import DUALPIPEV, a
 
 LEAVE = drop(a.schedules_method, also=(a.dualpipev_dw_detach,), title="drop the dualpipev schedule")
@@ -11,50 +11,45 @@ PP = a.pipeline_model_parallel_size
 VPP = a.num_layers_per_virtual_pipeline_stage
 CUSTOM = a.pipeline_model_parallel_layout.is_set
 
-MINDSPEED = ConstraintSet("mindspeed")
+BY_HAND = "the layout alone assigns layers to stages; dies at launch"
+MINDSPEED = ConstraintSet("mindspeed", why=BY_HAND)
 SPLITS = (
     a.decoder_first_pipeline_num_layers,
     a.decoder_last_pipeline_num_layers,
     a.account_for_embedding_in_pipeline_split,
     a.account_for_loss_in_pipeline_split,
 )
-BY_HAND = "the layout says by itself which layers a stage holds; dies at launch"
 MINDSPEED.add(
     refuse(
         "layout-dualpipev",
         CUSTOM & DUALPIPEV,
         fixes=(LEAVE, drop(a.pipeline_model_parallel_layout)),
-        why=BY_HAND,
         message="--pipeline-model-parallel-layout does not work together with --schedules-method dualpipev",
     ),
     refuse(
         "layout-pipeline-layers",
         CUSTOM & a.pipeline_num_transformer_layers.is_set,
         fixes=(drop(a.pipeline_num_transformer_layers),),
-        why=BY_HAND,
         message="--pipeline-model-parallel-layout does not work together with --pipeline-num-transformer-layers",
     ),
     refuse(
         "layout-noop-layers",
         CUSTOM & a.noop_layers.is_set,
         fixes=(drop(a.noop_layers),),
-        why=BY_HAND,
         after=("mindspeed/fb-overlap-layout-noop",),
         message="--pipeline-model-parallel-layout does not work together with --noop-layers",
     ),
     refuse(
         "layout-recompute-schedule",
         CUSTOM & (a.recompute_in_bubble | a.recompute_in_advance),
-        why=BY_HAND,
         fixes=(drop(also=(a.recompute_in_bubble, a.recompute_in_advance), title="drop recomputation in the schedule"),),
         message="--pipeline-model-parallel-layout does not work with --recompute-in-bubble or --recompute-in-advance",
     ),
     refuse(
         "layout-virtual-stages",
         CUSTOM & (total(VPP.is_set, a.num_virtual_stages_per_pipeline_rank.given) > 0),
-        why=BY_HAND,
         fixes=(
-            drop(also=(VPP, a.num_virtual_stages_per_pipeline_rank), title="let the layout say the virtual stages"),
+            drop(also=(VPP, a.num_virtual_stages_per_pipeline_rank), title="let the layout set the virtual stages"),
         ),
         at=(VPP, a.num_virtual_stages_per_pipeline_rank, a.pipeline_model_parallel_layout),
         message="--pipeline-model-parallel-layout and a number of virtual stages both set the split of the layers",
@@ -102,11 +97,10 @@ MINDSPEED.add(
         "layout-other-splits",
         CUSTOM & any_of(*(handle.given for handle in SPLITS)),
         at=SPLITS,
-        fixes=(drop(also=SPLITS, title="let the layout say the split"),),
+        fixes=(drop(also=SPLITS, title="let the layout set the split"),),
         message=(
             "--pipeline-model-parallel-layout and the first, last, embedding or loss stage both set how the layers "
             "are split"
         ),
-        why=BY_HAND,
     ),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from preflight import Severity
-from preflight.lint.shapes import ConstraintSet, drop, put, refuse
+from preflight.lint.constraint import ConstraintSet, drop, put, refuse
 from preflight.rules.mindspeed.shorthand import CORE, LLM, a, clash
 
 MINDSPEED = ConstraintSet("mindspeed")
@@ -25,7 +25,6 @@ MINDSPEED.add(
         "fp8-local",
         a.fp8 & (a.transformer_impl == "local"),
         **_basic(87, 54),
-        at=(a.fp8, a.transformer_impl),
         message="FP8 needs --transformer-impl transformer_engine, not local",
         why="the local layers have no FP8 path; dies at launch",
         fixes=(put(a.transformer_impl, "transformer_engine"), drop(a.fp8)),
@@ -34,7 +33,6 @@ MINDSPEED.add(
         "legacy-transformer-engine",
         a.use_legacy_models & (a.transformer_impl == "transformer_engine"),
         **_basic(95, 62),
-        at=(a.use_legacy_models, a.transformer_impl),
         message="--use-legacy-models does not work with --transformer-impl transformer_engine, which is the default",
         why="only core models are built from its layers; dies at launch",
         fixes=(put(a.transformer_impl, "local"), drop(a.use_legacy_models)),
@@ -83,7 +81,6 @@ MINDSPEED.add(
         "auto-settings-checkpoints",
         a.auto_settings & (a.load.is_set | a.save.is_set),
         unless_framework=CORE_ONLY,
-        at=(a.auto_settings, a.load, a.save),
         message="--auto-settings does not work with --load or --save",
         why="the search runs trial jobs of other layouts; dies at launch",
         fixes=(drop(also=(a.load, a.save), title="drop --load and --save"), drop(a.auto_settings)),
@@ -139,7 +136,6 @@ MINDSPEED.add(
         "recompute-norm-legacy",
         a.recompute_norm & a.use_legacy_models,
         severity=Severity.WARNING,
-        at=(a.recompute_norm, a.use_legacy_models),
         message="--recompute-norm has no effect for legacy models",
         why="only core models have the hook; no validator checks it",
         fixes=(drop(a.recompute_norm),),

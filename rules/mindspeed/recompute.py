@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from preflight import Safety, Severity
-from preflight.lint.shapes import ConstraintSet, drop, in_range, put, refuse
+from preflight.lint.constraint import ConstraintSet, drop, in_range, put, refuse
 from preflight.rules.mindspeed.shorthand import a, clash
 
-MINDSPEED = ConstraintSet("mindspeed")
+MINDSPEED = ConstraintSet("mindspeed", why="the schedule chooses the layers itself; dies at launch")
 BUBBLE, ADVANCE = a.recompute_in_bubble, a.recompute_in_advance.given
 PP, VPP, LAYERS = (
     a.pipeline_model_parallel_size,
@@ -34,7 +34,6 @@ MINDSPEED.add(
             "--recompute-in-bubble sets the recomputed layers to {num_layers_per_virtual_pipeline_stage}, "
             "not {recompute_num_layers}"
         ),
-        why="the schedule chooses the layers itself; dies at launch",
         fixes=(drop(a.recompute_num_layers),),
     ),
     refuse(
@@ -42,7 +41,6 @@ MINDSPEED.add(
         BUBBLE & (LAYERS != 0) & LAYERS.is_set & a.enable_recompute_layers_per_pp_rank & (a.num_layers // PP != LAYERS),
         at=(a.recompute_num_layers, BUBBLE),
         message="--recompute-in-bubble chooses the recomputed layers itself, not {recompute_num_layers}",
-        why="the schedule chooses the layers itself; dies at launch",
         fixes=(drop(a.recompute_num_layers),),
     ),
     refuse(
@@ -110,7 +108,6 @@ MINDSPEED.add(
     refuse(
         "recompute-in-advance-ignored",
         ADVANCE & VPP.is_set & (VPP != 1),
-        at=(ADVANCE, VPP),
         severity=Severity.WARNING,
         message=(
             "--recompute-in-advance is turned off: it works with 1 layer per virtual stage, "

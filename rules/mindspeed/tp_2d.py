@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from preflight import Safety, Severity
+from preflight.lint.constraint import ConstraintSet, divides, drop, one_of, put, refuse
 from preflight.lint.expressions import any_of
-from preflight.lint.shapes import ConstraintSet, divides, drop, one_of, put, refuse
 from preflight.rules.mindspeed.shorthand import DUALPIPEV, a, clash, needs
 
 MINDSPEED = ConstraintSet("mindspeed")
@@ -107,7 +107,6 @@ MINDSPEED.add(
         "tp-2d-expert-parallel",
         a.tp_2d & (a.expert_model_parallel_size > 1),
         fixes=(LEAVE,),
-        at=(a.tp_2d, a.expert_model_parallel_size),
         message="--tp-2d does not work with expert parallel {expert_model_parallel_size}",
         why="experts have no 2-D linears; dies at launch",
     ),
@@ -188,7 +187,6 @@ MINDSPEED.add(
         "tp-2d-small",
         a.tp_2d & (a.tensor_model_parallel_size > 1) & (a.tensor_model_parallel_size < 16),
         severity=Severity.NOTE,
-        at=(a.tp_2d, a.tensor_model_parallel_size),
         message=(
             "--tp-2d at tensor parallel {tensor_model_parallel_size}: the documented gain is for 16 and large "
             "dense models, smaller ones tend to lose"

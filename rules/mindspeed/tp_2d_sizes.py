@@ -27,7 +27,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from preflight import Finding, Fix, Job, Message, Severity, Unverified, known, rule
-from preflight.lint.shapes import REMOVE
+from preflight.lint.constraint import REMOVE
 from preflight.run.arguments import Arguments
 from preflight.source.finding import Kind
 from preflight.source.record import NamedTuple

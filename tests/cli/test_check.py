@@ -119,7 +119,7 @@ def test_suppression_needs_a_reason_and_a_fault(cli: Cli, tmp_path: Path) -> Non
     (tmp_path / "s.yaml").write_text("toy: true\nname: LOUD  # preflight: ignore[toy-name] it is a title\n")
     assert cli("check", "s.yaml", "-f", "concise").out == ""
     (tmp_path / "s.yaml").write_text("toy: true\nname: soft  # preflight: ignore[toy-name] it is a title\n")
-    assert "the suppression is not needed [unused-suppression]" in cli("check", "s.yaml", "-f", "concise").out
+    assert "rule 'toy-name' reports nothing here [unused-suppression]" in cli("check", "s.yaml", "-f", "concise").out
 
 
 def test_a_line_that_two_runs_read_is_told_once(tmp_path: Path, real_cli: Cli) -> None:
@@ -132,4 +132,4 @@ def test_a_line_that_two_runs_read_is_told_once(tmp_path: Path, real_cli: Cli) -
     ran = real_cli("check", str(tmp_path), "-f", "concise", "--select", "megatron/positions-below-sequence")
     assert ran.out.count("--max-position-embeddings 32 must be at least") == 1
     left = real_cli("fix", "--diff", str(tmp_path), "--select", "megatron/positions-below-sequence")
-    assert "Left: 1 error" in left.err
+    assert "Remaining: 1 error" in left.err

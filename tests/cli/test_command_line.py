@@ -65,7 +65,7 @@ def lines(draw: st.DrawFn) -> list[str]:
 
 @contextmanager
 def recorded(name: str) -> Iterator[list[Any]]:
-    """What a command function is called with, in place of being called."""
+    """What a command function is called with, instead of being called."""
     module = import_module(f"preflight.cli.{name}")
     function = getattr(module, name)
     calls: list[Any] = []
@@ -84,6 +84,7 @@ def recorded(name: str) -> Iterator[list[Any]]:
         setattr(module, name, function)
 
 
+@pytest.mark.slow
 @settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(lines())
 def test_a_line_that_is_read_without_typer_is_the_same_call_with_it(line: list[str]) -> None:

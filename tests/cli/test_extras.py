@@ -47,8 +47,6 @@ def without(modules: list[str], *words: str, folder: Path) -> subprocess.Complet
         ("check --suggest run.yaml", "numpy", "layouts"),
         ("layouts run.yaml", "numpy", "layouts"),
         ("check -f html run.yaml", "jinja2", "reports"),
-        ("check -f sarif run.yaml", "sarif_om", "reports"),
-        ("check -f sarif run.yaml", "attr", "reports"),
         ("check -f junit run.yaml", "junitparser", "reports"),
         ("memory --plot a.html run.yaml", "jinja2", "reports"),
         (f"memory --device a100 --world-size 64 --plot a.png {SOUND}", "matplotlib", "plot"),
@@ -58,8 +56,7 @@ def test_a_missing_extra_is_one_line_that_names_it_and_exit_2(
     words: str, module: str, extra: str, tmp_path: Path
 ) -> None:
     ran = without([module], *words.split(), folder=tmp_path)
-    package = {"attr": "attrs", "sarif_om": "sarif-om"}.get(module, module)
-    told = f"preflight: this needs {module}, which is not installed: pip install {package}\n"
+    told = f"preflight: this needs {module}, which is not installed: pip install {module}\n"
     assert EXTRAS[module] == extra
     assert (ran.returncode, ran.stdout, ran.stderr) == (2, "", told)
     assert (tmp_path / "run.yaml").read_text(encoding="utf-8") == YAML.read_text(encoding="utf-8")
@@ -116,7 +113,6 @@ def test_the_extras_are_those_of_the_package() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extras = project["optional-dependencies"]
     for module, extra in EXTRAS.items():
-        package = {"attr": "attrs", "sarif_om": "sarif-om"}.get(module, module)
-        assert any(line.startswith(f"{package}>=") for line in extras[extra]), module
-        assert not any(line.startswith(f"{package}>=") for line in project["dependencies"]), module
+        assert any(line.startswith(f"{module}>=") for line in extras[extra]), module
+        assert not any(line.startswith(f"{module}>=") for line in project["dependencies"]), module
     assert extras["all"] == [f"preflight-llm[{','.join(dict.fromkeys(EXTRAS.values()))}]"]

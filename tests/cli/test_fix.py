@@ -15,7 +15,7 @@ def test_fix_says_what_became_of_each_finding(cli: Cli, files: Path) -> None:
     assert ran.out == (
         "both.yaml:4:7: fixed: 'LOUD' is shouted [toy-name] (say it softly)\n"
         "1 fixed.\n"
-        "Left: 1 error (1 with --unsafe); `preflight check` lists them.\n"
+        "Remaining: 1 error (1 with --unsafe); `preflight check` lists them.\n"
     )
     assert (files / "both.yaml").read_text() == BAD + "name: loud\n"
     assert cli("fix", "both.yaml", "--world-size", "8", "--unsafe").code == 0

@@ -21,7 +21,7 @@ def test_pages_of_rules_never_replace_pages_of_others(cli: Cli, tmp_path: Path) 
     assert cli("rules", "--write-docs", ".") == (
         2,
         "",
-        "preflight: .: holds pages that are not preflight's; name a folder of its own\n",
+        "preflight: .: contains files not written by preflight; name another folder\n",
     )
     assert cli("rules", "--write-docs", "pages").code == 0
     (tmp_path / "pages" / "gone.md").write_text("# gone\n")
@@ -110,7 +110,7 @@ def test_new_rule_says_that_nobody_has_named_the_statement_of_a_check(rows: str,
     decisions = tmp_path / "schemas" / "mindformers" / "decisions.json"
     decisions.write_text(f'{{\n"sites": {{}},\n"rules": {rows},\n"stands": {{}}\n}}\n')
     cli("new-rule", "pynative/declared-fault")
-    reason = "new: nobody has named its statement upstream yet"
+    reason = "new: its upstream statement is not recorded yet"
     assert json.loads(decisions.read_text())["rules"] == {**json.loads(rows), "pynative/declared-fault": reason}
 
 

@@ -111,16 +111,17 @@ def test_a_config_is_found_from_there_too(real_cli: Cli, tmp_path: Path, monkeyp
 def test_a_fix_looks_at_it(real_cli: Cli, project: Path) -> None:
     put(project, jobs__job_dot_sbatch=f"{BATCH}srun bash jobs/inner.sh\n", jobs__inner_dot_sh=BAD)
     ran = real_cli("fix", "jobs/job.sbatch", "--unsafe")
-    assert ran.code == 1 and ran.out.startswith("Left: 1 error"), ran
+    assert ran.code == 1 and ran.out.startswith("Remaining: 1 error"), ran
 
 
 def test_the_gate_names_the_file_as_it_lies(real_cli: Cli, project: Path) -> None:
     put(project, jobs__job_dot_sbatch=f"{BATCH}srun bash jobs/inner.sh\n", jobs__inner_dot_sh=BAD)
-    ran = real_cli("gate", "--script", "jobs/job.sbatch", "--follow")
+    ran = real_cli("gate", "--script", "jobs/job.sbatch", "--follow", "--timeout", "60")
     found = json.loads(ran.out)
     assert ran.code == 1 and {finding["path"] for finding in found["findings"]} == {"jobs/inner.sh"}
     assert "jobs/inner.sh:" in ran.err and "jobs/jobs" not in ran.err
-    assert json.loads(real_cli("gate", "--script", "jobs/job.sbatch").out)["verdict"] == "unknown", "it is not asked to"
+    alone = real_cli("gate", "--script", "jobs/job.sbatch", "--timeout", "60")
+    assert json.loads(alone.out)["verdict"] == "unknown", "it is not asked to"
 
 
 def test_the_hook_does_too(real_cli: Cli, project: Path) -> None:
@@ -180,8 +181,8 @@ def test_source_path_of_a_part_of_the_project(real_cli: Cli, tmp_path: Path, mon
         ('["..", "lib"]', "source-path: .. lies outside of the project"),
         ('["/etc"]', "source-path: /etc lies outside of the project"),
         ('["link"]', "source-path: link lies outside of the project"),
-        ('["libs"]', "source-path: libs is no folder"),
-        ('["run.sh"]', "source-path: run.sh is no folder"),
+        ('["libs"]', "source-path: libs is not a folder"),
+        ('["run.sh"]', "source-path: run.sh is not a folder"),
         ('"lib"', "source-path must be a list"),
     ],
 )

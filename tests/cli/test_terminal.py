@@ -83,7 +83,7 @@ def test_a_shell_completes_what_preflight_knows(
 
 def test_rule_ids_open_their_pages_where_the_terminal_knows_hyperlinks(monkeypatch: pytest.MonkeyPatch) -> None:
     from preflight.cli.output import look
-    from preflight.report import topics
+    from preflight.report import page
     from preflight.report.text import one
     from preflight.source.finding import Finding, Severity
     from preflight.source.text import Source
@@ -98,7 +98,7 @@ def test_rule_ids_open_their_pages_where_the_terminal_knows_hyperlinks(monkeypat
 
     for name in ("NO_COLOR", "FORCE_COLOR", "CLICOLOR_FORCE"):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr(topics, "page_url", lambda page, part: f"https://docs.example/preflight/{page}#{part}")
+    monkeypatch.setattr(page, "page_url", lambda page, part: f"https://docs.example/preflight/{page}#{part}")
     start, end = "\x1b]8;;https://docs.example/preflight/rules/", "\x1b]8;;\x1b\\"
     assert f"[{start}device-count.md#device-count\x1b\\device-count{end}]" in first_line("xterm-256color")
     assert f"{start}megatron/train-length.md#ramp-with-iterations\x1b\\" in first_line(
@@ -110,5 +110,5 @@ def test_rule_ids_open_their_pages_where_the_terminal_knows_hyperlinks(monkeypat
         first_line("xterm", color="always", stream=io.StringIO()),
         first_line("xterm", rule="acme/seeds"),
     ]
-    monkeypatch.setattr(topics, "page_url", lambda page, part: None)
+    monkeypatch.setattr(page, "page_url", lambda page, part: None)
     assert not [line for line in (*plain, first_line("xterm")) if "\x1b]8" in line]

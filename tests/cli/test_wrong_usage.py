@@ -96,13 +96,13 @@ def test_exit_codes(cli: Cli, files: Path, words: str, code: int) -> None:
         ("check --target tooy good.yaml", "no framework is called 'tooy'; did you mean 'toy'?"),
         ("check --config none.toml good.yaml", "none.toml: does not exist"),
         ("check", "nothing to check: give files, folders (. for this one), - for stdin, or -- and a command"),
-        ("check --", "command line: no command is given after --"),
+        ("check --", "command line: no command after --"),
         ("check missing.yaml", "missing.yaml: does not exist"),
         (
             "check foreign.yaml",
             (
-                "nothing was checked: foreign.yaml is no training config that preflight knows; where it is one, "
-                "say whose with --target"
+                "nothing was checked: foreign.yaml is not recognised as a training config; if it is one, "
+                "name its framework with --target"
             ),
         ),
         ("check -o none/out.txt good.yaml", "none/out.txt: cannot be written: No such file or directory"),
@@ -115,8 +115,8 @@ def test_exit_codes(cli: Cli, files: Path, words: str, code: int) -> None:
         (
             "fix foreign.yaml",
             (
-                "nothing was checked: foreign.yaml is no training config that preflight knows; where it is one, "
-                "say whose with --target"
+                "nothing was checked: foreign.yaml is not recognised as a training config; if it is one, "
+                "name its framework with --target"
             ),
         ),
         ("fix missing.yaml", "missing.yaml: does not exist"),
@@ -126,11 +126,11 @@ def test_exit_codes(cli: Cli, files: Path, words: str, code: int) -> None:
         ),
         (
             "check foreign.yaml --target toy",
-            "nothing was checked: foreign.yaml is no training config that preflight knows",
+            "nothing was checked: foreign.yaml is not recognised as a training config",
         ),
         (
             "check foreign.yaml other.yaml",
-            "nothing was checked: foreign.yaml, other.yaml are no training configs that preflight knows",
+            "nothing was checked: foreign.yaml, other.yaml are not recognised as training configs",
         ),
     ],
 )
@@ -145,12 +145,12 @@ def test_wrong_usage_is_one_line_and_exit_2(cli: Cli, files: Path, words: str, m
         (b"a: \xff\n", "in.yaml:1:4: is not UTF-8 (byte 0xff)"),
         (
             b"toy: true\na: [1, 2\n",
-            "in.yaml:3:1: is not YAML: while parsing a flow sequence did not find expected ',' or ']'",
+            "in.yaml:3:1: invalid YAML: while parsing a flow sequence did not find expected ',' or ']'",
         ),
         (b"toy: true\ndata: many\n", "in.yaml:2:7: data is not a number"),
         (
             b"\tkey: 1\n",
-            "in.yaml:1:1: is not YAML: while scanning for the next token found character that cannot start any token",
+            "in.yaml:1:1: invalid YAML: while scanning for the next token found character that cannot start any token",
         ),
     ],
 )
@@ -177,14 +177,21 @@ def test_a_broken_foreign_file_passes_where_unclaimed_files_may_and_a_broken_one
     (tmp_path / "ours.yaml").write_text("toy: true\ndata: 3\n  tensor: 4\nname: x\n")
     ran = cli("check", "ours.yaml", "--allow-unclaimed")
     assert ran.code == 2
-    assert ran.err.startswith("preflight: ours.yaml:3:9: is not YAML")
+    assert ran.err.startswith("preflight: ours.yaml:3:9: invalid YAML")
 
 
 def test_a_file_of_options_alone_is_told_from_other_files(cli: Cli, files: Path) -> None:
     Path("args.sh").write_text("ARGS=(\n  --num-layers 4\n  --hidden-size 64\n  --micro-batch-size 1\n)\n")
     Path("tool.sh").write_text("tar --create --file x.tar --verbose .\n")
     assert (
-        "args.sh has options of a training but starts none; name the script that reads it"
+        "args.sh contains training options but no launch command; name the script that reads it"
         in cli("check", "args.sh").err
     )
-    assert "tool.sh is no training config that preflight knows" in cli("check", "tool.sh").err
+    assert "tool.sh is not recognised as a training config" in cli("check", "tool.sh").err
+
+
+def test_a_launch_with_deepspeed_is_said_to_be_of_a_fork(cli: Cli, files: Path) -> None:
+    words = "$HERE/pretrain_gpt.py --num-layers 4 --hidden-size 64"
+    for text in (f"deepspeed --num_gpus 8 {words}", f'run="deepspeed \\\n  --num_gpus 8 {words}"\neval $run'):
+        Path("run.sh").write_text(f"{text}\n")
+        assert "run.sh: Megatron-DeepSpeed is not described" in cli("check", "run.sh").err

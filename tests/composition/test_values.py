@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 from composed import document, plain, real_omegaconf, written
 
-from preflight.loaders.composition.values import Composed
-from preflight.loaders.composition.yaml_values import omegaconf_values
+from preflight.loaders.composition.values import Composed, omegaconf_values
 from preflight.loaders.document import Unknown
 
 TEXTS = [

@@ -10,10 +10,10 @@ from checkouts import INFO, PARSER, fork, launch, severities, write
 
 import preflight
 from preflight.checking.engine import Report
-from preflight.program.checkout import releases
+from preflight.program.checkout import package
 from preflight.program.checkout.files import Files
 from preflight.report import json, text
-from preflight.report.style import Look
+from preflight.report.terminal import Look
 from preflight.source.finding import Severity
 
 
@@ -143,6 +143,7 @@ def test_a_submodule_tells_the_framework(tmp_path: Path) -> None:
     [
         "RUN git clone -b core_v0.13.0 https://github.com/NVIDIA/Megatron-LM.git",
         "RUN pip install megatron-core==0.13.0",
+        "RUN git clone https://github.com/NVIDIA/Megatron-LM.git third_party/nv_megatron_lm_0_13_0",
     ],
 )
 def test_an_install_line_tells_the_release(line: str, tmp_path: Path) -> None:
@@ -152,6 +153,22 @@ def test_an_install_line_tells_the_release(line: str, tmp_path: Path) -> None:
     report = preflight.check(tmp_path / "scripts/run.sh")
     assert str(report.jobs[0].target) == "megatron@0.13.0"
     assert json.as_dict(report)["runs"][0]["standing"] == "installed"
+
+
+def test_a_file_above_the_script_tells_the_release_it_installs(tmp_path: Path) -> None:
+    install = "FROM x\nARG VERSION=core_v0.13.0\nRUN git clone -b $VERSION https://github.com/NVIDIA/Megatron-LM.git\n"
+    script = launch(entry="/workspace/Megatron-LM/pretrain_gpt.py")
+    write(tmp_path, {".git/config": "", "cases/a/train.Dockerfile": install, "cases/a/slurm/run.sh": script})
+    write(tmp_path, {"requirements.txt": "git+https://github.com/NVIDIA/Megatron-LM.git\n", "cases/b/run.sh": launch()})
+    assert str(preflight.check(tmp_path / "cases/a/slurm/run.sh").jobs[0].target) == "megatron@0.13.0"
+    assert str(preflight.check(tmp_path / "cases/b/run.sh").jobs[0].target) == "megatron@0.20.0"
+
+
+def test_options_that_a_checkout_makes_of_fields_show_that_a_path_leads_to_a_copy_of_it(tmp_path: Path) -> None:
+    fields = f"@dataclass\nclass Own:\n    carry_ratio: float = 0.0\n{PARSER}"
+    script = launch("--carry-ratio 0.5", entry="/scratch/$USER/copy/pretrain_gpt.py")
+    report = fork(tmp_path, script, **{"megatron/training/arguments.py": fields, "pretrain_gpt.py": ""})
+    assert str(report.jobs[0].target) == "megatron@0.14.0"
 
 
 def test_a_parser_that_patches_an_installed_framework_makes_its_checks_uncertain(tmp_path: Path) -> None:
@@ -230,16 +247,16 @@ def test_a_check_that_a_tag_does_not_have_is_no_error(tmp_path: Path) -> None:
 
 
 def test_a_tag_is_known_by_its_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    ours, theirs = releases.object_of("ours\n"), releases.object_of("theirs\n")
+    ours, theirs = package.object_of("ours\n"), package.object_of("theirs\n")
     listed = {"releases": {"1.0": {}, "2.0": {}}, "files": {"a.py": ["other", ours], "b.py": [ours, ours]}}
     tags = {"v2.0.1": {"release": "2.0", "files": {"b.py": theirs}, "lacks": []}}
-    monkeypatch.setattr(releases, "_listed", lambda framework: listed)
-    monkeypatch.setattr(releases, "published", lambda framework: tags)
+    monkeypatch.setattr(package, "_listed", lambda framework: listed)
+    monkeypatch.setattr(package, "published", lambda framework: tags)
 
     def found(**files: str) -> tuple[tuple[str, ...], str]:
         folder = tmp_path / "_".join(files.values()).replace("\n", "")
         write(folder, {f"{name}.py": text for name, text in files.items()})
-        like = releases.likeness("toy", Files(str(folder)))
+        like = package.likeness("toy", Files(str(folder)))
         return like.whole, like.tag
 
     assert found(a="ours\n", b="ours\n") == (("2.0",), "")

@@ -13,7 +13,7 @@ from harness import Cli
 
 import preflight
 from preflight import Severity
-from preflight.dialects.doors.flagscale import FLAGSCALE
+from preflight.frontends.flagscale import FLAGSCALE
 
 EXPERIMENT = """\
 defaults:
@@ -112,7 +112,7 @@ def test_options_are_what_flagscale_hands_to_the_parser(tmp_path: Path) -> None:
 
 
 def _parser() -> argparse.ArgumentParser:
-    """The door's options as argparse has them."""
+    """The front end's options as argparse has them."""
     kinds = {"int": int, "float": float, "str": str}
     parser = argparse.ArgumentParser(allow_abbrev=False)
     for flag in {flag.option: flag for flag in FLAGSCALE.keys.options.values()}.values():

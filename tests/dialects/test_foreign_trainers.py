@@ -218,24 +218,6 @@ output_dir: out
 per_device_train_batch_size: 8
 micro_batch_size: 8
 """,
-    "primus": """\
-work_group: ${PRIMUS_TEAM:amd}
-user_name: ${PRIMUS_USER:root}
-exp_name: ${PRIMUS_EXP_NAME:llama2_7B-pretrain}
-workspace: ./output
-modules:
-  pre_trainer:
-    framework: megatron
-    config: pre_trainer.yaml
-    model: llama2_7B.yaml
-    overrides:
-      train_iters: 50
-      micro_batch_size: 4
-      global_batch_size: 256
-      seq_length: 4096
-      tensor_model_parallel_size: 1
-      pipeline_model_parallel_size: 1
-""",
     "roll": """\
 defaults:
   - ../config/deepspeed_zero@_here_
@@ -425,6 +407,27 @@ OURS = {
         "model: {tensor_model_parallel_size: 2, seq_length: 4096}\ntrain: {train_iters: 10, global_batch_size: 8}\n",
     ),
     "NeMo RL": ("nemo-rl", "defaults: base-megatron.yaml\npolicy: {model_name: m}\n"),
+    "Primus": (
+        "primus",
+        """\
+work_group: ${PRIMUS_TEAM:amd}
+user_name: ${PRIMUS_USER:root}
+exp_name: ${PRIMUS_EXP_NAME:llama2_7B-pretrain}
+workspace: ./output
+modules:
+  pre_trainer:
+    framework: megatron
+    config: pre_trainer.yaml
+    model: llama2_7B.yaml
+    overrides:
+      train_iters: 50
+      micro_batch_size: 4
+      global_batch_size: 256
+      seq_length: 4096
+      tensor_model_parallel_size: 1
+      pipeline_model_parallel_size: 1
+""",
+    ),
     "NeMo RL, over a parent alone": ("nemo-rl", "defaults: base-megatron.yaml\ndata_plane: {enabled: true}\n"),
 }
 STARTS = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from preflight.dialects.megatron.layout_pattern import parse_layout, written
+from preflight.dialects.megatron.pipeline import parse_layout, written
 
 ROWS = st.integers(2, 6).flatmap(
     lambda stages: st.lists(

@@ -277,9 +277,8 @@ def test_a_name_that_stands_for_a_value_is_not_changed(tmp_path: Path, real_cli:
 
 
 def test_the_proof_of_an_edit_looks_at_the_whole_program() -> None:
-    from preflight.fix.prove_python import prove_python
-    from preflight.source.finding import Edit
-    from preflight.source.refusal import NotProven
+    from preflight.fix.edit_proof import prove_python
+    from preflight.source.finding import Edit, NotProven
     from preflight.source.text import Source, Span
 
     old = Source("a = -1  # é\nb = 'é', 2\n", "x.py")
@@ -349,8 +348,8 @@ def test_launches_of_others_are_left_alone(tmp_path: Path) -> None:
 
 def test_nearly_every_key_that_megatron_knows_is_mapped() -> None:
     """Fields of the sections that always have the same class, by Megatron's name where it has an option for them."""
-    from preflight.dialects.doors.door import data
-    from preflight.dialects.megatron.option_table import table
+    from preflight.dialects.megatron.options import table
+    from preflight.frontends.front_end import data
 
     found, core = data("megatron-bridge"), {flag.dest for flag in table("megatron", "0.19.0").options.values()}
     mapped = {row[0] for row in found["keys"].values()}

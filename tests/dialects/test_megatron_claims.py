@@ -74,6 +74,7 @@ def test_claims_by_content(text: str, name: str, ours: bool) -> None:
         ("pretrain_gpt.py --num-layers 2 --unaligned-linear", "", "mindspeed@master"),
         ("pretrain_gpt.py --num-layers 2", "megatron@0.12.0", "megatron@0.12.1"),
         ("pretrain_gpt.py --num-layers 2", "megatron@v0.19.0", "megatron@0.19.0"),
+        ("pretrain_gpt.py --num-layers 2 --DDP-impl local --use-flash-attn", "", "megatron@0.20.0"),
         ("pretrain_gpt.py --num-layers 2", "mindspeed-llm", "mindspeed-llm@master"),
         ("pretrain_gpt.py --num-layers 2", "mindspeed-llm@2.1.0", "mindspeed-llm@2.1.0"),
         ("pretrain_gpt.py --num-layers 2", "mindspeed@2.3.0_core_r0.12.1", "mindspeed@2.3.0"),

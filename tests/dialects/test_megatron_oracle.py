@@ -14,7 +14,7 @@ from flag_tables import rows as of_the_parser
 
 from preflight.dialects import Reading, Surroundings
 from preflight.dialects.megatron import MegatronDialect
-from preflight.dialects.megatron.option_table import Flag, table
+from preflight.dialects.megatron.options import Flag, table
 from preflight.loaders import load
 from preflight.loaders.command import load_command
 from preflight.run.cluster import Device
@@ -72,6 +72,7 @@ def test_megatron_derives_as_upstream() -> None:
     assert sum(wrong.values()) <= 0.001 * len(accepted) * len(accepted[0]["resolved"]), wrong
 
 
+@pytest.mark.slow
 @needs_data
 def test_parse_faults_are_found_and_nothing_else() -> None:
     for row in rows("megatron"):

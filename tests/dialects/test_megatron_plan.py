@@ -6,6 +6,7 @@ import pytest
 from megatron_reading import SIZES, read
 
 from preflight.dialects.megatron import unmodelled
+from preflight.run.unmodelled import Unmodelled
 
 
 @pytest.mark.parametrize(
@@ -55,14 +56,14 @@ def test_plan(options: str, expected: dict[str, object]) -> None:
 def test_what_the_memory_formulas_do_not_know_is_named() -> None:
     adapters = "--lora-r 8 --lora-target-modules"
     assert (
-        "adapters of this kind" in read(SIZES + f"{adapters} query_key_value", target="mindspeed-llm").plan.unmodelled
+        Unmodelled.OTHER_ADAPTERS in read(SIZES + f"{adapters} query_key_value", target="mindspeed-llm").plan.unmodelled
     )
     assert read(SIZES + f"{adapters} linear_qkv", target="mindspeed-llm").plan.unmodelled == ()
-    assert "CUDA graphs" in read(SIZES + "--cuda-graph-impl local").plan.unmodelled
+    assert Unmodelled.CUDA_GRAPHS in read(SIZES + "--cuda-graph-impl local").plan.unmodelled
     ring = "--position-embedding-type alibi --context-parallel-size 2"
-    assert "ALiBi" in read(SIZES + ring, target="mindspeed-llm").plan.unmodelled
+    assert Unmodelled.ALIBI in read(SIZES + ring, target="mindspeed-llm").plan.unmodelled
     assert (
-        "experts that compute nothing"
+        Unmodelled.ZERO_EXPERTS
         in read(SIZES + "--num-experts 16 --num-zero-experts 8", target="mindspeed-llm").plan.unmodelled
     )
 
@@ -91,8 +92,8 @@ def test_samples_that_may_not_be_padded(options: str, varying: bool) -> None:
 
 
 def test_four_bits_are_no_part_of_the_memory_formulas() -> None:
-    assert "FP4" in read(SIZES + "--bf16 --fp4-format e2m1").plan.unmodelled
-    assert "FP4" not in read(SIZES + "--bf16 --fp8-format e4m3").plan.unmodelled
+    assert Unmodelled.FP4 in read(SIZES + "--bf16 --fp4-format e2m1").plan.unmodelled
+    assert Unmodelled.FP4 not in read(SIZES + "--bf16 --fp8-format e4m3").plan.unmodelled
 
 
 @pytest.mark.parametrize(

@@ -11,12 +11,13 @@ import pytest
 import yaml
 
 import preflight
+from preflight import schemas
 from preflight.dialects import Surroundings
 from preflight.dialects.mindformers import MindFormersDialect
-from preflight.dialects.mindformers.config_kinds import kind_of
+from preflight.dialects.mindformers.config_files import kind_of
 from preflight.dialects.mindformers.graph import read_graph
 from preflight.dialects.mindformers.json_schema import VERSIONS, files
-from preflight.dialects.mindformers.release_tables import folder, table
+from preflight.dialects.mindformers.release_tables import table
 from preflight.loaders.yaml import load_yaml
 from preflight.run.request import Request, Target
 from preflight.run.value import derived
@@ -105,10 +106,11 @@ def test_the_dialect_lists_its_releases_newest_first() -> None:
 
 def test_written_schemas_are_what_the_tables_say() -> None:
     for name, text in files().items():
-        assert (folder() / "json" / name).read_text(encoding="utf-8") == text, f"{name} is stale: write it again"
+        assert schemas.text(f"mindformers/json/{name}") == text, f"{name} is stale: write it again"
         jsonschema.Draft7Validator.check_schema(json.loads(text))
 
 
+@pytest.mark.slow
 @needs_labels
 @pytest.mark.parametrize("version", VERSIONS["legacy"][3:])
 def test_schemas_and_checks_agree_on_strict_sections(version: str) -> None:
@@ -141,6 +143,7 @@ def test_schemas_and_checks_agree_on_strict_sections(version: str) -> None:
     assert checked
 
 
+@pytest.mark.slow
 @needs_labels
 def test_layers_and_batch_are_as_the_real_code_has_them() -> None:
     right = wrong = 0

@@ -145,6 +145,7 @@ def noop(case: dict[str, Any]) -> set[str]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not ORACLE.exists(), reason="the recorded runs are not here")
 def test_patterns_without_effect_are_those_of_the_recorded_runs() -> None:
     cases = [

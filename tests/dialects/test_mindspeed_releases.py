@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import preflight
-from preflight.dialects.megatron.option_table import table
+from preflight.dialects.megatron.options import table
 from preflight.run.versions import matches
 
 RELEASES = ("2.2.0", "2.3.0", "26.0.0", "26.1.0")

@@ -221,8 +221,8 @@ def test_a_config_in_another_folder_is_not_known(tmp_path: Path) -> None:
 
 
 def test_nearly_every_key_that_becomes_an_option_is_one_of_mindspeed_llm() -> None:
-    from preflight.dialects.doors.door import data
-    from preflight.dialects.megatron.option_table import table
+    from preflight.dialects.megatron.options import table
+    from preflight.frontends.front_end import data
 
     options = table("mindspeed-llm", "2.3.0").options
     keys = [key for key in data("mindspeed-rl")["keys"] if "." not in key]

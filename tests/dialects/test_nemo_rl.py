@@ -196,10 +196,11 @@ MEGATRONS = {
 
 
 def test_every_key_that_megatron_knows_is_mapped() -> None:
-    """Each is in the door's table, or a field of Megatron's by the same name. policy.optimizer and policy.scheduler are
-    read by the other engine alone (nemo_rl/models/automodel/setup.py:806)."""
-    from preflight.dialects.doors.door import data
-    from preflight.dialects.megatron.option_table import table
+    """Each is in the front end's table, or a field of Megatron's by the same name.
+
+    policy.optimizer and policy.scheduler are read by the other engine alone (nemo_rl/models/automodel/setup.py:806)."""
+    from preflight.dialects.megatron.options import table
+    from preflight.frontends.front_end import data
 
     found = data("nemo-rl")
     core = {f.dest for f in table("megatron", "0.18.0").options.values() if not f.option.startswith("--no-")}
@@ -285,3 +286,15 @@ def test_a_check_that_the_environment_turns_off_is_not_made(tmp_path: Path) -> N
     text = script.read_text(encoding="utf-8")
     script.write_text(text.replace("TOP=", "export NRL_IGNORE_TP_ACCURACY_CHECK=1\nTOP="), encoding="utf-8")
     assert said(preflight.check([str(script)])) == {}
+
+
+@pytest.mark.parametrize(
+    ("named", "told"),
+    [("base-megatron.yml", True), ("Base_megatron.yaml", True), ("case_megatron.yaml", False)],
+)
+def test_a_parent_by_another_ending_is_told(named: str, told: bool, tmp_path: Path) -> None:
+    (tmp_path / "base_megatron.yaml").write_text("policy: {megatron_cfg: {enabled: true}}\n", encoding="utf-8")
+    config = tmp_path / "run.yaml"
+    config.write_text(f"defaults: {named}\npolicy: {{megatron_cfg: {{enabled: true}}}}\n", encoding="utf-8")
+    rules = {f.rule for f in preflight.check([str(config)], target="nemo-rl@0.7.0").findings}
+    assert ("composition-refused" in rules) is told

@@ -20,6 +20,7 @@ ACTOR=(
 )
 python3 -m verl.trainer.main_ppo \\
     model_engine=megatron \\
+    algorithm.adv_estimator=grpo \\
     data.train_files=$HOME/data/train.parquet \\
     data.train_batch_size=64 \\
     data.max_prompt_length=512 \\
@@ -174,7 +175,7 @@ def test_a_recipe_is_read_as_far_as_it_is_typed(tmp_path: Path, config: str, exp
 
 def test_nearly_every_key_that_megatron_knows_is_mapped() -> None:
     """Of the actor's engine and optimizer; what is left has no argument of Megatron."""
-    from preflight.dialects.doors.door import data
+    from preflight.frontends.front_end import data
 
     table = data("verl")
     trainer = table["trainer"]["actor_rollout_ref"]["actor"]

@@ -103,7 +103,7 @@ def pynative_names() -> tuple[str, ...]:
 @cache
 def options() -> tuple[str, ...]:
     """Every option of every framework that is started by a command."""
-    table = import_module("preflight.dialects.megatron.option_table")
+    table = import_module("preflight.dialects.megatron.options")
     return tuple(
         sorted({option for release in (*table.UNASKED, *table.ASKED) for option in table.table(*release).options})
     )

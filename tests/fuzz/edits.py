@@ -6,12 +6,11 @@ import contextlib
 from importlib import import_module
 
 from preflight.checking.workspace import Workspace
+from preflight.fix.edit_proof import prove
 from preflight.fix.fixer import fix
-from preflight.fix.prove_yaml import prove
 from preflight.loaders import load
 from preflight.loaders.document import walk
-from preflight.source.finding import Edit
-from preflight.source.refusal import NotProven
+from preflight.source.finding import Edit, NotProven
 from preflight.source.text import InputError, Source
 
 from . import configs

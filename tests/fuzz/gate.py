@@ -6,10 +6,8 @@ from typing import Any
 
 import yaml
 
-from preflight.gate.question import Question
-from preflight.gate.submission import Submission
-from preflight.gate.text import told
-from preflight.gate.verdict import Policies, judge
+from preflight.gate.submission import Question, Submission
+from preflight.gate.verdict import Policies, judge, told
 from preflight.source.text import InputError
 
 from . import configs

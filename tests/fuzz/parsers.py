@@ -7,12 +7,12 @@ import contextlib
 from collections.abc import Callable
 
 from preflight.checking.changes import _new_lines
-from preflight.dialects.megatron import layer_list, layout_pattern
+from preflight.dialects.megatron import conversions, pipeline
 from preflight.dialects.tokenizer_files import vocabulary
 from preflight.loaders.composition.hydra import composed
 from preflight.loaders.composition.overrides import read_override
 from preflight.loaders.document import Document
-from preflight.loaders.shell import arithmetic_tokens, basic_pattern, load_script, parameters
+from preflight.loaders.shell import arithmetic, expansion_forms, expr_command, load_script
 from preflight.loaders.yaml import load_yaml
 from preflight.source.budget import of_one_check
 from preflight.source.spelling import nearest, slips
@@ -113,28 +113,28 @@ def _text(choices: Choices) -> str:
 
 
 def _layout(choices: Choices) -> None:
-    layout_pattern.parse_layout(_text(choices))
+    pipeline.parse_layout(_text(choices))
 
 
 def _layers(choices: Choices) -> None:
     with contextlib.suppress(ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
-        layer_list.written(_text(choices))
+        conversions.written(_text(choices))
 
 
 def _parameter(choices: Choices) -> None:
-    parameters.transform(_text(choices), choices.of(OPERATORS), _text(choices)[:20])
+    expansion_forms.transform(_text(choices), choices.of(OPERATORS), _text(choices)[:20])
 
 
 def _slice(choices: Choices) -> None:
-    parameters.substring(_text(choices), pieces(choices, SUMS))
+    expansion_forms.substring(_text(choices), pieces(choices, SUMS))
 
 
 def _expr(choices: Choices) -> None:
-    basic_pattern.match(_text(choices)[:30], _text(choices))
+    expr_command.match(_text(choices)[:30], _text(choices))
 
 
 def _sums(choices: Choices) -> None:
-    arithmetic_tokens.names_set(pieces(choices, SUMS))
+    arithmetic.names_set(pieces(choices, SUMS))
 
 
 def _words(choices: Choices) -> None:

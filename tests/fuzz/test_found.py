@@ -8,9 +8,9 @@ from random import Random
 import pytest
 
 from preflight.api import check_command, check_text
-from preflight.gate.question import Question
+from preflight.gate.submission import Question
 from preflight.loaders import load
-from preflight.loaders.shell.parameters import substring, transform
+from preflight.loaders.shell.expansion_forms import substring, transform
 from preflight.source.text import InputError, Source
 
 from . import targets

@@ -6,13 +6,13 @@ import contextlib
 
 import yaml as pyyaml
 
-from preflight.fix.prove_yaml import same
+from preflight.fix.edit_proof import same
 from preflight.loaders.document import Document, walk
 from preflight.loaders.shell import arithmetic, load_script
-from preflight.loaders.shell.arithmetic_tokens import NotKnown
-from preflight.loaders.shell.padding import without_padding
+from preflight.loaders.shell.arithmetic import NotKnown
+from preflight.loaders.shell.syntax import without_padding
 from preflight.loaders.yaml import load_yaml
-from preflight.run import settings
+from preflight.run import settings_file
 from preflight.source.text import InputError, Source
 
 from .choices import Choices
@@ -50,7 +50,7 @@ def loader(choices: Choices) -> None:
 
 def shell(choices: Choices) -> None:
     """A script: understood, or refused; without its padding it is as long,
-    and has blanks in place of some characters."""
+    and has blanks instead of some characters."""
     text = pieces(choices, SHELL)
     with contextlib.suppress(InputError):
         well_formed(load_script(Source(text, "run.sh")))
@@ -73,6 +73,6 @@ def toml(choices: Choices) -> None:
     path = folder() / choices.of(("preflight.toml", "pyproject.toml"))
     path.write_text(pieces(choices, TOML), encoding="utf-8", errors="replace")
     try:
-        settings.load(path)
+        settings_file.load(path)
     except InputError as error:
         assert str(path) in str(error)

@@ -43,7 +43,7 @@ def test_half_a_line_does_not_stay_on_a_full_disk(start: Start, tmp_path: Path) 
 @pytest.mark.parametrize("what", ["pipe", "link", "folder", "no folder"])
 def test_answers_stay_whatever_becomes_of_the_file(start: Start, tmp_path: Path, what: str) -> None:
     (tmp_path / "logs").mkdir()
-    checker = start("--timeout", "5", audit=tmp_path / "logs/audit.jsonl")
+    checker = start("--timeout", "30", audit=tmp_path / "logs/audit.jsonl")
     assert checker.ask(GOOD).startswith("0\n") and len(checker.lines()) == 1
     (tmp_path / "other").write_text("precious\n")
     if what == "no folder":
@@ -53,8 +53,8 @@ def test_answers_stay_whatever_becomes_of_the_file(start: Start, tmp_path: Path,
     {"pipe": os.mkfifo, "folder": os.mkdir}.get(what, lambda path: None)(checker.audit)
     if what == "link":
         checker.audit.symlink_to(tmp_path / "other")
-    assert checker.ask(GOOD, seconds=2).startswith("0\n") and checker.ask(BAD, seconds=2).startswith("1\n")
-    assert checker.ask(BAD, "user=1&override=please", seconds=2).startswith("1\n")
+    assert checker.ask(GOOD, seconds=20).startswith("0\n") and checker.ask(BAD, seconds=20).startswith("1\n")
+    assert checker.ask(BAD, "user=1&override=please", seconds=20).startswith("1\n")
     assert checker.log().count("the audit file cannot be written") == 1
     assert (tmp_path / "other").read_text() == "precious\n"
     if what == "no folder":
@@ -72,12 +72,12 @@ def test_answers_stay_whatever_becomes_of_the_file(start: Start, tmp_path: Path,
 def test_a_disk_that_hangs_makes_nobody_wait(start: Start, tmp_path: Path) -> None:
     mark = tmp_path / "hangs"
     (tmp_path / "sitecustomize.py").write_text(HANGING.format(mark=str(mark)))
-    checker = start("--timeout", "5", environment={**os.environ, "PYTHONPATH": str(tmp_path)})
+    checker = start("--timeout", "30", environment={**os.environ, "PYTHONPATH": str(tmp_path)})
     checker.ask(GOOD)
     mark.touch()
     for _ in range(5):
-        assert checker.ask(GOOD, seconds=3).startswith("0\n")
-    answer = checker.ask(BAD, "user=1&override=please", seconds=3)
+        assert checker.ask(GOOD, seconds=20).startswith("0\n")
+    answer = checker.ask(BAD, "user=1&override=please", seconds=20)
     assert answer.startswith("1\n") and "does not answer" in answer
     assert checker.log().count("the audit file does not answer") == 1
     mark.unlink()
@@ -90,9 +90,9 @@ def test_a_disk_that_hangs_makes_nobody_wait(start: Start, tmp_path: Path) -> No
 def test_an_override_that_comes_when_the_disk_begins_to_hang_is_not_granted(start: Start, tmp_path: Path) -> None:
     mark = tmp_path / "hangs"
     (tmp_path / "sitecustomize.py").write_text(HANGING.format(mark=str(mark)))
-    checker = start("--timeout", "5", environment={**os.environ, "PYTHONPATH": str(tmp_path)})
+    checker = start("--timeout", "30", environment={**os.environ, "PYTHONPATH": str(tmp_path)})
     mark.touch()
-    assert checker.ask(BAD, "user=1&override=please", seconds=3).startswith("1\n")
+    assert checker.ask(BAD, "user=1&override=please", seconds=20).startswith("1\n")
     mark.unlink()
     assert wait_for(lambda: "answers again" in checker.log(), 10)
     assert checker.lines()[-1]["verdict"] == "refuse"
@@ -101,10 +101,10 @@ def test_an_override_that_comes_when_the_disk_begins_to_hang_is_not_granted(star
 def test_a_checker_that_ends_writes_what_waits(start: Start, tmp_path: Path) -> None:
     mark = tmp_path / "hangs"
     (tmp_path / "sitecustomize.py").write_text(HANGING.format(mark=str(mark)))
-    checker = start("--timeout", "5", environment={**os.environ, "PYTHONPATH": str(tmp_path)})
+    checker = start("--timeout", "30", environment={**os.environ, "PYTHONPATH": str(tmp_path)})
     mark.touch()
     for _ in range(3):
-        checker.ask(GOOD, seconds=3)
+        checker.ask(GOOD, seconds=20)
     checker.process.terminate()
     mark.unlink()
     assert checker.process.wait(20) == 0
@@ -127,6 +127,7 @@ def test_a_checker_says_at_once_what_it_cannot_write(tmp_path: Path, what: str) 
 def test_the_command_gives_its_verdict_where_it_cannot_be_written_down(tmp_path: Path, script: str, code: int) -> None:
     os.mkfifo(tmp_path / "pipe")
     words = [sys.executable, "-m", "preflight", "gate", "--script", "-", "--audit", "pipe", "-f", "text"]
+    words += ["--timeout", "60"]
     ran = subprocess.run(words, input=script, capture_output=True, text=True, cwd=tmp_path, timeout=60, check=False)
     assert ran.returncode == code and "the audit file cannot be written" in ran.stderr, ran
     words += ["--override", "a test"]
@@ -135,7 +136,7 @@ def test_the_command_gives_its_verdict_where_it_cannot_be_written_down(tmp_path:
 
 
 def test_lines_that_were_lost_are_counted_when_the_file_can_be_written_again(start: Start, tmp_path: Path) -> None:
-    checker = start("--timeout", "5")
+    checker = start("--timeout", "30")
     checker.audit.unlink()
     checker.audit.mkdir()
     assert checker.ask(GOOD).startswith("0\n") and checker.ask(BAD).startswith("1\n")
@@ -147,6 +148,7 @@ def test_lines_that_were_lost_are_counted_when_the_file_can_be_written_again(sta
 
 def test_without_an_audit_file_nothing_is_called_recorded(tmp_path: Path) -> None:
     words = [sys.executable, "-m", "preflight", "gate", "--script", "-", "--override", "a test", "-f", "text"]
+    words += ["--timeout", "60"]
     ran = subprocess.run(words, input=BAD, capture_output=True, text=True, cwd=tmp_path, check=False)
     assert ran.returncode == 0 and "recorded" not in ran.stderr and "overridden" in ran.stderr
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from preflight.gate.budget import FAIR, FREE, MOST_DIGESTS, REMEMBERED, Budget
+from preflight.gate.limits import FAIR, FREE, MOST_DIGESTS, REMEMBERED, Budget
 
 SECONDS = 0.4
 

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from preflight.gate.deadline import AGAIN, OutOfTime, deadline
+from preflight.gate.limits import AGAIN, OutOfTime, deadline
 
 
 class Late:

@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from preflight.gate.submission import Allocation, Override, Submission
-from preflight.gate.text import told
-from preflight.gate.verdict import Policies, Verdict, judge
+from preflight.gate.verdict import Policies, Verdict, judge, told
 from preflight.plugins.manager import load
 from preflight.source.language import asked, columns, speaking
 
@@ -255,6 +254,6 @@ def test_files_that_a_script_names_are_opened_where_the_client_says_so(tmp_path,
     (tmp_path / "scripts/job.sh").write_text(
         "#!/bin/bash\nmsrun --worker_num 16 --local_worker_num 8 run_mindformer.py --config configs/run.yaml\n"
     )
-    assert run(["gate", "--script", "scripts/job.sh", "-f", "text"]) == 0
-    assert run(["gate", "--script", "scripts/job.sh", "-f", "text", "--follow"]) == 1
+    assert run(["gate", "--script", "scripts/job.sh", "-f", "text", "--timeout", "60"]) == 0
+    assert run(["gate", "--script", "scripts/job.sh", "-f", "text", "--timeout", "60", "--follow"]) == 1
     assert "configs/run.yaml:56" in capsys.readouterr().err

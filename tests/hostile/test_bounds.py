@@ -13,11 +13,11 @@ import pytest
 from bounded import COMMAND, GRAPH, check
 from watched import preflight
 
-from preflight.checking.most_findings import MOST_FINDINGS
+from preflight.checking.engine import MOST_FINDINGS
 from preflight.loaders import bounds, load
 from preflight.loaders.bounds import MAX_SCRIPT, MAX_TEXT, SMALL
-from preflight.loaders.manifest_bounds import MOST_LAUNCHES
-from preflight.run import settings
+from preflight.loaders.manifest import MOST_LAUNCHES
+from preflight.run import settings, settings_file
 from preflight.source.text import MAX_BYTES, InputError, Source
 
 
@@ -198,7 +198,7 @@ def test_settings_that_are_too_involved(text: str, tmp_path: Path) -> None:
     path = tmp_path / settings.FILE
     path.write_text(text)
     with pytest.raises(InputError):
-        settings.load(path)
+        settings_file.load(path)
 
 
 def test_a_baseline_that_counts_beyond_reason(tmp_path: Path) -> None:
@@ -238,7 +238,7 @@ def test_the_module_reads_no_more_than_it_says() -> None:
 
 ALARM_IN_A_FORK = """
 import os, signal, threading, time
-from preflight.gate.deadline import OutOfTime, deadline
+from preflight.gate.limits import OutOfTime, deadline
 from preflight.loaders.bounds import SMALL, refuse_involved
 threading.Thread(target=threading.Event().wait, daemon=True).start()
 def ring():

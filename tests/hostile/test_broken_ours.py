@@ -29,7 +29,7 @@ def test_a_broken_config_is_told_of_in_a_folder_and_in_a_hook(cli: Cli, tmp_path
     (tmp_path / "run.yaml").write_text(text)
     for words in (["."], ["run.yaml", "--allow-unclaimed"]):
         ran = cli("check", *words)
-        assert (ran.code, ran.err.startswith("preflight: run.yaml:"), "is not YAML" in ran.err) == (2, True, True), ran
+        assert (ran.code, ran.err.startswith("preflight: run.yaml:"), "invalid YAML" in ran.err) == (2, True, True), ran
 
 
 @pytest.mark.parametrize("text", FOREIGN.values(), ids=list(FOREIGN))

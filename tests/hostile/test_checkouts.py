@@ -17,7 +17,7 @@ from preflight.gate.verdict import Policies, judge
 from preflight.program.checkout.around import Checkouts
 from preflight.program.checkout.files import MAX_BYTES, MOST_BESIDE, Files
 from preflight.report import text
-from preflight.report.style import Look
+from preflight.report.terminal import Look
 from preflight.source.text import Source
 
 pytestmark = pytest.mark.usefixtures("quick")
@@ -103,6 +103,7 @@ def test_the_gate_believes_no_checkout(tmp_path: Path) -> None:
         assert release(verdict.report)[1] == ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "parser",
     [

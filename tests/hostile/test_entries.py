@@ -148,6 +148,7 @@ def test_folders_in_folders(folder: Path) -> None:
     assert "run.yaml" in ran.stdout and "zz.yaml" in ran.stdout and fault in ran.stderr and ran.returncode == 1
 
 
+@pytest.mark.slow
 def test_many_processes_do_the_same(folder: Path) -> None:
     for number in range(30):
         (folder / f"b{number}.yaml").write_text(BAD)

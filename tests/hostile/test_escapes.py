@@ -14,9 +14,8 @@ from bounded import COMMAND, EVIL, GRAPH, check
 from preflight.api import installed
 from preflight.checking.engine import Report
 from preflight.gate.submission import Allocation, Submission
-from preflight.gate.text import told
-from preflight.gate.verdict import Policies, judge
-from preflight.report.style import Look
+from preflight.gate.verdict import Policies, judge, told
+from preflight.report.terminal import Look
 
 pytestmark = pytest.mark.usefixtures("quick")
 

@@ -14,8 +14,7 @@ from bounded import COMMAND, GRAPH
 
 from preflight.checking.changes import _new_lines
 from preflight.source import repository
-from preflight.source.bounded_process import TooLong, TooMuch, run_bounded
-from preflight.source.repository import Repository
+from preflight.source.repository import Repository, TooLong, TooMuch, run_bounded
 from preflight.source.text import InputError
 
 resource = pytest.importorskip("resource", reason="needs limits of processes")

@@ -47,6 +47,7 @@ def test_rules_without_end_are_not_read(project: Path) -> None:
     assert " in 1 file" in checked(project)
 
 
+@pytest.mark.slow
 def test_a_pattern_that_takes_without_end_ends(project: Path) -> None:
     (project / ("a" * 200 + ".yaml")).write_text(GRAPH)
     (project / ".gitignore").write_text("*a" * 60 + "b\n" + "**/a*" * 40 + "b\n")

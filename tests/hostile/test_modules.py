@@ -16,7 +16,6 @@ NAMES = (
     "click",
     "pluggy",
     "jinja2",
-    "sarif_om",
     "tree_sitter",
     "tree_sitter_bash",
     "tomllib",

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from preflight.source import atomic
+from preflight.source import writing
 from preflight.source.text import InputError, Source
 
 OLD = "use_parallel: True\nparallel_config:\n  data_parallel: 4 # dp\n  model_parallel: 8\n"
@@ -39,7 +39,7 @@ def beside(path: Path) -> list[str]:
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from preflight.source import atomic
+from preflight.source import writing
 from preflight.source.text import Source
 step, when, path = sys.argv[1], sys.argv[2], Path(sys.argv[3])
 real = getattr(os, step)
@@ -51,7 +51,7 @@ def stop(*given, **named):
     os.kill(os.getpid(), signal.SIGKILL)
 setattr(os, step, stop)
 old = Source.read(path)
-atomic.write(old, Source(old.text.replace("4", "2"), old.name, path=path))
+writing.write(old, Source(old.text.replace("4", "2"), old.name, path=path))
 """
 
 
@@ -86,7 +86,7 @@ def test_a_step_that_fails_leaves_the_old_file_and_nothing_beside_it(
 
     monkeypatch.setattr(os, step, full)
     with pytest.raises(InputError, match="No space left"):
-        atomic.write(old, new)
+        writing.write(old, new)
     monkeypatch.undo()
     assert file.read_text() == OLD and beside(file) == ["run.yaml"]
 
@@ -99,7 +99,7 @@ def test_interrupted_from_the_keyboard(file: Path, monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(os, "fsync", interrupt)
     with pytest.raises(KeyboardInterrupt):
-        atomic.write(old, new)
+        writing.write(old, new)
     assert file.read_text() == OLD and beside(file) == ["run.yaml"]
 
 
@@ -118,7 +118,7 @@ def test_a_full_disk(tmp_path: Path) -> None:
                 os.write(stream.fileno(), b"x" * 4096)
         old = Source.read(path)
         with pytest.raises(InputError, match="No space left"):
-            atomic.write(old, Source(NEW + "# more\n" * 2000, old.name, path=path))
+            writing.write(old, Source(NEW + "# more\n" * 2000, old.name, path=path))
         assert path.read_text() == OLD and beside(path) == ["filler", "run.yaml"]
     finally:
         subprocess.run(["umount", str(disk)], check=False)
@@ -128,7 +128,7 @@ def test_read_only(file: Path) -> None:
     old, new = sources(file)
     file.chmod(0o440)
     with pytest.raises(InputError, match="read-only"):
-        atomic.write(old, new)
+        writing.write(old, new)
     assert file.read_text() == OLD and file.stat().st_mode & 0o7777 == 0o440 and beside(file) == ["run.yaml"]
 
 
@@ -136,7 +136,7 @@ def test_changed_since_it_was_read(file: Path) -> None:
     old, new = sources(file)
     file.write_text(OLD + "# by hand\n")
     with pytest.raises(InputError, match="changed while"):
-        atomic.write(old, new)
+        writing.write(old, new)
     assert file.read_text() == OLD + "# by hand\n" and beside(file) == ["run.yaml"]
 
 
@@ -144,7 +144,7 @@ def test_gone_since_it_was_read(file: Path) -> None:
     old, new = sources(file)
     file.unlink()
     with pytest.raises(InputError, match="cannot be written"):
-        atomic.write(old, new)
+        writing.write(old, new)
     assert beside(file) == []
 
 
@@ -157,7 +157,7 @@ def test_one_of_many_fixers_at_once_wins(file: Path) -> None:
     def one(text: str) -> None:
         gate.wait()
         try:
-            atomic.write(old, Source(text, old.name, path=file))
+            writing.write(old, Source(text, old.name, path=file))
             said.append("")
         except InputError as error:
             said.append(error.message)
@@ -174,14 +174,14 @@ def test_one_of_many_fixers_at_once_wins(file: Path) -> None:
 @pytest.mark.parametrize("mode", [0o600, 0o644, 0o755, 0o664])
 def test_permissions_are_kept(file: Path, mode: int) -> None:
     file.chmod(mode)
-    atomic.write(*sources(file))
+    writing.write(*sources(file))
     assert file.read_text() == NEW and file.stat().st_mode & 0o7777 == mode and beside(file) == ["run.yaml"]
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can give files away")
 def test_owner_is_kept(file: Path) -> None:
     os.chown(file, 12345, 54321)
-    atomic.write(*sources(file))
+    writing.write(*sources(file))
     assert (file.stat().st_uid, file.stat().st_gid, file.read_text()) == (12345, 54321, NEW)
 
 
@@ -195,7 +195,7 @@ def test_an_owner_that_cannot_be_kept_is_refused(file: Path, monkeypatch: pytest
 
     monkeypatch.setattr(os, "stat", elsewhere)
     with pytest.raises(InputError, match="belongs to another user"):
-        atomic.write(old, new)
+        writing.write(old, new)
     monkeypatch.undo()
     assert file.read_text() == OLD and beside(file) == ["run.yaml"]
 
@@ -203,14 +203,14 @@ def test_an_owner_that_cannot_be_kept_is_refused(file: Path, monkeypatch: pytest
 def test_a_link_stays_a_link(file: Path, tmp_path: Path) -> None:
     link = tmp_path / "link.yaml"
     link.symlink_to(file)
-    atomic.write(*sources(link))
+    writing.write(*sources(link))
     assert link.is_symlink() and file.read_text() == NEW
 
 
 def test_a_very_long_name(tmp_path: Path) -> None:
     path = tmp_path / ("a" * 240 + ".yaml")
     path.write_text(OLD)
-    atomic.write(*sources(path))
+    writing.write(*sources(path))
     assert path.read_text() == NEW
 
 
@@ -218,7 +218,7 @@ def test_bytes_that_are_not_meant_stay(tmp_path: Path) -> None:
     path = tmp_path / "run.yaml"
     path.write_bytes(b"\xef\xbb\xbfa: 4\r\nb: 1\r\n")
     old = Source.read(path)
-    atomic.write(old, Source(old.text.replace("4", "2"), old.name, path=path, bom=old.bom))
+    writing.write(old, Source(old.text.replace("4", "2"), old.name, path=path, bom=old.bom))
     assert path.read_bytes() == b"\xef\xbb\xbfa: 2\r\nb: 1\r\n"
 
 
@@ -227,16 +227,16 @@ def test_a_lock_that_somebody_holds_is_told_and_given_up(file: Path, monkeypatch
     """Whoever may read a file may hold a shared lock on it."""
     import fcntl
 
-    monkeypatch.setattr(atomic, "PATIENCE", 0.2)
-    monkeypatch.setattr(atomic, "SILENCE", 0.05)
+    monkeypatch.setattr(writing, "PATIENCE", 0.2)
+    monkeypatch.setattr(writing, "SILENCE", 0.05)
     waited: list[str] = []
     old, new = sources(file)
     with open(file, "rb") as reader:
         fcntl.flock(reader, fcntl.LOCK_SH)
         with pytest.raises(InputError, match="is locked by another process; nothing was written"):
-            atomic.write(old, new, waited.append)
+            writing.write(old, new, waited.append)
     assert waited == [old.name] and file.read_text() == OLD and beside(file) == ["run.yaml"]
-    atomic.write(old, new, waited.append)
+    writing.write(old, new, waited.append)
     assert waited == [old.name] and file.read_text() == NEW
 
 
@@ -244,11 +244,11 @@ def test_a_lock_that_somebody_holds_is_told_and_given_up(file: Path, monkeypatch
 def test_a_lock_that_ends_is_waited_for(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import fcntl
 
-    monkeypatch.setattr(atomic, "SILENCE", 0.0)
+    monkeypatch.setattr(writing, "SILENCE", 0.0)
     old, new = sources(file)
     with open(file, "rb") as reader:
         fcntl.flock(reader, fcntl.LOCK_SH)
-        atomic.write(old, new, lambda name: fcntl.flock(reader, fcntl.LOCK_UN))
+        writing.write(old, new, lambda name: fcntl.flock(reader, fcntl.LOCK_UN))
     assert file.read_text() == NEW
 
 
@@ -258,7 +258,7 @@ def test_the_command_says_what_it_waits_for(tmp_path: Path) -> None:
 
     example = Path(__file__).parents[2] / "examples" / "mindformers" / "run_llama2_7b.yaml"
     (path := tmp_path / "run.yaml").write_bytes(example.read_bytes())
-    program = "from preflight.source import atomic; atomic.PATIENCE, atomic.SILENCE = 0.3, 0.0; "
+    program = "from preflight.source import writing; writing.PATIENCE, writing.SILENCE = 0.3, 0.0; "
     program += "import sys; from preflight.cli import run; sys.exit(run(['fix', 'run.yaml']))"
     with open(path, "rb") as reader:
         fcntl.flock(reader, fcntl.LOCK_SH)

@@ -1,4 +1,4 @@
-"""Where a checkout brings links, pipes or a repository's own folder in place of a report, nothing is written there."""
+"""Where a checkout brings links, pipes or a repository's own folder instead of a report, nothing is written there."""
 
 from __future__ import annotations
 
@@ -97,6 +97,10 @@ def settings(project: Path) -> str:
     return "preflight.toml"
 
 
+def new_settings(project: Path) -> str:
+    return "preflight.toml"
+
+
 def script_without_a_suffix(project: Path) -> str:
     (project / "launch").write_text("#!/bin/bash\ntrue\n")
     return "launch"
@@ -122,6 +126,7 @@ TARGETS = [
     git_of_another_name,
     config,
     settings,
+    new_settings,
     script_without_a_suffix,
     rules_of_git,
     pipe,
@@ -203,6 +208,13 @@ def test_a_file_that_was_read_under_another_name_stays(project: Path) -> None:
     assert ran.returncode == 2 and "again: was read for this report" in ran.stderr and known.read_bytes() == before
 
 
+@pytest.mark.skipif(not os.path.exists("/proc/self/mem"), reason="needs a file that cannot be read")
+def test_a_file_that_cannot_be_read_is_named(project: Path) -> None:
+    for words in REPORTS[:2]:
+        ran = preflight(*(word.format("/proc/self/mem") for word in words))
+        assert ran.returncode == 2 and "/proc/self/mem: cannot be written: " in ran.stderr, ran
+
+
 def test_appending_asks_as_well(tmp_path: Path) -> None:
     """What the gate's audit file is opened by."""
     (tmp_path / "link").symlink_to("there")
@@ -218,6 +230,19 @@ def test_appending_asks_as_well(tmp_path: Path) -> None:
     os.close(handle)
     assert (tmp_path / "audit").read_text() == "one\ntwo\n"
     os.close(open_to_append(Path(os.devnull)))
+
+
+@pytest.mark.parametrize("name", ["job", "job.sh", "run.yaml", "preflight.toml", "new.toml", "launch"])
+def test_nothing_is_appended_to_what_somebody_wrote(project: Path, name: str) -> None:
+    """The submission itself, a config, settings, and a script without a suffix."""
+    for script in ("job.sh", "launch"):
+        (project / script).write_text("#!/bin/bash\ntrue\n")
+    (project / "preflight.toml").write_text("world-size = 8\n")
+    (project / "job").write_text("true\n")
+    before = content(project)
+    ran = preflight("gate", "--script", "job" if name == "job" else "job.sh", "--audit", name)
+    assert ran.returncode == 0 and f"{name}: the audit file cannot be written: " in ran.stderr, ran
+    assert content(project) == before
 
 
 def test_a_new_file_is_never_written_over_another(tmp_path: Path) -> None:

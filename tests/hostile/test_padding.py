@@ -11,7 +11,7 @@ from preflight.api import check_text
 from preflight.checking.engine import Report
 from preflight.loaders import load
 from preflight.loaders.bounds import MAX_PADDED, MAX_SCRIPT
-from preflight.loaders.shell.padding import without_padding
+from preflight.loaders.shell.syntax import without_padding
 from preflight.source.text import InputError, Source
 
 FAULTY = f"{COMMAND} --tensor-model-parallel-size 3\n"

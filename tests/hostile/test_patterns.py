@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import json
 import re
 import signal
 import time
@@ -10,15 +11,17 @@ from collections.abc import Callable, Iterator, Mapping
 from types import FrameType
 
 import pytest
-from patterns import Pattern, Pumps, found, pumped, runs
+from patterns import ROOT, Pattern, Pumps, found, pumped, runs
 
-from preflight.dialects.megatron import vocabulary
-from preflight.lint.scalar_kinds import Text
-from preflight.loaders.shell.basic_pattern import match as expr_match
-from preflight.loaders.shell.parameters import transform
-from preflight.program import launch_paths
-from preflight.program.checkout import front_ends
+from preflight.lint.value_kinds import Text
+from preflight.loaders.shell.expansion_forms import transform
+from preflight.loaders.shell.expr_command import match as expr_match
+from preflight.logs.signatures import SIGNATURES
+from preflight.logs.stages import STAGES
+from preflight.program import locate
+from preflight.program.checkout import callers
 from preflight.program.checkout.packages import LAYOUTS
+from preflight.run.models import vocabularies
 
 pytestmark = pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs an alarm of processor time")
 LENGTH = 4_000
@@ -31,33 +34,47 @@ GIVE_UP = 0.5
 FOUND, UNREAD = found()
 GUARDED: dict[str, Callable[[str], str]] = {
     "preflight/loaders/shell/syntax.py": lambda text: text[: text.rfind("))") + 2],
-    "preflight/dialects/megatron/layout_pattern.py": lambda text: text[: text.rfind(")") + 1],
+    "preflight/dialects/megatron/pipeline.py": lambda text: text[: text.rfind(")") + 1],
     "rules/mindformers/init_rules.py": lambda text: text[:256],
 }
 """What the callers of a pattern cut off first."""
 RUN_TIME = {
-    "preflight/program/checkout/front_ends.py": [door.version[1] for door in front_ends.LAYOUTS],
-    "preflight/program/checkout/own_checks.py": [*(layout.calls for layout in LAYOUTS), r"\bargs\.name\b"],
+    "preflight/program/checkout/callers.py": [front_end.version[1] for front_end in callers.LAYOUTS],
+    "preflight/program/checkout/package.py": [*(layout.calls for layout in LAYOUTS), r"\bargs\.name\b"],
     "preflight/program/checkout/packages.py": [layout.version[1] for layout in LAYOUTS],
-    "preflight/dialects/megatron/vocabulary.py": [pattern for pattern, _ in vocabulary._PUBLISHED],
+    "preflight/dialects/megatron/sizes.py": [pattern for pattern, _ in vocabularies()],
     "preflight/dialects/mindformers/operators.py": [r"(^|\.)name(\.|$)", r"(^|(?<=\.))name(?=\.|$)"],
-    "preflight/checking/names_set.py": [r"(?<![\w-])name(?!\w)"],
+    "preflight/checking/workspace.py": [r"(?<![\w-])name(?!\w)"],
     "preflight/program/mindformers.py": [r"(?m)^[ \t]*(?:class|def)[ \t]+name\b"],
-    "preflight/program/launch_paths.py": [form.pattern for form in launch_paths._FORMS],
-    "preflight/lint/scalar_kinds.py": sorted({text.pattern for text in gc.get_objects() if isinstance(text, Text)}),
-    "preflight/loaders/pyyaml.py": [],
-    "preflight/loaders/shell/basic_pattern.py": [],
-    "preflight/loaders/shell/faults.py": [r"(.?)\$\{name\[[@*]\]\}"],
-    "preflight/loaders/shell/padding.py": ["\n\t*word(?=\n|\\Z)"],
-    "preflight/loaders/shell/parameters.py": [],
-    "preflight/loaders/shell/variable_slips.py": [r"\$\{?name\b"],
+    "preflight/program/locate.py": [form.pattern for form in locate._FORMS],
+    "preflight/lint/value_kinds.py": sorted({text.pattern for text in gc.get_objects() if isinstance(text, Text)}),
+    "preflight/loaders/yaml_scalars.py": [],
+    "preflight/loaders/shell/expr_command.py": [],
+    "preflight/loaders/shell/syntax.py": ["\n\t*word(?=\n|\\Z)"],
+    "preflight/loaders/shell/not_launched.py": [r"(?<=\n)([ \t]+)word[ \t]*(?=\n|\Z)|(?<=\n)word[ \t]+(?=\n|\Z)"],
+    "preflight/loaders/shell/slips.py": [
+        r"\$\{name:?[-+=?]|-v name\b|\b(?:read|for|local|export|declare)\b[^\n]{0,400}\bname\b"
+    ],
+    "preflight/logs/signatures.py": ["|".join(f"(?:{one.pattern})" for one in SIGNATURES)],
+    "preflight/logs/stages.py": [text for stage in STAGES for text in (stage.places, stage.kinds)],
+    "preflight/lint/defects.py": sorted(
+        {
+            row["source"][part]
+            for file in sorted((ROOT / "schemas").glob("*/defects.json"))
+            for row in json.loads(file.read_text(encoding="utf-8"))["defects"].values()
+            for part in ("faulty", "fixed")
+            if part in row.get("source", ())
+        }
+    ),
+    "preflight/loaders/shell/expansion_forms.py": [],
+    "preflight/loaders/shell/faults.py": [r"(.?)\$\{name\[[@*]\]\}", r"\$\{?name\b"],
     "preflight/run/models.py": [r"(?<!\d)7[^a-z0-9]?5b"],
-    "preflight/run/settings_schema.py": [r"(?m)^[ \t]*\[*[\w.\-\"']*\bkey[\"']?[ \t]*[=.\]]"],
+    "preflight/run/settings.py": [r"(?m)^[ \t]*\[*[\w.\-\"']*\bkey[\"']?[ \t]*[=.\]]"],
     "rules/mindformers/pynative_lora_targets.py": [],
 }
 """The patterns of calls whose text is made at run time, with a usual name in them. Those without any are of a library,
 are only compiled, or are held by a test of their own below."""
-FULL = ("preflight/lint/scalar_kinds.py",)
+FULL = ("preflight/lint/value_kinds.py",)
 """Where the whole of a text has to match."""
 MADE = [
     Pattern(file, text, 0, frozenset(["fullmatch" if file in FULL else ""]))
@@ -149,6 +166,7 @@ def test_every_pattern_is_looked_at() -> None:
     assert {place.partition(":")[0] for place, _ in UNREAD} <= set(RUN_TIME), "patterns that no row of RUN_TIME tries"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text", [r"(a+)+b", r"(?:a|a)*b", r"a*a*a*b", r"\A(?:\s*#[^\n]*\n|\s*\n)*?\s*#x", r"(\w*\.?)*="]
 )
@@ -174,7 +192,7 @@ def test_patterns_of_expr_end_soon(pattern: str) -> None:
 def test_what_is_cut_off_first_is_cut_off() -> None:
     """The guards above are those of the callers."""
     from preflight.api import check_text
-    from preflight.dialects.megatron.layout_pattern import parse_layout
+    from preflight.dialects.megatron.pipeline import parse_layout
 
     start = time.thread_time()
     assert parse_layout("(" * 100_000).strange == "("

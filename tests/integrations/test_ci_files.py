@@ -13,8 +13,7 @@ import pytest
 
 from preflight.plugins.manager import load
 from preflight.report import distribution
-from preflight.report.page import documented
-from preflight.report.topics import section_url
+from preflight.report.page import documented, section_url
 
 ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.integration

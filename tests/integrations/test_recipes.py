@@ -105,7 +105,7 @@ def test_the_comment_on_a_pull_request_is_kept_up_to_date(project: Path, tmp_pat
             ran = bash(step["run"].replace("gh api", f"{gh} api"), project, PATHS="", MORE="", **facts, **asked)
             assert ran.returncode == 0, ran.stderr
         told.append(comment.read_text())
-    assert all(text.startswith("<!-- preflight diff -->\n## What this changes") for text in told)
+    assert all(text.startswith("<!-- preflight diff -->\n## preflight: ") for text in told)
     assert "| `--num-layers` | 30 | 32 |" in told[0] and "| `--num-layers` | 30 | 36 |" in told[1]
 
 

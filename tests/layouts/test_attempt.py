@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from preflight.checking.workspace import Workspace
-from preflight.fix import apply as fixes
+from preflight.fix import apply
 from preflight.fix.attempts import Attempts
 from preflight.layouts.suggest import suggest
 from preflight.plugins.manager import load
@@ -51,8 +51,8 @@ def test_a_launch_that_is_retyped_reads_as_its_edited_text(name: str) -> None:
 
 def test_only_what_is_offered_is_proven(monkeypatch: pytest.MonkeyPatch) -> None:
     proofs = []
-    real = fixes.prove
-    monkeypatch.setattr(fixes, "prove", lambda *words: proofs.append(words) or real(*words))
+    real = apply.prove
+    monkeypatch.setattr(apply, "prove", lambda *words: proofs.append(words) or real(*words))
     workspace = Workspace([Source(SCRIPT.read_text(encoding="utf-8"), "train.sh")], load(), Request(12))
     report = suggest(workspace, workspace.check())
     offered = {fix.edits for f in report.findings if f.layout for fix in (f.fix, *f.alternatives) if fix is not None}

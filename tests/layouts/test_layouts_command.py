@@ -76,7 +76,7 @@ def test_the_table_says_whose_speed_is_assumed_and_where_nothing_is_left(
     assert "no device is named" in ran(capsys, "run.yaml", *few)[1]
     assert "no device is named" not in ran(capsys, "run.yaml", *few, "--device", "h100")[1]
     code, out, _ = ran(capsys, "run.yaml", *few, "--keep", "tensor=3")
-    assert (code, "left out" in out, "do --keep and --max leave any?" in out) == (1, False, True)
+    assert (code, "rejected" in out, "satisfies --keep and --max" in out) == (1, False, True)
     code, out, _ = ran(capsys, "run.yaml", *few, "-o", "table.txt")
     assert (code, out) == (0, "")
     assert (config.parent / "table.txt").read_text().startswith("run.yaml: ")

@@ -15,7 +15,7 @@ import preflight
 from preflight.api import installed
 from preflight.checking.workspace import Workspace
 from preflight.fix.attempts import Attempts
-from preflight.layouts.counts import fewest, seconds
+from preflight.layouts.fit import fewest, seconds
 from preflight.layouts.result import Result
 from preflight.layouts.search import search
 from preflight.layouts.space import Limits

@@ -16,7 +16,15 @@ from typist import SERVER, Editor
 
 @pytest_lsp.fixture(config=ClientServerConfig(server_command=SERVER))
 async def client(lsp_client: LanguageClient) -> AsyncIterator[None]:
-    asked = types.InitializeParams(capabilities=pytest_lsp.client_capabilities("visual-studio-code"))
+    capabilities = pytest_lsp.client_capabilities("visual-studio-code")
+    assert capabilities.text_document is not None
+    capabilities.text_document.diagnostic = None  # an editor that is sent diagnostics
+    asked = types.InitializeParams(capabilities=capabilities)
+
+    @lsp_client.feature(types.CLIENT_REGISTER_CAPABILITY)
+    def registered(params: types.RegistrationParams) -> None:
+        """Files are watched by nobody here."""
+
     await lsp_client.initialize_session(asked)
     yield
     await lsp_client.shutdown_session()

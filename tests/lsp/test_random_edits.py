@@ -15,7 +15,7 @@ from typist import EXAMPLES, Editor
 import preflight
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.slow]
-EDITS = int(os.environ.get("PREFLIGHT_EDITS", "900"))
+EDITS = int(os.environ.get("PREFLIGHT_EDITS", "300"))
 PIECES = (
     "",
     "#",

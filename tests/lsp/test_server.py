@@ -20,7 +20,8 @@ LAYERS=32
 torchrun --nproc-per-node 8 pretrain_gpt.py --num-layers $LAYERS --hidden-size 4096 --num-attention-heads 32 \\
   --seq-length 4096 --max-position-embeddings 4096 --micro-batch-size 1 --global-batch-size 64 --train-iters 10 \\
   --tensor-model-parallel-size $TP --recompute-granularity full --recompute-method uniform --recompute-num-layers 1 \\
-  --lr 1e-4 --bf16 --tokenizer-type NullTokenizer --vocab-size 32000 --mock-data
+  --lr 1e-4 --bf16 --tokenizer-type NullTokenizer --vocab-size 32000 --mock-data \\
+  --log-interval 1
 """
 
 
@@ -45,6 +46,72 @@ def edited(text: str, edits: list[types.TextEdit]) -> str:
     return text
 
 
+async def test_findings_stay_while_a_key_is_half_typed(editor: Editor, tmp_path: Path) -> None:
+    text = (EXAMPLES / "mindformers" / "run_llama2_7b.yaml").read_text()
+    uri = await editor.open(tmp_path / "run.yaml", text)
+    before = {one.code for one in editor.found[uri]}
+    found = await editor.write(uri, text.replace("runner_config:\n", "new_ke\nrunner_config:\n", 1))
+    assert before <= {one.code for one in found}
+    (error,) = [one for one in found if one.code is None]
+    line = text[: text.index("runner_config:\n")].count("\n")
+    assert error.range.start.line == line and f"missing ':' on line {line + 1}" in error.message
+
+
+async def test_a_burst_of_changes_is_checked_once(editor: Editor, tmp_path: Path) -> None:
+    uri = await editor.open(tmp_path / "run.sh", SCRIPT)
+    for value in (5, 6, 7):
+        editor.version += 1
+        named = types.VersionedTextDocumentIdentifier(editor.version, uri)
+        text = types.TextDocumentContentChangeWholeDocument(SCRIPT.replace("TP=3", f"TP={value}"))
+        editor.client.text_document_did_change(types.DidChangeTextDocumentParams(named, [text]))
+    assert await editor.write(uri, SCRIPT.replace("TP=3", "TP=4")) == []
+
+
+async def test_a_buffer_without_a_file_is_checked_and_fixed(editor: Editor) -> None:
+    text = (EXAMPLES / "mindformers" / "run_llama2_7b.yaml").read_text()
+    uri, editor.version = "untitled:Untitled-1", editor.version + 1
+    opened = types.DidOpenTextDocumentParams(types.TextDocumentItem(uri, "yaml", editor.version, text))
+    found = await editor._told(uri, lambda: editor.client.text_document_did_open(opened))
+    (lr,) = [one for one in found if one.code == "class-argument"]
+    context = types.CodeActionContext([lr])
+    asked = types.CodeActionParams(document(uri), lr.range, context)
+    actions = await editor.client.text_document_code_action_async(asked)
+    first = actions[0]
+    assert uri in first.edit.changes
+    assert {"Suppress class-argument here, with a reason", "Explain class-argument"} <= {one.title for one in actions}
+
+
+async def test_a_finding_is_suppressed_with_a_reason(
+    editor: Editor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    edits: list[types.ApplyWorkspaceEditParams] = []
+
+    @editor.client.feature(types.WORKSPACE_APPLY_EDIT)
+    def applied(params: types.ApplyWorkspaceEditParams) -> types.ApplyWorkspaceEditResult:
+        edits.append(params)
+        return types.ApplyWorkspaceEditResult(True)
+
+    uri = await editor.open(tmp_path / "run.sh", SCRIPT)
+    (found,) = editor.found[uri]
+    command = types.ExecuteCommandParams("preflight.suppress", [uri, found.code, found.range.start.line + 1])
+    await editor.client.workspace_execute_command_async(command)
+    (edit,) = edits[0].edit.changes[uri]
+    assert edit.new_text == f"# preflight: ignore[{found.code}] TODO: reason\n"
+    assert await editor.write(uri, edited(SCRIPT, [edit])) == []
+
+
+async def test_hover_and_completion_say_what_an_option_does(editor: Editor, tmp_path: Path) -> None:
+    uri = await editor.open(tmp_path / "run.sh", SCRIPT)
+    asked = types.HoverParams(document(uri), at(SCRIPT, "--recompute-method"))
+    shown = await editor.client.text_document_hover_async(asked)
+    assert "Full recomputation: uniform groups of layers" in shown.contents.value
+    begun = SCRIPT.replace("--mock-data", "--sequence-par")
+    await editor.write(uri, begun)
+    where = types.CompletionParams(document(uri), at(begun, "--sequence-par", behind=True))
+    items = (await editor.client.text_document_completion_async(where)).items
+    assert any("Splits norms and dropout" in (one.detail or "") for one in items)
+
+
 async def test_faults_are_told_where_they_are_and_go_when_they_are_mended(editor: Editor, tmp_path: Path) -> None:
     uri = await editor.open(tmp_path / "run.sh", SCRIPT)
     (found,) = editor.found[uri]
@@ -57,7 +124,7 @@ async def test_a_text_that_cannot_be_read_is_told_at_its_place(editor: Editor, t
     text = (EXAMPLES / "mindformers/run_llama2_7b.yaml").read_text()
     uri = await editor.open(tmp_path / "run.yaml", text)
     broken = text.replace("lr_schedule:", "lr_schedule: [")
-    (found,) = await editor.write(uri, broken)
+    (found,) = [one for one in await editor.write(uri, broken) if one.code is None]
     assert found.severity == types.DiagnosticSeverity.Error and found.range.start.line > 20
     assert len(await editor.write(uri, text)) > 1
 
@@ -90,7 +157,11 @@ async def test_a_quick_fix_mends_the_finding(editor: Editor, tmp_path: Path) -> 
     new = edited(text, list(first.edit.changes[uri]))
     assert new == text.replace("learning_rate: 3e-4", "learning_rate: 3.0e-4")
     assert all(one.code != "class-argument" for one in await editor.write(uri, new))
-    assert [one.title for one in more] == ["Fix all that preflight can fix safely"]
+    assert [one.title for one in more] == [
+        "Suppress class-argument here, with a reason",
+        "Explain class-argument",
+        "Fix all that preflight can fix safely",
+    ]
 
 
 async def test_all_safe_fixes_at_once(editor: Editor, tmp_path: Path) -> None:

@@ -47,6 +47,7 @@ def test_no_worse_than_recorded_on_ascend(benchmark_of_memory):
     } == {}
 
 
+@pytest.mark.slow
 def test_without_a_vocabulary_the_range_holds_what_was_measured(benchmark_of_memory, monkeypatch):
     import measured
 

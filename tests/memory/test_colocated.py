@@ -1,4 +1,4 @@
-"""Memory behind doors: the model that is named, adapters, and what stands beside the model that learns."""
+"""Memory behind front ends: the model that is named, adapters, and what stands beside the model that learns."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ import pytest
 from memory_plans import make
 
 import preflight
-from preflight.memory import activations, flops, leftovers, loss, parameters
+from preflight.memory import activations, flops, parameters, peak, states
 from preflight.memory.estimate import stage
 from preflight.memory.peak import recomputed
 from preflight.memory.shape import shape
@@ -54,8 +54,8 @@ def test_parts_that_another_rank_feeds_keep_their_last_input_and_its_gradient():
     whole = sum(term.high for term in last.terms if term.kind == "steady")
     assert last.steady - whole == 2 * 4 * 4096 * 4096
     assert first.steady - sum(term.high for term in first.terms if term.kind == "steady") == 4 * 4096 * 4096
-    assert leftovers.last_inputs(shape(make()), 0) == 0
-    assert leftovers.last_inputs(shape(make(**PIPELINE, model__kernels="mindspore")), 1) == 0
+    assert states.last_inputs(shape(make()), 0) == 0
+    assert states.last_inputs(shape(make(**PIPELINE, model__kernels="mindspore")), 1) == 0
 
 
 def test_last_inputs_are_in_flight_at_the_peak():
@@ -66,7 +66,7 @@ def test_last_inputs_are_in_flight_at_the_peak():
 @pytest.mark.parametrize(("kind", "kept"), [("unfused", 4), ("native", 4), ("te", 2)])
 def test_a_prediction_depth_keeps_what_the_backward_pass_of_its_loss_needs(kind, kept):
     s = shape(make(model__cross_entropy=kind, model__mtp=1))
-    assert loss.kept_bytes(s) == kept * 4096 * 32000
+    assert peak.kept_by_loss(s) == kept * 4096 * 32000
 
 
 EIGHT = {"precision__fp8": "tensorwise"}
@@ -89,7 +89,7 @@ BLOCKS = {**OWN, "precision__fp8": "mxfp8"}
 def test_copies_of_weights_in_eight_bits(changes, architecture, least, most):
     s = shape(make(**changes), architecture)
     n = stage(s, 0, CLUSTER).parameters - 2 * 32000 * 4096
-    assert leftovers.caches(s, parameters.stage(s, 0)) == (least * n, most * n)
+    assert states.caches(s, parameters.stage(s, 0)) == (least * n, most * n)
 
 
 def test_tables_keep_their_precision_where_weights_have_eight_bits():
@@ -194,7 +194,7 @@ def test_norms_behind_and_a_gate_written_out_keep_more():
 
 
 def test_a_cap_on_logits_keeps_its_tanh():
-    capped, plain = (loss.kept(shape(make(model__capped=on))) for on in (True, False))
+    capped, plain = (peak.logits_and_loss(shape(make(model__capped=on))) for on in (True, False))
     assert [one - other for one, other in zip(capped, plain, strict=True)] == [2 * 4096 * 32000] * 2
 
 

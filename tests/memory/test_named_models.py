@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from memory_plans import make
 
-from preflight.memory.assumed import with_published
+from preflight.memory.estimate import with_published
 from preflight.run.models import published
 from preflight.run.value import Origin, derived, unknown
 

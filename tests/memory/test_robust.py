@@ -78,7 +78,7 @@ def test_never_a_crash_and_never_nonsense(plan, cluster):
 
 def test_a_schedule_of_many_micro_batches_is_counted_not_walked():
     numbers = shape(make(layout__stages=((2,),) * 16, layout__pipeline=1, layout__group=10**9, batch__count=10**9))
-    from preflight.memory.schedule import in_flight
+    from preflight.memory.activations import in_flight
 
     assert sum(in_flight(numbers, 0)) == 15 * 10**9 + 1
 

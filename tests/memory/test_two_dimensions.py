@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from memory_plans import make
 
-from preflight.memory import activations, loss, parameters
+from preflight.memory import activations, parameters, peak
 from preflight.memory.estimate import stage
 from preflight.memory.shape import Missing, shape
 from preflight.run.cluster import Cluster, Device
@@ -20,7 +20,7 @@ def test_two_dimensions_of_tensor_parallelism_divide_what_lies_between_linears_a
     )
     assert activations.layer(grid, routed=False) == activations.layer(split, routed=False)
     assert parameters.stage(grid, 0) == parameters.stage(split, 0)
-    assert loss.head_input(grid) == loss.head_input(split) / 2 + 2 * 4096 * 4096, "the output layer's input is gathered"
+    assert peak.head_input(grid) == peak.head_input(split) / 2 + 2 * 4096 * 4096, "the output layer's input is gathered"
 
 
 @pytest.mark.parametrize("width", [2, 4])

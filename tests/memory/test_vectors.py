@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from preflight.memory import activations, flops, inference, parameters, schedule, states
+from preflight.memory import activations, flops, parameters, states
+from preflight.memory.estimate import cache
 from preflight.memory.parameters import Parameters
 from preflight.memory.shape import shape
 
@@ -149,7 +150,7 @@ def test_interleaving_keeps_its_published_share_more(plan):
     """1 + (p - 1)/(p·m) of what plain 1F1B keeps on the first stage."""
     p, m = 4, 2
     s = shape(plan(layout__pipeline=p, layout__stages=((4,) * p,) * m, layout__group=p, batch__count=64))
-    chunks = sum(schedule.in_flight(s, 0))
+    chunks = sum(activations.in_flight(s, 0))
     assert chunks / m / p == pytest.approx(1 + (p - 1) / (p * m), abs=1 / (p * m))
 
 
@@ -195,7 +196,7 @@ def test_four_of_forty_layers_recomputed(plan):
 def test_key_value_cache(plan, groups, share):
     """4·L·b·h(s + n) bytes in 16 bits; grouped and multi-query attention keep their share of it."""
     s = shape(plan(model__query_groups=groups))
-    assert inference.cache(s, 0, 4 * 4096) == pytest.approx(4 * 32 * 4 * 4096 * 4096 * share)
+    assert cache(s, 0, 4 * 4096) == pytest.approx(4 * 32 * 4 * 4096 * 4096 * share)
 
 
 def test_plain_arithmetic_of_the_sources():

@@ -58,17 +58,17 @@ def test_install(
 
 def test_what_is_installed_is_small_and_has_no_extra_in_it(environment: Environment, checkout: Path) -> None:
     environment.pip("install", "-q", checkout)
-    assert not environment.packages & {"numpy", "jinja2", "sarif_om", "junitparser", "matplotlib"}
+    assert not environment.packages & {"numpy", "jinja2", "junitparser", "matplotlib"}
     (site,) = environment.folder.glob("lib/python*/site-packages")
     tools = ("pip", "setuptools", "pkg_resources", "_distutils_hack", "wheel")
     ours = [entry for entry in site.iterdir() if not entry.name.startswith(tools)]
     files = [file for entry in ours for file in (entry.rglob("*") if entry.is_dir() else [entry]) if file.is_file()]
     assert sum(file.stat().st_size for file in files) <= 45 * 2**20
     example = checkout / "examples" / "mindformers" / "run_llama2_7b.yaml"
-    told = environment.preflight("check", "-f", "sarif", example, code=2)
+    told = environment.preflight("check", "-f", "junit", example, code=2)
     assert told.startswith("preflight: this needs ") and ": pip install " in told
     environment.pip("install", "-q", f"{checkout}[reports]")
-    assert '"version": "2.1.0"' in environment.preflight("check", "-f", "sarif", example, code=1)
+    assert "<testsuite" in environment.preflight("check", "-f", "junit", example, code=1)
 
 
 def test_without_an_entry_point_there_are_no_rules_and_no_pass(environment: Environment, checkout: Path) -> None:
@@ -79,5 +79,5 @@ def test_without_an_entry_point_there_are_no_rules_and_no_pass(environment: Envi
         "from preflight.cli import main; main()"
     )
     told = run([environment.bin / "python", "-c", program], checkout, code=None)
-    assert "no rules are loaded" in told or "ModuleNotFoundError" in told or "nothing was checked" in told
-    assert "Found nothing" not in told
+    assert "no rules are loaded" in told or "ModuleNotFoundError" in told or "cannot import name 'schemas'" in told
+    assert "No problems found" not in told

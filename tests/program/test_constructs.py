@@ -166,14 +166,14 @@ def test_the_place_message_and_arguments_of_a_refusal(tmp_path: Path) -> None:
         """
         total = args.heads * 2
         if args.fast:
-            assert args.width % total == 0, f"{args.width} is no multiple of {total}"
+            assert args.width % total == 0, f"{args.width} is not a multiple of {total}"
         """,
     )
     refusal = judged(root, ["--heads", "3", "--fast"]).refusals[-1]
     assert refusal.place.file == "megatron/training/arguments.py" and refusal.place.function == "validate_args"
     line = (root / refusal.place.file).read_text().splitlines()[refusal.place.line - 1]
     assert line.strip().startswith("assert")
-    assert refusal.error == "AssertionError" and refusal.message == "8 is no multiple of 6"
+    assert refusal.error == "AssertionError" and refusal.message == "8 is not a multiple of 6"
     assert refusal.reads == ("fast", "heads", "width")
 
 
@@ -352,3 +352,23 @@ def test_a_loop_over_something_unknown_adds_options_where_it_reaches_a_parser(
     head = "import sys\ndef add_options(one):\n    one.parser.add_argument('--more')"
     root = write_tree(tmp_path, head=head, parser=loop)
     assert judged(root, ["--widht", "4"]).outcome == outcome
+
+
+def test_the_modules_that_are_loaded_are_a_mapping_of_which_those_of_the_program_are_known(tmp_path: Path) -> None:
+    head = """
+        import sys
+        def patch(name, new):
+            for _, one in sys.modules.copy().items():
+                if hasattr(one, name) and id(getattr(one, name)) == id(new):
+                    setattr(one, name, new)
+            sys.modules.pop("of_nobody", None)
+        def even(args):
+            assert args.width % 2 == 0
+        """
+    named = "patch('even', even)\nsys.modules[__name__].even(args)\nsys.modules.get(__name__).even(args)"
+    root = write_tree(tmp_path / "known", named, head=head)
+    assert judged(root, ["--width", "8"]).outcome == "accepts"
+    assert judged(root, ["--width", "7"]).outcome == "refuses"
+    assert judged(write_tree(tmp_path / "other", "sys.modules['of_nobody'].even(args)", head=head)).outcome == "unread"
+    asked = "if 'transformer_engine' in sys.modules:\n    assert args.width > 8"
+    assert judged(write_tree(tmp_path / "asked", asked, head=head), ["--width", "8"]).outcome == "may refuse"

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from trainer import write_tree
 
-from preflight.program import kept_values, sources
+from preflight.program import kept_programs, sources
 from preflight.program.checkout import site_at
-from preflight.program.checkout.statements import sites
+from preflight.program.checkout.sites import sites
 from preflight.program.facts import Facts
 from preflight.program.interpreter import Interpreter
 from preflight.program.judge import Session, in_thread
@@ -30,7 +30,10 @@ VALIDATE = """
 LIMITS = """
     import enum
     import os
-    from dataclasses import dataclass, field
+    from dataclasses import dataclass, field, fields
+    from typing import Optional
+    import torch
+    from torch import Tensor
 
     class Kind(enum.Enum):
         plain = "plain"
@@ -40,6 +43,12 @@ LIMITS = """
     class Bound:
         most: int = 64
         names: list = field(default_factory=list)
+        weights: Optional[Tensor] = None
+
+    KINDS = [one.type for one in fields(Bound)]
+    FOUND = {"first": 1}
+    if torch.cuda.get_device_capability()[0] > 8:
+        FOUND["second"] = 2
 
     LIMIT = Bound().most * int(os.getenv("FACTOR", "1"))
 
@@ -254,11 +263,11 @@ def test_reading_makes_only_what_is_listed(tmp_path: Path) -> None:
     run = Interpreter(Sources((str(tmp_path),), Budget()), Facts(Machine(), {}, 8), Budget())
     for data in (pickle.dumps(Ends()), pickle.dumps(Path("x")), pickle.dumps(subprocess.Popen)):
         with pytest.raises(KeyError):
-            kept_values.read(run, data)
+            kept_programs.read(run, data)
 
 
 @pytest.mark.parametrize("value", [[].append, iter([1]), (one for one in ()), Path("x"), lambda: 1, os])
 def test_what_has_no_form_is_not_kept(value: object, tmp_path: Path) -> None:
     run = Interpreter(Sources((str(tmp_path),), Budget()), Facts(Machine(), {}, 8), Budget())
-    with pytest.raises(kept_values.NotKept):
-        kept_values.written(run, {"value": value}, lambda function: None)
+    with pytest.raises(kept_programs.NotKept):
+        kept_programs.written(run, {"value": value}, lambda function: None)

@@ -58,6 +58,11 @@ def test_a_path_that_leads_to_a_script_is_found(repo: Path, script: str, entry: 
         ("cd /workspace/fork\npython pretrain_gpt.py --a 1\n", ""),
         ("python /scratch/$USER/fork/pretrain_gpt.py --a 1\n", "fork"),
         ("python /workspace/Megatron-LM/pretrain_gpt.py --a 1\n", "Megatron-LM"),
+        ('python "/home/<your Megatron>/pretrain_gpt.py" --a 1\n', ""),
+        ("python /path/to/pretrain_gpt.py --a 1\n", ""),
+        ("python /path/to/your_megatron/pretrain_gpt.py --a 1\n", ""),
+        ("python examples/pretrain_gpt.py --a 1\n", ""),
+        ("python other/pretrain_gpt.py --a 1\n", "other"),
     ],
 )
 def test_a_path_of_another_machine_may_lead_to_a_copy_of_what_lies_here(repo: Path, script: str, called: str) -> None:

@@ -452,6 +452,84 @@ def test_a_report_tells_a_refusal_of_the_source_at_its_key(tmp_path: Path) -> No
         finding.message
     )
     assert finding.span.text == "7"
+    (tree / "run_mindformer.py").unlink()  # an installed package has none
+    assert report(8).findings == () and not report(8).undecided
+    assert "an odd data_parallel: 7" in str(report(7).findings[0].message)
+    (tree / "mindformers/trainer/trainer.py").unlink()
+    left = report(8)
+    assert left.undecided
+    assert "could not be read: the script that is started" in str([one.because for one in left.unknown])
+
+
+SECTIONS = """
+from dataclasses import dataclass, field, fields, is_dataclass
+from typing import List, get_args, get_origin
+
+@dataclass
+class Base:
+    @classmethod
+    def from_dict(cls, data):
+        types = {f.name: f.type for f in fields(cls)}
+        strange = [key for key in data if key not in types]
+        if strange:
+            raise ValueError(f"Unknown configuration keys for {cls.__name__}: {strange}")
+        made = cls(**{key: cls.converted(value, types[key]) for key, value in data.items()})
+        for one in fields(made):
+            made.checked(getattr(made, one.name), one.type, one.name)
+        return made
+
+    @staticmethod
+    def converted(value, kind):
+        if is_dataclass(kind) and isinstance(value, dict):
+            return kind.from_dict(value)
+        if get_origin(kind) is list and is_dataclass(get_args(kind)[0]):
+            return [get_args(kind)[0].from_dict(one) for one in value]
+        return value
+
+    @staticmethod
+    def checked(value, kind, name):
+        if is_dataclass(kind) and not isinstance(value, kind):
+            raise TypeError(f"Expected {kind.__name__} for '{name}', got {type(value).__name__}")
+
+@dataclass
+class Training(Base):
+    steps: int = 1
+
+@dataclass
+class Layout(Base):
+    tensor_parallel: int = 1
+
+@dataclass
+class TrainConfig(Base):
+    training: Training = field(default_factory=Training)
+    parallelism: Layout = field(default_factory=Layout)
+    callbacks: List[Training] = field(default_factory=list)
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "refused"),
+    [
+        ("training: {steps: 3}\nparallelism: {tensor_parallel: 2}\ncallbacks: [{steps: 3}]\n", ""),
+        ("training: {stepps: 3}\nparallelism: {}\n", "Unknown configuration keys for Training: ['stepps']"),
+        ("training:\nparallelism: {}\n", "Expected Training for 'training', got NoneType"),
+        ("training: {}\nparallelism: {}\ncallbacks: [{size: 3}]\n", "Training: ['size']"),
+    ],
+)
+def test_a_configuration_of_pynative_mode_is_read_as_far_as_its_classes(
+    text: str, refused: str, tmp_path: Path
+) -> None:
+    tree, config = tmp_path / "tree", tmp_path / "run.yaml"
+    files = {
+        "mindformers/version_info.txt": "2.1.0",
+        "mindformers/pynative/__init__.py": "",
+        "mindformers/pynative/config.py": SECTIONS,
+    }
+    told(tree, files=files)
+    config.write_text(text, encoding="utf-8")
+    report = preflight.check(config, program=str(tree), target="mindformers@2.1.0", select=["own-check"])
+    assert [refused in str(one.message) for one in report.findings] == [True] * bool(refused)
+    assert report.undecided is not bool(refused)
 
 
 def test_a_refusal_after_what_could_not_be_read_is_left_open(tmp_path: Path) -> None:

@@ -10,8 +10,8 @@ import pytest
 from checkouts import INFO, PARSER, SIZES, write
 
 import preflight
-from preflight.checking import judgement
-from preflight.program.verdict import Machine, Place, Program, Refusal, Rewrite, Verdict
+from preflight.checking import program_findings
+from preflight.program.verdict import Machine, Place, Program, Refusal, Remark, Rewrite, Verdict
 from preflight.source.finding import Severity
 
 ARGUMENTS = "megatron/training/arguments.py"
@@ -44,7 +44,7 @@ def says(monkeypatch: pytest.MonkeyPatch) -> Judge:
             return verdict._replace(files=verdict.files or (ARGUMENTS,), stages=("parse", "validate"))
 
         monkeypatch.setattr("preflight.program.judge.judge", judge)
-        judgement._verdict.cache_clear()
+        program_findings._verdict.cache_clear()
         return asked
 
     return give
@@ -183,7 +183,8 @@ def test_the_interpreter_is_asked_with_the_words_the_environment_and_the_machine
     ((program, argv, said),) = asked
     assert program == Program("megatron", (str(tmp_path),), str(tmp_path / "pretrain_gpt.py"))
     assert argv[-2:] == ("--own-size", "2")
-    assert (said["world_size"], said["env"]) == (16, {"A": "1"})
+    unset = {"CUDA_DEVICE_MAX_CONNECTIONS": None}  # whoever gives a command gives its environment, too
+    assert (said["world_size"], said["env"]) == (16, {"A": "1", **unset})
     assert said["machine"] == Machine(versions, (9, 0), 8)
 
 
@@ -287,6 +288,19 @@ def test_what_the_program_replaces_is_noted_at_the_option(tmp_path: Path, says: 
     (found,) = own(check(tmp_path, "--own-size 4 --rotary-base 10000", select=["own-check"]))
     assert (found.severity, found.span.text, found.upstream) == (Severity.NOTE, "4", f"{ARGUMENTS}:3")
     assert found.message == f"the program sets --own-size to 8 ({ARGUMENTS}:3)"
+
+
+def test_what_the_program_warns_of_is_noted_at_the_option_it_names(tmp_path: Path, says: Judge) -> None:
+    remarks = (
+        Remark("WARNING: own_size is slow", Place(ARGUMENTS, 3, 3)),
+        Remark("warning: the sky is grey", Place(ARGUMENTS, 4, 4)),  # names no option
+        Remark("warning: --kv-channels is odd", Place(ARGUMENTS, 5, 5)),  # not typed
+        Remark("Overriding default arguments for own_size:2 with own_size:4", Place(ARGUMENTS, 6, 6)),  # as is meant
+    )
+    says(Verdict("accepts", remarks=remarks))
+    (found,) = own(check(tmp_path, "--own-size 4", select=["own-check"]))
+    assert (found.severity, found.span.text, found.upstream) == (Severity.NOTE, "4", f"{ARGUMENTS}:3")
+    assert found.message == "the program warns: own_size is slow"
 
 
 def test_the_script_is_looked_for_in_a_stated_program(tmp_path: Path, says: Judge) -> None:

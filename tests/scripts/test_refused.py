@@ -30,7 +30,7 @@ REFUSED = {
     "for i in 1; do\nif a; then\nb\ndone\n": (4, "this `done` comes before the `fi` of the `if` on line 2"),
     "if a\nb\nfi\n": (3, "this `fi` comes before the `then` of the `if` on line 1"),
     "a\nfi\n": (2, "this `fi` belongs to no `if`"),
-    "for i in 1 2\necho $i\ndone\n": (2, "`echo` stands where the `for` on line 1 waits for `do`"),
+    "for i in 1 2\necho $i\ndone\n": (2, "unexpected `echo`: the `for` on line 1 expects `do`"),
     "case $x in\na) b ;;\n": (2, "the `case` on line 1 has no `esac`"),
     "a;;\n": (1, "this `;;` belongs to no `case`"),
     "f() {\n  a\n": (2, "the `{` on line 1 has no `}`"),
@@ -43,14 +43,14 @@ REFUSED = {
     'A="\n--x 1\nB="\n--y\n"\nC="x"\n': (6, 'this `"` is never closed, and the one on line 1 only on line 3'),
     "echo 'a\nb\n": (1, "this `'` is never closed"),
     "a=(1 2\nb\n": (1, "this `(` is never closed"),
-    "a=(1 (2))\n": (1, "`(` cannot stand in an array without quotes"),
-    "echo a (b)\n": (1, "`(` cannot stand in a command without quotes"),
-    "echo (b)\n": (1, "`(` cannot stand in a command without quotes"),
-    "a\n| b\n": (2, "no command stands in front of this `|`"),
-    "a && ; b\n": (1, "no command stands in front of this `;`"),
+    "a=(1 (2))\n": (1, "`(` must be quoted in an array"),
+    "echo a (b)\n": (1, "`(` must be quoted in a command"),
+    "echo (b)\n": (1, "`(` must be quoted in a command"),
+    "a\n| b\n": (2, "no command before this `|`"),
+    "a && ; b\n": (1, "no command before this `;`"),
     "a |\n": (1, "the script ends where a command should follow"),
     "a >\nb\n": (1, "no file follows `>`"),
-    "if a; then\nfi\n": (2, "no command stands in front of this `fi`"),
+    "if a; then\nfi\n": (2, "no command before this `fi`"),
     "for ((i = 0; i < 3)); do a; done\n": (1, "takes three parts"),
     "if a; then\n  b \\\n    --c \\\nfi\nd\n": (4, "the backslash on line 3 makes this `fi` a word of the command"),
     "A=<Specify path>\nb\n": (1, "<Specify path> is not filled in"),
@@ -123,6 +123,17 @@ def test_carriage_returns_are_told_as_such_alone() -> None:
     }
 
 
+def test_carriage_returns_that_hide_the_run_are_told() -> None:
+    """The first word of a list of options is a carriage return, which torchrun takes for the script."""
+    lists = 'D="\n  --nproc_per_node 8\n"\nA="\n  --num-layers 2\n"\n'
+    for launch in ("torchrun $D pretrain_gpt.py $A\n", "torchrun $D pretrain_gpt.py \\\n  $A \\\n  | tee log\n"):
+        report = preflight.check_text((lists + launch).replace("\n", "\r\n"), name="run.sh")
+        assert [f.rule for f in report.findings] == ["carriage-return"], launch
+    listing = "for f in *; do\n  ls $f\ndone\n".replace("\n", "\r\n")
+    assert [f.rule for f in preflight.check_text(listing, name="run.sh").findings] == ["carriage-return"]
+    assert not preflight.check_text("ls\r\n", name="run.sh").findings
+
+
 BLOCKS = "if then else elif fi for while do done case esac in function time { } ( ) [[ ]]"
 WORDS = [*BLOCKS.split(), *"` ' \" ; ;; & && | || < > << >& ! $( ${ = \\ # a=( [ ] =~ == -f $' <( EOF".split()]
 WORDS += ["<<EOF", "'EOF'", "\n", "\\\n"]
@@ -157,7 +168,7 @@ SIGNS = re.compile(r"\s+|\w+|<<-?|&&|\|\||;;|\$\(\(?|\$\{|.", re.DOTALL)
 
 
 def slipped(text: str, draw: random.Random) -> str:
-    """The text with one token lost, doubled, added or put in place of another."""
+    """The text with one token lost, doubled, added or put instead of another."""
     tokens = SIGNS.findall(text)
     at = draw.randrange(len(tokens))
     how = draw.random()

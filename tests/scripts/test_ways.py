@@ -82,7 +82,7 @@ SCRIPTS = {
     ),
     "a script that is written for the tasks of another": (
         "cat > rank.sh <<'EOM'\n#!/bin/bash\npython pretrain_gpt.py --a 1\nEOM\nsrun bash rank.sh\n",
-        [("srun", "pretrain_gpt.py", ["--a", "1"], ["srun does not say how many tasks"])],
+        [("srun", "pretrain_gpt.py", ["--a", "1"], ["srun does not give the number of tasks"])],
     ),
     "a text that is written to a file": ("cat > notes.txt <<EOM\ntorchrun pretrain_gpt.py --a 1\nEOM\n", []),
     "in another kind of container": (f"srun -n2 singularity exec -B /x image {RUN}\n", [EIGHT]),
@@ -112,11 +112,11 @@ SCRIPTS = {
     ),
     "python as one rank of several": (
         "export LOCAL_RANK=$SLURM_LOCALID\npython pretrain_gpt.py --a 1\n",
-        [("python", "pretrain_gpt.py", ["--a", "1"], ["$SLURM_LOCALID tells one rank from others"])],
+        [("python", "pretrain_gpt.py", ["--a", "1"], ["$SLURM_LOCALID identifies a rank"])],
     ),
     "python that is told its rank": (
         "python pretrain_gpt.py --rank $OMPI_COMM_WORLD_RANK\n",
-        [("python", "pretrain_gpt.py", ["--rank"], ["$OMPI_COMM_WORLD_RANK tells one rank from others"])],
+        [("python", "pretrain_gpt.py", ["--rank"], ["$OMPI_COMM_WORLD_RANK identifies a rank"])],
     ),
     "python where another file may say its world": (
         "source mpi_variables.sh\npython pretrain_gpt.py --a 1\n",

@@ -16,7 +16,7 @@ NEEDED = ("slurmctld", "slurmd", "sbatch", "munged", "curl")
 CONF = """\
 ClusterName=gate
 SlurmctldHost={host}(127.0.0.1)
-SlurmctldPort=16817
+SlurmctldPort={controller}
 SlurmUser=root
 SlurmdUser=root
 AuthType=auth/munge
@@ -43,13 +43,32 @@ KillWait=2
 MaxJobCount=20000
 GresTypes=gpu,npu
 JobSubmitPlugins=lua
-NodeName=gpu01 NodeHostname={host} NodeAddr=127.0.0.1 Port=17001 CPUs=64 RealMemory=512000 \\
+NodeName=gpu01 NodeHostname={host} NodeAddr=127.0.0.1 Port={first} CPUs=64 RealMemory=512000 \\
     Gres=gpu:h100:8,npu:8 State=UNKNOWN
-NodeName=gpu02 NodeHostname={host} NodeAddr=127.0.0.1 Port=17002 CPUs=64 RealMemory=512000 \\
+NodeName=gpu02 NodeHostname={host} NodeAddr=127.0.0.1 Port={second} CPUs=64 RealMemory=512000 \\
     Gres=gpu:h100:8,npu:8 State=UNKNOWN
 PartitionName=train Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 """
 GRES = "NodeName=gpu[01-02] Name=gpu Type=h100 File={dir}/fakegpu/gpu[0-7]\nNodeName=gpu[01-02] Name=npu Count=8\n"
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports of loopback that nobody listens on, below those that the system gives to outgoing connections.
+
+    Two clusters may start at once, in two processes of the tests: each takes ports by its own process number.
+    """
+    found: list[int] = []
+    for port in range(12000 + os.getpid() % 1000 * 10, 32000):
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind(("", port))
+            except OSError:
+                continue
+        found.append(port)
+        if len(found) == count:
+            break
+    return found
 
 
 class Slurm:
@@ -110,7 +129,8 @@ class Slurm:
             os.mknod(self.folder / f"fakegpu/gpu{index}", 0o600 | 0o020000, os.makedev(1, 3))
         (self.folder / "munge.key").write_bytes(os.urandom(1024))
         (self.folder / "munge.key").chmod(0o400)
-        (self.folder / "slurm.conf").write_text(self.conf.format(host=host, dir=self.folder))
+        ports = dict(zip(("controller", "first", "second"), free_ports(3), strict=True))
+        (self.folder / "slurm.conf").write_text(self.conf.format(host=host, dir=self.folder, **ports))
         (self.folder / "gres.conf").write_text(GRES.format(dir=self.folder))
         self.install()
         munge = {name: str(self.folder / path) for name, path in MUNGE.items()}

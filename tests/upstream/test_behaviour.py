@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import upstream.behaviour
-from preflight.program.checkout.statements import sites
+from preflight.program.checkout.sites import sites
 from upstream.behaviour import Behaviour, behaviour
 from upstream.examples import Example, Run, examples
 from upstream.frameworks import MEGATRON, Framework, Release

@@ -30,7 +30,7 @@ def test_a_rule_holds_where_the_program_refuses_its_example(monkeypatch: pytest.
     some = [one for one in examples(MEGATRON) if one.rule in rules]
     monkeypatch.setattr(upstream.behaviour, "examples", lambda framework: some)
     told = behaviour(MEGATRON, repositories, ReadStatements.of(FOLDER), RELEASES, lambda text: None)
-    held = Evidence(FOLDER)
+    held = Evidence(MEGATRON.name)
     answers = {(rule, name): told.holds(rule, name) for rule in told.seen for name in RELEASES}
     known = {key: answer for key, answer in answers.items() if answer is not None}
     assert known

@@ -1,5 +1,5 @@
 """The option table of one checkout of Megatron-LM, from its real parser: python -m upstream.inside.megatron_parser
-ROOT"""
+ROOT [alone]"""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ from upstream.inside.standins import install, load
 
 STANDINS = ("torch", "numpy", "modelopt")
 OWN = ("megatron", "pretrain_gpt")
+ARGUMENTS = ("megatron.training.arguments", "megatron.arguments")
+"""The module of the parser as newer and older releases call it."""
 
 
 class _Parsing(BaseException):
@@ -41,8 +43,14 @@ def parser_of(arguments: Any) -> argparse.ArgumentParser:
     raise RuntimeError("the release parses without a parser")
 
 
-def main(root: str) -> None:
-    """Prints the options as JSON, with the packages that got a stand-in.
+def arguments_in(root: str) -> str:
+    """The module of the parser in a checkout."""
+    return next(name for name in ARGUMENTS if Path(root, *name.split(".")).with_suffix(".py").is_file())
+
+
+def main(root: str, *, alone: bool = False) -> None:
+    """Prints the options as JSON, with the packages that got a stand-in. alone: without those that an entry script
+    adds.
 
     What the release itself prints goes to stderr.
     """
@@ -50,12 +58,12 @@ def main(root: str) -> None:
     sys.path.insert(0, root)
     sys.argv = ["pretrain_gpt.py"]
     finder = install(STANDINS)
-    parser = parser_of(load("megatron.training.arguments", OWN, finder))
+    parser = parser_of(load(arguments_in(root), OWN, finder))
     entry = Path(root, "pretrain_gpt.py")
-    if entry.is_file() and "add_modelopt_args" in entry.read_text(encoding="utf-8"):
+    if not alone and entry.is_file() and "add_modelopt_args" in entry.read_text(encoding="utf-8"):
         parser = load("megatron.post_training.arguments", OWN, finder).add_modelopt_args(parser)
     json.dump({"options": rows(parser), "standins": sorted(finder.names)}, out)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(sys.argv[1], alone=sys.argv[2:] == ["alone"])

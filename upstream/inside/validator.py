@@ -20,15 +20,13 @@ import logging
 import os
 import sys
 import traceback
-from pathlib import Path
 from typing import Any
 
-from upstream.inside.megatron_parser import OWN, STANDINS
+from upstream.inside.megatron_parser import OWN, STANDINS, arguments_in
 from upstream.inside.standins import install, load
 
-ARGUMENTS = ("megatron.training.arguments", "megatron.arguments")
 BATCHES = ("megatron.core.num_microbatches_calculator", "megatron.training.microbatches", "megatron.microbatches")
-"""Modules as newer and older releases call them."""
+"""The module as newer and older releases call it."""
 TOKENIZER = {"tokenizer_type": "GPT2BPETokenizer"}
 VOCABULARY = 50304
 """Rows of the embedding where a case does not say: files of tokenizers are not here."""
@@ -68,8 +66,7 @@ class Judge:
         sys.argv = ["pretrain_gpt.py"]
         os.environ["CUDA_DEVICE_MAX_CONNECTIONS"] = "1"
         finder = install([name for name in STANDINS if name != "modelopt" and importlib.util.find_spec(name) is None])
-        name = next(name for name in ARGUMENTS if Path(root, *name.split(".")).with_suffix(".py").is_file())
-        self.arguments = load(name, OWN, finder)
+        self.arguments = load(arguments_in(root), OWN, finder)
         _machine()
         for module, names in FUSED:
             with contextlib.suppress(Exception):

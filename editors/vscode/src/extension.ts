@@ -8,6 +8,8 @@ const MISSING = "preflight is not found. Install it in the selected Python envir
 const SELECTOR = [
   { scheme: "file", language: "yaml" },
   { scheme: "file", language: "shellscript" },
+  { scheme: "untitled", language: "yaml" },
+  { scheme: "untitled", language: "shellscript" },
 ];
 
 let client: LanguageClient | undefined;

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from preflight.dialects.megatron.argument_names import DERIVED, megatron_names
+if TYPE_CHECKING:
+    from preflight.dialects.megatron.argument_names import DERIVED, megatron_names
 
 __all__ = ["DERIVED", "MegatronDialect", "megatron_names"]
 
@@ -14,4 +15,8 @@ def __getattr__(name: str) -> Any:
         from preflight.dialects.megatron.dialect import MegatronDialect
 
         return MegatronDialect
+    if name in ("DERIVED", "megatron_names"):
+        from preflight.dialects.megatron import argument_names
+
+        return getattr(argument_names, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from preflight.dialects.megatron.option_table import destinations
+from preflight.dialects.megatron.options import destinations
 
 DERIVED = frozenset(
     {
@@ -53,7 +53,7 @@ DERIVED = frozenset(
         "use_custom_fsdp",
         # the run around it
         "device_architecture",  # CUDA major: 9 Hopper, 10 Blackwell; 0 on other accelerators; unknown without a device
-        "entry_is_known",  # the entry script has no options of its own
+        "entry_is_known",  # the entry script defines no additional options
         "entry_is_shipped",  # the entry script is one that releases have, with the options that it adds there
         "entry_trains",
         "target_is_stated",

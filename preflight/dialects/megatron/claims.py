@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from preflight.dialects import Reading, Surroundings
-from preflight.dialects.megatron.family import claims
-from preflight.dialects.megatron.targets import TARGETS
 from preflight.loaders.document import Document
 from preflight.run.request import Request, Target
 
@@ -15,14 +13,30 @@ if TYPE_CHECKING:
     from preflight.job import Job
 
 
+SECTIONS = ("MODEL_ARGS", "language_model")
+"""A YAML file without one of these sections is no config of this family."""
+
+
 class Megatron:
     """The dialect as the engine first meets it."""
 
     name = "megatron"
-    targets: tuple[Target, ...] = TARGETS
+
+    @property
+    def targets(self) -> tuple[Target, ...]:
+        """Every release that is described."""
+        from preflight.dialects.megatron.targets import TARGETS
+
+        return TARGETS
 
     def claims(self, document: Document, request: Request) -> bool:
         """Judged by the entry script, the options, the sections."""
+        if document.launch is None:
+            tree = document.tree
+            if tree is None or all(tree.get(section) is None for section in SECTIONS):
+                return False
+        from preflight.dialects.megatron.family import claims
+
         return claims(document, request)
 
     def read(self, document: Document, surroundings: Surroundings) -> Reading:
@@ -33,6 +47,6 @@ class Megatron:
 
     def offers(self, job: Job) -> Offers:
         """What a run may be given, for editors."""
-        from preflight.dialects.megatron.offers import offers
+        from preflight.dialects.megatron.json_schema import offers
 
         return offers(job)

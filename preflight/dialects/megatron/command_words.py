@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from preflight.loaders.document import Document, Entry, Node, Unknown, Word
-from preflight.run.value import Origin, Value
+from preflight.run.value import BY_CALLER, Origin, Value
 from preflight.source.finding import Key
 from preflight.source.pattern import lazy_pattern
 from preflight.source.record import dataclass, field
@@ -56,11 +56,7 @@ class Inherited(Mapping[str, Value]):
 
     def __getitem__(self, name: str) -> Value:
         found = self.known.get(name)
-        return (
-            found
-            if found is not None
-            else Value(Unknown(f"${name} may be set by whoever starts the job"), Origin.UNKNOWN)
-        )
+        return found if found is not None else Value(Unknown(f"${name} may be set by the caller"), Origin.UNKNOWN)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.known)
@@ -138,7 +134,7 @@ def _unquoted(word: Word) -> Word:
 
 def spell_environment(stated: Mapping[str, str]) -> dict[str, Value]:
     """Environment variables that the caller stated, as values."""
-    return {name: Value(text, Origin.WRITTEN, note="stated by the caller") for name, text in stated.items()}
+    return {name: Value(text, Origin.STATED, note=BY_CALLER) for name, text in stated.items()}
 
 
 def _mode(document: Document) -> str:

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from preflight.dialects import Reading
-from preflight.dialects.megatron import batch, derived_sizes, layout, pipeline, silent_switches
+from preflight.dialects.megatron import batch, layout, pipeline, silent_switches, sizes
 from preflight.dialects.megatron.namespace import NotKnown, Run, derives, perform
-from preflight.dialects.megatron.option_table import table
+from preflight.dialects.megatron.options import table
 from preflight.dialects.megatron.planning import plan
 from preflight.loaders.document import Document, Node, Setting
 from preflight.run.arguments import REMOVE, Arguments
@@ -76,7 +76,7 @@ STEPS = (
     fields,
     *layout.STEPS,
     *pipeline.STEPS,
-    *derived_sizes.STEPS,
+    *sizes.STEPS,
     *batch.STEPS,
     silent_switches.params_dtype,
     sequence_parallel,

@@ -7,31 +7,31 @@ from functools import cache, partial
 
 from preflight.dialects import Reading, Surroundings
 from preflight.dialects.identify import Identity
+from preflight.dialects.machine import rank_table
+from preflight.dialects.megatron.checkout_release import certainty, identified, own_table, read_as, with_mentioned
 from preflight.dialects.megatron.command_words import Inherited, Spelled, spell, spell_environment
 from preflight.dialects.megatron.core_yaml import read_core_yaml
 from preflight.dialects.megatron.edits import Writer
 from preflight.dialects.megatron.entries import shipped_with
 from preflight.dialects.megatron.family import claims, is_core_config
-from preflight.dialects.megatron.identified import certainty, identified, own_table, read_as, with_mentioned
-from preflight.dialects.megatron.layout_edits import relayout
+from preflight.dialects.megatron.layout import relayout
 from preflight.dialects.megatron.machine import machine
-from preflight.dialects.megatron.option_table import Table
+from preflight.dialects.megatron.options import Flag, Table, patch_flags
 from preflight.dialects.megatron.parse_faults import UNKNOWN_FLAG
 from preflight.dialects.megatron.parsing import Parsed, parse
 from preflight.dialects.megatron.planning import plan
-from preflight.dialects.megatron.protected_options import keeps
+from preflight.dialects.megatron.sizes import tokenizer
 from preflight.dialects.megatron.targets import (
     TARGETS,
     choose,
     old_runner,
     options_of,
 )
-from preflight.dialects.megatron.training_sizes import decided_by
-from preflight.dialects.megatron.vocabulary import tokenizer
+from preflight.dialects.megatron.training_options import TRAINS_WITH, decided_by, keeps
 from preflight.dialects.megatron.words import Words
-from preflight.dialects.rank_table import rank_table
 from preflight.loaders.document import Document, Word
 from preflight.run.arguments import Arguments
+from preflight.run.patches import patch
 from preflight.run.request import Request, Target
 from preflight.run.value import Value
 from preflight.source.record import replace
@@ -72,6 +72,7 @@ class MegatronDialect:
             put=writer.put,
             export=writer.export,
             keeps=keeps,
+            trains_with=TRAINS_WITH,
             environment=spelled.environment if spelled.closed else Inherited(spelled.environment),
             switches=tuple(run.switches),
             problems=tuple(parsed.faults),
@@ -110,6 +111,12 @@ def _spelled(document: Document, surroundings: Surroundings) -> Spelled:
     return spell(document, request.environment, old_runner=old_runner(target), foreign=foreign)
 
 
+def _patched(target: Target, surroundings: Surroundings) -> tuple[Flag, ...]:
+    """The options of the patch release that was asked for, where they are not those of its release."""
+    asked = surroundings.request.target
+    return patch_flags(asked) if patch(asked).get("of") == target.version else ()
+
+
 def _parsed(
     document: Document, spelled: Spelled, target: Target, identity: Identity | None, surroundings: Surroundings
 ) -> tuple[Table, Parsed, Writer]:
@@ -123,7 +130,7 @@ def _parsed(
 
     stated = surroundings.request.target is not None
     checkout = surroundings.checkout(document) if not stated and identity is not None else None
-    base = options_of(target)
+    base = options_of(target).with_flags(changed) if (changed := _patched(target, surroundings)) else options_of(target)
     if (entry := shipped_with(target, document)) is not None:
         base = base.with_flags(flag for flag in entry.flags if flag.option not in base.options)
     if identity is not None and identity.target in TARGETS and identity.target != target:
@@ -134,7 +141,7 @@ def _parsed(
     wider = with_mentioned(found[0], unknown, checkout) if unknown else None
     found = read(wider) if wider is not None else found
     if surroundings.request.given:
-        from preflight.dialects.megatron.told import tell
+        from preflight.dialects.megatron.words import tell
 
         tell(surroundings.request.given, found[0], found[1], document.start)
     return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from preflight.dialects.megatron.command_words import ENV_VARS, Spelled
-from preflight.dialects.megatron.option_table import Flag, Table
+from preflight.dialects.megatron.options import Flag, Table
 from preflight.run.arguments import REMOVE
 from preflight.source.finding import Edit
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from functools import cache
-from importlib import import_module
-from pathlib import Path
 from typing import Any
 
+from preflight import schemas
 from preflight.dialects.megatron.command_words import entry_path
-from preflight.dialects.megatron.option_table import Flag
+from preflight.dialects.megatron.options import Flag
 from preflight.dialects.megatron.targets import ENTRIES, versions
 from preflight.loaders.document import Document
 from preflight.run.request import Target
@@ -65,8 +63,7 @@ def _stack(target: Target) -> Iterator[tuple[str, str]]:
 
 @cache
 def _shipped(framework: str) -> dict[str, Any]:
-    path = Path(str(import_module("preflight.schemas").__file__)).parent / framework / "entries.json"
-    data: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    data: dict[str, Any] = schemas.read(f"{framework}/entries")
     return data
 
 

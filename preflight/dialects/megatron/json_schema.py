@@ -1,10 +1,15 @@
-"""The options of a Megatron-family framework as a JSON Schema (draft-07) of model_config.yaml, for editors."""
+"""The options of a release as a JSON Schema of model_config.yaml, and as an editor offers them."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
-from preflight.dialects.megatron.option_table import UNASKED, Flag, table
+from preflight import schemas
+from preflight.dialects.megatron.options import UNASKED, Flag, table
+from preflight.dialects.offers import Offer, Offers
+from preflight.job import Job
 
 TYPES: dict[str, list[str]] = {
     "int": ["integer", "string"],
@@ -23,7 +28,7 @@ def schema(framework: str, version: str) -> dict[str, Any]:
     options = table(framework, version).options
     arguments = {
         "type": ["object", "null"],
-        "properties": {name: option(flag) for name, flag in sorted(options.items())},
+        "properties": {name: option(name, flag) for name, flag in sorted(options.items())},
         "additionalProperties": False,
     }
     return {
@@ -36,11 +41,19 @@ def schema(framework: str, version: str) -> dict[str, Any]:
     }
 
 
-def option(flag: Flag) -> dict[str, Any]:
+@cache
+def descriptions() -> Mapping[str, str]:
+    """What the options do that published files use most, in words of our own: upstream's help stays upstream's."""
+    found: dict[str, str] = schemas.read("megatron/descriptions")
+    return found
+
+
+def option(name: str, flag: Flag) -> dict[str, Any]:
     """One option: a switch is true; a value is of its type, one of its choices, or text that a variable gives."""
+    about = _offer(name, flag).about
     if flag.switch:
-        return {"type": ["boolean", "string"], "description": f"stores {flag.dest}", "enum": [True, "true", ""]}
-    found: dict[str, Any] = {"description": f"sets {flag.dest}"}
+        return {"type": ["boolean", "string"], "description": about, "enum": [True, "true", ""]}
+    found: dict[str, Any] = {"description": about}
     variable = {"type": "string", "pattern": r"\$"}
     if flag.nargs is not None:
         return {**found, "type": ["string", "number", "array"]}
@@ -57,3 +70,21 @@ def option(flag: Flag) -> dict[str, Any]:
             ],
         }
     return {**found, "type": [*TYPES["str"], "array"]}
+
+
+def offers(job: Job) -> Offers:
+    """The options by spelling; for a MODEL_ARGS file the same as a schema."""
+    options = table(job.target.framework, job.target.version or "").options
+    arguments = {"type": "object", "properties": {name: option(name, flag) for name, flag in options.items()}}
+    schema = {"type": "object", "properties": {"MODEL_ARGS": arguments, "ENV_VARS": {"type": "object"}}}
+    return Offers({name: _offer(name, flag) for name, flag in options.items()}, schema)
+
+
+def _offer(name: str, flag: Flag) -> Offer:
+    """What an option does, its kind and its default; of one without a description only the last two."""
+    words = f"{descriptions()[name]} " if name in descriptions() else ""
+    if flag.switch:
+        return Offer(f"{words}(switch)" if words else f"switch for {flag.dest}", switch=True)
+    kind = f"{flag.kind}{'' if flag.nargs is None else ' values'}"
+    kind += "" if flag.default is None else f", default {flag.default}"
+    return Offer(f"{words}({kind})" if words else kind, tuple(map(str, flag.choices or ())))

@@ -1,11 +1,17 @@
-"""How Megatron spreads a run over ranks: data parallelism and the expert grid follow from the other sizes."""
+"""How Megatron spreads a run over ranks, and another layout in its options."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from math import prod
 
 from preflight.dialects.megatron.mindspeed import inflates
 from preflight.dialects.megatron.namespace import NotKnown, Run, derives
+from preflight.dialects.megatron.pipeline import written
+from preflight.run.arguments import REMOVE, Arguments
+from preflight.run.plan import Sizes
+from preflight.source.finding import Edit
 
 
 @derives("gtp_weight_remat_size", "tensor_parallel_num_weight_shards")
@@ -136,3 +142,127 @@ STEPS = (
     rank_order,
     hierarchical_context,
 )
+
+_DEGREES = {
+    "tensor_model_parallel_size": "tensor",
+    "pipeline_model_parallel_size": "pipeline",
+    "context_parallel_size": "context",
+    "expert_model_parallel_size": "expert",
+    "micro_batch_size": "micro",
+}
+_PATTERN = "pipeline_model_parallel_layout"
+_BY_NUMBER, _BY_LAYERS = "num_virtual_stages_per_pipeline_rank", "num_layers_per_virtual_pipeline_stage"
+_VIRTUAL = (_BY_LAYERS, _BY_NUMBER, _PATTERN)
+_LISTS = ("num_layer_list", "pipeline_num_transformer_layers")
+"""Layers of every stage: they say nothing of other stages."""
+_UNEVEN = ("decoder_first_pipeline_num_layers", "decoder_last_pipeline_num_layers")
+_COUNTED_IN = ("account_for_embedding_in_pipeline_split", "account_for_loss_in_pipeline_split")
+
+
+def relayout(arguments: Arguments) -> Callable[[Sizes], tuple[Edit, ...]]:
+    """The function that writes Sizes as edits of the options that differ from what the run has."""
+    return partial(_edits, arguments)
+
+
+def _edits(arguments: Arguments, sizes: Sizes) -> tuple[Edit, ...]:
+    wanted: dict[str, object] = {name: getattr(sizes, field) for name, field in _DEGREES.items()}
+    chosen = arguments.given("expert_tensor_parallel_size") is not None
+    if arguments.given("num_experts") is not None and (chosen or sizes.expert_tensor != sizes.tensor):
+        wanted["expert_tensor_parallel_size"] = sizes.expert_tensor
+    if sizes.micro_batches > 1 and arguments.given("global_batch_size") is None:
+        wanted["global_batch_size"] = sizes.micro * sizes.data * sizes.micro_batches
+    wanted |= _virtual(arguments, sizes) | _recompute(arguments, sizes)
+    if sizes.sequence_parallel and arguments.given("tp_2d") is None:
+        wanted["sequence_parallel"] = True
+    elif sizes.tensor > 1 and not sizes.sequence_parallel:
+        wanted["sequence_parallel"] = False
+    if sizes.sharded:
+        wanted["use_distributed_optimizer"] = True
+    wanted |= _fp8(arguments, sizes) | _fused(arguments, sizes)
+    edits: list[Edit] = []
+    for name, value in wanted.items():
+        if _differs(arguments, name, value):
+            edits += arguments.put(name, value)
+    return tuple(edits)
+
+
+def _differs(arguments: Arguments, name: str, value: object) -> bool:
+    if value is REMOVE:
+        return arguments.given(name) is not None
+    given = arguments.given(name)
+    now = given if given is not None else arguments.get(name)
+    return not now.known or now.raw != value
+
+
+def _virtual(arguments: Arguments, sizes: Sizes) -> dict[str, object]:
+    """Virtual stages by their number a rank, or by layers where a release has no other option; uneven ones by a layout.
+    Whatever else splits the layers is taken away when the split changes."""
+    gone: dict[str, object] = dict.fromkeys((*_VIRTUAL, *_LISTS), REMOVE)
+    if sizes.chunks:
+        depths = arguments.get("mtp_num_layers").raw
+        pattern = written(sizes.chunks, depths if isinstance(depths, int) else 0)
+        return gone | dict.fromkeys((*_UNEVEN, *_COUNTED_IN), REMOVE) | {_PATTERN: pattern}
+    now = arguments.get("virtual_pipeline_model_parallel_size")
+    same_stages = arguments.get("pipeline_model_parallel_size").raw == sizes.pipeline
+    if same_stages and now.known and (now.raw or 1) == sizes.virtual:
+        return _ends(sizes.stages) if sizes.stages else {}
+    return gone | _ends(sizes.stages) | (_interleaved(arguments, sizes) if sizes.virtual > 1 else {})
+
+
+def _interleaved(arguments: Arguments, sizes: Sizes) -> dict[str, object]:
+    if arguments.put(_BY_NUMBER, sizes.virtual):
+        return {_BY_NUMBER: sizes.virtual}
+    layers, chunks = arguments.get("num_layers").raw, sizes.pipeline * sizes.virtual
+    return {_BY_LAYERS: layers // chunks} if isinstance(layers, int) and layers % chunks == 0 else {}
+
+
+def _fused(arguments: Arguments, sizes: Sizes) -> dict[str, object]:
+    """A kernel that keeps less: of attention, or of the loss."""
+    if sizes.fused == "loss":
+        return {"cross_entropy_loss_fusion": True, "cross_entropy_fusion_impl": "te"}
+    if sizes.fused != "attention":
+        return {}
+    chosen = arguments.given("attention_backend") is not None
+    return {"use_flash_attn": True} | ({"attention_backend": "flash"} if chosen else {})
+
+
+def _fp8(arguments: Arguments, sizes: Sizes) -> dict[str, object]:
+    """FP8 by a recipe. The delayed one, which is the default, is of little use with its default history of one step:
+    scales come from the largest of 1,024 (Transformer Engine, DelayedScaling)."""
+    if not sizes.fp8:
+        return {}
+    wanted: dict[str, object] = {"fp8": "hybrid"}
+    if sizes.fp8 != "delayed":
+        return {**wanted, "fp8_recipe": sizes.fp8}
+    return {**wanted, "fp8_amax_history_len": 1024, "fp8_amax_compute_algo": "max"}
+
+
+def _ends(stages: tuple[int, ...] | None) -> dict[str, object]:
+    """Layers of the first and the last stage where they differ from those between; of two stages one says it all."""
+    first, last = _UNEVEN
+    if not stages or len(set(stages)) == 1:
+        return {first: REMOVE, last: REMOVE}
+    if len(stages) == 2:
+        return {first: stages[0], last: REMOVE}
+    return {
+        first: stages[0] if stages[0] != stages[1] else REMOVE,
+        last: stages[-1] if stages[-1] != stages[1] else REMOVE,
+    }
+
+
+def _recompute(arguments: Arguments, sizes: Sizes) -> dict[str, object]:
+    granularity = None if sizes.recompute == "none" else sizes.recompute
+    if sizes.full_layers is not None and granularity == "full":  # so many of each stage, or of each of its chunks
+        count = max(sizes.full_layers) // sizes.virtual
+        return {"recompute_granularity": "full", "recompute_method": "block", "recompute_num_layers": count}
+    now = arguments.get("recompute_granularity")
+    if now.known and now.raw == granularity:
+        return {}
+    gone: dict[str, object] = dict.fromkeys(
+        ("recompute_activations", "recompute_method", "recompute_num_layers", "recompute_modules"), REMOVE
+    )
+    if granularity is None:
+        return {**gone, "recompute_granularity": REMOVE}
+    if granularity == "full":
+        return {**gone, "recompute_granularity": "full", "recompute_method": "uniform", "recompute_num_layers": 1}
+    return {**gone, "recompute_granularity": "selective"}

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from preflight.dialects import Surroundings
-from preflight.dialects.accelerator import which
-from preflight.dialects.rank_table import listed_devices
+from preflight.dialects.machine import listed_devices, which
 from preflight.loaders.document import Count, Document, Launch, Setting, Unknown
 from preflight.run.cluster import Cluster
 from preflight.run.request import Request
-from preflight.run.value import Origin, Value, unknown
+from preflight.run.value import BY_CALLER, Origin, Value, unknown
 
 
 def machine(document: Document, surroundings: Surroundings, ranks: Document | None = None) -> Cluster:
@@ -19,12 +18,12 @@ def machine(document: Document, surroundings: Surroundings, ranks: Document | No
     if ranks is not None:
         said = (*said, listed_devices(ranks, document))
     if (stated := _stated(request, launch)) is not None:
-        count = Value(stated, Origin.WRITTEN, note="stated by the caller")
+        count = Value(stated, Origin.STATED, note=BY_CALLER)
     else:
         count = said[0] if said else unknown("the number of devices is not given")
     per_node = unknown("the devices per node are not given")
     if request.devices_per_node is not None:
-        per_node = Value(request.devices_per_node, Origin.WRITTEN, note="stated by the caller")
+        per_node = Value(request.devices_per_node, Origin.STATED, note=BY_CALLER)
     elif launch is not None and launch.per_node is not None:
         per_node = _count(launch.per_node)
     return Cluster(device, count, per_node, said=said, named=named)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from preflight.dialects.megatron.option_table import Table, destinations
+from preflight.dialects.megatron.options import Table, destinations
 from preflight.loaders.document import Unknown
 from preflight.run.arguments import Switch
 from preflight.run.value import Origin, Value, default, derived, unknown

@@ -1,19 +1,59 @@
-"""Faults of parsing as values: what argparse would exit on, worded from what was typed. Rules report them."""
+"""Faults of parsing as values: what argparse would exit on, worded from what was typed."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from functools import lru_cache
 
 from preflight.dialects.megatron.conversions import BadValue
-from preflight.dialects.megatron.option_releases import where_an_option_is
-from preflight.dialects.megatron.option_table import RELEASES, Flag, Table, releases_with
-from preflight.dialects.megatron.retired_options import choice_before, option_before
+from preflight.dialects.megatron.options import (
+    RELEASES,
+    Flag,
+    Table,
+    choice_before,
+    option_before,
+    releases_with,
+    where_an_option_is,
+)
 from preflight.loaders.document import Problem, Word
-from preflight.source.message import Message
+from preflight.source.finding import Message
 from preflight.source.pattern import lazy_pattern
 from preflight.source.spelling import nearest, slips
 from preflight.source.text import Span
+
+
+def as_it_is(problem: Problem) -> Problem:
+    """A problem that is told unchanged."""
+    return problem
+
+
+def replace_editable(word: Word, editable: bool) -> Word:
+    """The word, editable only where one place holds the whole value."""
+    return word if word.editable and editable else word._replace(editable=False)
+
+
+def from_to(first: Span, last: Span) -> Span:
+    """The stretch from one place to another, where both stand in one text."""
+    if first.source is not last.source or last.end < first.start:
+        return first
+    return Span(first.source, first.start, last.end)
+
+
+def is_prose(word: Word) -> bool:
+    """Whether a word may be one of a phrase, and is no number, sign or path."""
+    return word.text is None or not re.search(r"[^\w'<>().,-]|[\d\\]", word.text)
+
+
+def same_placeholder(previous: Word, word: Word) -> bool:
+    """Both words come from one variable that was meant to be filled in."""
+    if not word.uses or previous.uses != word.uses or previous.span.source is not word.span.source:
+        return False
+    between = word.span.source.text[previous.span.end : word.span.start]
+    return (
+        previous.span.end < word.span.start and not between.strip(" \t") and not (previous.text or "-").startswith("-")
+    )
+
 
 UNKNOWN_FLAG, BAD_VALUE, BAD_CHOICE, MISSING_VALUE, STRAY_WORD = (
     "unknown-flag",
@@ -30,6 +70,10 @@ REMOVED = {
     "--activations-checkpoint-num-layers": "--recompute-num-layers",
     "--pipeline-model-parallel-split-rank": "",
     "--standalone-embedding-stage": "--account-for-embedding-in-pipeline-split",
+    "--use-custom-fsdp": "--use-megatron-fsdp",
+    "--keep-fp8-transpose-cache-when-using-custom-fsdp": "--keep-fp8-transpose-cache",
+    "--inference-dynamic-batching-max-requests-override": "--inference-dynamic-batching-max-requests",
+    "--inference-dynamic-batching-max-tokens-override": "--inference-dynamic-batching-max-tokens",
     "--encoder-tensor-model-parallel-size": "",
     "--encoder-pipeline-model-parallel-size": "",
     "--no-async-tensor-model-parallel-allreduce": "",
@@ -75,7 +119,8 @@ def unknown_flag(options: Table, word: Word) -> tuple[Problem, Flag | None]:
     elsewhere = where_an_option_is(text)
     before, in_use = option_before(text)
     hint: str = ""
-    if text in REMOVED:
+    replaced = text in REMOVED and (not REMOVED[text] or REMOVED[text] in options.options)
+    if replaced:
         near = REMOVED[text]
         hint = Message("; it is {near} now", near=near) if near else "; it was removed"
     elif elsewhere:
@@ -87,7 +132,7 @@ def unknown_flag(options: Table, word: Word) -> tuple[Problem, Flag | None]:
     elif near:
         hint = Message("; did you mean {near}", near=near)
     message = Message("{parser} has no option {option}{hint}", parser=options.label, option=text, hint=hint)
-    close = text in REMOVED or _close(text.replace("_", "-").lower(), near.lower())
+    close = replaced or _close(text.replace("_", "-").lower(), near.lower())
     fix = (f"write {near}", word.span, near) if near and close and word.editable else None
     return Problem(
         UNKNOWN_FLAG, message, word.span, word.uses, fix, before=before, in_use=in_use, unknown_option=True

@@ -12,16 +12,20 @@ from functools import cached_property, partial
 from typing import Any
 
 from preflight.dialects.megatron.conversions import BadValue, convert
-from preflight.dialects.megatron.option_table import Flag, Table
+from preflight.dialects.megatron.options import Flag, Table
 from preflight.dialects.megatron.parse_faults import (
+    as_it_is,
     bad_value,
+    from_to,
+    is_prose,
     missing_value,
+    replace_editable,
+    same_placeholder,
     split_element,
     stray_word,
     unknown_flag,
     unwanted_value,
 )
-from preflight.dialects.megatron.stray_words import as_it_is, from_to, is_prose, replace_editable, same_placeholder
 from preflight.loaders.document import Problem, Setting, Unknown, Word
 from preflight.run.value import Origin, Value
 from preflight.source.finding import Edit, Key

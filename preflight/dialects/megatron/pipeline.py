@@ -1,11 +1,158 @@
-"""How layers are split over pipeline stages and virtual stages."""
+"""How layers are split over pipeline stages and virtual stages: patterns, lists, MindSpeed's stages."""
 
 from __future__ import annotations
 
-from preflight.dialects.megatron.hybrid_pattern import parse_hybrid
-from preflight.dialects.megatron.layout_pattern import parse_layout
-from preflight.dialects.megatron.mindspeed_stages import stated_chunks
+import re
+from functools import lru_cache
+from itertools import groupby
+
 from preflight.dialects.megatron.namespace import ARGUMENTS, NotKnown, Run, derives
+from preflight.source.pattern import lazy_pattern
+from preflight.source.record import NamedTuple
+
+LETTERS = "EtmL"
+_GROUPS = lazy_pattern(r"\(([^)]+)\)(?:\*(\d+))?")
+"""Of a text that ends in a parenthesis: a group that is not repeated is taken, too, so that no search goes on in it."""
+_NUMBER = lazy_pattern(r"\*\d+")
+_LETTERS = lazy_pattern(r"(.)\*(\d+)")
+_LONGEST = 100_000
+
+
+class Layout(NamedTuple):
+    """The stages in order, as strings of letters. strange: the first character that is no layer, or "".
+
+    too_long: the repetition counts make more than a hundred thousand characters, which were not written out.
+    """
+
+    stages: tuple[str, ...]
+    strange: str = ""
+    too_long: bool = False
+
+    @property
+    def letters(self) -> str:
+        """All layers in order."""
+        return "".join(self.stages)
+
+    def count(self, letter: str) -> int:
+        """How many layers of a kind."""
+        return self.letters.count(letter)
+
+    def chunks(self, pipeline: int) -> tuple[tuple[str, ...], ...] | None:
+        """The stages by pipeline rank, then virtual stage; None when they do not share out evenly."""
+        if pipeline < 1 or len(self.stages) % pipeline:
+            return None
+        return tuple(self.stages[rank::pipeline] for rank in range(pipeline))
+
+
+@lru_cache
+def parse_layout(text: str) -> Layout:
+    """Read a layout string. Stages are given even where a character is strange."""
+    text = text.replace(",", "")
+    for pattern, end in ((_GROUPS, _end_of_groups(text)), (_LETTERS, None)):
+        head, tail = (text, "") if end is None else (text[:end], text[end:])
+        if len(text) + sum(len(m[1]) * int((m[2] or "0")[:9]) for m in pattern.finditer(head)) > _LONGEST:
+            return Layout((), "", True)
+        text = pattern.sub(lambda m: m[1] * int(m[2]) if m[2] else m[0], head) + tail
+    stages = tuple(text.split("|"))
+    return Layout(stages, next((c for stage in stages for c in stage if c not in LETTERS), ""))
+
+
+def _end_of_groups(text: str) -> int:
+    """Where the last group ends, its number included."""
+    end = text.rfind(")") + 1
+    number = _NUMBER.match(text, end)
+    return number.end() if number else end
+
+
+def written(chunks: tuple[tuple[int, ...], ...], depths: int = 0) -> str:
+    """The layout string of decoder layers by virtual stage and pipeline rank; prediction layers lie on the last."""
+    first, *middle, last = (count for row in chunks for count in row)
+    between = ((count, len(list(same))) for count, same in groupby(middle))
+    parts = (f"({'t' * count}|)*{times}" if times > 1 else f"{'t' * count}|" for count, times in between)
+    return f"E{'t' * first}|{''.join(parts)}{'t' * last}{'m' * depths}L"
+
+
+SYMBOLS = "MG*D+-E"
+
+
+class Hybrid(NamedTuple):
+    """A pattern in its parts. depth: the layers of one prediction depth, None without; depths: how many there are.
+
+    strange: the first character that is no layer, or "". uneven: two prediction depths that differ, or None.
+    mixed: plain attention together with latent or sparse attention in the decoder or in a depth.
+    """
+
+    segments: tuple[str, ...]
+    depth: str | None = None
+    depths: int = 0
+    strange: str = ""
+    uneven: tuple[str, str] | None = None
+    mixed: bool = False
+
+    @property
+    def layers(self) -> int:
+        """Decoder layers."""
+        return sum(map(len, self.segments))
+
+
+@lru_cache
+def parse_hybrid(text: str) -> Hybrid:
+    """Read a pattern; its parts are given even where it is faulty."""
+    main, *rest = text.split("/")
+    depths = rest if any(rest) else []
+    segments = tuple(main.split("|"))
+    strange = next((c for c in "".join((*segments, *depths[:1])) if c not in SYMBOLS), "")
+    uneven = next(((depths[0], other) for other in depths[1:] if other != depths[0]), None)
+    mixed = any("*" in part and ("D" in part or "+" in part) for part in (main, *depths[:1]))
+    return Hybrid(segments, depths[0] if depths else None, len(depths), strange, uneven, mixed)
+
+
+def stated_chunks(run: Run) -> tuple[tuple[int, ...], ...] | None:
+    """Layers by rank and virtual stage where they are written out:
+    --num-layer-list or --pipeline-num-transformer-layers."""
+    pipeline = run.pipeline_model_parallel_size
+    if run.num_layer_list is not None:
+        rows: tuple[tuple[int, ...], ...] = tuple((int(part),) for part in str(run.num_layer_list).split(","))
+        if run.layerwise_disaggregated_training:  # the first stage holds the last layers as well
+            rows = ((*rows[0], *rows[-1]), *((*row, 0) for row in rows[1:-1]))
+    elif run.pipeline_num_transformer_layers is not None:
+        rows = tuple(
+            tuple(int(n) for n in re.findall(r"\d+", row))
+            for row in re.findall(r"\[([\d,\s]+)\]", run.pipeline_num_transformer_layers)
+        )
+        if "*" in run.pipeline_num_transformer_layers:
+            raise NotKnown("the layers per stage are written with repetitions")
+    else:
+        return None
+    if len(rows) != pipeline or sum(map(sum, rows)) != run.num_layers:
+        raise NotKnown("the layers that are written out do not fit the layers and stages")
+    return rows
+
+
+def held_layers(run: Run) -> tuple[tuple[int, ...], ...]:
+    """Layers that compute, by virtual stage and pipeline rank. DualPipeV folds twice as many stages into a V
+    (dualpipev_chunks.py:43-52)."""
+    if run.schedules_method != "dualpipev":
+        return tuple(zip(*without_noop(run, run.layers_per_chunk), strict=True))
+    ranks = run.pipeline_model_parallel_size
+    if run.num_layers % (2 * ranks):
+        raise NotKnown("the layers do not divide by twice the pipeline stages")
+    held = [row[0] for row in without_noop(run, ((run.num_layers // (2 * ranks),),) * (2 * ranks))]
+    return tuple(held[:ranks]), tuple(held[: ranks - 1 : -1])
+
+
+def without_noop(run: Run, chunks: tuple[tuple[int, ...], ...]) -> tuple[tuple[int, ...], ...]:
+    """Layers that compute: those named by --noop-layers only pass their input on."""
+    if not run.noop_layers:
+        return chunks
+    skipped = {int(part) for part in str(run.noop_layers).split(",")}
+    first, rows = 0, [list(row) for row in chunks]
+    for virtual in range(len(chunks[0])):
+        for rank, row in enumerate(chunks):
+            rows[rank][virtual] -= sum(first <= layer < first + row[virtual] for layer in skipped)
+            first += row[virtual]
+    return tuple(map(tuple, rows))
+
 
 MOST_CHUNKS = 100_000
 """More chunks than any machine has are not written out."""
@@ -156,7 +303,7 @@ def chunks(run: Run) -> Chunks:
     """Decoder layers by pipeline rank and virtual stage. Raises NotKnown where upstream refuses the split."""
     pipeline, virtual = run.pipeline_model_parallel_size, run.virtual_pipeline_model_parallel_size or 1
     if not 0 < pipeline * virtual <= MOST_CHUNKS:
-        raise NotKnown(f"nobody has {pipeline} x {virtual} stages")
+        raise NotKnown(f"{pipeline} x {virtual} stages are more than supported")
     if run.pipeline_model_parallel_layout is not None:
         counts = tuple(stage.count("t") for stage in _layout(run.pipeline_model_parallel_layout))
         return tuple(tuple(counts[v * pipeline + rank] for v in range(virtual)) for rank in range(pipeline))

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from preflight.dialects.megatron import encoders
-from preflight.dialects.megatron.attention_bias import pair_bias
-from preflight.dialects.megatron.attention_variants import variant
-from preflight.dialects.megatron.derived_sizes import GPT2_TOKENIZER, GPT2_VOCABULARY
-from preflight.dialects.megatron.expert_routing import router_copy, weighted_last
-from preflight.dialects.megatron.hybrid_parts import hybrid_parts, mamba
+from preflight.dialects.megatron import network_parts
 from preflight.dialects.megatron.namespace import Run
+from preflight.dialects.megatron.network_parts import (
+    hybrid_parts,
+    mamba,
+    pair_bias,
+    router_copy,
+    streams,
+    variant,
+    weighted_last,
+    window,
+    window_every,
+)
 from preflight.dialects.megatron.older_names import before
-from preflight.dialects.megatron.overlaps import window, window_every
 from preflight.dialects.megatron.plan_source import Source
-from preflight.dialects.megatron.residual_streams import streams
-from preflight.dialects.megatron.vocabulary import rows
+from preflight.dialects.megatron.sizes import GPT2_TOKENIZER, GPT2_VOCABULARY, rows
 from preflight.run.plan import Model
 from preflight.run.value import Origin, Value, default
 from preflight.run.versions import matches
@@ -78,7 +82,7 @@ def model(source: Source) -> Model:
         parts=compute(hybrid_parts, "hybrid_layer_pattern"),
         mamba=compute(mamba),
         mtp=take("mtp_num_layers"),
-        beside=compute(encoders.beside),
+        beside=compute(network_parts.beside),
         lora_rank=compute(lambda r: r.lora_r if r.lora_target_modules else None, "lora_r"),
         lora_targets=compute(_adapters, "lora_target_modules"),
     )
@@ -99,7 +103,7 @@ def _network(source: Source) -> Model:
         gated=compute(lambda r: r.gated_linear_unit, "swiglu"),
         gate_kept=compute(_gate_kept),
         vocab=_vocabulary(source),
-        sequence=take(encoders.samples(source.run) if encoders.frozen(source.run) else "seq_length"),
+        sequence=take(network_parts.samples(source.run) if network_parts.frozen(source.run) else "seq_length"),
         positions=compute(
             lambda r: r.max_position_embeddings if r.position_embedding_type == "learned_absolute" else 0,
             "max_position_embeddings",
@@ -178,7 +182,7 @@ def _vocabulary(source: Source) -> Value:
 
 def _of_a_type(run: Run, value: Value) -> bool:
     """Whether nothing but the type of the tokenizer says how many rows there are: its files may hold any number."""
-    nobody = value.origin is not Origin.WRITTEN and run.value("vocab_size").raw is None
+    nobody = value.origin not in (Origin.WRITTEN, Origin.STATED) and run.value("vocab_size").raw is None
     return nobody and run.value("tokenizer_type").raw in (None, GPT2_TOKENIZER)
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from preflight.dialects.megatron import swapped_attention
-from preflight.dialects.megatron.mindspeed_stages import held_layers
+from preflight.dialects.megatron import network_parts
 from preflight.dialects.megatron.namespace import Run
+from preflight.dialects.megatron.pipeline import held_layers
 from preflight.dialects.megatron.plan_source import Source
 from preflight.dialects.megatron.unmodelled import is_on
-from preflight.run.plan import Optimizer, Precision
-from preflight.run.recomputation import Recompute
+from preflight.run.plan import Optimizer, Precision, Recompute
 from preflight.run.value import default
 
 ZERO = {"no_shard": 0, "optim": 1, "optim_grads": 2, "optim_grads_params": 3}
@@ -19,7 +18,7 @@ def recompute(source: Source) -> Recompute:
     take, compute = source.take, source.compute
     return Recompute(
         mode=compute(
-            lambda r: "none" if swapped_attention.modules(r) else r.recompute_granularity or "none",
+            lambda r: "none" if network_parts.modules(r) else r.recompute_granularity or "none",
             "recompute_granularity",
         ),
         method=take("recompute_method"),
@@ -27,8 +26,8 @@ def recompute(source: Source) -> Recompute:
         shared=compute(_shared, "enable_recompute_layers_per_pp_rank"),
         modules=compute(_modules, "recompute_modules"),
         full_layers=default(None),
-        operators=compute(lambda r: _operators(r) + swapped_attention.outputs(r), "recompute_norm"),
-        repeated=compute(swapped_attention.repeated),
+        operators=compute(lambda r: _operators(r) + network_parts.outputs(r), "recompute_norm"),
+        repeated=compute(network_parts.repeated),
         doubtful=compute(_doubtful),
         offload=compute(_offloads),
     )
@@ -50,7 +49,7 @@ OFFLOADS = (
 
 def _offloads(run: Run) -> bool:
     names = [name for name in OFFLOADS if is_on(run, name)]
-    return bool(names) and not (names == ["swap_attention"] and swapped_attention.modules(run))
+    return bool(names) and not (names == ["swap_attention"] and network_parts.modules(run))
 
 
 _ATTENDED = ("attention output", "attention output, padded")
@@ -73,7 +72,7 @@ run had almost all of it."""
 def _doubtful(run: Run) -> tuple[str, ...]:
     """Outputs of which it is not known how much is kept."""
     found = [name for switch, names in _DOUBTFUL if is_on(run, switch) for name in names]
-    return tuple(dict.fromkeys((*found, *(swapped_attention.MAYBE if swapped_attention.modules(run) else ()))))
+    return tuple(dict.fromkeys((*found, *(network_parts.MAYBE if network_parts.modules(run) else ()))))
 
 
 def _operators(run: Run) -> tuple[tuple[tuple[str, ...], tuple[tuple[int, ...], ...]], ...]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from preflight.dialects.megatron import encoders, plan_model, plan_training, vocabulary
+from preflight.dialects.megatron import network_parts, plan_model, plan_training, sizes
 from preflight.dialects.megatron.mindspeed import inflates
-from preflight.dialects.megatron.mindspeed_stages import held_layers
 from preflight.dialects.megatron.namespace import Run
-from preflight.dialects.megatron.overlaps import overlaps
+from preflight.dialects.megatron.network_parts import overlaps
+from preflight.dialects.megatron.pipeline import held_layers
 from preflight.dialects.megatron.plan_source import Puts, Source
 from preflight.dialects.megatron.unmodelled import find_unmodelled
+from preflight.dialects.megatron.untimed import find_untimed
 from preflight.run.plan import Batch, Inference, Layout, Plan
 from preflight.run.request import Target
 from preflight.run.value import Value, default
@@ -37,8 +38,9 @@ def plan(run: Run, target: Target, writer: Puts) -> Plan:
         inference=Inference(enabled=default(False)),
         unmodelled=unmodelled,
         doubted=doubted,
+        untimed=find_untimed(run),
         architecture=_architecture(run),
-        bounds=vocabulary.bound(run),
+        bounds=sizes.bound(run),
     )
 
 
@@ -49,7 +51,7 @@ def _varying(run: Run) -> bool:
     return bool(
         run.no_pad_to_seq_lengths
         or run.variable_seq_lengths
-        or encoders.frozen(run)
+        or network_parts.frozen(run)
         or ("mindspeed-llm" in run.versions and _asked(run))
     )
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 
-from preflight.dialects.megatron.option_table import (
+from preflight.dialects.megatron.options import (
     ASKED,
     RELEASES,
     Table,
@@ -88,8 +89,20 @@ def choose(entry: str, typed: Mapping[str, str | None], wanted: Target | None, t
 def _named_llm(typed: Mapping[str, str | None], text: str) -> str:
     """MindSpeed-LLM where a layer specification lies in its package, or its options go with a path to a copy of it."""
     of_package = (typed.get("--spec") or "").startswith(LLM_SPEC)
-    on_top = of_package or (any(map(is_telling, typed)) and LLM.search(text) is not None)
+    on_top = of_package or (any(map(is_telling, typed)) and _copy_of_llm(text) is not None)
     return BUILT_ON_MEGATRON[1] if on_top else ""
+
+
+@lru_cache(maxsize=2)
+def _for_ascend(text: str) -> bool:
+    """Whether a text names Ascend devices: a manifest of many launches is asked once."""
+    return ASCEND.search(text) is not None
+
+
+@lru_cache(maxsize=2)
+def _copy_of_llm(text: str) -> re.Match[str] | None:
+    """The path to a copy of MindSpeed-LLM in a text."""
+    return LLM.search(text)
 
 
 def _superseded(target: Target) -> bool:
@@ -100,12 +113,13 @@ def _superseded(target: Target) -> bool:
 def _unasked(typed: Mapping[str, str | None], framework: str, entry: str, text: str) -> Iterator[Target]:
     """The newest release of each framework that has the options;
     of what is built on Megatron-LM where something tells that."""
-    plain = framework in ("", "megatron") and entry not in ENTRIES
-    on_top = not plain or any(map(is_telling, typed)) or ASCEND.search(text) is not None
+    plain = framework in ("", "megatron")
+    tells = _brought if entry in ENTRIES else is_telling
+    on_top = not plain or any(map(tells, typed)) or _for_ascend(text)
     for name in ("megatron", "mindspeed-llm", "mindspeed"):
         if framework in ("", name) and (name == "megatron" or on_top):
             possible = releases_that_take(name, typed.items())
-            path = LLM.search(text) if name == "mindspeed-llm" else None
+            path = _copy_of_llm(text) if name == "mindspeed-llm" else None
             if path is not None and path[1] in possible:
                 possible = (path[1],)
             yield Target(name, possible[-1] if possible else RELEASES[name][0])
@@ -114,9 +128,12 @@ def _unasked(typed: Mapping[str, str | None], framework: str, entry: str, text: 
 def is_telling(option: str) -> bool:
     """Whether an option is one of MindSpeed or MindSpeed-LLM that no release of Megatron-LM has,
     and no other program is likely to."""
-    if option in ANYBODYS or releases_with("megatron", option):
-        return False
-    return any(releases_with(name, option) for name in BUILT_ON_MEGATRON)
+    return option not in ANYBODYS and _brought(option)
+
+
+def _brought(option: str) -> bool:
+    """Whether no release of Megatron-LM has an option, and MindSpeed or MindSpeed-LLM does."""
+    return not releases_with("megatron", option) and any(releases_with(name, option) for name in BUILT_ON_MEGATRON)
 
 
 def _asked(wanted: Target) -> list[Target]:

@@ -1,26 +1,184 @@
-"""The run that words say: what it knows from outside of its options, what is lost, and what the framework derives."""
+"""The run that words say: what the caller and the environment say of it, and what the framework makes of them."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from typing import Any
 
-from preflight.dialects.megatron import batch, derived_sizes, layout, mindspeed, pipeline, silent_switches
-from preflight.dialects.megatron.checkpoint import from_checkpoint
-from preflight.dialects.megatron.command_words import Spelled
+from preflight.dialects.megatron import batch, layout, mindspeed, pipeline, silent_switches, sizes
+from preflight.dialects.megatron.checkpoint import FILLED, FORCED, from_checkpoint
+from preflight.dialects.megatron.command_words import Spelled, has_sizes
+from preflight.dialects.megatron.conversions import BadValue, convert
 from preflight.dialects.megatron.entries import Entry
 from preflight.dialects.megatron.namespace import Run, perform
-from preflight.dialects.megatron.option_table import Table
+from preflight.dialects.megatron.options import RELEASES, Flag, Table, releases_with
+from preflight.dialects.megatron.parse_faults import of_another_script
 from preflight.dialects.megatron.parsing import Parsed
 from preflight.dialects.megatron.plan_source import Puts
-from preflight.dialects.megatron.seeding import Outside, open_up, seed
-from preflight.dialects.megatron.targets import core_release, updates_in_place, versions
+from preflight.dialects.megatron.targets import ENTRIES, core_release, updates_in_place, versions
+from preflight.loaders.document import Setting
 from preflight.run.cluster import Cluster
 from preflight.run.plan import Plan, Supposed
-from preflight.run.request import Target
-from preflight.run.value import Value
+from preflight.run.request import Given, Target
+from preflight.run.value import BY_CALLER, Origin, Value, default, unknown
+from preflight.source.pattern import lazy_pattern
 from preflight.source.record import NamedTuple
+from preflight.source.text import InputError, Span
 
-STEPS = (*layout.STEPS, *pipeline.STEPS, *derived_sizes.STEPS, *batch.STEPS, *silent_switches.STEPS)
+ON = ("", "true", "1", "on", "yes")
+
+
+def tell(given: Given, table: Table, parsed: Parsed, start: Span) -> None:
+    """Put what the caller says over what is typed; what is no argument is a variable of a script. Raises InputError for
+    a value that the argument does not take. start: where an argument stands that nobody typed."""
+    for name, text in given.items():
+        flag = _flag(name, table)
+        if flag is None:
+            continue
+        given.mark((name,))
+        try:
+            raw = _read(flag, text)
+        except BadValue:
+            raise InputError(f"--set {name}={text}: {flag.option} does not take it", start.path) from None
+        place = parsed.written.get(flag.dest)
+        setting = place.setting if place is not None else None
+        if setting is None:
+            setting = Setting((flag.option,), raw, start, start, editable=False)
+        parsed.written[flag.dest] = Value(raw, Origin.STATED, setting, BY_CALLER)
+        parsed.suspect.discard(flag.dest)
+
+
+def _flag(name: str, table: Table) -> Flag | None:
+    """The option of a name, as it is typed or as the framework calls it."""
+    spelled = table.options.get(f"--{name.replace('_', '-')}") or table.options.get(f"--{name}")
+    return spelled or next(iter(table.flags(name)), None)
+
+
+def _read(flag: Flag, text: str) -> Any:
+    if flag.switch:
+        return (text.lower() in ON) is flag.stores(flag.option)
+    if flag.nargs is None:
+        return convert(flag, text)
+    return [convert(flag, part) for part in text.split()]
+
+
+LAYOUT = (
+    *("tensor_model_parallel_size", "pipeline_model_parallel_size", "context_parallel_size"),
+    *("num_layers", "micro_batch_size", "global_batch_size"),
+)
+"""What another way to say the layout takes the place of."""
+MODEL_FILE = "--mm-model"
+"""The option by which MindSpeed-MM names the file that describes its network; the sizes of a command are not read."""
+_READS_FILE = lazy_pattern(r"^--(\w+-)?(config|conf|yaml|cfg|args)([-_](file|path|yaml))?$")
+"""An option of a fork that names a file with further options."""
+_SETS_LAYOUT = lazy_pattern(
+    r"(pipe|parallel|layout|partition|shard|stage|strategy)[\w-]*-(config|file|json|plan|path)$|-(layout|strategy)-"
+)
+
+
+class Outside(NamedTuple):
+    """What a run is read from beside its values. entry: what is known of the entry script."""
+
+    table: Table
+    parsed: Parsed
+    spelled: Spelled
+    cluster: Cluster
+    entry: Entry | None = None
+
+    @property
+    def entry_known(self) -> bool:
+        """Whether the entry script defines no additional options."""
+        if self.spelled.yaml:
+            return self.spelled.plain and not any(of_another_script(self.table, one) for one in self.parsed.faults)
+        return self.spelled.entry in ENTRIES
+
+    @property
+    def lost(self) -> str:
+        """Why the defaults of what nobody typed are not known; "" where they are."""
+        if self.parsed.open:
+            return "options may be added when the job starts"
+        described = self.entry_known or (self.entry is not None and self.entry.sure)
+        own = (of_another_script(self.table, fault, (self.table.framework,)) for fault in self.parsed.faults)
+        return (
+            ""
+            if described or not any(own)
+            else "the entry script defines additional options, and may have other defaults"
+        )
+
+
+def seed(run: Run, outside: Outside, count: Value, lost: str | None) -> None:
+    """What the run knows from outside its options. lost: why nothing is known of what nobody typed;
+    "" where it is, None where it is taken to be."""
+    parsed, spelled = outside.parsed, outside.spelled
+    run.effective["world_size"] = count
+    run.derive("entry", spelled.entry)
+    _seed_entry(run, parsed, outside.entry)
+    run.derive("entry_is_known", outside.entry_known)
+    device = outside.cluster.device
+    known = (
+        Value(device.architecture, Origin.DERIVED, note=device.name)
+        if device is not None
+        else unknown("the device is not given")
+    )
+    run.effective["device_architecture"] = known
+    if run.written.get("yaml_cfg") is not None:
+        for name in run.table.defaults:
+            run.lose(name, "the file that --yaml-cfg names cannot be read here")
+    for name in parsed.suspect if lost is not None else ():
+        if name not in parsed.written:
+            run.lose(name, "an option that may mean it cannot be read")
+    if lost:
+        lose_defaults(run, parsed, lost)
+    if any((word.text or "").partition("=")[0] == MODEL_FILE for word in spelled.words):
+        for name in (FORCED | FILLED) & run.table.defaults.keys():
+            run.settled.add(name)
+            run.lose(name, f"the file that {MODEL_FILE} names describes the network")
+    if option := _foreign_layout(spelled):
+        for name in LAYOUT:
+            run.lose(name, f"{option} may set the layout")
+
+
+def _seed_entry(run: Run, parsed: Parsed, entry: Entry | None) -> None:
+    """What the entry script says of itself, and the defaults that it hands over."""
+    run.derive("entry_is_shipped", entry is not None and entry.sure)
+    run.derive("entry_trains", entry is None or entry.trains)
+    for name, raw in entry.defaults.items() if entry is not None else ():
+        if name not in parsed.written and run.value(name).raw is None:
+            run.effective[name] = default(raw, entry.place if entry is not None else "")
+
+
+def _foreign_layout(spelled: Spelled) -> str:
+    """An option of no release that names a file or plan of the layout: a fork's, as --flexpipe-config;
+    "" for none."""
+    return _foreign(spelled, _SETS_LAYOUT)
+
+
+def _foreign(spelled: Spelled, pattern: re.Pattern[str]) -> str:
+    """An option of no release whose name is like a pattern, "" for none."""
+    names = ((word.text or "").partition("=")[0] for word in spelled.words)
+    alike = (name for name in names if name.startswith("--") and pattern.search(name))
+    return next((name for name in alike if not any(releases_with(one, name) for one in RELEASES)), "")
+
+
+def open_up(parsed: Parsed, spelled: Spelled) -> None:
+    """Whether options may be added: not those of whoever starts the script,
+    unless the run lacks the sizes of the model without."""
+    from_caller = bool(parsed.assumed) and not has_sizes(spelled.words)
+    unknown = {fault.span.text.partition("=")[0] for fault in parsed.faults}
+    own = _foreign(spelled, _READS_FILE)  # its own parser takes it
+    parsed.open = parsed.open or spelled.open or from_caller or (own != "" and own not in unknown)
+    parsed.assumed = [] if parsed.open else parsed.assumed
+
+
+def lose_defaults(run: Run, parsed: Parsed, because: str) -> None:
+    """What nobody typed is not known."""
+    for name in run.table.defaults:
+        if name not in parsed.written:
+            run.lose(name, because)
+
+
+STEPS = (*layout.STEPS, *pipeline.STEPS, *sizes.STEPS, *batch.STEPS, *silent_switches.STEPS)
 MINDSPEED_STEPS = (*mindspeed.BEFORE, *STEPS, *mindspeed.AFTER)
 
 
@@ -68,7 +226,7 @@ class Words(NamedTuple):
 
     def supposed(self, writer: Puts) -> Supposed | None:
         """The run as memory is estimated where it leaves too much open."""
-        from preflight.dialects.megatron.supposed import suppose
+        from preflight.dialects.megatron.assumed_plan import suppose
 
         return suppose(self, writer)
 

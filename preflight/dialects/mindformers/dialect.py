@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from preflight.dialects import Reading, Surroundings
-from preflight.dialects.mindformers.config_kinds import VERSIONS, kind_of, known_version, looks_like
-from preflight.dialects.mindformers.identified import certainty, identified, set_beside
+from preflight.dialects.mindformers.checkout_release import certainty, identified, set_beside
+from preflight.dialects.mindformers.config_files import VERSIONS, kind_of, known_version, looks_like
 from preflight.dialects.mindformers.release_tables import read_at
 from preflight.loaders.document import Document
 from preflight.run.request import Request, Target
@@ -44,7 +44,7 @@ class MindFormersDialect:
 
     def offers(self, job: Job) -> Offers:
         """What a config may hold, for editors."""
-        from preflight.dialects.mindformers.offers import offers
+        from preflight.dialects.mindformers.json_schema import offers
 
         return offers(job)
 

@@ -7,21 +7,17 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 
 from preflight.dialects import Reading, Surroundings
-from preflight.dialects.mindformers import config_tree as trees
-from preflight.dialects.mindformers import mcore
-from preflight.dialects.mindformers.config_kinds import Kind, choose_version, kind_of
+from preflight.dialects.mindformers import config_files, mcore
+from preflight.dialects.mindformers.config_files import Kind, choose_version, kind_of
 from preflight.dialects.mindformers.layout_edits import relayout
-from preflight.dialects.mindformers.namespace import Run
+from preflight.dialects.mindformers.namespace import Run, Typed, written
 from preflight.dialects.mindformers.parallel import derive_parallel
-from preflight.dialects.mindformers.plan import make_plan
+from preflight.dialects.mindformers.plan import make_plan, switched_off
 from preflight.dialects.mindformers.possible_releases import possible_releases
-from preflight.dialects.mindformers.protected_keys import keeps
 from preflight.dialects.mindformers.recompute_reach import with_patterns
 from preflight.dialects.mindformers.release_tables import read_at, table
 from preflight.dialects.mindformers.stage_layers import derive_layering
-from preflight.dialects.mindformers.training_sizes import decides
-from preflight.dialects.mindformers.typed import Typed, written
-from preflight.dialects.mindformers.unmodelled import switched_off
+from preflight.dialects.mindformers.training_keys import decides, keeps
 from preflight.loaders.document import Document, Node, Unknown
 from preflight.run.arguments import REMOVE, Arguments, Certainty
 from preflight.run.cluster import Cluster
@@ -38,7 +34,7 @@ SHAPE = ("layers", "hidden", "heads", "query_groups", "ffn", "experts", "family"
 def read_graph(document: Document, surroundings: Surroundings, overrides: Mapping[str, Value] = {}) -> Reading:
     """Read a config. overrides: values by dotted name that the launch puts over the file's."""
     request = surroundings.request
-    loaded = trees.load(document, surroundings)
+    loaded = config_files.load(document, surroundings)
     kind: Kind = "mcore" if kind_of(loaded.tree) == "mcore" else "legacy"
     version = choose_version(loaded.tree, kind, request)
     typed = _told(written(loaded.tree, document).with_values(overrides), version, request, document)
@@ -87,7 +83,7 @@ def _told(typed: Typed, version: str, request: Request, document: Document) -> T
     """What is typed, and over it what the caller says."""
     if not request.given:
         return typed
-    from preflight.dialects.mindformers.told import told
+    from preflight.dialects.mindformers.namespace import told
 
     known = (*table(version).mcore, *(key for keys in table(version).models.values() for key in keys))
     return typed.with_values(told(request.given, typed, known, document.start))
@@ -140,7 +136,7 @@ def _shape(run: Run, document: Document, surroundings: Surroundings) -> tuple[Mo
     clashes: tuple[mcore.Clash, ...] = ()
     config: Document | None = None
     if run.kind == "mcore":
-        from preflight.dialects.mindformers.mcore_shape import mcore_shape
+        from preflight.dialects.mindformers.network_shape import mcore_shape
 
         config = mcore.below(run, document, surroundings)
         below = config.tree if config is not None else None
@@ -148,7 +144,7 @@ def _shape(run: Run, document: Document, surroundings: Surroundings) -> tuple[Mo
         model = mcore_shape(run, mcore.model_type(run, below))
         layers = run.number("mcore.num_layers")
     else:
-        from preflight.dialects.mindformers.legacy_shape import legacy_shape
+        from preflight.dialects.mindformers.network_shape import legacy_shape
 
         model = legacy_shape(run)
         layers = run.number("model.model_config.num_layers")

@@ -1,4 +1,4 @@
-"""JSON Schemas of graph-mode configs, made of the tables that the checks walk; editors and tests read the files."""
+"""JSON Schemas of graph-mode configs, and what an editor offers of a release's keys."""
 
 from __future__ import annotations
 
@@ -7,11 +7,18 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
+from preflight import schemas
 from preflight.dialects.mindformers import mcore, run_conditions
 from preflight.dialects.mindformers.checked_settings import checked_in
-from preflight.dialects.mindformers.release_tables import Table, folder, table
-from preflight.dialects.mindformers.section_keys import CONTEXT, NESTED, PARALLEL, SECTIONS
+from preflight.dialects.mindformers.config_files import kind_of
+from preflight.dialects.mindformers.keys import CONTEXT, NESTED, PARALLEL, SECTIONS
+from preflight.dialects.mindformers.layer_operators import layers
+from preflight.dialects.mindformers.operators import paths
+from preflight.dialects.mindformers.release_tables import Table, read_at, table
+from preflight.dialects.offers import Offers
+from preflight.job import Job
 from preflight.run.versions import matches
+from preflight.source.finding import Key
 
 VERSIONS = {"legacy": ("1.0.0", "1.2.0", "1.3.2", "1.5.0", "1.7.0", "2.1.0"), "mcore": ("1.7.0", "2.1.0")}
 _WHEN = {"legacy": run_conditions.legacy, "mcore": run_conditions.mcore}
@@ -20,7 +27,7 @@ _WHEN = {"legacy": run_conditions.legacy, "mcore": run_conditions.mcore}
 @lru_cache(maxsize=1)
 def descriptions() -> Mapping[str, str]:
     """What settings mean, by dotted name."""
-    found: dict[str, str] = json.loads((folder() / "descriptions.json").read_text(encoding="utf-8"))
+    found: dict[str, str] = schemas.read("mindformers/descriptions")
     return found
 
 
@@ -131,3 +138,28 @@ def files() -> dict[str, str]:
         for kind, versions in VERSIONS.items()
         for version in versions
     }
+
+
+PATTERNS = ("select_recompute", "select_comm_recompute")
+
+
+def offers(job: Job) -> Offers:
+    """The schema of the config's kind and release, and what its patterns may name."""
+    return Offers(schema=_schema(job), patterns=lambda key: _patterns(job, key))
+
+
+def _schema(job: Job) -> dict[str, Any]:
+    tree = job.documents[0].tree
+    kind = kind_of(tree) if tree is not None else "legacy"
+    if kind == "pynative":
+        found: dict[str, Any] = schemas.read("mindformers/pynative")
+        return found
+    return schema(kind, read_at(job.target.version or ""))
+
+
+def _patterns(job: Job, key: Key) -> tuple[str, ...]:
+    if not key or key[-1] not in PATTERNS:
+        return ()
+    found = layers(job.arguments, job.plan)
+    names = {hit.path: None for kind in found.kinds for hit in paths(kind)} if found is not None else {}
+    return tuple(names)

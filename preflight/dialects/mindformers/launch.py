@@ -8,9 +8,8 @@ from itertools import chain
 from typing import Any
 
 from preflight.dialects import Reading, Surroundings
-from preflight.dialects.accelerator import which
-from preflight.dialects.mindformers.config_kinds import VERSIONS, kind_of
-from preflight.dialects.rank_table import listed_devices, rank_table
+from preflight.dialects.machine import listed_devices, rank_table, which
+from preflight.dialects.mindformers.config_files import VERSIONS, kind_of
 from preflight.loaders.document import Count, Document, Launch, Setting, Unknown, Word
 from preflight.run.arguments import REMOVE, Arguments
 from preflight.run.cluster import Cluster

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from functools import lru_cache
-from importlib import import_module
-from pathlib import Path
 from typing import Any
 
+from preflight import schemas
 from preflight.dialects.mindformers.operators import Cell, read_cell
 from preflight.loaders.document import Unknown
 from preflight.run.arguments import Arguments
@@ -175,8 +173,5 @@ def _either(table: dict[str, Any]) -> dict[str, Any]:
 
 @lru_cache(maxsize=8)
 def _table(family: str) -> dict[str, Any]:
-    path = (
-        Path(str(import_module("preflight.schemas").__file__)).parent / "mindformers" / "operators" / f"{family}.json"
-    )
-    table: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    table: dict[str, Any] = schemas.read(f"mindformers/operators/{family}")
     return table

@@ -3,14 +3,13 @@ synonyms resolved to the transformer config's own names."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
+from preflight import schemas
 from preflight.dialects import Surroundings
 from preflight.dialects.mindformers.namespace import Run
-from preflight.dialects.mindformers.release_tables import folder
 from preflight.loaders.document import Document, Node, Unknown
 from preflight.run.value import Origin, Value
 from preflight.source.record import NamedTuple
@@ -44,7 +43,7 @@ class Names(NamedTuple):
 @lru_cache(maxsize=8)
 def _tables(version: str) -> dict[str, Any]:
     known = "2.1.0" if version.startswith("2") else version if version in ("1.6.0", "1.8.0") else "1.7.0"
-    data: dict[str, Any] = json.loads((folder() / "mcore" / f"{known}.json").read_text(encoding="utf-8"))
+    data: dict[str, Any] = schemas.read(f"mindformers/mcore/{known}")
     return data
 
 

@@ -1,19 +1,40 @@
-"""A graph-mode run as a Plan."""
+"""A graph-mode run as a Plan, and what keeps memory from following from its layout."""
 
 from __future__ import annotations
 
-from preflight.dialects.mindformers.model_parts import precision, whole
 from preflight.dialects.mindformers.namespace import TRAINING, Run
+from preflight.dialects.mindformers.network_shape import precision, whole
 from preflight.dialects.mindformers.parallel import AUTOMATIC
 from preflight.dialects.mindformers.stage_layers import Spread, full_layers, virtual
-from preflight.dialects.mindformers.unmodelled import unmodelled
 from preflight.loaders.document import Unknown
-from preflight.run.plan import Batch, Inference, Layout, Model, Optimizer, Plan, Precision
-from preflight.run.recomputation import Recompute
+from preflight.run.plan import Batch, Inference, Layout, Model, Optimizer, Plan, Precision, Recompute
 from preflight.run.request import Target
+from preflight.run.unmodelled import Unmodelled
 from preflight.run.value import Value, derived, unknown
 from preflight.run.versions import matches
 from preflight.source.record import replace
+
+SEARCHED = Unmodelled.SHARDING_THAT_IS_SEARCHED
+STREAMS = Unmodelled.HYPER_CONNECTIONS
+
+
+def unmodelled(run: Run) -> tuple[Unmodelled, ...]:
+    """Every reason."""
+    searched = (SEARCHED,) if run.raw("parallel_mode") == "auto_parallel" else ()
+    streams = (STREAMS,) if run.raw("mcore.enable_hyper_connections") is True else ()
+    return (*switched_off(run), *searched, *streams)
+
+
+def switched_off(run: Run) -> tuple[Unmodelled, ...]:
+    """A layout for many devices under use_parallel: False is usually switched on by the command line:
+    say nothing about memory."""
+    off = run.written.get("use_parallel") is not None and run.raw("use_parallel") is False
+    sizes = [
+        run.written.get(f"parallel_config.{name}") for name in ("data_parallel", "model_parallel", "pipeline_stage")
+    ]
+    many = any(size is not None and isinstance(size.raw, int) and size.raw > 1 for size in sizes)
+    return (Unmodelled.LAYOUT_SWITCHED_OFF,) if off and many else ()
+
 
 _SCHEDULES = {
     "1f1b": "1f1b",

@@ -6,15 +6,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from preflight.dialects import Reading, Surroundings
-from preflight.dialects.mindformers.config_kinds import known_version
+from preflight.dialects.mindformers.config_files import known_version
 from preflight.dialects.mindformers.layout_edits import relayout
-from preflight.dialects.mindformers.protected_keys import keeps
-from preflight.dialects.mindformers.pynative_derive import Derived, derive
-from preflight.dialects.mindformers.pynative_model import DEFAULTS, NAMES
+from preflight.dialects.mindformers.namespace import written
+from preflight.dialects.mindformers.pynative_derived import Derived, derive
+from preflight.dialects.mindformers.pynative_network import DEFAULTS, NAMES
 from preflight.dialects.mindformers.pynative_plan import attention_variant, make_plan
 from preflight.dialects.mindformers.pynative_schema import defaults
-from preflight.dialects.mindformers.training_sizes import decides
-from preflight.dialects.mindformers.typed import written
+from preflight.dialects.mindformers.training_keys import decides, keeps
 from preflight.loaders.document import Document, Node, Unknown
 from preflight.run.arguments import REMOVE, Arguments, Switch
 from preflight.run.cluster import Cluster
@@ -34,7 +33,7 @@ def read_pynative(document: Document, tree: Node, surroundings: Surroundings) ->
     target = Target("mindformers", asked if asked.startswith("2") else VERSION)
     as_written = written(tree, document)
     if request.given:
-        from preflight.dialects.mindformers.told import told
+        from preflight.dialects.mindformers.namespace import told
 
         as_written = as_written.with_values(told(request.given, as_written, (), document.start))
     aliases = _aliases(as_written)
@@ -72,10 +71,10 @@ def read_pynative(document: Document, tree: Node, surroundings: Surroundings) ->
 def _aliases(typed: Mapping[str, Value]) -> dict[str, str]:
     """Field of the network → the dotted key that sets it."""
     found = {}
-    for field, keys in NAMES.items():
+    for name, keys in NAMES.items():
         for key in keys:
             if f"model.{key}" in typed:
-                found[field] = f"model.{key}"
+                found[name] = f"model.{key}"
                 break
     return found
 

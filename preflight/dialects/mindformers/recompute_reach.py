@@ -1,19 +1,168 @@
-"""What each recompute pattern of a run reaches: its operators, and in how many layers of each stage."""
+"""What each recompute pattern of a run reaches: its operators, in how many layers, and the bytes that it frees."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
-from preflight.dialects.mindformers.freed_outputs import repeats, rows
 from preflight.dialects.mindformers.layer_operators import Layers, layers
-from preflight.dialects.mindformers.operators import Cell, match
+from preflight.dialects.mindformers.namespace import any_starts
+from preflight.dialects.mindformers.operators import Cell, match, plain
 from preflight.dialects.mindformers.recompute import EXCLUDING, Item, Run, Stages, active_layers, items, stages
-from preflight.dialects.mindformers.typed import any_starts
 from preflight.loaders.document import Document
 from preflight.run.arguments import Arguments
 from preflight.run.plan import Plan
-from preflight.run.value import derived
+from preflight.run.value import derived, known
 from preflight.source.record import NamedTuple, replace
+
+Counts = tuple[tuple[int, ...], ...]
+Rows = tuple[tuple[tuple[str, ...], Counts], ...]
+
+# fmt: off
+_FREED: tuple[tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]], ...] = (
+    (("attention_norm.norm", "input_layernorm.norm"),
+        ("attention_norm.rcast", "input_layernorm.rcast", "input_layernorm.cast"), ("norm 1 output",)),
+    (("ffn_norm.norm", "pre_mlp_layernorm.norm"),
+        ("ffn_norm.rcast", "pre_mlp_layernorm.rcast", "pre_mlp_layernorm.cast"), ("norm 2 output",)),
+    (("attention_norm", "input_layernorm"), (), ("norm 1 output",)),
+    (("ffn_norm", "pre_mlp_layernorm", "post_attention_layernorm"), (), ("norm 2 output",)),
+    (
+        ("attention.flash_attention", "attention.flash_attention.flash_attention", "self_attention.core_attention",
+            "self_attention.flash_attention"),
+        (),
+        ("attention output", "softmax statistics"),
+    ),
+    (("feed_forward.w1",), (), ("gate output", "gate activation")),
+    (("feed_forward.w3",), (), ("up output",)),
+    (("feed_forward.w1.matmul",), ("feed_forward.w1.reshape",), ("gate output",)),
+    (("feed_forward.w3.matmul",), ("feed_forward.w3.reshape",), ("up output",)),
+    (("feed_forward.w_gate_hidden", "mlp.linear_fc1", "mlp.dense_h_to_4h"), (),
+        ("fc1 output", "gate output", "up output")),
+    (("feed_forward.w1.activation.silu", "feed_forward.w1.activation"), ("feed_forward.w1.reshape",),
+        ("gate activation",)),
+    (("feed_forward.mul",), ("feed_forward.w2.reshape",), ("activation output",)),
+    (("feed_forward.activate.silu", "feed_forward.activate", "mlp.activation_func.silu", "mlp.activation_func"), (),
+        ("gate activation",)),
+    (("mlp.mul",), (), ("activation output",)),
+    (("feed_forward", "mlp"), (), ("fc1 output", "gate output", "up output", "gate activation", "activation output")),
+)
+
+
+_REPEATED: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
+    ("query", ("attention.wq", "attention.wq.matmul"), ()),
+    ("key", ("attention.wk", "attention.wk.matmul"), ()),
+    ("value", ("attention.wv", "attention.wv.matmul"), ()),
+    ("qkv", ("attention.w_qkv", "attention.w_qkv.matmul", "self_attention.linear_qkv",
+        "self_attention.linear_qkv.matmul"), ()),
+    ("scores",
+        ("attention.flash_attention", "attention.flash_attention.flash_attention", "self_attention.core_attention"),
+        ()),
+    ("projection", ("attention.wo", "attention.wo.matmul", "self_attention.linear_proj",
+        "self_attention.linear_proj.matmul"), ("add",)),
+    ("gate", ("feed_forward.w1", "feed_forward.w1.matmul", "feed_forward"), ()),
+    ("up", ("feed_forward.w3", "feed_forward.w3.matmul", "feed_forward"), ()),
+    ("fc1", ("feed_forward.w_gate_hidden", "feed_forward.w_gate_hidden.matmul", "mlp.linear_fc1",
+        "mlp.linear_fc1.matmul", "mlp"), ()),
+    ("fc2", ("feed_forward.w2", "feed_forward.w2.matmul", "mlp.linear_fc2", "mlp.linear_fc2.matmul"), ("add",)),
+)
+# fmt: on
+"""Matrix work that runs again: its paths, and what else must be recomputed for it to be needed (a sum needs its
+summands)."""
+
+
+def repeats(reached: Iterable[tuple[tuple[str, ...], Counts]]) -> tuple[tuple[str, Counts], ...]:
+    """From what patterns reach to the matrix work that runs again, with its layers."""
+    where = _where(reached)
+    found = []
+    for name, paths, needed in _REPEATED:
+        here, beside = _any(where, paths), _any(where, needed)
+        if here is not None and not needed:
+            found.append((name, here))
+        elif here is not None and beside is not None:
+            found.append((name, _both(here, beside)))
+    return tuple(found)
+
+
+def rows(reached: Iterable[tuple[tuple[str, ...], Counts]], *, interleaved: bool = False) -> Rows:
+    """From what patterns reach (paths, layers by chunk and stage) to outputs that are not kept, with their layers.
+
+    interleaved: there are no reshapes between linears and what stands beside them.
+    """
+    where = _where(reached)
+    found = []
+    for first, second, names in _FREED:
+        here, beside = _any(where, first), _any(where, second)
+        if here is not None and (not second or (interleaved and "reshape" in second[0])):
+            found.append((names, here))
+        elif here is not None and beside is not None:
+            found.append((names, _both(here, beside)))
+    return tuple(found)
+
+
+def _where(reached: Iterable[tuple[tuple[str, ...], Counts]]) -> dict[str, Counts]:
+    """The layers of every path."""
+    where: dict[str, Counts] = {}
+    for paths, counts in reached:
+        for path in map(plain, paths):
+            where[path] = _most(where[path], counts) if path in where else counts
+    return where
+
+
+def _any(where: dict[str, Counts], paths: tuple[str, ...]) -> Counts | None:
+    found: Counts | None = None
+    for path in paths:
+        if path in where:
+            found = where[path] if found is None else _most(found, where[path])
+    return found
+
+
+def _both(one: Counts, other: Counts) -> Counts:
+    return tuple(tuple(map(min, *pair)) for pair in zip(one, other, strict=True))
+
+
+def _most(one: Counts, other: Counts) -> Counts:
+    return tuple(tuple(map(max, *pair)) for pair in zip(one, other, strict=True))
+
+
+_HALF = 2  # bytes of a 16-bit activation
+# fmt: off
+_WIDE = ("w1", "w3", "mul", "activation", "activate", "silu", "w_gate_hidden", "dense_h_to_4h", "dense_left",
+    "dense_right", "linear_fc1", "activation_func")
+# fmt: on
+_NORMS = (
+    "norm",
+    "rcast",
+    "add",
+    "attention_norm",
+    "ffn_norm",
+    "input_layernorm",
+    "post_attention_layernorm",
+    "pre_mlp_layernorm",
+)
+_PROJECTIONS = ("wq", "flash_attention", "merger_head_transpose")
+
+
+def saved(path: str, plan: Plan) -> int | None:
+    """Bytes per layer and micro-batch that stay in memory without the pattern;
+    None where the shape is not plain or not known."""
+    if plan.model.experts.raw not in (None, 0, 1):
+        return None
+    values = known(plan.model.sequence, plan.batch.micro, plan.model.hidden, plan.layout.tensor, plan.layout.context)
+    if values is None or not all(isinstance(n, int) and n > 0 for n in values):
+        return None
+    sequence, micro, hidden, tensor, context = values
+    width = _width(plain(path).split("."), plan, hidden, tensor)
+    return None if width is None else round(_HALF * sequence * micro * width / context)
+
+
+def _width(parts: list[str], plan: Plan, hidden: int, tensor: int) -> float | None:
+    """Columns of the operator's output on one rank."""
+    if parts[0] in ("feed_forward", "mlp") and len(parts) > 1 and parts[1] in _WIDE:
+        ffn = known(plan.model.ffn)
+        doubled = 2 if parts[1] in ("w_gate_hidden", "dense_h_to_4h", "linear_fc1") else 1
+        return doubled * ffn[0] / tensor if ffn and isinstance(ffn[0], int) else None
+    if parts[-1] in _NORMS and parts[0] in _NORMS:
+        return hidden / tensor if plan.layout.sequence_parallel.raw is True else hidden
+    return hidden / tensor if len(parts) > 1 and parts[1] in _PROJECTIONS else None
 
 
 class Reach(NamedTuple):

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 
-from preflight.dialects.mindformers.argument_kinds import ARGUMENT_KINDS
-from preflight.dialects.mindformers.release_tables import folder
+from preflight import schemas
+from preflight.dialects.mindformers.value_kinds import ARGUMENT_KINDS
 from preflight.lint.value_kinds import ValueKind
 from preflight.loaders.document import Document
 from preflight.run.arguments import Arguments
@@ -48,14 +47,14 @@ class Takes(NamedTuple):
 @lru_cache(maxsize=1)
 def classes() -> dict[str, list[str]]:
     """Registered names by section."""
-    found: dict[str, list[str]] = json.loads((folder() / "classes.json").read_text(encoding="utf-8"))
+    found: dict[str, list[str]] = schemas.read("mindformers/classes")
     return found
 
 
 @lru_cache(maxsize=8)
 def taken(version: str) -> tuple[Takes, ...]:
     """What the classes of a release take."""
-    rows = json.loads((folder() / "arguments.json").read_text(encoding="utf-8"))
+    rows = schemas.read("mindformers/arguments")
     return tuple(_takes(row, version) for row in rows if matches(version, row["versions"]))
 
 

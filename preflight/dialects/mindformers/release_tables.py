@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
+from preflight import schemas
 from preflight.source.record import NamedTuple
 
-VERSIONS = ("1.0.0", "1.1.0", "1.2.0", "1.3.2", "1.5.0", "1.6.0", "1.7.0", "1.8.0", "2.0.0", "2.1.0")
+VERSIONS = tuple[str, ...](reversed(schemas.read("releases")["mindformers"]))
 """The releases that are described, the oldest first."""
-_BESIDE = {"1.1.0": "1.2.0", "1.6.0": "1.7.0", "1.8.0": "1.7.0", "2.0.0": "2.1.0"}
+_BESIDE: dict[str, str] = schemas.read("releases")["mindformers beside"]
 
 
 def read_at(version: str) -> str:
@@ -70,7 +69,7 @@ _UNTEMPLATED = {
 @lru_cache(maxsize=16)
 def table(version: str) -> Table:
     """The table of a release."""
-    data = json.loads((folder() / "graph" / f"{version}.json").read_text(encoding="utf-8"))
+    data = schemas.read(f"mindformers/graph/{version}")
     required = {section: tuple(keys) for section, keys in data["required"].items()}
     return Table(
         data["version"],
@@ -82,13 +81,6 @@ def table(version: str) -> Table:
         data.get("mcore", {}),
         data.get("mcore_models", {}),
     )
-
-
-def folder() -> Path:
-    """Where the data of this dialect lies."""
-    import preflight.schemas
-
-    return Path(str(preflight.schemas.__file__)).parent / "mindformers"
 
 
 DERIVED = (

@@ -6,8 +6,7 @@ The handles stand for themselves: that each is a known name is held by a test, s
 from __future__ import annotations
 
 from preflight.lint.expressions import Expression, Handle, Handles, all_of
-from preflight.lint.scalar_kinds import TEXT, Number, Text, one_of
-from preflight.lint.value_kinds import MAPPING, SWITCH
+from preflight.lint.value_kinds import MAPPING, SWITCH, TEXT, Number, Text, one_of
 
 a = Handles()
 

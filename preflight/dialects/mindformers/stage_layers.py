@@ -8,7 +8,7 @@ from typing import Any, TypeGuard
 from preflight.dialects.mindformers.namespace import Run
 from preflight.loaders.document import Unknown
 from preflight.run.versions import matches
-from preflight.source.message import Message
+from preflight.source.finding import Message
 from preflight.source.record import NamedTuple
 
 Stages = tuple[tuple[int, ...], ...]

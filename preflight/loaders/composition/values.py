@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import datetime
+import re
 from collections.abc import Callable, Mapping
 from itertools import count
+from typing import Any
 
-from preflight.loaders.composition import resolvers
-from preflight.loaders.composition.grammar import template
-from preflight.loaders.composition.merging import MISSING
-from preflight.loaders.composition.parts import (
+from preflight.loaders.composition.grammar import (
     Call,
     Literal,
     Malformed,
@@ -18,10 +18,77 @@ from preflight.loaders.composition.parts import (
     Reference,
     Text,
     has_interpolation,
+    template,
 )
+from preflight.loaders.composition.merging import MISSING
 from preflight.loaders.document import Entry, Node, Unknown
+from preflight.loaders.yaml_scalars import MAX_DIGITS
+from preflight.source.pattern import lazy_pattern
 from preflight.source.record import NamedTuple
 from preflight.source.text import Span
+
+MAX_NUMBER = 10**18
+
+
+def _number(value: object) -> Any:
+    """A number of ordinary size. Raises TypeError for anything else: Python multiplies texts, too."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or abs(value) > MAX_NUMBER:
+        raise TypeError
+    return value
+
+
+def mul(one: object, other: object) -> object:
+    """One number times another."""
+    return _number(one) * _number(other)
+
+
+def div(one: object, other: object) -> object:
+    """One number by another, with a fraction."""
+    return _number(one) / _number(other)
+
+
+def largest(one: object, other: object) -> object:
+    """The larger of two numbers."""
+    return max(_number(one), _number(other))
+
+
+ARITHMETIC: dict[str, Callable[..., object]] = {"mul": mul, "div": div, "max": largest}
+
+_FLOAT = lazy_pattern(
+    r"""(?:[-+]?[0-9]+(?:_[0-9]+)*\.[0-9_]*(?:[eE][-+]?[0-9]+)?
+        |[-+]?[0-9]+(?:_[0-9]+)*(?:[eE][-+]?[0-9]+)
+        |\.[0-9]+(?:_[0-9]+)*(?:[eE][-+][0-9]+)?)""",
+    re.VERBOSE,
+)
+MAX_DEPTH = 200
+
+
+def omegaconf_values(node: Node) -> Node:
+    """A tree with its scalars as OmegaConf reads them; the same tree where nothing differs."""
+    if node.kind == "scalar":
+        return _scalar(node)
+    if node.kind == "sequence":
+        items = tuple(omegaconf_values(item) for item in node.items)
+        same = all(new is old for new, old in zip(items, node.items, strict=True))
+        return node if same else node._replace(value=items)
+    entries = tuple(_reread(entry) for entry in node.entries if not entry.shadowed)
+    same = len(entries) == len(node.entries) and all(a is b for a, b in zip(entries, node.entries, strict=True))
+    return node if same else node._replace(value=entries)
+
+
+def _reread(entry: Entry) -> Entry:
+    value = omegaconf_values(entry.value)
+    return entry if value is entry.value else entry._replace(value=value)
+
+
+def _scalar(node: Node) -> Node:
+    value = node.value
+    if node.style == "" and isinstance(value, str) and len(value) <= MAX_DIGITS and _FLOAT.fullmatch(value):
+        return node._replace(value=float(value.replace("_", "")))
+    if isinstance(value, datetime.date) and node.style == "":
+        return node._replace(value=node.span.text)
+    return node
+
 
 MAX_STEPS = 20_000
 """Interpolations that are followed for one config."""
@@ -62,7 +129,7 @@ class Composed:
         own: Mapping[str, Callable[..., object]] | None = None,
     ) -> None:
         self.root, self.open = root, open
-        self._resolvers = {**resolvers.ARITHMETIC, **(own or {})}
+        self._resolvers = {**ARITHMETIC, **(own or {})}
         self._steps = count()
         self._active: set[Path] = set()
 
@@ -132,6 +199,27 @@ class Composed:
         if part.up > len(at.path):
             return Found(None, None, absent=True)
         return self.at(*self._indices((*base, *keys)))
+
+    def dead(self, path: Path, node: Node) -> str:
+        """The value that an interpolation at a path leads to and that is not in the config, as it names it; "" where it
+        leads somewhere, or nobody knows."""
+        try:
+            part = template(str(node.value)) if has_interpolation(node.value) else None
+        except Malformed:
+            return ""
+        return self._lost(part, Found(None, node, path)) if part is not None else ""
+
+    def _lost(self, part: Part, at: Found) -> str:
+        """The first reference of a part that leads nowhere; what oc.select names may be missing."""
+        if isinstance(part, Reference):
+            inner = next((lost for key in part.keys if (lost := self._lost(key, at))), "")
+            named = "." * part.up + ".".join(str(self._plain(key, at)) for key in part.keys)
+            return inner or (named if self._target(part, at).absent else "")
+        if isinstance(part, Text):
+            return next((lost for one in part.parts if (lost := self._lost(one, at))), "")
+        if isinstance(part, Call) and part.name != "oc.select":
+            return next((lost for one in part.arguments if (lost := self._lost(one, at))), "")
+        return ""
 
     def _indices(self, path: Path) -> Path:
         """A path with numbers where it goes into a list."""

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import ast
-import json
 from collections import Counter
 from collections.abc import Iterator
 from functools import cache
-from importlib import import_module
 from itertools import islice
-from pathlib import Path as File
 
+from preflight import schemas
 from preflight.loaders.document import Document, Entry, Node
-from preflight.loaders.python_values import Values
-from preflight.loaders.recipes.effects import Effects, Path
-from preflight.loaders.recipes.following import CONTAINER, Assigned, Recipe, made
+from preflight.loaders.python import Values
+from preflight.loaders.recipes.following import CONTAINER, Assigned, Effects, Path, Recipe, made
 from preflight.source.record import NamedTuple
 from preflight.source.text import Source, Span
 
@@ -104,8 +101,7 @@ def _imported(tree: ast.Module, program: Program) -> dict[str, frozenset[Path]]:
 
 @cache
 def _programs() -> tuple[Program, ...]:
-    folder = File(str(import_module("preflight.schemas").__file__)).parent / "recipes"
-    tables = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*.json"))]
+    tables = map(schemas.read, schemas.names("recipes"))
     return tuple(Program(table["package"], _paths(table["helpers"])) for table in tables)
 
 

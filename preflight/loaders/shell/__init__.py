@@ -8,13 +8,15 @@ from typing import Protocol
 from preflight.loaders import is_script
 from preflight.loaders.bounds import MAX_PADDED
 from preflight.loaders.document import MARK, Document, Problem
-from preflight.loaders.shell.alternatives import distinct
+from preflight.loaders.shell.assignments import distinct
 from preflight.loaders.shell.commands import Commands
-from preflight.loaders.shell.comments import comments
 from preflight.loaders.shell.faults import LOST, faults
 from preflight.loaders.shell.launch_faults import launch_faults
 from preflight.loaders.shell.launches import Found, outside
+from preflight.loaders.shell.not_launched import not_launched, own_exit, swallowed
+from preflight.loaders.shell.place import comments
 from preflight.loaders.shell.refusal import Refusal, refusal, with_cause
+from preflight.loaders.shell.slips import launch_slips, slips
 from preflight.loaders.shell.syntax import Tree, parse
 from preflight.loaders.slurm import sbatch, variables
 from preflight.source.text import Source, Span
@@ -57,6 +59,8 @@ def load_script(
     problems = _of_script(tree, commands, refused)
     also, looked = tuple(commands.files.opened.values()), tuple(commands.files.looked)
     found = [f for f in commands.found if f.taken.launch.launcher != "bash"] or commands.found
+    if not whole and (ended := _ended(source, tree, commands, environment, refused)) is not None:
+        return (ended,)
     if not found:
         return (Document(source, "script", comments=said, problems=problems, also=also, looked=looked),)
     return tuple(
@@ -66,9 +70,30 @@ def load_script(
     )
 
 
+def _ended(
+    source: Source, tree: Tree, commands: Commands, environment: Mapping[str, str], refused: Refusal | None
+) -> Document | None:
+    """The launch that a script does not come to; None where it has none."""
+    if "<<" in source.text and (found := swallowed(source)) is not None:
+        problem, meant = found
+        if any(one.statement.start < problem.span.start for one in commands.found) or refusal(meant) is not None:
+            return None
+        again = parse(meant, MAX_PADDED)
+    elif refused is None and not commands.found and (own := own_exit(tree, commands)) is not None:
+        problem, meant, again = own, source, tree
+    else:
+        return None
+    asked, _ = sbatch(meant)
+    beyond = Commands(meant, {**environment, **source.variables}, asked, variables(asked))
+    beyond.through = True
+    beyond.run(again)
+    launch = next((one.taken.launch for one in beyond.found if one.taken.launch.launcher != "bash"), None)
+    return not_launched(source, launch, problem, tuple(commands.files.opened.values())) if launch is not None else None
+
+
 def _of_script(tree: Tree, commands: Commands, refused: Refusal | None) -> tuple[Problem, ...]:
     """What was noticed of a script as a whole, and where bash stops in it or in a script that it reads."""
-    noticed = faults(tree, commands)
+    noticed = (*faults(tree, commands), *(slips(tree, commands) if commands.found else ()))
     followed = (
         found.problem(source)
         for source in commands.files.opened.values()
@@ -84,7 +109,7 @@ def _problems(found: Found, commands: Commands, problems: tuple[Problem, ...]) -
     """What was noticed of a launch, and of the script but for the lines that other launches lost."""
     elsewhere = [other.statement for other in commands.found if other is not found]
     own = (p for p in problems if p.kind != LOST or not any(_holds(statement, p.span) for statement in elsewhere))
-    return (*found.taken.problems, *launch_faults(found, commands), *own)
+    return (*found.taken.problems, *launch_faults(found, commands), *launch_slips(found, commands), *own)
 
 
 def _holds(statement: Span, span: Span) -> bool:

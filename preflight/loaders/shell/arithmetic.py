@@ -1,13 +1,87 @@
-"""Whole-number arithmetic as bash does it, over text: 64 bits that wrap, bounded, and unknown where a name is."""
+"""Whole-number arithmetic as bash does it: 64 bits that wrap, bounded, and unknown where a name is."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
-from preflight.loaders.shell.arithmetic_tokens import ASSIGNING, Token, number_of, tokens_of
-from preflight.loaders.shell.arithmetic_tokens import NotKnown as NotKnown
+from preflight.loaders.document import Piece
+from preflight.loaders.shell.expansion_forms import EXPANSIONS, QUOTES
+from preflight.loaders.shell.resolver_interface import Expands
+from preflight.loaders.shell.state import Variable
+from preflight.loaders.shell.syntax import Node, Tree
+from preflight.loaders.shell.word_splitting import Field, text_of, why
 from preflight.source.record import NamedTuple
+from preflight.source.text import Span
+
+_MAX_TOKENS = 500
+_MAX_DIGITS = 70
+_TOKEN = (
+    r"\s*(?:(?P<number>0[xX][0-9a-fA-F]*|[0-9]+#[0-9a-zA-Z@_]+|[0-9]+)"
+    r"|(?P<name>\$\{[A-Za-z_]\w*\}|\$?[A-Za-z_]\w*)(?P<element>\[[^\]]*\])?"
+    r"|(?P<sign><<=|>>=|\*\*|<<|>>|<=|>=|==|!=|&&|\|\||\+\+|--|[-+*/%&^|]=|[-+*/%<>!~()?:&|^=,]))"
+)
+_DIGITS = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ@_"
+_SET = r"\b([A-Za-z_]\w*)\b(?:\[[^\]]*\])?\s*(?:=(?!=)|[-+*/%&|^]=|<<=|>>=|\+\+|--)|(?:\+\+|--)\s*([A-Za-z_]\w*)"
+ASSIGNING = frozenset(["=", "+=", "-=", "*=", "/=", "%=", "&=", "^=", "|=", "<<=", ">>="])
+
+
+class NotKnown(Exception):
+    """The value cannot be computed; the message says because of what."""
+
+
+class Token(NamedTuple):
+    """kind: number, name, sign, or step (++ and -- beside a name)."""
+
+    kind: str
+    text: str
+
+
+def tokens_of(text: str) -> list[Token]:
+    """The tokens of an expression. Raises NotKnown."""
+    tokens: list[Token] = []
+    pattern = re.compile(_TOKEN, re.ASCII)
+    at, text = 0, text.replace("\\\n", " ").rstrip()
+    while at < len(text):
+        match = pattern.match(text, at)
+        if match is None or len(tokens) > _MAX_TOKENS or match["element"] not in (None, "[0]"):
+            raise NotKnown(text.strip()[:40])
+        token = (
+            Token("number", match["number"]) if match["number"] else Token("name", (match["name"] or "").strip("${}"))
+        )
+        at = match.end()
+        if (sign := match["sign"]) is not None:
+            beside = bool(tokens) and tokens[-1].kind == "name"
+            if sign in ("++", "--") and not beside and not re.match(r"\s*[A-Za-z_]", text[at:]):
+                sign, at = sign[0], at - 1  # 1--1 is 1 - -1
+            token = Token("step" if sign in ("++", "--") else "sign", sign)
+        tokens.append(token)
+    return tokens
+
+
+def number_of(token: str) -> int:
+    """A number as bash reads it: octal after a 0, hexadecimal after 0x, any base before a #. Raises NotKnown."""
+    base, digits = 10, token
+    if "#" in token:
+        before, _, digits = token.partition("#")
+        base = 0 if before.startswith("0") or len(before) > 2 else int(before)
+    elif token.startswith("0"):
+        base, digits = (16, token[2:]) if token[:2].lower() == "0x" else (8, token)
+    if not 2 <= base <= len(_DIGITS) or len(digits) > _MAX_DIGITS:
+        raise NotKnown(token[:40])
+    value = 0
+    for digit in digits.lower() if base <= 36 else digits:
+        if _DIGITS.index(digit) >= base:
+            raise NotKnown(token[:40])
+        value = value * base + _DIGITS.index(digit)
+    return value
+
+
+def names_set(text: str) -> frozenset[str]:
+    """Every name that an expression may set, whether or not its value is known."""
+    return frozenset(name for match in re.finditer(_SET, text) for name in match.groups() if name)
+
 
 _WIDTH = 1 << 64
 _MAX_DEPTH = 50
@@ -196,3 +270,89 @@ class _Parser:
 
     def applied(self, sign: str, a: int, b: int) -> int:
         return _wrap(_OPERATORS[sign](a, b)) if self.live or sign == "**" else 0  # bash looks at a power in any case
+
+
+MAX_DEPTH = 40
+
+
+def arithmetic(expander: Expands, tree: Tree, node: Node, span: Span, *, once: bool = False) -> Piece:
+    """$(( … )), (( … )) or the parts of them: a number, or unknown.
+
+    once: a statement that is followed once, so that what it sets is kept. An expansion may be read more than once: what
+    it sets is not known from then on.
+    """
+    try:
+        return _computed(expander, _plain(expander, tree, node), span, once=once)
+    except NotKnown as cause:
+        _forget(expander, names_set(tree.text(node)), span)
+        return Piece(None, span, exact=False, because=str(cause))
+
+
+def let(expander: Expands, words: Iterable[Field]) -> None:
+    """let X=1 "Y = X * 2": every word is an expression."""
+    for pieces in (word.pieces for word in words):
+        text, span = text_of(pieces), pieces[0].span
+        try:
+            if text is None:
+                raise NotKnown(why(pieces))
+            _computed(expander, text, span, once=True)
+        except NotKnown:
+            _forget(expander, names_set("".join(piece.text or "$" for piece in pieces)), span)
+
+
+def _computed(expander: Expands, text: str, span: Span, *, once: bool) -> Piece:
+    """The value of an expression, after what it sets. Raises NotKnown."""
+    value, sets = compute(text, lambda name: number(expander, name, span))
+    for name, new in sets.items():
+        old = expander.state.get(name)
+        piece = Piece(str(new) if once else None, span, exact=False, because="" if once else f"${name}")
+        variable = old if old is not None else Variable((), False, span)
+        expander.state.put(name, variable._replace(items=((piece,), *variable.items[1:]), place=span, others=()))
+    return Piece(str(value), span, exact=False)
+
+
+def _forget(expander: Expands, names: Iterable[str], span: Span) -> None:
+    """Names that are set to what is not known."""
+    for name in names:
+        unknown = Piece(None, span, exact=False, because=f"${name}")
+        expander.state.put(name, Variable(((unknown,),), False, span))
+
+
+def _plain(expander: Expands, tree: Tree, node: Node) -> str:
+    """The expression's text with the expansions inside it replaced by their values. Raises NotKnown."""
+    span = tree.span(node)
+    parts, at = [], span.start
+    stack = list(reversed(node.named_children))
+    while stack:
+        child = stack.pop()
+        if child.type not in EXPANSIONS and child.type not in QUOTES:
+            stack += reversed(child.named_children)
+            continue
+        place, value = tree.span(child), expander.value(tree, child)
+        if (text := text_of(value)) is None:
+            raise NotKnown(why(value))
+        parts += [tree.source.text[at : place.start], text]
+        at = place.end
+    whole = "".join([*parts, tree.source.text[at : span.end]])
+    ends = {"$((": (3, 2), "((": (2, 2), "$[": (2, 1)}
+    before, after = next((cut for start, cut in ends.items() if whole.startswith(start)), (0, 0))
+    return whole[before : len(whole) - after]
+
+
+def number(expander: Expands, name: str, span: Span) -> int:
+    """A variable as arithmetic reads it. Raises NotKnown."""
+    variable = expander.state.get(name)
+    value = variable.scalar if variable is not None else expander.unset(name, span)
+    if (text := text_of(value)) is None:
+        raise NotKnown(why(value) or f"${name}")
+    if not text.strip():
+        return 0
+    if not re.fullmatch(r"\s*[-+]?\w{1,20}\s*", text, re.ASCII):
+        raise NotKnown(f"${name}")
+    expander.depth += 1
+    try:
+        if expander.depth > MAX_DEPTH:
+            raise NotKnown(f"${name}")
+        return evaluate(text, lambda inner: number(expander, inner, span))
+    finally:
+        expander.depth -= 1

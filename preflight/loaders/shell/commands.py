@@ -5,32 +5,24 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from preflight.loaders.counts import Allocation, allocation, over
 from preflight.loaders.document import Piece, Word
 from preflight.loaders.entries import command_name
-from preflight.loaders.launchers import SHELLS, TASKS, Taken
-from preflight.loaders.options import SLURM, read_options
-from preflight.loaders.script_wrappers import started_by
-from preflight.loaders.shell.alternatives import in_each
-from preflight.loaders.shell.assignments import assign
-from preflight.loaders.shell.expand import Expander
-from preflight.loaders.shell.files import Files
-from preflight.loaders.shell.heredocs import read
-from preflight.loaders.shell.inner_shells import Inside, inner_shell
+from preflight.loaders.launcher_counts import Allocation, allocation, over
+from preflight.loaders.launcher_options import SLURM, read_options
+from preflight.loaders.launchers import SHELLS, TASKS, Taken, started_by
+from preflight.loaders.shell.assignments import assign, in_each
+from preflight.loaders.shell.builtins import CHANGES, change_folder, keep_folder, removed_folders, set_options, shift
+from preflight.loaders.shell.expand import Exhausted, Expander
 from preflight.loaders.shell.launches import MAX_LAUNCHES, Found, Front, Launches, Met
-from preflight.loaders.shell.nested_commands import UNKNOWN, Nested, Texts, nested
-from preflight.loaders.shell.parameter_values import Exhausted
-from preflight.loaders.shell.positional import set_options, shift
-from preflight.loaders.shell.printed import Printer, Streams, path_of, streams_of
-from preflight.loaders.shell.printf_command import SETS, print_to_variable
+from preflight.loaders.shell.nested_commands import UNKNOWN, Inside, Nested, Texts, inner_shell, nested
+from preflight.loaders.shell.printed import SETS, Printer, Streams, path_of, print_to_variable, streams_of
 from preflight.loaders.shell.resolver_interface import Read
+from preflight.loaders.shell.scripts import Files, WrittenScripts
 from preflight.loaders.shell.state import FILE, State, Variable
-from preflight.loaders.shell.substitutions import substitute, words_of
+from preflight.loaders.shell.substitutions import read, substitute, words_of
 from preflight.loaders.shell.syntax import Node, Tree, parse
 from preflight.loaders.shell.walker import Follower
 from preflight.loaders.shell.word_splitting import PILED, UNREAD, Field, Value, text_of, value_of, word
-from preflight.loaders.shell.working_folder import CHANGES, change_folder, keep_folder
-from preflight.loaders.shell.written_scripts import WrittenScripts
 from preflight.loaders.slurm import sbatch, variables
 from preflight.source.pattern import lazy_pattern
 from preflight.source.text import InputError, Source, Span
@@ -62,6 +54,10 @@ class Commands:
         self.texts = Texts()
         self.calls = 0
         self.nounset = False
+        self.exits: tuple[Tree, Node, str] | None = None
+        self.ended = self.through = False
+        """exits: the last `exit` that was met, with its code; ended: the script surely ends at it; through: go on."""
+        self.removed: list[tuple[Span, str]] = []
         self.traps: dict[str, Nested] = {}
         self.scripts = WrittenScripts(self.printer, self.launches, lambda text: self._script_text(text, meant=True))
         self.stdin: Read | None = None
@@ -78,6 +74,7 @@ class Commands:
         """Follow a script from its start."""
         try:
             self.follower.statement(tree, tree.root)
+            self.ended = self.follower.stop.at == "exit"
             self.scripts.finish()
             self._trapped()
         except Exhausted:
@@ -164,6 +161,8 @@ class Commands:
             return
         if plain in _PRINTS:
             self._print(tree, node, plain, streams)
+        elif plain == "rm":
+            self.removed += removed_folders(self.expander, self.follower, tree, node)
         for child in around.named_children if around is not None else ():
             if child.type in ("file_redirect", "heredoc_redirect"):
                 self._look_inside(tree, child)
@@ -217,7 +216,10 @@ class Commands:
         name = text_of(words[0].pieces) or ""
         if name in self.follower.functions:
             self._call(name, words[1:])
-        elif name in ("exit", "return", "break", "continue"):
+        elif name == "exit":
+            self.exits = tree, node, (text_of(words[1].pieces) or "") if len(words) > 1 else ""
+            self.follower.stop.at = "" if self.through else name
+        elif name in ("return", "break", "continue"):
             self.follower.stop.at = name
         elif name == "set":
             self.nounset = set_options(self.expander, words[1:]) or self.nounset

@@ -1,19 +1,24 @@
-"""Expands words: quotes, variables, ${…}, $((…)); what cannot be known becomes an unknown piece that says why."""
+"""Expands words: quotes, variables, ${…}, $((…)); what cannot be known becomes an unknown piece."""
 
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 
 from preflight.loaders.document import Piece
+from preflight.loaders.shell.arithmetic import NotKnown, arithmetic, evaluate, number
 from preflight.loaders.shell.expansion_forms import (
     BARE,
     DOUBLE,
     EXPANSIONS,
     HERE,
+    NOWHERE,
     QUOTES,
     Form,
     ansi,
+    any_number,
+    elements,
     indices,
     is_arithmetic,
     is_list,
@@ -23,16 +28,115 @@ from preflight.loaders.shell.expansion_forms import (
     perhaps,
     read_form,
     shown,
+    substring,
+    transform,
     unknown,
 )
-from preflight.loaders.shell.numbers import arithmetic
-from preflight.loaders.shell.parameter_values import Parameters
-from preflight.loaders.shell.parameters import substring, transform
-from preflight.loaders.shell.slices import elements_of, is_array
+from preflight.loaders.shell.resolver_interface import Expands
 from preflight.loaders.shell.state import Changes, State, Variable
 from preflight.loaders.shell.syntax import Node, Tree
 from preflight.loaders.shell.word_splitting import Bit, Bits, Value, joined, merged, text_of, why
+from preflight.source.budget import may_step
 from preflight.source.text import Span
+
+
+def is_array(state: State, form: Form) -> bool:
+    """Whether a form with [@] means a list: bash takes the text of a plain variable."""
+    variable = state.get(form.name)
+    return form.name in ("@", "*") or (variable is not None and variable.array)
+
+
+def subscript(expander: Expands, variable: Variable, text: str, span: Span) -> str:
+    """The subscript of A[$i], A[i+1], or of an associative array."""
+    if variable.keys:
+        name = text.lstrip("$").strip("{}")
+        other = expander.state.get(name) if text.startswith("$") else None
+        return (text_of(other.scalar) or text) if other is not None else text
+    try:
+        return str(_number(expander, text, span))
+    except NotKnown:
+        return text
+
+
+def elements_of(expander: Expands, values: list[Value], operand: str, span: Span) -> list[Value] | None:
+    """The values that `offset:length` takes of a list; None where that is not known, or refused by bash."""
+    offset, colon, length = operand.partition(":")
+    try:
+        start = _number(expander, offset.strip() or "0", span)
+        count = _number(expander, length.strip() or "0", span) if colon else len(values)
+    except NotKnown:
+        return None
+    start = start + len(values) if start < 0 else start
+    if count < 0:
+        return None
+    return values[start : start + count] if start >= 0 else []
+
+
+def _number(expander: Expands, text: str, span: Span) -> int:
+    return evaluate(text, lambda name: number(expander, name, span))
+
+
+MAX_WORK = 60_000
+
+
+class Exhausted(Exception):
+    """A script takes more work than any that people write."""
+
+
+class Parameters(ABC):
+    """The parameters of a script over its state. arguments: the positional ones, None when not known."""
+
+    def __init__(self, state: State, unset: Callable[[str, Span | None], Value]) -> None:
+        self.state, self.unset = state, unset
+        self.arguments: list[Value] | None = None
+        self.depth = self.work = 0
+
+    @abstractmethod
+    def value(self, tree: Tree, node: Node) -> Value:
+        """The expansion of a node."""
+
+    def spend(self, work: int) -> None:
+        """Count work. Raises Exhausted."""
+        self.work += work
+        if self.work > MAX_WORK or not may_step(work):
+            raise Exhausted
+
+    def lookup(self, form: Form, span: Span, quoted: bool = False) -> list[Value]:
+        """The values of a parameter: several for arrays and "$@", none for empty ones;
+        unknown ones for what is not set. quoted: no word of them is split, which is what takes long."""
+        name = form.name
+        if name in ("@", "*"):
+            return self.arguments if self.arguments is not None else [(Piece(None, span, exact=False, because="$@"),)]
+        if (
+            name.isdecimal()
+            and name != "0"
+            and self.arguments is not None
+            and not any_number(self.arguments[: int(name[:6])])
+        ):
+            return self.arguments[int(name) - 1 : int(name)] if len(name) < 6 else []
+        if name == "#" and self.arguments is not None and not any_number(self.arguments):
+            return [(Piece(str(len(self.arguments)), span, exact=False),)]
+        if not (name[:1].isalpha() or name[:1] == "_"):
+            return [(Piece(None, span, exact=False, because=f"${name}"),)]
+        variable = self.state.get(name)
+        if variable is None:
+            self.state.miss(name)
+            return [self.unset(name, span)]
+        if form.subscript and not form.whole and not form.subscript.lstrip("-").isdecimal():
+            form = form._replace(subscript=subscript(self, variable, form.subscript, span))
+        share = 100 if quoted else 10
+        self.spend(sum(1 + len(piece.text or "") // share for value in variable.items for piece in value))
+        return elements(variable, form, span)
+
+    def is_set(self, form: Form) -> bool:
+        """Whether a parameter has a value, be it empty."""
+        if form.name in ("@", "*") or form.name.isdecimal():
+            return self.arguments is not None and bool(self.lookup(form, Span(NOWHERE, 0, 0)))
+        if form.name in self.state.variables:
+            return True
+        value = self.unset(form.name, None)
+        return text_of(value) is not None
+
 
 _SIMPLE = re.compile(r"\\.|\$([A-Za-z_]\w*|[0-9@*#?!-])", re.DOTALL)
 MAX_DEPTH = 40

@@ -8,10 +8,16 @@ from itertools import pairwise
 
 from preflight.loaders.document import Problem, Word
 from preflight.loaders.shell.commands import Commands
-from preflight.loaders.shell.faults import MOST_BROKEN, first_three, groups, referenced
+from preflight.loaders.shell.faults import (
+    MOST_BROKEN,
+    first_three,
+    groups,
+    meant_variable,
+    misspelt_variable,
+    referenced,
+)
 from preflight.loaders.shell.launches import Found
-from preflight.loaders.shell.variable_slips import meant_variable, misspelt_variable
-from preflight.source.message import Message
+from preflight.source.finding import Message
 from preflight.source.spelling import nearest
 from preflight.source.text import Span
 
@@ -63,7 +69,7 @@ def launch_faults(found: Found, commands: Commands) -> Iterator[Problem]:
 def _meant_group(
     name: str, meant: str, span: Span, commands: Commands
 ) -> tuple[tuple[str, Span, str] | None, tuple[str, ...]]:
-    """The name of the group that was meant in place of the one that is not set, and the options that it brings."""
+    """The name of the group that was meant instead of the one that is not set, and the options that it brings."""
     at = re.search(r"\$\{?(\w+)", span.text)
     if not meant or at is None or at[1] != name:
         return None, ()

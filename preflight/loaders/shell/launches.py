@@ -1,22 +1,175 @@
-"""The launches of a script, noted as its commands are met, with the words that a lost continuation cuts off."""
+"""The launches of a script, noted as its commands are met, with the words that a lost continuation cut off."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
-from preflight.loaders.counts import Allocation
 from preflight.loaders.document import Launch, Unknown, Word
-from preflight.loaders.launchers import Taken, take_apart
-from preflight.loaders.script_wrappers import behind_script, started_by
-from preflight.loaders.shell.continuations import Broken, cut_off, goes_on
+from preflight.loaders.entries import command_name
+from preflight.loaders.launcher_counts import Allocation
+from preflight.loaders.launchers import Taken, behind_script, started_by, take_apart
+from preflight.loaders.shell.builtins import working_folder
 from preflight.loaders.shell.nested_commands import Texts
 from preflight.loaders.shell.state import State, Variable
-from preflight.loaders.shell.uncertain_words import Settled, settle
-from preflight.loaders.shell.word_splitting import Field, word
-from preflight.loaders.shell.working_folder import working_folder
+from preflight.loaders.shell.word_splitting import PILED, UNREAD, Field, text_of, word
 from preflight.source.pattern import lazy_pattern
 from preflight.source.record import NamedTuple
 from preflight.source.text import Span
+
+_NAME = lazy_pattern(r"\$([A-Za-z_]\w*)")
+_GROUP = lazy_pattern(r".*(ARGS?|ARGUMENTS|OPTS?|OPTIONS?|FLAGS?|PARAMS?|CONFIGS?|EXTRA\w*)")
+
+
+_EXTRA = lazy_pattern(r".*(EXTRA|ADDITIONAL|OVERRIDE|CUSTOM|OPTIONAL|USER_).*")
+"""Names that say of themselves that whoever starts the script may add something."""
+_POSITIONAL = lazy_pattern(r"\$(?:[@*]|\d+)")
+
+
+class Settled(NamedTuple):
+    """The words; which of them may be several or none (loose); undefined groups and unset values;
+    whether any flag may be added.
+
+    assumed: of the loose ones those that add nothing unless whoever starts the script says so: "$@", $1, $EXTRA_ARGS.
+    """
+
+    words: tuple[Word, ...]
+    loose: tuple[Word, ...] = ()
+    groups: tuple[tuple[str, Span], ...] = ()
+    unset: tuple[tuple[str, str, Span], ...] = ()
+    open: bool = False
+    assumed: tuple[Word, ...] = ()
+
+
+def is_group(field: Field) -> bool:
+    """Whether a word that is not known can only be options: "$@", or a variable with the name of a list of them."""
+    piece = field.pieces[0]
+    name = _NAME.fullmatch(piece.because)
+    return field.loose and (
+        piece.because in ("$@", "$*") or (name is not None and bool(_GROUP.fullmatch(name[1].upper())))
+    )
+
+
+def settle(
+    fields: Sequence[Field], near: Span, assigned: Collection[str], late: Callable[[str, Span], bool], state: State
+) -> Settled:
+    """assigned: every name that the script has set; late: whether it did so after a use; state: of the script."""
+    words = [word(field, near) for field in fields]
+    loose, groups, unset, assumed, opened = [], [], [], [], False
+    for at, (field, made) in enumerate(zip(fields, words, strict=True)):
+        if made.text is not None:
+            continue
+        match = _NAME.fullmatch(made.because)
+        name = match[1] if match else ""
+        flag = words[at - 1].text if at else None
+        follows = flag is not None and flag.startswith("-") and "=" not in flag
+        undefined = bool(name) and (name not in assigned or late(name, made.span)) and not state.foreign
+        group = field.loose and undefined and bool(_GROUP.fullmatch(name.upper()))
+        extra = group and name not in assigned and bool(_EXTRA.fullmatch(name.upper()))
+        any_number = made.because in ("$@", "$*") or made.because.endswith((UNREAD, PILED))
+        positional = _POSITIONAL.fullmatch(made.because) is not None
+        if follows and positional and field.loose:
+            assumed.append(made)  # the value of an option, or behind a switch
+        elif any_number or group or (field.loose and not follows):
+            loose.append(made)
+            if extra or positional or name in state.by_caller or (undefined and not group):
+                assumed.append(made)
+            elif group:
+                groups.append((name, made.span))
+            else:
+                opened = True
+        elif undefined and follows and flag is not None and len(field.pieces) == 1:
+            unset.append((name, flag, made.span))
+    return Settled(tuple(words), tuple(loose), tuple(groups), tuple(unset), opened, tuple(assumed))
+
+
+_BETWEEN = lazy_pattern(r"(?:[ \t]*(?:\\[ \t]*)?(?:#[^\n]*|\r)?\n)+[ \t]*(?:\\[ \t]*)?(?:#[^\n]*)?")
+"""What may stand between a command and the line that was meant to go on with it: ends of lines and comments."""
+_NUMBER = lazy_pattern(r"-?[\d.]+(?:[eE][-+]?\d+)?")
+_STARTERS = frozenset("torchrun msrun deepspeed accelerate srun mpirun mpiexec orterun".split())
+"""Commands that start another one: by themselves they do nothing."""
+
+
+class Broken(NamedTuple):
+    """Words that begin a command of their own. joined: they are read as part of the launch above."""
+
+    place: Span
+    joined: bool
+
+
+def chains(broken: Sequence[Broken]) -> list[list[Broken]]:
+    """Lines that follow on each other without a continuation are one mistake."""
+    found: list[list[Broken]] = []
+    for one in broken:
+        last = found[-1][-1] if found else None
+        if last is not None and last.joined and one.joined and _follows(last.place, one.place):
+            found[-1].append(one)
+        else:
+            found.append([one])
+    return found
+
+
+def _follows(place: Span, below: Span) -> bool:
+    between = place.source.text[place.end : below.start] if below.source is place.source else ""
+    return _BETWEEN.fullmatch(between) is not None
+
+
+class Above(NamedTuple):
+    """The command above a line: its words, the column it begins in, and whether it starts something."""
+
+    words: list[Field]
+    column: int
+    started: bool
+
+    @property
+    def waits(self) -> bool:
+        """Whether it ends in an option that may take a value."""
+        return (text_of(self.words[-1].pieces) or "").startswith("--") and "=" not in (
+            text_of(self.words[-1].pieces) or ""
+        )
+
+    @property
+    def starts_nothing(self) -> bool:
+        return not self.started and command_name(word(self.words[0], self.words[0].pieces[0].span)) in _STARTERS
+
+
+def cut_off(place: Span, words: list[Field], below: Span, started: bool) -> Above | None:
+    """The command above a line, where only comments and ends of lines stand between,
+    and it starts or is meant to start something."""
+    if below.source is not place.source or below.start <= place.end or not words:
+        return None
+    if not _follows(place, below):
+        return None
+    kept = (
+        words[:-1] if len(words) > 1 and (text_of(words[-1].pieces) or "x").isspace() else words
+    )  # `\ ` is a blank as a word
+    above = Above(kept, place.column, started)
+    return above if started or above.starts_nothing else None
+
+
+def goes_on(words: list[Field], place: Span, above: Above | None) -> bool:
+    """Whether words are no command: options, or what else can only belong to the command above."""
+    first = words[0]
+    text = first.pieces[0].text
+    if text is not None and text.startswith("-"):
+        return above is not None or text_of(first.pieces) is not None
+    if above is None:
+        return False
+    whole = text_of(first.pieces)
+    if above.starts_nothing:
+        return whole is not None and whole.endswith(".py")
+    if place.column <= above.column or _is_command(words):
+        return False
+    if whole is None:
+        return is_group(first) or above.waits
+    options = any((text_of(field.pieces) or "").startswith("--") for field in words[1:])
+    return above.waits and (options or len(words) == 1 or bool(_NUMBER.fullmatch(whole)))
+
+
+def _is_command(words: list[Field]) -> bool:
+    """Whether a script or a launcher is named among the first words."""
+    names = [command_name(word(field, field.pieces[0].span)) for field in words[:6]]
+    return any(name.endswith((".py", ".sh")) or name in _STARTERS or name.startswith("python") for name in names)
+
 
 MAX_LAUNCHES, MAX_LINES, MAX_BROKEN = 64, 60, 1000
 Follow = Callable[[Taken, list[Word]], bool]

@@ -1,13 +1,16 @@
-"""A command line that is itself a text (eval "…", bash -c "…"): parsed by itself,
-its words traced back to where they were typed."""
+"""Commands that hand a text to a shell: eval, bash -c, su -c, srun."""
 
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Sequence
 
 from preflight.loaders.document import Count, Launch, Piece, Word, word_of
-from preflight.loaders.launchers import Taken
-from preflight.loaders.shell.word_splitting import Field, merged
+from preflight.loaders.entries import command_name
+from preflight.loaders.launcher_options import Spec, read_options
+from preflight.loaders.launchers import SHELLS, STARTERS, Taken
+from preflight.loaders.shell.word_splitting import Field, merged, text_of, value_of, word
+from preflight.source.pattern import lazy_pattern
 from preflight.source.record import NamedTuple
 from preflight.source.text import Source, Span
 
@@ -131,3 +134,140 @@ def nested(words: list[Field]) -> Nested | None:
     place = pieces[0].uses[-1] if pieces[0].uses else pieces[0].span
     source = Source("".join(parts), place.source.name)
     return Nested(source, tuple(pieces), tuple(starts), (place,))
+
+
+_COMMAND_STRING = lazy_pattern(r"-[A-Za-z]*c")
+_TAKES_VALUE = lazy_pattern(r"[-+][A-Za-z]*[oO]|--rcfile|--init-file")
+_REMOTE = frozenset(["ssh", "pdsh", "tmux"])
+_AWAY = _REMOTE | {"docker", "podman", "nerdctl", "kubectl", "enroot"}
+"""Programs that run a command on another host or in a container:
+nothing of what they are told tells how many processes start."""
+_USERS = frozenset(["su", "runuser"])
+_STRINGS = _USERS | {"script", "flock", "env"}
+"""Programs beside shells that take a command line as one word."""
+_QUEUES = frozenset(["at", "batch", "qsub", "bsub"])
+"""Programs that read a script from stdin, for later."""
+_SSH = Spec(frozenset("1246AaCfGgKkMNnqsTtVvXxYy"), {letter: letter for letter in "BbcDEeFIiJLlmOopQRSWw"})
+_STDIN = ("/dev/stdin", "/proc/self/fd/0", "/dev/fd/0")
+_KEYS = ("C-m", "Enter", "KPEnter", "C-j")
+MOST_FRONT = 40
+"""Words in front of a shell."""
+
+
+class Inside(NamedTuple):
+    """Where a shell gets a text. front: how many words stand in front of it and count; string: the word that is the
+    text; script: the file that it runs; neither: it reads stdin. arguments: its positional parameters, None where those
+    of the script around it hold."""
+
+    front: int
+    string: Field | None = None
+    script: Field | None = None
+    arguments: list[Field] | None = None
+
+
+def inner_shell(words: Sequence[Field]) -> Inside | None:
+    """The shell that a command starts: `srun bash -c "…"`, `ssh host "…"`, `su user -c "…"`, `srun bash -s 8`."""
+    names = _names(words)
+    if names[0] in ("source", "."):
+        return _of_script(0, words[1:]) if len(words) > 1 else None
+    if names[0] in _QUEUES:
+        return Inside(0)
+    away = next((at for at, name in enumerate(names[:4]) if name in _AWAY), None)
+
+    def front(at: int) -> int:
+        return at if away is None or away > at else away
+
+    for at, name in enumerate(names):
+        if name in SHELLS and (string := _string_of_shell(words, at)) is not None:
+            return Inside(front(at), words[string], None, list(words[string + 2 :]))
+    for at, name in enumerate(names[:-1]):
+        if name in _STRINGS and (given := _string_of_option(words[at + 1 :], name)) is not None:
+            return Inside(front(at), given)
+    if away is not None and names[away] in _REMOTE and (remote := _remote(words, away)) is not None:
+        return Inside(away, remote)
+    shell = next((at for at, name in enumerate(names) if name in SHELLS), None)
+    if shell is not None:
+        started = shell == 0 or not names[0] or names[0] in STARTERS
+        return _of_shell(front(shell), words[shell + 1 :]) if started else None
+    return _login(words, names)
+
+
+def _remote(words: Sequence[Field], away: int) -> Field | None:
+    """The command line that another host, or a terminal, is sent as one word."""
+    string = len(words) - 1
+    while words and string > away + 2 and text_of(words[string].pieces) in _KEYS:
+        string -= 1
+    blank = " " in "".join(piece.text or "" for piece in words[string].pieces)
+    return words[string] if blank and len(words) > away + 2 else None
+
+
+def _login(words: Sequence[Field], names: Sequence[str]) -> Inside | None:
+    """The shell of another user or host: `su - user`, `ssh host`."""
+    if names[0] == "ssh":
+        rest = read_options([word(field, field.pieces[0].span) for field in words[1:]], _SSH).rest
+        return Inside(0) if len(rest) == 1 else None
+    user = next((at for at, name in enumerate(names) if name in _USERS), None)
+    if user is None or (user and names[0] not in STARTERS):
+        return None
+    operands = [field for field in words[user + 1 :] if not (text_of(field.pieces) or "").startswith("-")]
+    return Inside(user) if len(operands) <= 1 else None
+
+
+def _names(words: Sequence[Field]) -> list[str]:
+    return [command_name(word(field, field.pieces[0].span)) for field in words[:MOST_FRONT]]
+
+
+def _string_of_shell(words: Sequence[Field], shell: int) -> int | None:
+    """Which word is the command string of a shell, that is what follows `-c`."""
+    at = shell + 1
+    while at < len(words) - 1:
+        text = text_of(words[at].pieces) or ""
+        if _COMMAND_STRING.fullmatch(text):
+            return at + 1
+        if not text.startswith(("-", "+")):
+            return None
+        at += 2 if _TAKES_VALUE.fullmatch(text) else 1
+    return None
+
+
+def _string_of_option(words: Sequence[Field], program: str) -> Field | None:
+    """What `-c` is given, wherever it stands among the words of a program; of `env`, what `-S` is given."""
+    for at, field in enumerate(words):
+        text = text_of(field.pieces) or ""
+        if text == "--":
+            return None
+        if program == "env":
+            if text in ("-S", "--split-string"):
+                return words[at + 1] if at + 1 < len(words) else None
+            continue
+        if text in ("--command", "--session-command") or _COMMAND_STRING.fullmatch(text):
+            return words[at + 1] if at + 1 < len(words) else None
+        if text.startswith(("--command=", "--session-command=")):
+            _, value = word(field, field.pieces[0].span).parts
+            return Field(list(value_of(value))) if value is not None else None
+    return None
+
+
+def _of_shell(front: int, words: Sequence[Field]) -> Inside | None:
+    """What a shell without a command string runs; None for one that only looks at it."""
+    at, stdin = 0, False
+    while at < len(words):
+        text = text_of(words[at].pieces)
+        if text is None or not text.startswith(("-", "+")):
+            break
+        at += 1
+        if text in ("-", "--"):
+            break
+        if not text.startswith("--") and set(text[1:]) & {"c", "n"}:
+            return None
+        stdin = stdin or (not text.startswith("--") and "s" in text[1:])
+        at += 1 if _TAKES_VALUE.fullmatch(text) else 0
+    rest = words[at:]
+    return Inside(front, arguments=list(rest)) if stdin or not rest else _of_script(front, rest)
+
+
+def _of_script(front: int, words: Sequence[Field]) -> Inside:
+    """A shell that runs a file, which may be its stdin."""
+    if text_of(words[0].pieces) in _STDIN:
+        return Inside(front, arguments=list(words[1:]))
+    return Inside(front, script=words[0], arguments=list(words[1:]))

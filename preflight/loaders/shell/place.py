@@ -1,13 +1,14 @@
-"""Places in the text of a script: what quotes they stand in, how lines go on there, what to take out with a word."""
+"""Places in the text of a script: quotes, continued lines, comments and the statements below them."""
 
 from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Iterator
 from functools import lru_cache
 
-from preflight.loaders.document import Word
-from preflight.loaders.shell.syntax import Tree, ancestors, parse
+from preflight.loaders.document import Comment, Word
+from preflight.loaders.shell.syntax import Node, Tree, ancestors, parse
 from preflight.loaders.yaml_edit import CannotEdit, Splice
 from preflight.source.text import Source, Span
 
@@ -38,7 +39,7 @@ def quoted(text: str, quote: str, expands: bool) -> str:
     if not re.search(r"[^\w@%+=:,./-]", text, re.ASCII) and text:
         return text
     if quote == "'" and "'" in text:
-        raise CannotEdit(f"{text!r} cannot stand in single quotes")
+        raise CannotEdit(f"{text!r} cannot be in single quotes")
     if expands and (not text or re.search(r"[\s*?\[\]]", text)):
         raise CannotEdit(f"{text!r} would fall apart where it is expanded")
     if quote == '"':
@@ -118,3 +119,43 @@ class Place:
         if self.kind == "command" or (self.kind == "string" and continued):
             return self.source.span(region.end), f" \\{newline}{before}{line}"
         return self.source.span(at), f"{newline}{before}{line}"
+
+
+# fmt: off
+_PLAIN = frozenset(
+    ["command", "string", "raw_string", "word", "concatenation", "number", "simple_expansion", "expansion",
+        "test_command", "variable_name", "heredoc_body"]
+)
+# fmt: on
+
+
+def comments(tree: Tree) -> Iterator[Comment]:
+    """Every comment, in order."""
+    stack: list[tuple[Node, Node | None, bool]] = [(tree.root, None, False)]
+    while stack:
+        node, following, in_array = stack.pop()
+        if node.type == "comment":
+            yield _comment(tree.source, node.start_byte, node.end_byte, None if in_array else following)
+            continue
+        if node.type in _PLAIN:
+            continue
+        below: list[tuple[Node, Node | None, bool]] = []
+        after: Node | None = None
+        for child in reversed(node.children):
+            if child.is_named:
+                below.append((child, after, node.type == "array"))
+                after = child if child.type != "comment" else after
+        stack.extend(below)
+
+
+def _comment(source: Source, start: int, end: int, following: Node | None) -> Comment:
+    end = start + len(source.text[start:end].rstrip("\r\n"))
+    line = source.position(start).line
+    begin = source.starts[line - 1]
+    if source.text[begin:start].strip():
+        return Comment(Span(source, start, end), False, Span(source, begin, end + 1))
+    first = source.starts[min(line, len(source.starts) - 1)]
+    if following is not None:
+        return Comment(Span(source, start, end), True, Span(source, first, max(first, following.end_byte) + 1))
+    last = source.starts[line + 1] if line + 1 < len(source.starts) else len(source.text) + 1
+    return Comment(Span(source, start, end), True, Span(source, first, last))

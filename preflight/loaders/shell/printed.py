@@ -8,10 +8,9 @@ from collections.abc import Sequence
 
 from preflight.loaders.document import Piece
 from preflight.loaders.shell.expand import Expander
-from preflight.loaders.shell.heredocs import heredoc
 from preflight.loaders.shell.resolver_interface import Read
-from preflight.loaders.shell.state import FILE
-from preflight.loaders.shell.substitutions import words_of
+from preflight.loaders.shell.state import FILE, Variable
+from preflight.loaders.shell.substitutions import heredoc, words_of
 from preflight.loaders.shell.syntax import Node, Tree
 from preflight.loaders.shell.word_splitting import Field, Value, text_of
 from preflight.source.pattern import lazy_pattern
@@ -256,3 +255,21 @@ def _form(field: Field) -> list[Piece | str] | None:
                 found.append(piece._replace(text=_SIGNS[match[2]] if match[2] else "%", exact=False))
         found += [piece.cut(at, len(text))] if at < len(text) else []
     return found
+
+
+SETS = lazy_pattern(r"^printf\s+-v\s")
+_PLAIN = lazy_pattern(r"(?:[^%\\]|%s)*")
+
+
+def print_to_variable(expander: Expander, tree: Tree, node: Node) -> None:
+    """The variable is what is printed; unknown where that is more than texts put instead of %s."""
+    texts = [text_of(field.pieces) for field in words_of(expander, tree, node)]
+    name = texts[2] if len(texts) > 2 else None
+    if name is None or not re.fullmatch(r"[A-Za-z_]\w*", name):
+        return
+    form, given = texts[3] if len(texts) > 3 else None, [text for text in texts[4:] if text is not None]
+    made = None
+    if form is not None and len(given) == len(texts) - 4 == form.count("%s") and _PLAIN.fullmatch(form):
+        made = "".join(a + b for a, b in zip(form.split("%s"), [*given, ""], strict=True))
+    place = tree.span(node)
+    expander.state.put(name, Variable(((Piece(made, place, exact=False, because=f"${name}"),),), False, place))

@@ -12,8 +12,8 @@ from preflight.loaders.document import Problem
 from preflight.loaders.shell.bash_grammar import Block, Commands
 from preflight.loaders.shell.bash_quotes import Refused, TooDeep
 from preflight.loaders.shell.bash_tokens import REDIRECTIONS
-from preflight.loaders.shell.placeholders import UNFILLED, without_placeholders
-from preflight.source.message import Message
+from preflight.loaders.shell.syntax import UNFILLED, without_placeholders
+from preflight.source.finding import Message
 from preflight.source.pattern import lazy_pattern
 from preflight.source.record import NamedTuple
 from preflight.source.text import Source, Span
@@ -67,6 +67,11 @@ def refusal(source: Source) -> Refusal | None:
     if len(text) > MAX_SCRIPT or (text.startswith("#!") and _SHELL.match(text) is None):
         return None
     return _refusal(text)
+
+
+def stops_at_line_ends(source: Source) -> bool:
+    """Whether carriage returns at the ends of lines are why bash refuses a script."""
+    return "\r\n" in source.text and refusal(source) is None and _judged(source.text) is not None
 
 
 def with_cause(refused: Refusal, noticed: Iterable[Problem], source: Source) -> Iterator[Problem]:
@@ -194,7 +199,7 @@ def _early(refused: Refused) -> tuple[Message, int, int]:
         message = Message("bash ends here without an error code: this `((` has no `))`")
     else:
         message = Message(
-            "bash ends here without an error code: `{token}` cannot stand here in `[[ ]]`",
+            "bash ends here without an error code: unexpected `{token}` in `[[ ]]`",
             token=_name(refused.text),
         )
     return message, refused.at, end
@@ -223,7 +228,7 @@ def _because(refused: Refused, commands: Commands) -> tuple[Message, Block | Non
     token, before = _of_line(refused.text), commands.tokens.before
     block = commands.opened[-1] if commands.opened else None
     if refused.fault == "array":
-        return Message("`{token}` cannot stand in an array without quotes", token=_name(token)), None
+        return Message("`{token}` must be quoted in an array", token=_name(token)), None
     if refused.fault == "loop":
         return Message("`for (( ))` takes three parts, with two semicolons between them"), None
     if not token and before in REDIRECTIONS:
@@ -235,7 +240,7 @@ def _because(refused: Refused, commands: Commands) -> tuple[Message, Block | Non
         return _at_end(block, line)
     if block is not None and token == block.wants:
         message = Message(
-            "no command stands in front of this `{token}`, in the `{block}` on line {line}",
+            "no command before this `{token}`, in the `{block}` on line {line}",
             token=token,
             block=block.name,
             line=line,
@@ -244,19 +249,19 @@ def _because(refused: Refused, commands: Commands) -> tuple[Message, Block | Non
     if token in _CLOSES:
         return _closing(token, block, line)
     if token == "(":
-        return Message("`{token}` cannot stand in a command without quotes", token=token), None
+        return Message("`{token}` must be quoted in a command", token=token), None
     if token in _JOINS:
-        return Message("no command stands in front of this `{token}`", token=token), None
+        return Message("no command before this `{token}`", token=token), None
     if block is not None and block.wants in ("then", "do", "in"):
         message = Message(
-            "`{token}` stands where the `{block}` on line {line} waits for `{wants}`",
+            "unexpected `{token}`: the `{block}` on line {line} expects `{wants}`",
             token=_name(token),
             block=block.name,
             line=line,
             wants=block.wants,
         )
         return message, block
-    return Message("`{token}` cannot stand here", token=_name(token)), None
+    return Message("unexpected `{token}`", token=_name(token)), None
 
 
 def _at_end(block: Block | None, line: int) -> tuple[Message, Block | None]:

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from preflight.loaders.shell import conditions
+from preflight.loaders.shell import control_flow
+from preflight.loaders.shell.arithmetic import let
 from preflight.loaders.shell.assignments import assign, declare
-from preflight.loaders.shell.branches import follow_case, follow_if
+from preflight.loaders.shell.control_flow import follow_case, follow_for, follow_if, follow_while
 from preflight.loaders.shell.expand import Expander
-from preflight.loaders.shell.loops import follow_for, follow_while
-from preflight.loaders.shell.numbers import let
 from preflight.loaders.shell.resolver_interface import Read, RunsCommands
 from preflight.loaders.shell.state import FILE, Changes, Variable
 from preflight.loaders.shell.substitutions import words_of
@@ -125,7 +124,7 @@ class Follower:
         if not tree.text(node).startswith("(("):
             self.block(tree, node.children)
         else:
-            conditions.arithmetic(self.expander, tree, node)
+            control_flow.arithmetic(self.expander, tree, node)
 
     def _redirected(self, tree: Tree, node: Node, given: Read | None = None) -> None:
         body = node.child_by_field_name("body")
@@ -172,9 +171,9 @@ class Follower:
         """Run a statement for its outcome. An ordinary command is taken to succeed, unless it is tested."""
         kind = node.type
         if kind == "test_command":
-            return conditions.test(self.expander, tree, node)
+            return control_flow.test(self.expander, tree, node)
         if kind == "compound_statement" and tree.text(node).startswith("(("):
-            return conditions.arithmetic(self.expander, tree, node)
+            return control_flow.arithmetic(self.expander, tree, node)
         if kind == "negated_command" and node.named_children:
             value = self.status(tree, node.named_children[-1], testing)
             return None if value is None or node.named_children[-1].type == "command" else not value
@@ -209,7 +208,7 @@ class Follower:
         if value is None or (value is stops and not certain):
             text = tree.source.text[max(left.start_byte, left.end_byte - MAX_CONDITION) : left.end_byte]
             because = f"the condition {text[:60].strip()}"
-            self.either(tree, [[right], []], because, conditions.asked_for(text))
+            self.either(tree, [[right], []], because, control_flow.asked_for(text))
             return None
         return value if value is stops else self.status(tree, right, testing)
 

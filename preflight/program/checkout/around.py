@@ -10,8 +10,8 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from preflight.program.checkout.callers import HIGHEST_RUNNER, Neighbours, folders_above
 from preflight.program.checkout.files import Files, listed
-from preflight.program.checkout.neighbours import HIGHEST_RUNNER, Neighbours, folders_above
 from preflight.program.checkout.packages import (
     MOST_FOLDERS,
     OTHER_READERS,
@@ -24,7 +24,7 @@ from preflight.program.locate import Located, locate
 
 if TYPE_CHECKING:  # it loads when a framework lies there
     from preflight.loaders.document import Document
-    from preflight.program.checkout.front_ends import DoorPackage
+    from preflight.program.checkout.callers import FrontEndPackage
     from preflight.program.checkout.package import Package
     from preflight.program.checkout.parser_options import OwnOption
 
@@ -142,6 +142,11 @@ class Checkout:
                     found[framework] = (release, name)
         return found
 
+    @property
+    def names_release(self) -> bool:
+        """Whether it installs a release by its name."""
+        return any(release for release, _ in self.declared.values())
+
     @cached_property
     def mentioned(self) -> frozenset[str]:
         """Every option that some code of the checkout names: a script may bring options of its own."""
@@ -225,14 +230,20 @@ class Checkouts:
     def _of(self, document: Document) -> Checkout | None:
         where = self.located(document)
         if where.sure == "elsewhere":
-            return self._with_paths(where.paths, None)
+            return self._with_paths(where.paths, self._installed_by(document))
         if where.sure == "unsaid":
             return self._with_paths(where.paths, self.around(document.source.path))
         folder = os.path.dirname(where.entry)
         return self._with_paths((folder, *where.paths), self._above(folder))
 
+    def _installed_by(self, document: Document) -> Checkout | None:
+        """The folder around a document where it installs a release, and no framework lies in it."""
+        around = self.around(document.source.path)
+        none = around is None or around.frameworks or around.reader or around.patches or not around.names_release
+        return None if none else around
+
     def _with_paths(self, paths: tuple[str, ...], around: Checkout | None) -> Checkout | None:
-        """A checkout with the frameworks that lie in folders of modules in place of its own."""
+        """A checkout with the frameworks that lie in folders of modules instead of its own."""
         told = tuple(path for path in paths if found_in(path))
         if not told or (around is not None and told[0] == around.root):
             return around
@@ -257,11 +268,11 @@ class Checkouts:
         """The script above a functional test that takes its options in its own way."""
         return self._told(path, HIGHEST_RUNNER, lambda one, name: one.runner)
 
-    def door(self, path: Path | None, name: str) -> DoorPackage | None:
-        """The program of a door in the nearest folder above a run that has it."""
-        from preflight.program.checkout.front_ends import door_in
+    def front_end(self, path: Path | None, name: str) -> FrontEndPackage | None:
+        """The program of a front end in the nearest folder above a run that has it."""
+        from preflight.program.checkout.callers import front_end_in
 
-        return door_in((self._programs.setdefault(at, Files(at)) for at in self._repository(path)), name)
+        return front_end_in((self._programs.setdefault(at, Files(at)) for at in self._repository(path)), name)
 
     def _repository(self, path: Path | None) -> Iterator[str]:
         """The folders above a file, up to the one that is a repository."""
@@ -290,22 +301,32 @@ class Checkouts:
         checkout = self.around(path)
         start = os.path.dirname(os.path.abspath(path)) if path is not None else ""
         beside = [one for at in folders_above(start, HIGHEST_RUNNER) if (one := self._neighbours.get(at)) is not None]
-        doors = [files.looked for at in folders_above(start, HIGHEST) if (files := self._programs.get(at)) is not None]
+        front_ends = [
+            files.looked for at in folders_above(start, HIGHEST) if (files := self._programs.get(at)) is not None
+        ]
         around = dict.fromkeys(checkout.looked) if checkout is not None else {}
         for run in self._run.get(str(path), {}).values():
             around |= dict.fromkeys(run.looked)
-        looked = [*(one.files.looked for one in beside), *doors, around]
+        looked = [*(one.files.looked for one in beside), *front_ends, around]
         return dict.fromkeys(name for names in (*looked, dict.fromkeys(one.folder for one in beside)) for name in names)
 
     def _above(self, start: str) -> Checkout | None:
         folders = [start, *map(str, Path(start).parents)][:HIGHEST]
+        installs = None
         for folder in folders:
             if self._closed(folder, start):
-                return None
+                return installs
             found = self._in(folder)
             if found is not None or os.path.lexists(os.path.join(folder, REPOSITORY)):
-                return found
-        return None
+                says = found is not None and (found.frameworks or found.reader or found.patches or found.names_release)
+                return found if says else installs or found
+            installs = installs or self._installing(folder)
+        return installs
+
+    def _installing(self, folder: str) -> Checkout | None:
+        """A folder of a repository, where a file in it installs a release of a framework."""
+        made = Checkout(folder, {})
+        return made if made.names_release else None
 
     def _in(self, folder: str) -> Checkout | None:
         """The checkout of which a folder is the root."""

@@ -2,15 +2,213 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import cached_property
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache, cached_property
+from types import MappingProxyType
 from typing import Any
 
+from preflight import schemas
+from preflight.lint.evidence import REFUSALS
 from preflight.program.checkout.files import Files
-from preflight.program.checkout.own_checks import OwnChecks
 from preflight.program.checkout.packages import Layout, said_version
 from preflight.program.checkout.parser_options import GENERATES, OwnOption, adds_options, own_options
-from preflight.program.checkout.releases import known_releases, likeness, nearest, published
+from preflight.run.versions import numbers
+from preflight.source.record import NamedTuple
+
+
+@cache
+def options_in(framework: str, release: str) -> frozenset[str]:
+    """The options that a release adds to those of the framework below it."""
+    data = schemas.read(f"{framework}/options")
+    at = list(data["commits"]).index(release)
+    spans = data["options"].items()
+    return frozenset(
+        name for name, rows in spans if any(first <= at <= last and row is not None for first, last, row in rows)
+    )
+
+
+try:  # hashlib loads OpenSSL first, which takes longer than to read a config
+    from _sha1 import sha1  # type: ignore[import-not-found]
+except ImportError:
+    from hashlib import sha1
+
+DIGITS = 12
+
+
+class Likeness(NamedTuple):
+    """same: how many of the files that are known are those of each release, oldest first. whole: releases that it has
+    all files of. partial: releases that it lacks files of, and none of whose files differ. tag: a further published
+    state of a release that it has all files of, "" for none. of: how many files of each release are known."""
+
+    same: Mapping[str, int]
+    whole: tuple[str, ...]
+    partial: tuple[str, ...]
+    tag: str = ""
+    of: Mapping[str, int] = MappingProxyType({})
+
+
+@cache
+def _listed(framework: str) -> dict[str, Any]:
+    data: dict[str, Any] = schemas.read(f"{framework}/releases")
+    return data
+
+
+@cache
+def published(framework: str) -> Mapping[str, Any]:
+    """Tag or branch → the release that it is read as, its files that differ from that one's, and the rules of that
+    one whose checks it lacks."""
+    if not schemas.exists(f"{framework}/published"):
+        return {}
+    data: dict[str, Any] = schemas.read(f"{framework}/published")["published"]
+    return data
+
+
+def known_releases(framework: str) -> tuple[str, ...]:
+    """The releases of a framework that have numbers, oldest first."""
+    return tuple(name for name in _listed(framework)["releases"] if numbers(name))
+
+
+def built_on(framework: str, release: str) -> Mapping[str, str]:
+    """The releases of other frameworks that one is built on."""
+    on: Mapping[str, str] = _listed(framework)["releases"].get(release, {}).get("on", {})
+    return on
+
+
+def likeness(framework: str, files: Files) -> Likeness:
+    """How like each release the files of a checkout are."""
+    names = tuple(_listed(framework)["releases"])
+    same, of, other = dict.fromkeys(names, 0), dict.fromkeys(names, 0), dict.fromkeys(names, 0)
+    found: dict[str, str | None] = {}
+    for path, objects in _listed(framework)["files"].items():
+        text = files.text(path)
+        here = found[path] = object_of(text) if text is not None else None
+        for name, there in zip(names, objects, strict=True):
+            of[name] += there is not None
+            same[name] += there is not None and there == here
+            other[name] += here is not None and there != here
+    whole = tuple(name for name in names if 0 < of[name] == same[name])
+    partial = tuple(name for name in names if not other[name] and same[name] < of[name])
+    return Likeness(same, whole, partial, "" if whole else _tag(framework, found), of)
+
+
+def _tag(framework: str, found: Mapping[str, str | None]) -> str:
+    """The tag whose files lie here, "" where they are those of none."""
+    listed = _listed(framework)
+    order = list(listed["releases"])
+    for tag, row in published(framework).items():
+        at = order.index(row["release"])
+        wanted = {path: objects[at] for path, objects in listed["files"].items()} | row["files"]
+        if all(here == wanted[path] for path, here in found.items() if here is not None or wanted[path] is not None):
+            return str(tag)
+    return ""
+
+
+def object_of(text: str) -> str:
+    """The first digits of the name that git gives a text."""
+    data = text.encode("utf-8")
+    return str(sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()[:DIGITS])
+
+
+def nearest(framework: str, said: str, like: Likeness) -> str:
+    """The described release that a checkout is most like; "" where nothing tells.
+
+    The one that it names, else the one with most of its files, else the newest before the one that it names.
+    """
+    releases, wanted = known_releases(framework), numbers(said)
+    same = [name for name in releases if wanted and numbers(name)[:2] == wanted[:2]]
+    if same:
+        return same[0]
+    best = max(like.same[name] for name in releases)
+    if best:
+        return next(name for name in reversed(releases) if like.same[name] == best)
+    older = [name for name in releases if wanted and numbers(name) <= wanted]
+    return older[-1] if older else releases[0] if wanted else ""
+
+
+RECKONED = 12
+"""Files of a checkout that are compared for one rule."""
+
+
+class OwnChecks:
+    """The checks in the files of one package.
+
+    renamed: upstream's package, where it has another name here, and that name. arguments: arguments that have another
+    name in the described release, each with that name.
+    """
+
+    def __init__(
+        self,
+        framework: str,
+        files: Files,
+        calls: str,
+        renamed: tuple[str, str] | None = None,
+        arguments: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
+        self.framework, self._files, self._calls, self._renamed = framework, files, re.compile(calls), renamed
+        self._arguments = arguments
+        self._hashes: dict[str, frozenset[str]] = {}
+        self._answers: dict[str, bool | None] = {}
+
+    def has(self, rule: str) -> bool | None:
+        """Whether one of the statements that a rule repeats is in the checkout.
+
+        None where the rule repeats none of this framework, or where the run dies at what is no check.
+        """
+        if rule not in self._answers:
+            self._answers[rule] = self._compared(rule)
+        return self._answers[rule]
+
+    def _compared(self, rule: str) -> bool | None:
+        data = _evidence(self.framework)
+        sites = data["rules"].get(rule, ((),))[0]
+        statements = [data["sites"][id] for id in sites if id in data["sites"]]
+        if not statements:
+            return None
+        if any(self._holds(kind, runs, data["files"]) for kind, runs, *_ in statements):
+            return True
+        return False if any(kind in REFUSALS for kind, *_ in statements) else None
+
+    def _holds(self, kind: str, runs: list[list[Any]], files: list[str]) -> bool:
+        wanted = {run[2] for run in runs}
+        paths = dict.fromkeys(path for run in reversed(runs) for path in self._places(files[run[0]]))
+        everything = kind in ("statement", "parser", "text")
+        return any(wanted & self._in(path, everything) for path in list(paths)[:RECKONED])
+
+    def _places(self, path: str) -> Iterator[str]:
+        """Where a file of upstream may lie here: under its name, under the old name of the package, in the parser."""
+        ours = path.replace(*self._renamed, 1) if self._renamed else path
+        package = ours.partition("/")[0]
+        yield from (ours, f"{package}/training/arguments.py", f"{package}/arguments.py")
+
+    def _in(self, path: str, everything: bool) -> frozenset[str]:
+        key = f"{path} {everything}"
+        if key not in self._hashes:
+            text = self._files.code(path)
+            self._hashes[key] = frozenset(self._read(path, text, everything)) if text is not None else frozenset()
+        return self._hashes[key]
+
+    def _read(self, path: str, text: str, everything: bool) -> Iterable[str]:
+        from preflight.program.checkout.sites import (
+            lines,
+            sites,  # only errors in an altered checkout need it
+        )
+
+        if not path.endswith(".py"):
+            return (site.hash for site in lines(path, text))
+        for ours, theirs in self._arguments.items():
+            text = re.sub(rf"\bargs\.{re.escape(ours)}\b", f"args.{theirs}", text)
+        try:
+            return [site.hash for site in sites(path, text, self._calls, everything=everything)]
+        except (RecursionError, MemoryError):
+            return ()
+
+
+@cache
+def _evidence(framework: str) -> dict[str, Any]:
+    data: dict[str, Any] = schemas.read(f"{framework}/evidence")
+    return data
+
 
 MOST_PARSERS = 300
 """Files below the package in which options may be added."""
@@ -105,7 +303,6 @@ def _alike(ours: set[str], theirs: frozenset[str]) -> float:
 
 def _options(framework: str, release: str) -> frozenset[str]:
     """The options that a release adds to those below it."""
-    from preflight.program.checkout.release_options import options_in
 
     return options_in(framework, release)
 

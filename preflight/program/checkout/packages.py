@@ -88,6 +88,8 @@ OTHER_READERS: Mapping[str, str] = {"mindrlhf": "MindRLHF"}
 """Packages of programs that read configs of a framework in their own way."""
 
 _TAG = lazy_pattern(r"\bcore_[vr](\d+\.\d+\.\d+)|\bmegatron[-_]core(?:\[\w+\])?\s*(?:==|~=)\s*(\d+\.\d+\.\d+)")
+_IN_NAME = lazy_pattern(r"(?i)(?:\b|_)megatron[-_](?:lm|core)[-_]v?(\d+)[._](\d+)[._](\d+)\b")
+"""A folder or a branch that is called after a release, as `third_party/megatron_lm_0_9_0`."""
 _COMMENT = lazy_pattern(r"(?m)^[ \t]*#.*$")
 _MINDFORMERS = lazy_pattern(r"\bmindformers\s*(?:==|~=)\s*(\d+\.\d+\.\d+)")
 _CLONED = lazy_pattern(r"(?i)/(megatron-lm|mindspeed-llm|modellink|mindspeed|mindformers)(?=\.git|[\s/\"']|$)")
@@ -139,6 +141,8 @@ def declared_in(text: str) -> dict[str, str]:
         said.setdefault(_NAMES.get(name, name), set())
     for match in _TAG.finditer(text):
         said.setdefault("megatron", set()).add(match[1] or match[2])
+    for match in _IN_NAME.finditer(text):
+        said.setdefault("megatron", set()).add(".".join(match.groups()))
     for match in _MINDFORMERS.finditer(text):
         said.setdefault("mindformers", set()).add(match[1])
     return {framework: next(iter(releases)) if len(releases) == 1 else "" for framework, releases in said.items()}

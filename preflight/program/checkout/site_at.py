@@ -7,8 +7,7 @@ import json
 import os
 import re
 
-from preflight.program.checkout.sites import Site
-from preflight.program.checkout.statements import sites_of
+from preflight.program.checkout.sites import Site, sites_of
 from preflight.source import cache
 
 FOLDER = "program"

@@ -1,4 +1,4 @@
-"""What Acme adds to preflight: its own trainer's YAML, its door to Megatron, its accelerator, a house rule, a CSV
+"""What Acme adds to preflight: its own trainer's YAML, its front end to Megatron, its accelerator, a house rule, a CSV
 report."""
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from acme_preflight import seeds
 from acme_preflight.dialect import AcmeDialect
 from preflight import Device, hookimpl
 from preflight.dialects import Dialect
-from preflight.plugin import Document, DoorDialect
+from preflight.plugin import Document, FrontEndDialect
 from preflight.rule import Rule
 
 
@@ -25,7 +25,7 @@ def starts_acme_train(document: Document) -> bool:
 
 @hookimpl
 def preflight_dialects() -> Sequence[Dialect]:
-    return [AcmeDialect(), DoorDialect("acme-train", "3.1", starts_acme_train, "acme_preflight.acme_train")]
+    return [AcmeDialect(), FrontEndDialect("acme-train", "3.1", starts_acme_train, "acme_preflight.acme_train")]
 
 
 @hookimpl

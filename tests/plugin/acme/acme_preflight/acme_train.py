@@ -1,13 +1,13 @@
-"""acme-train 3.1: `python acme_train.py` with options of its own, which it hands to Megatron-LM 0.16."""
+"""acme-train 3.1: `python acme_train.py` with its own options, which it passes to Megatron-LM 0.16."""
 
 from __future__ import annotations
 
 from preflight import Value
-from preflight.plugin import Document, Door, Flag, Reading, Run, Surroundings, derives, read_options
+from preflight.plugin import Document, Flag, FrontEnd, Reading, Run, Surroundings, derives, read_options
 
 
 def devices(run: Run) -> Value:
-    """The devices that train: here an option says it."""
+    """The devices that train: here an option sets them."""
     return run.value("devices")
 
 
@@ -17,7 +17,7 @@ def positions(run: Run) -> None:
     run.derive("max_position_embeddings", run.seq_length, "the sequence length")
 
 
-DOOR = Door(
+FRONT_END = FrontEnd(
     "acme-train",
     "3.1",
     core="0.16.0",
@@ -40,4 +40,4 @@ DOOR = Door(
 
 def read(document: Document, surroundings: Surroundings) -> Reading:
     """The run that a launch starts."""
-    return read_options(DOOR, document, surroundings)
+    return read_options(FRONT_END, document, surroundings)

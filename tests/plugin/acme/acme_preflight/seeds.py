@@ -1,4 +1,4 @@
-"""The run says no seed.
+"""The run sets no seed.
 
 ## What it does
 Looks for `seed` in configs of Acme's trainer.

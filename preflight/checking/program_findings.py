@@ -1,0 +1,444 @@
+"""Asks the program's own source about a run: which source it is, and what it says, as findings at the run's options."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING
+
+from preflight.checking.fix_policy import implied_fix
+from preflight.checking.surroundings import Beside
+from preflight.job import Job, Judged, Refused
+from preflight.loaders.document import Document, Launch, Word
+from preflight.run.arguments import Switch
+from preflight.run.cluster import Device
+from preflight.run.request import Request
+from preflight.run.value import Value
+from preflight.source.finding import Finding, Message, Related, Severity, Unverified
+from preflight.source.pattern import lazy_pattern
+from preflight.source.record import NamedTuple, replace
+from preflight.source.text import Span
+
+if TYPE_CHECKING:
+    from preflight.program.checkout.around import Checkout
+    from preflight.program.checkout.sites import Site
+    from preflight.program.verdict import Place, Program, Refusal, Remark, Verdict
+
+
+WORLD = "world size"
+"""What the interpreter calls the number of devices."""
+USUAL_NODE = 8
+"""Devices on a node where nobody says it: programs ask no more of it than that there are some."""
+FIRST = "parse"
+"""The stage without which nothing was looked at."""
+MODULE = "-m"
+USUAL = "pretrain_gpt.py"
+"""The entry script of a run that names none."""
+PARSER = "argparse"
+NEVER_SURE = frozenset(["AttributeError", "NameError", "UnboundLocalError", "ImportError", "ModuleNotFoundError"])
+"""Errors that may come of something that was not read: a run is not refused for them."""
+MOST_SHOWN = 4
+ASKED_FOR = ("CUDA_DEVICE_MAX_CONNECTIONS",)
+UNRECOGNIZED = lazy_pattern(r"unrecognized arguments: (.*)")
+REQUIRED = lazy_pattern(r"are required|is required|expected (?:one|at least one) argument")
+RANKS = frozenset(["rank", "local_rank", "world_size"])
+"""Arguments that a program has from its environment."""
+ADDED = "options that are added when the job starts"
+CHECKS = lazy_pattern(r"__post_init__$|validate|check|_args$|(?i:calculator)")
+"""Names of functions that look at the arguments: other functions of a file are run for one value only."""
+OF_TRAINING = frozenset(["containers", "groups", "layers", "scheduler", "specs", "vocabulary"])
+"""Stages behind the checks of the arguments."""
+OF_SCRIPT = frozenset(["containers", "specs"])
+"""Those that depend on the script that is started."""
+GROUPS, NEEDS_GROUPS = "groups", frozenset(["layers"])
+ARGUMENT = lazy_pattern(r"--[a-z][\w-]+|\b[a-z]+_[a-z_]+\b")
+"""What names an option, or an argument, in a sentence."""
+HERALD, MEANT = lazy_pattern(r"(?i)^\W*warning\W*"), lazy_pattern("(?i)overriding default arguments")
+TRAINS = lazy_pattern(r"\bpretrain\s*\(")
+MOST_ENTRY = 1_000_000
+MOST_TEXT = 400
+
+
+def with_source(job: Job, document: Document, request: Request, beside: Beside) -> Job:
+    """The run with the source of its program to ask, where that is at hand and the run is read with it."""
+    if not job.arguments.certainty.sourced or beside.around is None:
+        return job
+    checkout = beside.checkout(document)
+    if checkout is None:
+        return job
+    job = replace(job, text_of=partial(_text_of, checkout=checkout, frameworks=tuple(job.versions)))
+    if not job.arguments.words:
+        return _with_configuration(job, document, request, beside, checkout)
+    entry = beside.around.located(document).entry
+    judge = partial(_judged, entry=entry, launch=document.launch, request=request, checkout=checkout)
+    return replace(job, program=checkout.described(job.target.framework), judge=judge)
+
+
+def _text_of(path: str, *, checkout: Checkout, frameworks: Sequence[str]) -> str | None:
+    """The text of a file of the frameworks that lie in a checkout."""
+    packages = (package for name in frameworks if (package := checkout.package(name)) is not None)
+    return next((text for package in packages if (text := package.files.text(path)) is not None), None)
+
+
+def _below(roots: Sequence[str], launch: Launch | None) -> str:
+    """The script that a launch starts, where the end of its path lies in a program, the longest end first; "" where
+    none does."""
+    if launch is None or launch.entry.text is None:
+        return ""
+    module = bool(launch.launcher_words) and launch.launcher_words[-1].text == MODULE
+    path = f"{launch.entry.text.replace('.', '/')}.py" if module else launch.entry.text
+    parts = [part for part in path.split("/") if part not in ("", ".", "..")]
+    ends = (os.path.join(root, *parts[at:]) for at in range(len(parts)) for root in roots)
+    return next((end for end in ends if os.path.isfile(end)), "")
+
+
+def _with_configuration(job: Job, document: Document, request: Request, beside: Beside, checkout: Checkout) -> Job:
+    """The run of a configuration file, where its program is stated, whose script reads it and nothing beside it changes
+    it. A checkout around the file is not asked by itself: it holds templates of runs, and asking takes longer than the
+    check."""
+    if not request.program:
+        return job
+    from preflight.checking.program_of_config import judged_configuration, reads_configurations
+
+    path, certainty = document.source.path, job.arguments.certainty
+    tree = job.arguments.tree or (document.tree if not request.given else None)
+    launched = beside.around.launches(path) if beside.around is not None else ()
+    if tree is None or document.launch is not None or document.problems or launched or certainty.completed:
+        return job
+    if not reads_configurations(job):
+        return job
+    framework = job.target.framework
+    roots, _ = checkout.roots({framework: job.target.version or ""})
+    judge = partial(judged_configuration, tree=tree, request=request, roots=roots, site=_site)
+    return replace(job, program=checkout.described(framework), judge=judge)
+
+
+class _Asked(NamedTuple):
+    """What is asked of a program, so that it is asked once."""
+
+    program: Program
+    words: tuple[str, ...]
+    environment: tuple[tuple[str, str | None], ...]
+    world: int | None
+    versions: tuple[tuple[str, str], ...]
+    devices: int | None
+    capability: tuple[int, int] | None
+    device: str
+
+
+def _judged(job: Job, *, entry: str, launch: Launch | None, request: Request, checkout: Checkout) -> Judged:
+    """What the source says of a run."""
+    from preflight.program.verdict import Program
+
+    roots, lacking = checkout.roots(job.versions)
+    if lacking:
+        why = Message("the source of {names:and} is not at hand", names=lacking)
+        return Judged("unread", (Unverified(why),), complete=False)
+    entry = entry or _below(roots, launch)
+    usual = os.path.join(checkout.root, USUAL)
+    asked = _Asked(
+        Program(job.target.framework, roots, entry or (usual if os.path.isfile(usual) else None)),
+        tuple(_words(job.arguments.words)),
+        tuple(sorted(_environment(job), key=lambda pair: pair[0])),
+        _whole(job.cluster.count),
+        tuple(sorted(request.machine.items())),
+        _whole(job.cluster.per_node) or min(_whole(job.cluster.count) or USUAL_NODE, USUAL_NODE),
+        _capability(job.cluster.device),
+        _driver_name(job.cluster.device),
+    )
+    verdict = _of_training(_verdict(asked), asked.program.entry, named=bool(entry))
+    others = None if entry else checkout
+    return _told(_where_options_are_added(_without_guesses(verdict, others, job), job), job, roots)
+
+
+def _where_options_are_added(verdict: Verdict, job: Job) -> Verdict:
+    """The verdict, undecided where options may be added and the refusal rests on one that nobody typed."""
+    certain = next((one for one in verdict.refusals if one.certain), None)
+    if certain is None or not job.arguments.open or verdict.outcome != "refuses":
+        return verdict
+    missing = certain.error == PARSER and REQUIRED.search(certain.message) is not None
+    typed = certain.reads and all(job.arguments.given(name) is not None for name in certain.reads if name not in RANKS)
+    if (typed or certain.error == PARSER) and not missing:
+        return verdict
+    left = (certain._replace(certain=False, unless=(ADDED,)) if one is certain else one for one in verdict.refusals)
+    return verdict._replace(outcome="may refuse", refusals=tuple(left))
+
+
+def _of_training(verdict: Verdict, entry: str | None, *, named: bool) -> Verdict:
+    """The verdict without what only a training loop runs, where the script that is started has none, and without what
+    needs process groups, where the interpretation did not reach these.
+
+    named: the run names its script; where it does not, which configurations it builds is not known.
+    """
+    left_out = (frozenset() if named else OF_SCRIPT) if _trains(entry) else OF_TRAINING
+    if GROUPS not in verdict.stages:
+        left_out |= NEEDS_GROUPS
+    left = tuple(one for one in verdict.refusals if one.stage not in left_out)
+    if len(left) == len(verdict.refusals):
+        return verdict
+    outcome = verdict.outcome if any(one.certain for one in left) else "may refuse" if left else "accepts"
+    return verdict._replace(refusals=left, outcome=outcome)
+
+
+@lru_cache(maxsize=64)
+def _trains(entry: str | None) -> bool:
+    """Whether a script calls the training loop."""
+    if entry is None or not os.path.isfile(entry):  # a pipe may be there
+        return False
+    try:
+        with open(entry, encoding="utf-8", errors="replace") as file:
+            return TRAINS.search(file.read(MOST_ENTRY)) is not None
+    except OSError:
+        return False
+
+
+def _without_guesses(verdict: Verdict, checkout: Checkout | None, job: Job) -> Verdict:
+    """The verdict, undecided where a refusal may come of something that was not read: a name that is nowhere, an option
+    that another script of the program may add, the values of a checkpoint. checkout: where its options are
+    looked for, where the script that is started is not known."""
+    if FIRST not in verdict.stages and verdict.outcome != "refuses":
+        return verdict._replace(outcome="unread", refusals=(), why=verdict.why or "its parser was not found")
+    certain = next((one for one in verdict.refusals if one.certain), None)
+    if certain is None or verdict.outcome != "refuses":
+        return verdict
+    named = UNRECOGNIZED.match(certain.message) if certain.error == PARSER else None
+    options = {word.partition("=")[0] for word in named[1].split() if word.startswith("--")} if named else set()
+    brought = bool(job.arguments.settled) and certain.error != PARSER
+    mentioned = (
+        checkout is not None and options and options & checkout.mentioned
+    )  # which looks through the whole checkout
+    if certain.error not in NEVER_SURE and not brought and not mentioned:
+        return verdict
+    why = "values of a checkpoint are not known" if brought else f"{_text(certain)} ({certain.place})"
+    return verdict._replace(outcome="unread", refusals=(), why=why)
+
+
+@lru_cache(maxsize=256)
+def _verdict(asked: _Asked) -> Verdict:
+    from preflight.program import judge
+    from preflight.program.verdict import Machine, Verdict
+
+    try:
+        return judge.judge(
+            asked.program,
+            asked.words,
+            env=dict(asked.environment),
+            world_size=asked.world,
+            machine=Machine(dict(asked.versions), asked.capability, asked.devices, asked.device),
+        )
+    except Exception as error:  # a construct that the interpreter fails at leaves the program unread
+        return Verdict("unread", why=f"the interpreter failed with {type(error).__name__}: {error}")
+
+
+def _capability(device: Device | None) -> tuple[int, int] | None:
+    """What the driver says of a device, where its architecture tells it: of 8 there are those with FP8, too."""
+    if device is None or not device.architecture or (device.architecture == 8 and device.fp8 is not None):
+        return None
+    return device.architecture, 0
+
+
+def _driver_name(device: Device | None) -> str:
+    """What the driver calls a device of Ascend; of others nothing asks it."""
+    if device is None or device.vendor != "ascend":
+        return ""
+    return f"Ascend{next((one for one in device.aliases if one.startswith('910_')), device.name)}"
+
+
+def _words(words: Iterable[Word]) -> Iterator[str]:
+    """The words of a command, with an option apart from a value that nobody knows."""
+    from preflight.program.verdict import Unstated
+
+    last = ""
+    for word in words:
+        if word.text is not None:
+            last = word.text.partition("=")[0] if word.text.startswith("--") else last
+            yield word.text
+            continue
+        option, value = word.parts
+        if value is not None and option.text is not None:
+            yield (last := option.text)
+        because = (value or word).because
+        yield Unstated(because if because.startswith("$") and " " not in because else f"${last}")
+
+
+def _whole(value: Value) -> int | None:
+    return value.raw if value.known and isinstance(value.raw, int) else None
+
+
+def _environment(job: Job) -> Iterator[tuple[str, str | None]]:
+    """The variables of the job; None for those that trainers ask for and nobody sets, where nothing else is set."""
+    for name in ASKED_FOR:
+        if job.arguments.environment.get(name) is None:
+            yield name, None
+    for name, value in job.arguments.environment.items():
+        if value.known and isinstance(value.raw, (str, int)):
+            yield name, str(value.raw)
+
+
+def _told(verdict: Verdict, job: Job, roots: Sequence[str]) -> Judged:
+    certain = next((one for one in verdict.refusals if one.certain), None) if verdict.outcome == "refuses" else None
+    said: list[Finding | Unverified] = []
+    refused = None
+    if certain is not None:
+        site = _site(certain.place, roots) if certain.error != PARSER else None
+        refused = _refused(certain, site)
+        said.append(_finding(certain, job, site))
+    elif verdict.outcome == "may refuse":
+        said += _left_open(verdict.refusals, job)
+    elif verdict.outcome == "unread":
+        said.append(Unverified(Message("the source could not be read: {why}", why=verdict.why)))
+    changes = {
+        one.argument: Switch(one.argument, one.before, one.after, "", str(one.place))
+        for one in verdict.rewrites
+        if one.place.file
+    }
+    if certain is None and verdict.outcome != "unread":
+        said += _changed(changes.values(), job)
+        said += _remarked(verdict.remarks, job)
+    looked = tuple(os.path.join(root, file) for file in verdict.files for root in roots)
+    possible = tuple(_refused(one, _site(one.place, roots)) for one in verdict.refusals if not one.certain)
+    complete = verdict.outcome in ("accepts", "refuses") or not verdict.why
+    checked = frozenset(name.partition(":")[0] for name in verdict.functions if CHECKS.search(name))
+    files = checked if verdict.functions else frozenset(verdict.files)
+    return Judged(verdict.outcome, tuple(said), refused, possible, files, looked, complete, changes)
+
+
+def _changed(changes: Iterable[Switch], job: Job) -> Iterator[Finding]:
+    """What is typed and is replaced by the program."""
+    for one in changes:
+        value = job.arguments.given(one.name)
+        if value is None or not value.known or value.setting is None or not _is_another(one.before, one.after):
+            continue
+        after = "off" if one.after is False else "on" if one.after is True else one.after
+        message = Message(
+            "the program sets {option} to {after} ({place})",
+            option=job.arguments.spell(one.name),
+            after=after,
+            place=one.upstream,
+        )
+        yield Finding(message, value.setting.span, key=value.key, upstream=one.upstream, severity=Severity.NOTE)
+
+
+def _remarked(remarks: Iterable[Remark], job: Job) -> Iterator[Finding]:
+    """What the program warns of, at the first option that its text names and somebody typed. A warning that names none
+    is about no line of the run; that a typed value replaces a default of the entry script is what was meant."""
+    for one in dict.fromkeys(remarks):
+        text = HERALD.sub("", " ".join(one.text.split()))[:MOST_TEXT]
+        named = (name.lstrip("-").replace("-", "_") for name in ARGUMENT.findall(text))
+        value = next((value for name in named if (value := job.arguments.given(name)) is not None), None)
+        if value is None or value.setting is None or MEANT.match(text) is not None:
+            continue
+        message = Message("the program warns: {text}", text=text)
+        yield Finding(message, value.setting.span, key=value.key, upstream=str(one.place), severity=Severity.NOTE)
+
+
+def _is_another(before: object, after: object) -> bool:
+    """Whether a value is replaced, and not only written in another way."""
+    if isinstance(before, bool) or isinstance(after, bool):
+        return isinstance(before, bool) and isinstance(after, bool) and before is not after
+    numbers = isinstance(before, (int, float)) and isinstance(after, (int, float))
+    return (numbers or (isinstance(before, str) and isinstance(after, str)) or after is None) and before != after
+
+
+def _refused(refusal: Refusal, site: Site | None) -> Refused:
+    place = refusal.place
+    statement = refusal.statement or (site.hash if site is not None else "")
+    return Refused(place.file, place.line, place.end, statement, refusal.reads, refusal.error == PARSER)
+
+
+def _left_open(refusals: Sequence[Refusal], job: Job) -> list[Unverified]:
+    """What would decide whether the program refuses; the number of devices is named once for all checks of it."""
+    world = [one for one in refusals if any(fact.startswith(WORLD) for fact in one.unless)]
+    said = [_open(one, job) for one in refusals if one not in world]
+    if world:
+        known = job.cluster.count.known
+        because = Message.plural(
+            len(world),
+            "{count} check of the program depends on the number of devices",
+            "{count} checks of the program depend on the number of devices",
+            count=len(world),
+        )
+        said.append(_open(world[0], job) if known else Unverified(because, job.start))
+    return said or [Unverified("the program leaves open whether it refuses", job.start)]
+
+
+def _open(refusal: Refusal, job: Job) -> Unverified:
+    """What would decide a refusal: the one fact that does, or all that it depends on."""
+    from preflight.program.values import parted
+
+    parts: dict[str, object] = {"text": _text(refusal), "place": str(refusal.place)}
+    lost = (fact.partition(" ")[0] for fact in refusal.unless if fact.startswith("$"))
+    unstated = tuple(dict.fromkeys(fact.removeprefix("$") if fact.startswith("$--") else fact for fact in lost))
+    if unstated:
+        because = Message("may be refused, depending on {facts:and}: {text} ({place})", facts=unstated, **parts)
+    elif len(refusal.unless) == 1 and parted(refusal.unless[0])[1]:
+        because = Message("refused unless {facts:and}: {text} ({place})", facts=refusal.unless, **parts)
+    elif refusal.unless:
+        names = tuple(dict.fromkeys(parted(fact)[0] for fact in refusal.unless))
+        because = Message("may be refused, depending on {facts:and}: {text} ({place})", facts=names, **parts)
+    else:
+        because = Message("may be refused: {text} ({place})", **parts)
+    return Unverified(because, job.start)
+
+
+def _text(refusal: Refusal) -> str:
+    """What upstream says, on one line."""
+    return " ".join(refusal.message.split())[:MOST_TEXT] or refusal.error
+
+
+def _site(place: Place, roots: Sequence[str]) -> Site | None:
+    """The refusal at a place with its condition; None where it cannot be read again."""
+    from preflight.program.checkout.site_at import kept_site_at
+
+    for root in roots:
+        try:
+            with open(os.path.join(root, place.file), encoding="utf-8") as file:
+                text = file.read()
+            return kept_site_at(place.file, text, place.line)
+        except (OSError, ValueError, SyntaxError, RecursionError):
+            continue
+    return None
+
+
+def _finding(refusal: Refusal, job: Job, site: Site | None) -> Finding:
+    """A refusal at the option that is to blame."""
+    parsed = refusal.error == PARSER
+    spans = _spans(refusal, job)
+    text = _text(refusal)
+    if not refusal.message.strip() and site is not None and site.condition:
+        text = " and ".join(sorted(site.condition))
+    given = tuple(_shown(name, job) for name in refusal.reads if job.arguments.given(name) is not None)[:MOST_SHOWN]
+    place = str(refusal.place)
+    if parsed:
+        message = Message("the program's parser refuses it: {text}", text=text)
+    elif given:
+        message = Message("{place} refuses it: {text}; here {given:and}", place=place, text=text, given=given)
+    else:
+        message = Message("{place} refuses it: {text}", place=place, text=text)
+    first = next((value for name in refusal.reads if (value := job.arguments.given(name)) is not None), None)
+    fix = implied_fix(site.condition, job.arguments) if site is not None else None
+    return Finding(
+        message,
+        spans[0] if spans else job.start,
+        related=tuple(Related(span, "read there") for span in spans[1:MOST_SHOWN]),
+        fix=fix,
+        key=first.key if first is not None else (),
+        upstream=PARSER if parsed else place,
+    )
+
+
+def _shown(name: str, job: Job) -> str:
+    value = job.arguments.given(name)
+    raw = value.raw if value is not None and value.known else "?"
+    return job.arguments.spell(name) if raw is True else f"{job.arguments.spell(name)} {raw}"
+
+
+def _spans(refusal: Refusal, job: Job) -> list[Span]:
+    """Where the arguments stand that the condition read; of the parser's, the words that its message names."""
+    values = (job.arguments.given(name) for name in refusal.reads)
+    found = [value.setting.span for value in values if value is not None and value.setting is not None]
+    if not found and refusal.error == PARSER:
+        said = refusal.message.replace(",", " ").split()
+        found = [word.span for word in job.arguments.words if (word.text or "").partition("=")[0] in said]
+    return list(dict.fromkeys(found))

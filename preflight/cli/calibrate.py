@@ -1,0 +1,102 @@
+"""preflight calibrate"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from preflight.checking.merging import merge
+from preflight.cli import output, session
+from preflight.cli.exits import OK
+from preflight.cli.options import Inputs, JobFacts, Printed, Rules, option, takes
+from preflight.cli.output import deliver
+from preflight.cli.stream import say
+from preflight.run.settings import FILE
+from preflight.source.finding import Message
+from preflight.source.language import local
+from preflight.source.text import InputError
+from preflight.source.writing import create_file
+
+if TYPE_CHECKING:
+    from preflight.job import Job
+    from preflight.logs.calibration import Run
+
+Logs = Annotated[
+    list[str] | None, option(metavar="[LOG|-]...", help="Logs of runs that trained; of one run a log each.")
+]
+RUN = "The config of the run, or one for each log, in their order."
+Configs = Annotated[list[str] | None, option("--run", metavar="CONFIG", help=RUN)]
+Write = Annotated[bool, typer.Option("--write", help="Write preflight.toml here, where there is none.")]
+
+
+@takes(JobFacts, Rules, Printed)
+def calibrate(
+    facts: JobFacts,
+    rules: Rules,
+    out: Printed,
+    logs: Logs = None,
+    run: Configs = None,
+    write: Write = False,
+) -> int:
+    """Compare the estimates with runs that trained, and print settings for this cluster.
+
+    Reads the iteration lines of Megatron, MindSpeed and MindFormers: seconds of a step, memory at the peak. Every
+    estimate is then corrected by them, by device and kind of model.
+    """
+    from preflight.logs.calibration import factors, settings_of
+    from preflight.report.calibration import calibration_dict, calibration_text
+    from preflight.report.dump import dumped
+
+    style = output.printed(out)
+    if not logs or not run:
+        raise InputError("give the log of a run that trained, and its config: preflight calibrate LOG --run CONFIG")
+    if len(run) not in (1, len(logs)):
+        raise InputError(f"{len(logs)} logs have {len(run)} configs: give one for all, or one for each")
+    runs = _runs(logs, run * len(logs) if len(run) == 1 else run, facts, rules)
+    found = factors(runs)
+    if out.output_format == "json":
+        text = dumped(calibration_dict(runs, found))
+    else:
+        text = calibration_text(runs, found, style)
+    deliver(text, out.output_file, [*logs, *run])
+    if write:
+        _write("\n".join(settings_of(found)))
+    return OK
+
+
+def _runs(logs: Sequence[str], configs: Sequence[str], facts: JobFacts, rules: Rules) -> list[Run]:
+    from preflight.logs.calibration import measured_run
+    from preflight.logs.files import log
+    from preflight.logs.iterations import iterations
+
+    jobs: dict[str, Job] = {}
+    runs = []
+    for name, config in zip(logs, configs, strict=True):
+        with log(name) as file:
+            found = iterations(file)
+        if found is None:
+            raise InputError("has too few iteration lines to time a step", name)
+        if config not in jobs:
+            jobs[config] = _job(config, facts, rules)
+        runs.append(measured_run(name, found, jobs[config]))
+    return runs
+
+
+def _job(config: str, facts: JobFacts, rules: Rules) -> Job:
+    """The run of a config. Raises InputError where there is none."""
+    report = merge(session.reports(session.checker(facts, rules), Inputs(paths=[config]), None))
+    output.complain(output.problems(report))
+    if not report.jobs:
+        raise InputError("holds no run that preflight knows", config)
+    return report.jobs[0]
+
+
+def _write(text: str) -> None:
+    if os.path.lexists(FILE):
+        raise InputError("is there already: put the lines into it", FILE)
+    create_file(Path(FILE), text.encode())
+    say(f"{local(Message('{file} is written', file=FILE))}\n")

@@ -1,0 +1,97 @@
+"""preflight doctor"""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+
+import preflight
+from preflight.cli import session
+from preflight.cli.exits import OK
+from preflight.cli.options import JobFacts, Rules
+from preflight.cli.stream import say
+from preflight.plugins.entry_points import entry_points
+from preflight.plugins.manager import GROUP, OWN
+from preflight.program.checkout.around import Checkouts
+from preflight.report.distribution import home
+from preflight.report.terminal import plain
+from preflight.source import cache
+from preflight.source.extras import EXTRAS
+from preflight.source.language import VARIABLE, spoken
+from preflight.source.text import InputError
+
+VARIABLES = (VARIABLE, cache.VARIABLE, "PREFLIGHT_NO_CACHE", "PREFLIGHT_DEBUG", "NO_COLOR", "FORCE_COLOR")
+
+
+def doctor() -> int:
+    """Print facts about this installation and folder, as text to paste into a report.
+
+    Version, Python, extras, settings, plugins, cache and checkout. No config is read, and nothing is sent.
+    """
+    say("".join(f"{plain(name):<10}  {plain(value)}\n" for name, value in _facts()))
+    return OK
+
+
+def _facts() -> Iterator[tuple[str, str]]:
+    yield "preflight", f"{preflight.__version__} at {Path(preflight.__file__).parent}"
+    yield "python", f"{platform.python_version()} at {sys.executable}"
+    yield "system", platform.platform()
+    for extra in dict.fromkeys(EXTRAS.values()):
+        missing = [module for module, other in EXTRAS.items() if other == extra and find_spec(module) is None]
+        yield "extra", f"{extra}: {'not installed, missing ' + ', '.join(missing) if missing else 'installed'}"
+    yield from _settings()
+    yield "cache", _cache()
+    yield "checkout", ", ".join(_checkouts()) or "none in this folder"
+    yield "language", spoken().language
+    for name in VARIABLES:
+        if name in os.environ:
+            yield "variable", f"{name}={os.environ[name]}"
+    if (address := home()) is not None:
+        yield "project", address
+
+
+def _settings() -> Iterator[tuple[str, str]]:
+    """The settings file of this folder, the rules that it turns off, and the plugins."""
+    try:
+        checker = session.checker(JobFacts(), Rules())
+    except InputError as error:
+        yield "settings", f"unusable: {error}"
+        return
+    found = checker.settings
+    yield "settings", str(found.path) if found.path else "no settings file"
+    for path, why in checker.ignored.items():
+        yield "settings", f"ignored {path}: {why}"
+    chosen = [f"select {', '.join(found.choice.select)}"] if found.choice.select else []
+    chosen += [f"ignore {', '.join(found.choice.ignore)}"] if found.choice.ignore else []
+    yield "rules", f"{len(checker.plugins.rules(None))} known; {'; '.join(chosen) or 'all on'}"
+    yield "plugins", ", ".join(_plugins()) or "none besides preflight's own"
+
+
+def _plugins() -> Iterator[str]:
+    """The plugins that others installed."""
+    for point in entry_points(GROUP):
+        if point.target != OWN:
+            yield f"{point.name} of {point.distribution} {point.version}"
+
+
+def _cache() -> str:
+    where = cache.folder()
+    if not where:
+        return "off: no folder"
+    if not os.path.isdir(where):
+        return f"{where} (empty)"
+    number = sum(len(names) for _, _, names in os.walk(where))
+    return f"{where} ({number} files, {'writable' if os.access(where, os.W_OK) else 'not writable'})"
+
+
+def _checkouts() -> Iterator[str]:
+    """The trainers whose sources are around this folder, with their releases."""
+    here = Path.cwd()
+    found = Checkouts([str(here)]).around(here / "run.yaml")
+    if found is not None:
+        for framework in sorted(found.frameworks):
+            yield found.described(framework)

@@ -1,0 +1,28 @@
+"""preflight mcp"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from preflight.cli.exits import OK
+from preflight.source.text import InputError
+
+Root = Annotated[
+    Path, typer.Argument(metavar="[FOLDER]", help="The folder that is read; nothing outside of it is opened.")
+]
+
+
+def mcp(folder: Root = Path(".")) -> int:
+    """Serve an agent over stdin and stdout, by the Model Context Protocol.
+
+    Tools: check, fix (as a patch), explain, memory, layouts, migrate. Files are read and never written.
+    """
+    from preflight.mcp.server import make
+
+    if not folder.is_dir():
+        raise InputError("is not a folder", str(folder))
+    make(folder).run("stdio")
+    return OK

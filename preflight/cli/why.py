@@ -1,0 +1,86 @@
+"""preflight why"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from preflight.checking.engine import Report
+from preflight.checking.merging import merge
+from preflight.cli import output, session
+from preflight.cli.exits import OK
+from preflight.cli.options import File, Inputs, JobFacts, Lang, Rules, option, takes
+from preflight.cli.output import deliver
+from preflight.source.text import InputError
+
+FORMATS = ("text", "json", "html")
+Logs = Annotated[
+    list[str] | None, option(metavar="[LOG|-]...", help="Logs of one job: files, folders of them, or - for stdin.")
+]
+Run = Annotated[str | None, option("--run", metavar="CONFIG", help="The config or launch script of the job.")]
+JobId = Annotated[
+    str | None, option("--job", metavar="ID", help="A job of Slurm: its logs and state, by scontrol and sacct.")
+]
+Format = Annotated[str, option("--output-format", "-f", metavar="text|json|html", help="For people, or for programs.")]
+Colour = Annotated[
+    str, option("--color", metavar="auto|always|never", help="Colours (NO_COLOR and FORCE_COLOR hold for auto).")
+]
+
+
+@takes(JobFacts, Rules)
+def why(
+    facts: JobFacts,
+    rules: Rules,
+    logs: Logs = None,
+    run: Run = None,
+    job: JobId = None,
+    output_format: Format = "text",
+    output_file: File = None,
+    color: Colour = "auto",
+    lang: Lang = None,
+) -> int:
+    """Say why a job died, from the logs of its ranks.
+
+    The failure that came first, apart from what followed; its cause, the rule that tells it, and with --run the line of
+    the config and its fix.
+    """
+    from preflight.logs.diagnosis import diagnosed
+    from preflight.logs.files import read_logs
+    from preflight.logs.run_behind import behind
+    from preflight.report.dump import dumped
+    from preflight.report.why import why_dict, why_html, why_text
+
+    if output_format not in FORMATS:
+        raise InputError(f"this command prints text, json or html, not {output_format!r}")
+    names, said = _logs(list(logs or ()), job)
+    found = diagnosed(read_logs(names, said))
+    told = behind(found, _checked(run, facts, rules)) if run is not None else None
+    look = output.look(color)
+    if output_format == "json":
+        text = dumped(why_dict(found, told, names))
+    elif output_format == "html":
+        text = why_html(found, told, names)
+    else:
+        text = why_text(found, told, look._replace(color=False, width=0) if output_file else look)
+    deliver(text, output_file, [*names, *([run] if run else [])])
+    return OK
+
+
+def _logs(named: list[str], job: str | None) -> tuple[list[str], tuple[str, ...]]:
+    """The logs of a call, and what the scheduler says of a job. Raises InputError where there are none."""
+    from preflight.logs.files import opened
+
+    said: tuple[str, ...] = ()
+    if job is not None:
+        from preflight.logs.scheduler import logs_of_job
+
+        of_job = logs_of_job(job)
+        named, said = [*named, *of_job.logs], of_job.said
+    if not named and not said:
+        raise InputError("no log is named: give files, folders of them, - for stdin, or --job ID")
+    return opened(named), said
+
+
+def _checked(run: str, facts: JobFacts, rules: Rules) -> Report:
+    """What `check` says of a config."""
+    checker = session.checker(facts, rules)
+    return merge(session.reports(checker, Inputs(paths=[run]), None))

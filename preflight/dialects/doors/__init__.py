@@ -1,1 +1,0 @@
-"""Doors: programs that start Megatron underneath. Their keys are their own, the constraints are Megatron's."""

@@ -1,0 +1,250 @@
+"""The release and the options of a run, as the checkout around it tells."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from preflight.dialects import Surroundings
+from preflight.dialects.identify import Identity, has_checks, identify, named_by_image
+from preflight.dialects.megatron.command_words import split_by_old_runners
+from preflight.dialects.megatron.namespace import Run
+from preflight.dialects.megatron.older_names import RENAMED
+from preflight.dialects.megatron.options import Flag, Table, lists_choice, releases_that_take, releases_with
+from preflight.dialects.megatron.targets import is_telling, versions
+from preflight.loaders.document import Document
+from preflight.run.arguments import Certainty
+from preflight.run.patches import lacking, patch
+from preflight.run.request import Target
+from preflight.run.versions import numbers
+from preflight.source.finding import Message
+
+if TYPE_CHECKING:
+    from preflight.program.checkout.around import Checkout
+    from preflight.program.checkout.parser_options import OwnOption
+
+
+def possible_releases(target: Target, typed: Mapping[str, str | None]) -> tuple[str, ...]:
+    """Those whose parsers take its options. typed: its options, each with the first word of its value."""
+    return (*releases_that_take(target.framework, typed.items()), *_beneath(target, typed))
+
+
+def _beneath(target: Target, typed: Mapping[str, str | None]) -> tuple[str, ...]:
+    """The releases of MindSpeed that a run of MindSpeed-LLM may be of as well: their parsers have all its options."""
+    if target.framework != "mindspeed-llm" or not all(releases_with("mindspeed", option) for option in typed):
+        return ()
+    return tuple(f"mindspeed@{release}" for release in releases_that_take("mindspeed", typed.items()))
+
+
+def stack_of(framework: str) -> Callable[[str], Mapping[str, str]]:
+    """Which versions of which frameworks take part in a run of a release; of another framework's as `name@release`."""
+
+    def stack(release: str) -> Mapping[str, str]:
+        other, _, version = release.rpartition("@")
+        return versions(Target(other or framework, version))
+
+    return stack
+
+
+FAMILY = ("mindspeed-llm", "megatron", "mindspeed")
+_PLAIN = ("int", "float", "str", "true", "false")
+
+
+def identified(document: Document, typed: Mapping[str, str | None], surroundings: Surroundings) -> Identity | None:
+    """What the checkout around a document tells of the run; None where it tells nothing,
+    or somebody states the release."""
+    if surroundings.request.target is not None:
+        return None
+    checkout = surroundings.checkout(document)
+    if checkout is None or _is_another(document, typed, checkout, surroundings):
+        return named_by_image(document, FAMILY)
+    found = identify(checkout, FAMILY) or named_by_image(document, FAMILY)
+    if checkout.patches:
+        target = found.target if found is not None else Target("megatron")
+        return Identity(target, checkout.patches[0], patched=True)
+    if found is None:
+        return None
+    if found.target.framework == "megatron" and _is_on_top(typed, checkout):
+        return None
+    return found
+
+
+DESCRIBED = {"mindspeed-llm": Target("mindspeed-llm", "2.2.0")}
+"""The oldest release of which all checks are described."""
+
+
+def read_as(found: Identity) -> Target:
+    """The release whose rules are tried: of an older one that is not as it was published the code says which checks it
+    has."""
+    oldest = DESCRIBED.get(found.target.framework)
+    older = (
+        oldest is not None
+        and len(numbers(found.target.version)) > 0
+        and numbers(found.target.version) < numbers(oldest.version)
+    )
+    return oldest if found.altered and oldest is not None and older else found.target
+
+
+def _is_another(
+    document: Document, typed: Mapping[str, str | None], checkout: Checkout, surroundings: Surroundings
+) -> bool:
+    """Whether a launch whose path leads to another place runs something else than what lies here.
+
+    Options that no release has tell: the checkout has them, or it does not. Without such, the name of the folder does.
+    """
+    around = surroundings.around
+    where = around.located(document) if around is not None and not surroundings.request.program else None
+    if where is None or where.sure != "likely" or not where.called:
+        return False
+    own = [option for option in typed if not any(releases_with(name, option) for name in FAMILY)]
+    if own:
+        return not _brings(checkout, own)
+    if _own_choices(typed, checkout):
+        return False
+    return where.called.lower() not in os.path.basename(checkout.root).lower()
+
+
+def _own_choices(typed: Mapping[str, str | None], checkout: Checkout) -> bool:
+    """Whether a value that no release takes for its option is one of the choices that the checkout gives."""
+    odd = {
+        option: value
+        for option, value in typed.items()
+        if value is not None and not any(lists_choice(name, option, value) for name in FAMILY)
+    }
+    packages = [package for name in FAMILY if odd and (package := checkout.package(name)) is not None]
+    listed = (one for package in packages for one in package.options if one.option in odd)
+    return any(odd[one.option] in map(str, one.choices or ()) for one in listed)
+
+
+def _is_on_top(typed: Mapping[str, str | None], checkout: Checkout) -> bool:
+    """Whether a run in a checkout of Megatron-LM has options that only what is built on it brings."""
+    telling = [option for option in typed if is_telling(option)]
+    return bool(telling) and not _brings(checkout, telling)
+
+
+def _brings(checkout: Checkout, options: Iterable[str]) -> bool:
+    """Whether code of a checkout names all of these options, or its parser makes them of the fields of a class."""
+    left = frozenset(options) - checkout.mentioned
+    packages = [package for name in FAMILY if left and (package := checkout.package(name)) is not None]
+    return left.issubset({one.option for package in packages for one in package.options})
+
+
+def certainty(
+    run: Run,
+    document: Document,
+    target: Target,
+    typed: Mapping[str, str | None],
+    found: Identity | None,
+    surroundings: Surroundings,
+) -> Certainty:
+    """How sure it is that a run is read as its own release."""
+    checkout = surroundings.checkout(document) if found is not None or surroundings.request.program else None
+    sourced = checkout is not None and checkout.package(target.framework) is not None
+    return _certainty(run, document, target, typed, found, surroundings)._replace(sourced=sourced)
+
+
+def _certainty(
+    run: Run,
+    document: Document,
+    target: Target,
+    typed: Mapping[str, str | None],
+    found: Identity | None,
+    surroundings: Surroundings,
+) -> Certainty:
+    wanted = surroundings.request.target
+    asked = wanted is not None
+    known = run.value("entry_is_known").raw is True
+    if asked or (found is not None and found.proven):
+        evidence = found.evidence if found is not None else ""
+        lacks = found.package.lacks if found is not None and found.package is not None and not asked else frozenset()
+        if wanted is not None and patch(wanted).get("of") == target.version:
+            evidence, lacks = Message("with what {version} changes", version=wanted.version), lacking(wanted)
+        return Certainty(True, known, stack=stack_of(target.framework), evidence=evidence, lacks=lacks)
+    doubted = {} if document.tree is None else split_by_old_runners(document.tree)
+    checkout = surroundings.checkout(document)
+    if found is not None and found.patched:
+        return Certainty(False, known, doubted, evidence=found.evidence, has=lambda rule: False, patched=True)
+    if found is not None and found.altered and checkout is not None:
+        has = has_checks(checkout, versions(found.target), _other_names(run, found))
+        parsed = checkout.package("megatron") is not None
+        return Certainty(False, known, doubted, evidence=found.evidence, has=has, parsed=parsed)
+    releases = possible_releases(target, typed)
+    if found is not None and found.target.version in releases:
+        releases = (found.target.version,)
+    evidence = found.evidence if found is not None and found.target.version else ""  # else of the framework alone
+    return Certainty(False, known, doubted, releases, stack_of(target.framework), evidence)
+
+
+def _other_names(run: Run, found: Identity) -> dict[str, str]:
+    """Arguments that the checkout calls otherwise than the release for the same option."""
+    own = found.package.options if found.package is not None else ()
+    known = {one.dest: run.table.options[one.option].dest for one in own if one.option in run.table.options}
+    newest = {ours: RENAMED.get(theirs, (theirs,))[0] for ours, theirs in known.items()}
+    return {ours: theirs for ours, theirs in newest.items() if ours != theirs}
+
+
+def own_table(table: Table, identity: Identity | None, checkout: Checkout | None, document: Document) -> Table:
+    """The options of a release with those that the checkout's parser and entry script add to it,
+    or read in another way."""
+    own: dict[str, OwnOption] = {}
+    if checkout is not None and identity is not None:
+        own.update((one.option, one) for one in _options_beneath(checkout, identity.target))
+    if identity is not None and (identity.altered or identity.tagged) and identity.package is not None:
+        own.update((one.option, one) for one in identity.package.options)
+    if checkout is not None and identity is not None and identity.patched:
+        own.update((one.option, one) for one in checkout.patched_options)
+    if checkout is not None and document.launch is not None:
+        own |= entry_options(checkout, document)
+    flags = {flag.option: flag for one in own.values() if (flag := merged(table, one)) is not None}
+    return table.with_flags(flags.values()) if flags else table
+
+
+def _options_beneath(checkout: Checkout, target: Target) -> Iterator[OwnOption]:
+    """The options of the frameworks in a checkout on which that of a run is built, where they are not as published."""
+    for framework in versions(target):
+        package = checkout.package(framework) if framework != target.framework else None
+        if package is not None and not package.proven and not package.partial:
+            yield from package.options
+
+
+def with_mentioned(table: Table, unknown: Iterable[str], checkout: Checkout | None) -> Table | None:
+    """The table with options that some code of the checkout names, whose values nobody knows;
+    None where it names none of them."""
+    mentioned = [option for option in unknown if checkout is not None and option in checkout.mentioned]
+    flags = [Flag(option, option[2:].replace("-", "_"), "str", None, "*") for option in mentioned]
+    return table.with_flags(flags) if flags else None
+
+
+def entry_options(checkout: Checkout, document: Document) -> dict[str, OwnOption]:
+    """The options that the entry script of a launch adds, where it lies in the checkout."""
+    entry = document.launch.entry.text if document.launch is not None else None
+    if not entry or not entry.endswith(".py"):
+        return {}
+    name = os.path.basename(entry)
+    beside = os.path.dirname(document.source.path) if document.source.path is not None else checkout.root
+    places = (os.path.join(beside, entry), os.path.join(checkout.root, entry), os.path.join(checkout.root, name))
+    for place in places:
+        inside = os.path.relpath(os.path.abspath(place), checkout.root)
+        if not inside.startswith("..") and (found := checkout.entry(inside)):
+            return dict(found)
+    return {}
+
+
+def merged(table: Table, own: OwnOption) -> Flag | None:
+    """An option as the checkout adds it; None where the release's table says the same, or more."""
+    known = table.options.get(own.option)
+    if known is None:
+        kind, nargs = (own.kind, own.nargs) if own.kind else ("str", own.nargs if own.nargs is not None else None)
+        if not own.kind:
+            nargs = "*"
+        return Flag(own.option, own.dest, kind, own.default, nargs, own.choices, own.also)
+    changed = known
+    # other code of the checkout may add to those that a parser lists
+    if known.choices is not None and own.choices is not None:
+        changed = changed._replace(choices=tuple(dict.fromkeys((*known.choices, *own.choices))))
+    elif known.choices is not None and own.kind:
+        changed = changed._replace(choices=None)
+    if own.kind in _PLAIN and known.kind in _PLAIN and own.option == known.option:
+        changed = changed._replace(kind=own.kind, nargs=own.nargs)
+    return changed if changed != known else None

@@ -1,0 +1,149 @@
+"""The release of a config as the checkout around it tells, and who else reads it: other programs,
+scripts that launch it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from preflight.dialects import Surroundings
+from preflight.dialects.identify import Identity, has_checks, identify, named_by_image
+from preflight.loaders.document import Document, Node, Unknown
+from preflight.run.arguments import Certainty
+from preflight.run.value import Origin, Value, unknown
+from preflight.run.versions import numbers
+
+if TYPE_CHECKING:  # most files lie in no checkout
+    from preflight.program.checkout.around import Checkout
+
+
+FRAMEWORK = "mindformers"
+DESCRIBED = (1, 5)
+"""The oldest release whose rules are described in full."""
+READERS = {"mindrlhf": "MindRLHF"}
+"""Packages of programs that read MindFormers configs in their own way."""
+COMMON = ("model", "processor")
+"""What MindRLHF takes of a config as MindFormers does: it builds the network itself, and has no trainer."""
+NOT_COMMON = ("mindformers/trainer/", "mindformers/tools/check_rules", "mindformers/core/context/", "run_mindformer")
+"""Where MindFormers checks what only its own entry runs."""
+BOOK = "mindformers/mindformer_book.py"
+"""Where MindFormers lists the configs that Trainer(task=..., model=...) loads and fills."""
+SIZES = ("data_parallel", "model_parallel", "pipeline_stage", "context_parallel", "expert_parallel", "micro_batch_num")
+REPLACED = (
+    *("use_parallel", "recompute_config.recompute", "recompute_config.select_recompute"),
+    *("model.model_config.seq_length", "model.model_config.offset"),
+    *(f"parallel_config.{size}" for size in SIZES),
+)
+"""What MindRLHF takes from a file of its own, whether a config has it or not, beside whatever else stands in those
+sections (mindrlhf/worker/train_worker.py:66-75)."""
+
+
+def identified(document: Document, surroundings: Surroundings) -> Surroundings:
+    """The surroundings with the release that the checkout tells, where nobody states one.
+
+    An older one that is not as it was published is read as the config tells: which checks it has is seen in its code.
+    """
+    found = _identity(document, surroundings)
+    if found is None or not found.target.version:
+        return surroundings
+    if found.altered and numbers(found.target.version) < DESCRIBED:
+        return surroundings
+    return surroundings._replace(request=surroundings.request._replace(target=found.target))
+
+
+def _identity(document: Document, surroundings: Surroundings) -> Identity | None:
+    if surroundings.request.target is not None:
+        return None
+    return identify(surroundings.checkout(document), (FRAMEWORK,)) or named_by_image(document, (FRAMEWORK,))
+
+
+def certainty(document: Document, surroundings: Surroundings, read: Certainty) -> Certainty:
+    """How sure it is that a config is read as its own release, by MindFormers itself. read: as far as the config alone
+    tells."""
+    checkout, found = surroundings.checkout(document), _identity(document, surroundings)
+    sourced = checkout is not None and checkout.package(FRAMEWORK) is not None
+    return _certainty(document, surroundings, read, checkout, found)._replace(sourced=sourced)
+
+
+def _certainty(
+    document: Document,
+    surroundings: Surroundings,
+    read: Certainty,
+    checkout: Checkout | None,
+    found: Identity | None,
+) -> Certainty:
+    program, parts = _program(document, surroundings) if document.launch is None else ("", ())
+    told = read._replace(completed=program, parts=parts, apart=NOT_COMMON if parts else ())
+    if found is None or not found.target.version:
+        return told
+    if checkout is None or not found.altered:
+        return told._replace(stated=found.proven, releases=(), evidence=found.evidence)
+    has = has_checks(checkout, {FRAMEWORK: found.target.version})
+    return Certainty(False, False, evidence=found.evidence, has=has, completed=program, parts=parts)
+
+
+def _program(document: Document, surroundings: Surroundings) -> tuple[str, tuple[str, ...]]:
+    """The program that reads a config in its own way, and the sections that it takes as MindFormers does, ()
+    for all."""
+    checkout = surroundings.checkout(document)
+    if checkout is not None and checkout.reader in READERS:
+        return READERS[checkout.reader], COMMON
+    if checkout is not None and _is_filled_by_a_task(document, checkout):
+        return "Trainer(task=...)", ()
+    return (surroundings.around.program(document.source.path), ()) if surroundings.around is not None else ("", ())
+
+
+def _is_filled_by_a_task(document: Document, checkout: Checkout) -> bool:
+    """Whether data and network are empty in one of the configs that the checkout's own trainer loads by its task."""
+    tree, path = document.tree, document.source.path
+    empty = [tree.get(*place) for place in (("train_dataset",), ("model", "arch"))] if tree is not None else []
+    if path is None or not all(node is not None and node.kind == "scalar" and node.value is None for node in empty):
+        return False
+    inside = os.path.relpath(os.path.abspath(path), checkout.root).replace(os.sep, "/")
+    return bool(empty) and f'"{inside}"' in (checkout.files.text(BOOK) or "")
+
+
+def set_beside(document: Document, tree: Node, surroundings: Surroundings) -> Mapping[str, Value]:
+    """What is set beside a config: by the launches that name it, and by a program that replaces a section."""
+    checkout = surroundings.checkout(document)
+    if checkout is not None and checkout.reader in READERS:
+        return {name: unknown(f"{READERS[checkout.reader]} replaces it") for name in (*REPLACED, *_inside(tree))}
+    return _launched(document, surroundings)
+
+
+def _inside(tree: Node) -> Iterator[str]:
+    """Settings that stand in the sections that are replaced."""
+    for section in ("parallel_config", "recompute_config"):
+        found = tree.get(section)
+        yield from (f"{section}.{entry.key.value}" for entry in (found.entries if found is not None else ()))
+
+
+def _launched(document: Document, surroundings: Surroundings) -> Mapping[str, Value]:
+    """The options of the launches beside a config that name it; what two of them say differently is unknown."""
+    names = surroundings.around.launches(document.source.path) if surroundings.around is not None else ()
+    if not names:
+        return {}
+    from preflight.dialects.mindformers.launch import overrides
+
+    found: dict[str, Value] = {}
+    for number, name in enumerate(names):
+        script = surroundings.read(document, name)
+        if script is None or script.launch is None:
+            continue
+        said = overrides(script.launch, script.run)
+        for key in found.keys() | said.keys() if number else said:
+            one, other = found.get(key), said.get(key)
+            same = one is not None and other is not None and one.raw == other.raw
+            only = said[key] if not number else None
+            found[key] = only or (one if same and one is not None else _either(key, one or other))
+    return found
+
+
+def _either(key: str, value: Value | None) -> Value:
+    lost = Unknown(f"launches next to the file give {key} differently")
+    return (
+        value._replace(raw=lost, origin=Origin.UNKNOWN, note=lost.because)
+        if value is not None
+        else unknown(lost.because)
+    )

@@ -1,0 +1,141 @@
+"""Rewrites a file for another release of its framework: what is refused there is fixed, defaults that matter are
+written out."""
+
+from __future__ import annotations
+
+from preflight.checking.checker import Checker
+from preflight.checking.engine import Report
+from preflight.checking.migration import Changed, Migration, counts, migrations, option_text
+from preflight.checking.workspace import Workspace
+from preflight.fix.allowed import Inside
+from preflight.fix.fixer import Fixed, Outcome, fix
+from preflight.fix.proof import made, prove_better
+from preflight.job import Job
+from preflight.run.request import Target
+from preflight.source.finding import Edit, Finding, Fix, Message, NotProven, Severity
+from preflight.source.record import NamedTuple
+from preflight.source.text import Source
+
+PIN = "changed-default"
+DECISION = "needs a decision: {option} determines what is trained"
+WAYS = "needs a decision: {ways}"
+
+
+class Rewritten(NamedTuple):
+    """The runs of a file as they were, and what a rewrite made of them. found: each run beside itself in the other
+    release, after the rewrite; result: the new texts; pinned: the defaults that are written out; left: what nobody
+    but a person can change, with the reason."""
+
+    found: list[Migration]
+    result: Fixed
+    pinned: tuple[Changed, ...]
+    left: tuple[Outcome, ...]
+
+    @property
+    def unpinned(self) -> tuple[Changed, ...]:
+        """The defaults that change the training and cannot be written out."""
+        return tuple(change for one in self.found for change in one.pins if change not in self.pinned)
+
+    @property
+    def accepted(self) -> bool:
+        """Whether nothing that the other release refuses is left."""
+        return not any(outcome.finding.severity is Severity.ERROR for outcome in self.left)
+
+
+def rewritten(checker: Checker, source: Source, to: Target, inside: Inside | None = None) -> Rewritten:
+    """What a file becomes in another release; nothing is written.
+    Raises InputError where the source cannot be read as that."""
+    found = migrations(checker, source, to)
+    here = checker.workspace([source])
+    there = Workspace(here.sources, here.plugins, here.request._replace(target=to), here.policy)
+    new = {_identity(finding) for one in found for finding in one.new}
+    jobs = {one.before.documents[0].run: one for one in found}
+
+    def wanted(finding: Finding) -> bool:
+        return _identity(finding) in new and not _decision(finding, jobs)
+
+    result = fix(there, unsafe=True, offered=True, others=False, wanted=wanted, inside=inside)
+    done = tuple(outcome for outcome in result.outcomes if outcome.state == "fixed")
+    reasons = {_identity(outcome.finding): outcome for outcome in result.outcomes if outcome.state != "fixed"}
+    pinned = _pinned(there, found, result, inside)
+    left = [
+        reasons.get(_identity(finding)) or Outcome(finding, "needs a choice", _decision(finding, jobs))
+        for finding in result.report.findings
+        if finding.severity is not Severity.NOTE and _identity(finding) in new
+    ]
+    result.outcomes = list(done)
+    return Rewritten(found, result, pinned, tuple(left))
+
+
+def _identity(finding: Finding) -> tuple[object, ...]:
+    return (finding.rule, finding.path, finding.key, str(finding.message))
+
+
+def _decision(finding: Finding, jobs: dict[int, Migration]) -> str:
+    """Why a person decides about a finding: there are several ways out, or the only one takes away or changes what is
+    trained. "" where nobody has to."""
+    if finding.fix is not None and finding.fix.offered and finding.alternatives:
+        ways = " or ".join(str(one.title) for one in (finding.fix, *finding.alternatives))
+        return Message(WAYS, ways=ways)
+    for edit in finding.fix.edits if finding.fix is not None else ():
+        one = jobs.get(edit.run)
+        if one is not None and (name := _decisive(edit, one)):
+            return Message(DECISION, option=name)
+    return ""
+
+
+def _decisive(edit: Edit, one: Migration) -> str:
+    """The option of an edit that says what is trained, where the edit changes what it says."""
+    if edit.action not in ("set", "remove") or not edit.key:
+        return ""
+    typed = {value.key: name for name, value in one.before.arguments.written.items()}
+    name = typed.get(edit.key, "")
+    arguments = one.before.arguments
+    if edit.action == "remove":
+        now, without = arguments.get(name).raw, arguments.default(name).raw
+        same = not name or now == without or option_text(now) == option_text(without)
+        matters = counts(arguments, name) if name in arguments.trains_with else arguments.keeps(name)
+        return str(edit.key[-1]) if matters and not same else ""
+    return str(edit.key[-1]) if name and arguments.decides(name) else ""
+
+
+def _pinned(there: Workspace, found: list[Migration], result: Fixed, inside: Inside | None) -> tuple[Changed, ...]:
+    """Write out the defaults that the other release changes and that take part in what is trained."""
+    if inside is not None and not all(map(inside, there.sources)):
+        return ()
+    done = []
+    for one in found:
+        run = one.before.documents[0].run
+        for change in one.pins:
+            job = next((job for job in result.report.jobs if job.documents[0].run == run), None)
+            if job is not None and job.arguments.given(change.name) is None and _pin(there, job, change, result):
+                done.append(change)
+    return tuple(done)
+
+
+def _pin(there: Workspace, job: Job, change: Changed, result: Fixed) -> bool:
+    """Write one default out, where that is proven to change nothing else and to be taken."""
+    edits = job.arguments.put(change.name, change.before)
+    if not edits:
+        return False
+    title = Message("write {option} {value}", option=change.option, value=option_text(change.before))
+    finding = Finding(title, job.start, rule=PIN, fix=Fix(title, edits))
+    tried = made(there, result.report, [finding], result.edited)
+    if isinstance(tried, str) or not _taken(result.report, tried.report, change, job):
+        return False
+    for old in {document.source.name: document.source for j in result.report.jobs for document in j.documents}.values():
+        if old.name in tried.edited:
+            result.before.setdefault(old.name, old)
+    result.edited.update(tried.edited)
+    result.report = tried.report
+    return True
+
+
+def _taken(before: Report, after: Report, change: Changed, job: Job) -> bool:
+    """Whether a default that is written out is read as it was meant, and refused nowhere."""
+    try:
+        prove_better(before, after, ())
+    except NotProven:
+        return False
+    now = next((one for one in after.jobs if one.documents[0].run == job.documents[0].run), None)
+    return now is not None and option_text(now.arguments.get(change.name).raw) == option_text(change.before)

@@ -1,0 +1,215 @@
+"""Front ends whose keys are dotted paths of a composed config: files with their parents, and overrides."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+
+from preflight.dialects import Surroundings
+from preflight.dialects.megatron.command_words import Spelled, spell_environment
+from preflight.dialects.megatron.options import Flag
+from preflight.dialects.megatron.parsing import Parsed
+from preflight.frontends.front_end import FrontEnd, data
+from preflight.frontends.reading import Typed
+from preflight.loaders.composition.hydra import Hydra, composed
+from preflight.loaders.composition.overrides import Override, added, read_override, replaced, spelled
+from preflight.loaders.composition.values import Composed, Found
+from preflight.loaders.document import Document, Setting, Unknown, Word
+from preflight.run.arguments import REMOVE
+from preflight.run.value import Origin, Value
+from preflight.source.checkout_root import checkout_root
+from preflight.source.finding import Edit, Key
+from preflight.source.record import NamedTuple
+from preflight.source.text import Source
+
+LEVELS = 6
+"""Folders above a file in which another is looked for that is named from where the run starts."""
+
+
+def opener(document: Document, surroundings: Surroundings) -> Callable[[Document, str], Document | None]:
+    """What opens parents of a config, by a path relative to the one that names it. --isolated opens none."""
+    around = surroundings.around
+    path = document.source.path
+    top = None if path is None or around is None or around.isolated else checkout_root(path)
+
+    def opened(current: Document, name: str) -> Document | None:
+        here = current.source.path
+        if top is None or here is None or os.path.isabs(name) or "\0" in name:
+            return None
+        target = os.path.realpath(os.path.join(os.path.dirname(os.path.realpath(here)), name))
+        return surroundings.read(current, name) if target.startswith(os.path.join(top, "")) else None
+
+    return opened
+
+
+def above(document: Document, name: str, opened: Callable[[Document, str], Document | None]) -> Document | None:
+    """A YAML file that is named from where the run starts: the folder of the document, or one above it."""
+    for level in range(LEVELS):
+        found = opened(document, "../" * level + name)
+        if found is not None and found.tree is not None and found.tree.kind == "mapping":
+            return found
+    return None
+
+
+def after(document: Document, *names: str) -> str:
+    """The value of an option of a launch, as --option value or --option=value; "" where it is not known."""
+    words = document.launch.words if document.launch is not None else ()
+    for at, word in enumerate(words):
+        option, equal, value = (word.text or "").partition("=")
+        if option in names:
+            return value if equal else (words[at + 1].text or "" if at + 1 < len(words) else "")
+    return ""
+
+
+CONFIGS, FOLDERS = "configs", ("--config-path", "--config-dir", "-cp", "-cd")
+"""The folder of configs, and the options that name another."""
+
+
+def hydra(document: Document, surroundings: Surroundings) -> Hydra | None:
+    """The config with what its `defaults` name: a file, or what a launch names in the folder of configs."""
+    opened, words = opener(document, surroundings), document.launch.words if document.launch is not None else ()
+    primary: Document | None = document
+    if document.launch is not None:
+        name = after(document, "--config-name", "-cn").removesuffix(".yaml")
+        primary = above(document, f"{CONFIGS}/{name}.yaml", opened) if name and not _elsewhere(words) else None
+    if primary is None:
+        return None
+    home = primary
+    own = home.source.name.rpartition("/")[2].rpartition(".")[0] or "config"
+
+    def config_at(path: str) -> Document | None:
+        return home if path == own else opened(home, f"{path}.yaml")
+
+    return composed(own, config_at, (one for word in words if (one := read_override(word)) is not None))
+
+
+def _elsewhere(words: tuple[Word, ...]) -> bool:
+    """Whether the folder of configs is another one; what stands before its name may be unknown."""
+    for at, word in enumerate(words):
+        head, tail = (word.pieces[0].text, word.pieces[-1].text) if word.pieces else (word.text, word.text)
+        if (head or "").startswith(FOLDERS):
+            after_it = words[at + 1] if "=" not in (head or "") and at + 1 < len(words) else None
+            last = after_it.pieces[-1].text if after_it is not None and after_it.pieces else None
+            text = tail if after_it is None else last or after_it.text
+            return not (text or "").rstrip("/").endswith(CONFIGS)
+    return False
+
+
+class Dotted(NamedTuple):
+    """A composed config. documents: what it was read from, the one that is checked first; own: the
+    front end's defaults."""
+
+    config: Composed
+    documents: tuple[Document, ...]
+    overrides: tuple[Override, ...] = ()
+    own: Source | None = None
+
+    @property
+    def command(self) -> Document | None:
+        """The launch with the overrides."""
+        return self.documents[0] if self.documents[0].launch is not None else None
+
+
+def typed(front_end: FrontEnd, dotted: Dotted, surroundings: Surroundings, own: DottedWriter | None = None) -> Typed:
+    """What somebody typed of it, by Megatron's names. own: makes the edits, where it is another one."""
+    parsed, writer = Parsed(), own or DottedWriter(front_end, dotted)
+    keys = (pair for pair in front_end.keys.options.items() if not pair[0].startswith("--"))
+    for key, flag in (*keys, *_inside(front_end, dotted)):
+        found = dotted.config.at(*key.split("."))
+        if found.node is not None and found.node.span.source is not dotted.own:
+            writer.keys.setdefault(flag.dest, key)
+            parsed.written[flag.dest] = _value(found, flag, dotted, writer)
+        elif isinstance(found.value, Unknown):
+            parsed.written[flag.dest] = Value(found.value, Origin.UNKNOWN, note=found.value.because)
+    environment = spell_environment(surroundings.request.environment)
+    spelling = Spelled((), lambda option: (option,), environment, _entry(dotted))
+    return Typed(parsed, spelling, writer, dotted.documents)
+
+
+def _entry(dotted: Dotted) -> str:
+    command = dotted.command
+    return (command.launch.entry.text or "") if command is not None and command.launch is not None else ""
+
+
+def _inside(front_end: FrontEnd, dotted: Dotted) -> Iterator[tuple[str, Flag]]:
+    """Keys that stand for fields of Megatron's own dataclasses: below some key each has the name that it has there."""
+    core = {flag.dest: flag for flag in front_end.keys.core.options.values()}
+    for prefix, renamed in data(front_end.name).get("inside", {}).items():
+        section = dotted.config.at(*prefix.split(".")).node
+        for entry in section.entries if section is not None else ():
+            name = str(entry.key.value)
+            flag = core.get(renamed.get(name, name) or "")
+            if flag is not None and not entry.shadowed and not flag.option.startswith("--no-"):
+                kind = "bool" if flag.kind in ("true", "false") else flag.kind
+                yield f"{prefix}.{name}", flag._replace(option=f"{prefix}.{name}", kind=kind)
+
+
+def _value(found: Found, flag: Flag, dotted: Dotted, writer: DottedWriter) -> Value:
+    """A value with the place where somebody typed it."""
+    assert found.node is not None
+    raw = _converted(found, flag)
+    key_span = found.key.span if found.key is not None else found.node.span
+    override = dotted.command is not None and found.node.span.source is dotted.command.source
+    key: Key = (".".join(map(str, found.path)),) if override else found.path
+    uses = tuple(span for span in found.uses if span.source is not dotted.own)  # nobody reads that file
+    setting = Setting(key, raw, found.node.span, key_span, uses, found.exact, run=dotted.documents[0].run)
+    if isinstance(raw, Unknown):
+        return Value(raw, Origin.UNKNOWN, setting, raw.because)
+    dest = flag.dest
+    return Value(raw, Origin.WRITTEN, setting, edits=lambda new: writer.at(found.path, new) or writer.put(dest, new))
+
+
+def _converted(found: Found, flag: Flag) -> object:
+    """A value of the kind that the key has; unknown where it is of another."""
+    assert found.node is not None
+    raw = found.value if found.node.kind == "scalar" or isinstance(found.value, Unknown) else found.node.plain()
+    if isinstance(raw, Unknown) or raw is None or flag.kind == "any":
+        return raw
+    kinds: Mapping[str, tuple[type, ...]] = {"int": (int,), "float": (int, float), "bool": (bool,), "list": (list,)}
+    texts = (str,) if flag.kind == "str" else (str, int, float)
+    wanted = kinds.get(flag.kind, (str, int, float) if flag.nargs is None else texts)
+    items = raw if isinstance(raw, list) and flag.nargs is not None else [raw]
+    if not all(isinstance(one, wanted) and (flag.kind == "bool" or not isinstance(one, bool)) for one in items):
+        return Unknown(f"{raw!s:.40} is not read as {flag.kind}")
+    return str(raw) if flag.kind == "str" and flag.nargs is None else raw
+
+
+class DottedWriter:
+    """Makes the edits that write an argument: at its override, in the file where it stands, or as another override."""
+
+    def __init__(self, front_end: FrontEnd, dotted: Dotted) -> None:
+        self.dotted = dotted
+        self.keys = {flag.dest: option for option, flag in reversed(front_end.keys.options.items()) if "." in option}
+
+    def put(self, name: str, value: object) -> tuple[Edit, ...]:
+        """The edits that give an argument a value; none where there is no key for it."""
+        key = self.keys.get(name)
+        if key is None or value is REMOVE:
+            return ()
+        return self.at(tuple(key.split(".")), value) or self._added(key, value)
+
+    def at(self, path: Key, value: object) -> tuple[Edit, ...]:
+        """The edits at a key that is typed somewhere; none where it is not."""
+        if value is REMOVE:
+            return ()
+        dotted, key = self.dotted, ".".join(map(str, path))
+        last = next((one for one in reversed(dotted.overrides) if one.key == key and one.action != "delete"), None)
+        if last is not None and dotted.command is not None:
+            return replaced(dotted.command, last, spelled(value))
+        found = dotted.config.at(*path)
+        node = found.node
+        if node is None or node.span.source is dotted.own or found.path != path:
+            return ()
+        document = next((one for one in dotted.documents if one.source is node.span.source), None)
+        here = document.tree.get(*path) if document is not None and document.tree is not None else None
+        return (Edit("set", path, value, node.span),) if here is not None and here.span == node.span else ()
+
+    def _added(self, key: str, value: object) -> tuple[Edit, ...]:
+        dotted = self.dotted
+        if dotted.command is not None:
+            return added(dotted.command, dotted.overrides, key, spelled(value))
+        return (Edit("set", tuple(key.split(".")), value),) if len(dotted.documents) == 1 else ()
+
+    def export(self, name: str, value: object) -> tuple[Edit, ...]:
+        """Variables of the environment are set for each worker elsewhere."""
+        return ()

@@ -1,0 +1,150 @@
+"""What a release of a front end takes: its composed config, the classes that are made of its sections, its groups and
+registries, as `python -m upstream.frontends.contracts` reads them from its source."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache, cached_property
+from typing import Any
+
+from preflight import schemas
+from preflight.loaders.composition.values import omegaconf_values
+from preflight.loaders.document import Node
+from preflight.loaders.yaml import load_yaml
+from preflight.run.request import Target
+from preflight.run.versions import numbers
+from preflight.source.spelling import nearest
+from preflight.source.text import Source
+
+FOLDER = "frontends/contracts"
+CLOSE = 0.75
+"""From here on a key is told as a slip of another one beside it."""
+
+
+class Contract:
+    """What one release takes."""
+
+    def __init__(self, front_end: str, release: str, engine: str = "") -> None:
+        self.front_end, self.release, self.engine = front_end, release, engine
+        self._data: Mapping[str, Any] = schemas.read(f"{FOLDER}/{front_end}-{release}")
+
+    @property
+    def label(self) -> str:
+        """The front end and the release."""
+        return f"{self.front_end} {self.release}"
+
+    @cached_property
+    def tree(self) -> Mapping[str, Any]:
+        """The composed config, without the names of classes."""
+        whole = self._data["other engines"][self.engine] if self.engine else self._data["trainer"]
+        found: Mapping[str, Any] = _without_targets(whole)
+        return found
+
+    def of_engine(self, engine: str) -> Contract | None:
+        """The same with the config of another engine, None where that is not described."""
+        known = engine in self._data.get("other engines", {})
+        return contract(self.front_end, self.release, engine) if known else None
+
+    @cached_property
+    def node(self) -> Node:
+        """The same as nodes of a file of its own."""
+        text = json.dumps(self.tree)
+        tree = load_yaml(Source(text, f"{self.front_end}/config")).tree
+        assert tree is not None
+        return omegaconf_values(tree)
+
+    def groups(self, primary: str) -> Mapping[str, Sequence[str]]:
+        """The groups of the defaults of a config, as an override names them, each with its options."""
+        found: Mapping[str, Sequence[str]] = self._data["groups"].get(primary, {})
+        return found
+
+    def registered(self, registry: str) -> Sequence[str]:
+        """The names that a registry has; () where nobody knows them."""
+        found: Sequence[str] = self._data["registries"].get(registry, ())
+        return found
+
+    def choices(self, sections: Iterable[str]) -> Iterator[tuple[str, Sequence[object]]]:
+        """Each key of some sections, and of those in them, that takes certain values only."""
+        taken, beginnings = {} if self.engine else self._data.get("choices", {}), tuple(sections)
+        for path, name in self._data["made"].items():
+            if path in beginnings or path.startswith(tuple(f"{one}." for one in beginnings)):
+                yield from ((f"{path}.{field}", values) for field, values in taken.get(name, {}).items())
+
+    @cached_property
+    def keys(self) -> frozenset[str]:
+        """Every key of the config, sections too."""
+        return frozenset(_paths(self.tree))
+
+    def at(self, path: Sequence[str]) -> Any:
+        """A value of the config, None where there is none."""
+        value: Any = self.tree
+        for part in path:
+            value = value.get(part) if isinstance(value, dict) else None
+        return value
+
+    def fields_at(self, path: Sequence[str]) -> tuple[int, Sequence[str]]:
+        """The class that takes a key: the number of keys that lead to its section, and its fields; (0, ()) where no
+        class takes it, or one that is not known."""
+        if self.engine:
+            return 0, ()
+        made, known = self._data["made"], self._data["fields"]
+        for length in range(len(path) - 1, 0, -1):
+            section = self.at(path[:length])
+            name = made.get(".".join(path[:length]))
+            if name is not None:
+                return (length, known[name]) if name in known else (0, ())
+            if isinstance(section, dict):
+                return 0, ()  # a plain mapping takes any key
+        return 0, ()
+
+    def has(self, key: str) -> bool:
+        """Whether the config has a key, which may be the number of an item."""
+        return key in self.keys or isinstance(self.at(key.split(".")[:-1]), list)
+
+    def meant(self, key: str) -> str:
+        """The key that is meant by one that the config does not have: the nearest of its section, else the only one of
+        that name in the same part of the config; "" where none is near."""
+        path = key.split(".")
+        depth = next((n for n in range(len(path)) if not isinstance(self.at(path[: n + 1]), dict)), len(path) - 1)
+        section = self.at(path[:depth])
+        above, rest = ".".join(path[:depth]), path[depth + 1 :]
+        if isinstance(section, dict) and (near := nearest(path[depth], list(section), CLOSE)):
+            found = ".".join(filter(None, (above, near, *rest)))
+            if found in self.keys:
+                return found
+        same = [one for one in self.keys if one.rpartition(".")[2] == path[-1]]
+        beside = [one for one in same if one.startswith(f"{path[0]}.")] or same
+        return beside[0] if len(beside) == 1 else ""
+
+
+def _without_targets(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _without_targets(inner) for key, inner in value.items() if key != "_target_"}
+    return value
+
+
+def _paths(tree: Mapping[str, Any], above: str = "") -> Iterator[str]:
+    for key, value in tree.items():
+        yield above + key
+        if isinstance(value, dict):
+            yield from _paths(value, f"{above}{key}.")
+
+
+@cache
+def contract(front_end: str, release: str, engine: str = "") -> Contract:
+    """The contract of a described release."""
+    return Contract(front_end, release, engine)
+
+
+def nearest_release(front_end: str, releases: Sequence[str], asked: Target | None, default: str) -> str:
+    """The described release that a stated one is read as: itself, else the newest of its minor release, else the newest
+    before it, else the oldest; the default where nobody states one."""
+    wanted = numbers(asked.version) if asked is not None and asked.framework == front_end else ()
+    if not wanted:
+        return default
+    order = sorted(releases, key=numbers)
+    begun = [one for one in order if numbers(one)[: len(wanted)] == wanted]
+    alike = begun or [one for one in order if numbers(one)[:2] == wanted[:2]]
+    before = [one for one in order if numbers(one) <= wanted]
+    return (alike or before or order[:1])[-1]

@@ -1,0 +1,167 @@
+"""FlagScale: an experiment and the config of its training, whose system, model and data become options."""
+
+from __future__ import annotations
+
+import posixpath
+
+from preflight.dialects import Reading, Surroundings
+from preflight.dialects.megatron import batch, layout, pipeline, silent_switches, sizes
+from preflight.dialects.megatron.namespace import NotKnown, Run, derives
+from preflight.frontends.composed import Dotted, opener, typed
+from preflight.frontends.front_end import FrontEnd
+from preflight.frontends.meshes import meshes
+from preflight.frontends.published_network import trained
+from preflight.frontends.reading import read as reading
+from preflight.frontends.sections import Shape, flatten
+from preflight.loaders.composition.hydra import composed
+from preflight.loaders.composition.merging import mapping, put
+from preflight.loaders.composition.values import Composed, omegaconf_values
+from preflight.loaders.document import Document, Node, Unknown
+from preflight.run.arguments import REMOVE
+from preflight.run.value import Value, unknown
+
+NAME = "experiment"
+GPT = ("train_gpt.py", "train_aquila_sft.py")
+TOKENIZERS = {"train_rwkv.py": "RWKVTokenizer", "train_qwen2_5_vl.py": "Qwen2VLTokenizer"}
+"""What its entry scripts take for a tokenizer unless the config says it; the others take that of GPT-2."""
+OTHERS = ("train_llava.py", "train_llava_onevision.py", *TOKENIZERS)
+SHAPE = Shape(
+    sections=(("train", "system"), ("train", "model"), ("train", "data")),
+    left_out={
+        **dict.fromkeys(("log_dir", "details_dir", "scripts_dir", "pids_dir"), REMOVE),
+        **dict.fromkeys(("save", "load", "tensorboard_dir", "wandb_save_dir")),
+    },
+    environment=("experiment", "envs"),
+    runner=("device_type_specific", "node_specific"),
+)
+TUNED = (
+    *("tensor_model_parallel_size", "pipeline_model_parallel_size", "context_parallel_size", "micro_batch_size"),
+    *("expert_model_parallel_size", "sequence_parallel", "use_distributed_optimizer", "recompute_method"),
+    *("recompute_granularity", "recompute_num_layers", "num_layers_per_virtual_pipeline_stage"),
+    *("decoder_first_pipeline_num_layers", "decoder_last_pipeline_num_layers"),
+)
+SHORTENED = (
+    *("train_samples", "train_iters", "rampup_batch_size", "lr_warmup_samples", "lr_decay_samples", "save_interval"),
+    "load",
+)
+"""What the auto-tuner chooses, and what it changes or drops to shorten runs
+(flagscale/runner/auto_tuner/generate.py)."""
+
+
+def world(run: Run) -> Value:
+    """Processes of one node where there is no hostfile; what the hostfile has otherwise."""
+    try:
+        count = _processes(run) * _nodes(run)
+    except (NotKnown, TypeError, ValueError) as error:
+        return unknown(str(error))
+    return trained(run, "runner_processes", count, "nodes x processes a node")
+
+
+def _nodes(run: Run) -> int:
+    """Only a hostfile or the cloud has several nodes."""
+    if run.action == "auto_tune":
+        raise NotKnown("the auto-tuner starts separate runs")
+    cloud = run.runner_type == "cloud"
+    if run.hostfile is not None and not cloud:
+        raise NotKnown("the number of devices is in the hostfile")
+    nodes = run.runner_nodes
+    return int(str(nodes).partition(":")[0]) if cloud and not run.per_node_task else 1
+
+
+def _processes(run: Run) -> int:
+    wanted, visible = run.runner_processes, run.visible_devices
+    shown = len(visible.split(",")) if isinstance(visible, str) and visible else None
+    found = [int(one) for one in (wanted, shown) if one is not None]
+    return min(found) if found else 1
+
+
+@derives("save", "load", "tensorboard_dir", "wandb_save_dir")
+def folders(run: Run) -> None:
+    """Checkpoints and logs lie below the folder of the experiment unless they have their own."""
+    for name, folder in (("save", "checkpoints"), ("load", "checkpoints"), ("tensorboard_dir", "tensorboard")):
+        if name not in run.written:
+            run.derive(name, posixpath.join(str(run.exp_dir), folder), "below exp_dir", of="exp_dir")
+    if "wandb_save_dir" not in run.written:
+        run.derive("wandb_save_dir", posixpath.join(str(run.exp_dir), "wandb"), "below exp_dir", of="exp_dir")
+
+
+@derives("tokenizer_type", "entry_is_known", "entry_is_shipped")
+def script(run: Run) -> None:
+    """Its entry scripts of other models have options and a tokenizer of their own."""
+    name = str(run.entrypoint).rpartition("/")[2]
+    run.derive("entry_is_known", name in GPT)
+    run.derive("entry_is_shipped", True)
+    if "tokenizer_type" not in run.written:
+        run.derive("tokenizer_type", TOKENIZERS.get(name, "GPT2BPETokenizer"), name)
+
+
+@derives("lora_target_modules", "lora_r")
+def adapters(run: Run) -> None:
+    """There are adapters only with a type of them."""
+    if run.peft_type is None:
+        run.derive("lora_target_modules", None, "peft_type is not set")
+    else:
+        run.derive("lora_r", run.lora_dim, of="lora_dim")
+
+
+@derives("ffn_hidden_size")
+def gated(run: Run) -> None:
+    """With multiple_of, two thirds of four times the hidden size, rounded up."""
+    if run.ffn_hidden_size is None and run.swiglu and run.multiple_of is not None:
+        size = int(4 * run.hidden_size * 2 / 3)
+        if run.hidden_dim_multiplier is not None:
+            size = int(size * run.hidden_dim_multiplier)
+        unit = run.multiple_of
+        run.derive("ffn_hidden_size", unit * ((size + unit - 1) // unit), f"multiples of {unit}", of="multiple_of")
+
+
+@derives()
+def tuned(run: Run) -> None:
+    """The auto-tuner chooses the layout and shortens the run."""
+    action = run.value("action")
+    for name in (*TUNED, *SHORTENED) if action.raw == "auto_tune" else () if action.known else SHORTENED:
+        run.lose(name, "the auto-tuner chooses it" if action.known else "an auto-tuner may choose it")
+
+
+@derives("transformer_pipeline_model_parallel_size")
+def embedding_stage(run: Run) -> None:
+    """The embedding may have a stage of its own: how layers are split is not described."""
+    if run.standalone_embedding_stage:
+        for name in ("num_layers", "encoder_num_layers", "transformer_pipeline_model_parallel_size"):
+            run.lose(name, "the embedding has a separate stage")
+
+
+FLAGSCALE = FrontEnd(
+    "flagscale",
+    "0.9.0",
+    core="0.13.0",
+    world=world,
+    before=(tuned, folders, script, adapters, gated, meshes, embedding_stage),
+    steps=(*layout.STEPS, *pipeline.STEPS, *sizes.STEPS, *batch.STEPS, *silent_switches.STEPS),
+    unread="refused",
+)
+
+
+def read(document: Document, surroundings: Surroundings) -> Reading:
+    """An experiment with the config of its training, or that config alone."""
+    assert document.tree is not None
+    if document.tree.get("experiment") is None:
+        alone = mapping((), document.tree.span)
+        key = Node("scalar", "train", document.tree.span)
+        tree = put(alone, ("train",), key, omegaconf_values(document.tree))
+        return _read(Dotted(Composed(tree, "the experiment is not read"), (document,)), surroundings, whole=True)
+    other = opener(document, surroundings)
+    found = composed(NAME, lambda name: document if name == NAME else other(document, f"{name}.yaml"))
+    assert found is not None
+    missing = f"{found.missing[0]} is not read" if found.missing else ""
+    return _read(Dotted(Composed(found.tree, missing), found.documents), surroundings, whole=not missing)
+
+
+def _read(dotted: Dotted, surroundings: Surroundings, *, whole: bool) -> Reading:
+    """whole: whether there are no other options than those that are typed."""
+    entry = dotted.config.at("experiment", "task", "entrypoint").value
+    own = not isinstance(entry, Unknown) and str(entry).rpartition("/")[2] not in (*GPT, *OTHERS)
+    stated = surroundings.request.target is not None
+    made = flatten(FLAGSCALE, typed(FLAGSCALE, dotted, surroundings), dotted, SHAPE, stated=stated, foreign=own)
+    made.parsed.open = own or not whole
+    return reading(FLAGSCALE, dotted.documents[0], surroundings, made)

@@ -1,0 +1,244 @@
+"""What a front end is: its keys by table, what it sets, what it checks, what becomes of other keys."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache, cached_property
+from types import MappingProxyType
+from typing import Any
+
+from preflight import schemas
+from preflight.dialects import Surroundings
+from preflight.dialects.megatron.namespace import Run, Step
+from preflight.dialects.megatron.options import Flag, Table, table
+from preflight.dialects.megatron.parse_faults import BAD_CHOICE, STRAY_WORD, UNKNOWN_FLAG
+from preflight.dialects.megatron.targets import versions
+from preflight.dialects.megatron.words import STEPS
+from preflight.loaders.document import Problem
+from preflight.run.plan import Plan
+from preflight.run.request import Target
+from preflight.run.value import Value, default
+from preflight.source.finding import Message, values_of
+from preflight.source.record import NamedTuple
+from preflight.source.spelling import nearest
+from preflight.source.text import Span
+
+Steps = Sequence[tuple[Step, tuple[str, ...]]]
+
+
+class Keys(Table):
+    """A front end's keys by spelling and by Megatron's name; what it has no key for is as the core release has it."""
+
+    def __init__(self, front_end: str, release: str, flags: Sequence[Flag], core: Table) -> None:
+        super().__init__(front_end, release, flags)
+        self.core = core
+
+    @cached_property
+    def values(self) -> Mapping[str, Value]:
+        """Name → default, of the front end where it has a key."""
+        own: dict[str, Any] = {}
+        for flag in self.options.values():
+            if own.get(flag.dest) is None:
+                own[flag.dest] = flag.default
+        return {**self.core.values, **{dest: default(raw, self.label) for dest, raw in own.items()}}
+
+    @cached_property
+    def defaults(self) -> Mapping[str, Any]:
+        """The same as plain values."""
+        return {dest: value.raw for dest, value in self.values.items()}
+
+    def with_own(self, flags: Iterable[Flag]) -> Keys:
+        """The keys with those of a checkout."""
+        own = {flag.option: flag for flag in (*self.options.values(), *flags)}
+        return Keys(self.framework, self.version, list(own.values()), self.core)
+
+
+class FrontEnd(NamedTuple):
+    """A program that starts Megatron, at the release whose sources were read.
+
+    core: the release of Megatron-LM that it needs. world: the devices that train, from the run's own values.
+    before, after: what it sets or forces around `steps`, the derivations of Megatron that it runs.
+    unread: what becomes of a key that nobody knows: "dropped", "skipped" with a warning, or "refused".
+    apart: where the code of Megatron begins that it does not run: checks there are not made.
+    elsewhere: beginnings of keys that other parts of the program read. shortened: a key may be cut short as long as it
+    is the only one that begins so. models: arguments whose paths name the model that the network is taken from.
+    planned: what a plan of its runs has beside what Megatron's arguments say. options: its keys, where preflight has no
+    file of them; takes_megatron: whether all options of Megatron are keys beside those. on: what stands between it and
+    Megatron. since: its rules that older releases do not have, each with the first that has it. own: its keys with
+    those of the checkout around a run. own_checks: rules of all frameworks whose check is its own in its
+    runs, each with the file of it. lacks: its rules whose check the release does not make. stated: somebody says that
+    it is this release.
+    """
+
+    name: str
+    release: str
+    core: str
+    world: Callable[[Run], Value] | None = None
+    before: Steps = ()
+    after: Steps = ()
+    steps: Steps = STEPS
+    unread: str = "refused"
+    apart: tuple[str, ...] = ()
+    elsewhere: tuple[str, ...] = ()
+    shortened: bool = False
+    options: tuple[Flag, ...] = ()
+    takes_megatron: bool = False
+    models: tuple[str, ...] = ()
+    planned: Callable[[Plan, Run], Plan] | None = None
+    on: Target | None = None
+    since: Mapping[str, str] = MappingProxyType({})
+    own: Keys | None = None
+    own_checks: Mapping[str, str] = MappingProxyType({})
+    lacks: frozenset[str] = frozenset()
+    stated: bool = False
+
+    @property
+    def versions(self) -> dict[str, str]:
+        """Every framework that takes part in its runs; the front end is the last."""
+        below = versions(self.on) if self.on is not None else {"megatron": self.core}
+        return {**below, self.name: self.release}
+
+    @property
+    def keys(self) -> Keys:
+        """Its keys."""
+        if self.options:
+            return _given_keys(self.name, self.release, self.core, self.options, self.takes_megatron)
+        if self.own is not None:
+            return self.own
+        return keys(self.name, self.release, self.on or Target("megatron", self.core))
+
+    @property
+    def known(self) -> frozenset[str]:
+        """Keys that are no mistake though this release does not read them: those of its other releases."""
+        return frozenset() if self.options else frozenset(data(self.name).get("other releases", ()))
+
+    def takes_elsewhere(self, key: str, value: str) -> bool:
+        """Whether another release has a choice of a key that this one refuses."""
+        choices = {} if self.options else data(self.name).get("other choices", {})
+        return value in choices.get(key, ())
+
+
+@cache
+def data(front_end: str) -> dict[str, Any]:
+    """The table of a front end as its file has it."""
+    found: dict[str, Any] = schemas.read(f"frontends/{front_end}")
+    return found
+
+
+@cache
+def keys(front_end: str, release: str, on: Target) -> Keys:
+    """The keys of a front end: its own, over all options of what it starts where it takes those."""
+    found, below = data(front_end), table(on.framework, on.version)
+    flags = {flag.option: flag for flag in below.options.values()} if found.get("takes megatron") else {}
+    for option, raw in found.get("defaults", {}).items():
+        flags[option] = flags[option]._replace(default=raw)
+    flags |= {flag.option: flag for flag in listed(front_end, "keys")}
+    return Keys(front_end, release, list(flags.values()), below)
+
+
+def listed(front_end: str, part: str) -> list[Flag]:
+    """The options that a part of a front end's table lists."""
+    return as_flags(front_end, data(front_end)[part])
+
+
+def as_flags(front_end: str, rows: Mapping[str, list[Any]]) -> list[Flag]:
+    """Options as rows of a front end's table have them."""
+    own = (_flag(option, row) for option, row in rows.items())
+    return [_with_dashes(flag) if data(front_end).get("dashes") else flag for flag in own]
+
+
+@cache
+def _given_keys(front_end: str, release: str, core: str, options: tuple[Flag, ...], takes_megatron: bool) -> Keys:
+    """The keys of a front end that says them itself."""
+    below = table("megatron", core)
+    flags = {flag.option: flag for flag in (*(below.options.values() if takes_megatron else ()), *options)}
+    return Keys(front_end, release, list(flags.values()), below)
+
+
+def _flag(option: str, row: list[Any]) -> Flag:
+    dest, kind, raw, nargs, choices, also = (*row, *[None] * 6)[:6]
+    return Flag(option, dest, kind, raw, nargs, tuple(choices) if choices is not None else None, tuple(also or ()))
+
+
+def _with_dashes(flag: Flag) -> Flag:
+    """An option that is taken with hyphens for underscores, too."""
+    other = f"--{flag.option[2:].replace('_', '-')}"
+    return flag if other == flag.option else flag._replace(also=(*flag.also, other))
+
+
+def names(front_end: str) -> frozenset[str]:
+    """The names that a front end's own checks may use beside Megatron's."""
+    return frozenset(row[0] for row in data(front_end)["keys"].values())
+
+
+UNREAD = "unread-key"
+CLOSE = 0.85
+"""From here on a key is told as a slip of another one."""
+_SAID = {
+    "dropped": "{front_end} has no option {key} and drops it without a word{hint}",
+    "skipped": "{front_end} has no key {key} and skips it with a warning{hint}",
+    "refused": "{front_end} has no key {key}: it refuses the run{hint}",
+}
+
+
+def of_front_end(front_end: FrontEnd, faults: Iterable[Problem], *, stated: bool) -> Iterator[Problem]:
+    """The faults of parsing as the front end takes them. stated: somebody says the release."""
+    for fault in faults:
+        key = fault.span.text.partition("=")[0]
+        if fault.kind == UNKNOWN_FLAG:
+            if not key.startswith(front_end.elsewhere or ("\0",)) and not _shortened(front_end, key):
+                yield unread(front_end, key, fault.span, fault.related)
+        elif fault.kind == BAD_CHOICE and not stated:
+            yield _of_release(front_end, fault)
+        elif fault.kind != STRAY_WORD or front_end.unread == "refused":
+            yield fault
+
+
+def _of_release(front_end: FrontEnd, fault: Problem) -> Problem:
+    """A choice that is refused; of one that another release takes, nobody knows whether that is the one."""
+    said = values_of(fault.message)
+    if not front_end.takes_elsewhere(str(said.get("option")), str(said.get("value"))):
+        return fault
+    message = Message("{message}; other releases take it", message=fault.message)
+    return fault._replace(message=message, in_use=True, fix=None)
+
+
+def _shortened(front_end: FrontEnd, key: str) -> bool:
+    """Whether argparse takes a key for the only one that begins so."""
+    return (
+        front_end.shortened
+        and len({flag.dest for option, flag in front_end.keys.options.items() if option.startswith(key)}) == 1
+    )
+
+
+def unread(
+    front_end: FrontEnd,
+    key: str,
+    span: Span,
+    related: tuple[Span, ...] = (),
+    path: tuple[str, ...] = (),
+    shown: str = "",
+    elsewhere: bool = False,
+) -> Problem:
+    """A key that the front end does not know, and what becomes of it. path: where it stands in a file, shown: its name.
+    elsewhere: whether another release has it."""
+    elsewhere = elsewhere or key in front_end.known
+    section = key.rpartition(".")[0]
+    alike = [one for one in front_end.keys.alike(key) if not path or one.rpartition(".")[0] == section]
+    near = "" if elsewhere else nearest(key, alike, CLOSE) or ""
+    if shown:  # the key of a file
+        near = near.removeprefix("--")
+        near = near.replace("-", "_") if "_" in shown else near
+    hint: str = Message("; did you mean {near}", near=near) if near else ""
+    if elsewhere:
+        hint = Message("; other releases have it")
+    message = Message(_SAID[front_end.unread], front_end=front_end.keys.label, key=shown or key, hint=hint)
+    fix = (f"write {near}", span, near.rpartition(".")[2]) if near else None
+    harmless = front_end.unread != "refused" or (elsewhere and not front_end.stated)
+    return Problem(UNREAD, message, span, related, fix, path, harmless=harmless, unknown_option=True)
+
+
+def doubted(found: Problem, surroundings: Surroundings) -> Problem:
+    """A key that another release may have, where nobody says which it is, unless it is a slip of another key."""
+    stated = surroundings.request.target is not None
+    return found._replace(harmless=found.harmless or (found.fix is None and not stated))

@@ -1,0 +1,240 @@
+"""What Hydra refuses of a command: words that are no override, groups without such an option, keys that are there or
+not, interpolations that lead nowhere; each at its word, with what would be right."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from preflight.frontends.contract import Contract
+from preflight.frontends.front_end import UNREAD
+from preflight.loaders.composition.grammar import Malformed, element, has_interpolation
+from preflight.loaders.composition.overrides import KEY, Override, Refused
+from preflight.loaders.composition.values import Composed
+from preflight.loaders.document import Problem, Word
+from preflight.source.finding import Message
+from preflight.source.pattern import lazy_pattern
+from preflight.source.spelling import nearest
+from preflight.source.text import Source
+
+REFUSED = "composition-refused"
+DECAYS = ("constant", "linear", "cosine", "inverse-square-root", "WSD")
+"""What Megatron's schedule knows (megatron/core/optimizer_param_scheduler.py:236-279)."""
+INCREASES = ("constant", "linear", "cosine")
+VALUED = frozenset(
+    [
+        *("--config-name", "-cn", "--config-path", "-cp", "--config-dir", "-cd", "--package", "-p", "--cfg", "-c"),
+        *("--info", "-i", "--experimental-rerun", "--experimental_rerun"),
+    ]
+)
+"""Options of Hydra whose value is the next word."""
+_SECOND = lazy_pattern(r"[\w./:@-]+=[\w./:@-]*")
+_SWEEP = lazy_pattern(
+    r"(?:choice|range|interval|glob|sort|shuffle|tag|int|float|str|bool|json_str|extend_list)\(.*", 16
+)
+
+
+def malformed(words: Sequence[Word]) -> Iterator[Problem]:
+    """Words that Hydra's grammar refuses: the first of several in a row."""
+    before = False
+    skip = False
+    for at, word in enumerate(words):
+        text, valued, skip = word.text, skip, False
+        if text is None or word.maybe or valued:
+            before = False
+            continue
+        if text.startswith("-"):
+            skip = text in VALUED
+            before = False
+            continue
+        why = _why(text, [one.text or "" for one in words[at + 1 : at + 2]])
+        if why and not before:
+            yield Problem(REFUSED, why, word.span)
+        before = bool(why)
+
+
+def _why(text: str, after: Sequence[str]) -> str:
+    """Why a word is no override; "" where it is one."""
+    match = KEY.match(text)
+    if match is None or not match["equal"]:
+        if match is not None and match["sign"] == "~" and match.end() == len(text):
+            return ""
+        if match is not None and after and after[0].startswith("="):
+            return Message("Hydra refuses {word}, which has no value: remove the blank before the =", word=text)
+        if "=" in text and match is None:
+            return Message("Hydra refuses {word:.60}: no override begins so", word=text)
+        return Message(
+            "Hydra refuses {word:.60}, which is not KEY=VALUE: several values are one list, KEY=[a,b]", word=text
+        )
+    value = text[match.end() :]
+    if _SECOND.fullmatch(value):
+        return Message(
+            "Hydra refuses the value {value:.60} of {key}: a = in it has to be quoted", value=value, key=match["key"]
+        )
+    try:
+        if not _SWEEP.match(value):
+            element(value)
+    except Malformed as error:
+        return Message(
+            "Hydra refuses the value {value:.60} of {key}: {error}", value=value, key=match["key"], error=error
+        )
+    return ""
+
+
+def of_groups(
+    contract: Contract,
+    primary: str,
+    overrides: Iterable[Override],
+    others: Sequence[Contract] = (),
+    stated: bool = False,
+) -> Iterator[Problem]:
+    """Overrides that choose a config of a group. others: the contracts of the other releases."""
+    groups = contract.groups(primary)
+    folders = {name.partition("@")[0]: name for name in groups if "@" in name}
+    for one in overrides:
+        value = one.node.value if one.node is not None and one.node.kind == "scalar" else None
+        if not isinstance(value, str) or has_interpolation(value):
+            continue
+        if one.key not in groups:
+            if one.key in folders and one.action == "set":
+                yield _refused(one, "{key} is not a group of the defaults; {meant} is", meant=folders[one.key])
+            continue
+        options = groups[one.key]
+        if one.action != "set":
+            yield _refused(one, "{key} is chosen by the defaults already: an override of it has no +")
+        elif value not in options:
+            told = _refused(
+                one,
+                "{label} has no {group}/{value}.yaml; {group} is one of {options:and}{hint}",
+                label=contract.label,
+                group=one.key.partition("@")[0],
+                value=value,
+                options=tuple(options),
+                hint=_hint(value, options),
+            )
+            elsewhere = any(value in other.groups(primary).get(one.key, ()) for other in others)
+            span = one.value.span if one.value is not None else one.key_span
+            yield told._replace(harmless=elsewhere and not stated, span=span)
+
+
+def _hint(value: str, options: Sequence[str]) -> str:
+    near = nearest(value, options, 0.6)
+    return Message("; did you mean {near}", near=near) if near else ""
+
+
+def _refused(one: Override, template: str, **values: object) -> Problem:
+    if "{key}" in template:
+        values["key"] = one.key
+    return Problem(REFUSED, Message(template, **values), one.key_span)
+
+
+def of_keys(
+    contract: Contract, refused: Iterable[Refused], others: Sequence[Contract] = (), stated: bool = False
+) -> Iterator[Problem]:
+    """Keys that the config does not have, or has already. others: the contracts of the other releases: what one of them
+    takes is no error where nobody states the release."""
+    for kind, one in refused:
+        if kind == "unknown" and not contract.has(one.key):
+            elsewhere = tuple(other.release for other in others if one.key in other.keys)
+            found = _unknown(contract, one, elsewhere)
+            yield found._replace(harmless=bool(elsewhere) and not stated)
+        elif kind == "exists":
+            found = _refused(one, "{key} has a value already, which + does not change; write {key}= or ++{key}=")
+            there = all(one.key in other.keys for other in others)
+            yield found._replace(harmless=not there and not stated)
+        elif kind == "absent":
+            found = _refused(one, "{key} is not in the config, and ~ deletes what is there")
+            yield found._replace(harmless=any(one.key in other.keys for other in others) and not stated)
+
+
+def _unknown(contract: Contract, one: Override, elsewhere: Sequence[str]) -> Problem:
+    """A key without + that the config does not have: a slip, or one that has to be added."""
+    length, fields = contract.fields_at(one.path)
+    addable = bool(fields) and one.path[length] in fields
+    inside = next((n for n in range(len(one.path) - 1, 0, -1) if isinstance(contract.at(one.path[:n]), dict)), 0)
+    plain = inside > 0 and not fields and (not contract.at(one.path[:inside]) or "override" in one.path[inside - 1])
+    meant = "" if elsewhere or plain or addable else contract.meant(one.key)
+    hint: str = Message("; did you mean {near}", near=meant) if meant else ""
+    if elsewhere:
+        hint = Message("; {releases:and} has it", releases=tuple(elsewhere))
+    elif plain or addable:
+        hint = Message("; +{key} adds it", key=one.key)
+    message = Message(
+        "{front_end} has no key {key}: it refuses the run{hint}", front_end=contract.label, key=one.key, hint=hint
+    )
+    beside = meant and meant.rpartition(".")[0] == one.key.rpartition(".")[0]
+    fix = (f"write {meant}", one.key_span, meant.rpartition(".")[2]) if beside else None
+    return Problem(UNREAD, message, one.key_span, fix=fix, unknown_option=True)
+
+
+def of_another_engine(contract: Contract, refused: Iterable[Refused]) -> Iterator[Problem]:
+    """The first key that a config without Megatron does not have: nobody chooses the one that has it."""
+    for kind, one in refused:
+        if kind == "unknown" and not contract.has(one.key):
+            template = "{front_end} has no key {key} with model_engine={engine}: it refuses the run{hint}"
+            hint = "; model_engine=megatron chooses Megatron's config" if ".megatron." in one.key else ""
+            message = Message(template, front_end=contract.label, key=one.key, engine=contract.engine, hint=hint)
+            yield Problem(UNREAD, message, one.key_span, unknown_option=True)
+            return
+
+
+ALWAYS = ("actor_rollout_ref.actor", "actor_rollout_ref.rollout", "actor_rollout_ref.model")
+"""Sections of which a class is made in every run."""
+
+
+def of_classes(
+    contract: Contract, overrides: Iterable[Override], others: Sequence[Contract] = (), stated: bool = False
+) -> Iterator[Problem]:
+    """Keys that + adds to a section whose class has no such field."""
+    for one in overrides:
+        if one.action not in ("add", "force") or not one.key.startswith(tuple(f"{name}." for name in ALWAYS)):
+            continue
+        length, fields = contract.fields_at(one.path)
+        if not fields or one.path[length] in fields:
+            continue
+        name = one.path[length]
+        near = nearest(name, list(fields), 0.75)
+        hint: str = Message("; did you mean {near}", near=near) if near else ""
+        elsewhere = any(name in other.fields_at(one.path)[1] for other in others)
+        message = Message(
+            "{front_end} makes a class of {section} that has no field {name}: it refuses the run{hint}",
+            front_end=contract.label,
+            section=".".join(one.path[:length]),
+            name=name,
+            hint=hint,
+        )
+        yield Problem(REFUSED, message, one.key_span, harmless=elsewhere and not stated)
+
+
+def of_interpolations(config: Composed, overrides: Iterable[Override]) -> Iterator[Problem]:
+    """Values that lead to a key which the config does not have."""
+    for one in overrides:
+        node = one.node
+        whole = one.value is not None and one.value.text is not None  # not a variable of the shell that nobody sets
+        lost = config.dead(one.path, node) if whole and node is not None and node.kind == "scalar" else ""
+        if "." in lost and node is not None:  # a name alone may be a variable of the shell
+            yield Problem(
+                REFUSED,
+                Message("{key} leads to {lost}, which the config does not have", lost=lost, key=one.key),
+                node.span,
+            )
+
+
+def of_choices(
+    contract: Contract, config: Composed, own: Source, more: Mapping[str, Sequence[object]], made: Iterable[str]
+) -> Iterator[Problem]:
+    """Values that somebody typed and the program does not take. more: keys with the values that they take, beside those
+    of classes; made: the sections of which classes are made."""
+    for key, choices in {**dict(contract.choices(made)), **more}.items():
+        found = config.at(*key.split("."))
+        node = found.node
+        typed = node is not None and node.kind == "scalar" and node.span.source is not own and found.path[-1:] != ()
+        if node is None or not typed or not found.known or not choices or found.value in choices:
+            continue
+        if not isinstance(found.value, str | int | None):
+            continue
+        told = [str(one) for one in choices]
+        hint = _hint(str(found.value), told)
+        message = Message(
+            "{key} takes {choices:and}, not {value}{hint}", key=key, choices=tuple(told), value=found.value, hint=hint
+        )
+        yield Problem(REFUSED, message, node.span)

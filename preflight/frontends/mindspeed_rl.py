@@ -1,0 +1,210 @@
+"""MindSpeed-RL: sections of a Hydra config become options of MindSpeed-LLM, for the actor on its devices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+from preflight.dialects import Reading, Surroundings
+from preflight.dialects.megatron.namespace import Run, derives
+from preflight.dialects.megatron.parsing import Parsed
+from preflight.dialects.megatron.words import MINDSPEED_STEPS
+from preflight.frontends.composed import Dotted, hydra, typed
+from preflight.frontends.front_end import UNREAD, FrontEnd, doubted, unread
+from preflight.frontends.published_network import trained
+from preflight.frontends.reading import Typed
+from preflight.frontends.reading import read as reading
+from preflight.frontends.sections import SectionWriter, layered, read_sections
+from preflight.loaders.composition.merging import mapping
+from preflight.loaders.composition.overrides import apply
+from preflight.loaders.composition.values import Composed
+from preflight.loaders.document import Document, Problem, Setting
+from preflight.run.plan import Plan
+from preflight.run.request import Target
+from preflight.run.value import Origin, Value, default, derived, unknown
+from preflight.run.versions import matches
+from preflight.source.finding import Edit
+from preflight.source.record import replace
+
+TRAINING, ACTOR, RL, GENERATE = "megatron_training", "actor_config", "rl_config", "generate_config"
+ROLES = {"ref_config": "reference", "critic_config": "critic"}
+OTHERS = ("ref_config", "reward_config", "critic_config", "vit_config")
+INTEGRATED = ("ref_config", "reward_config")
+"""Sections that the one worker for all roles does not take (train_grpo.py:203)."""
+WORKER = "mindspeed_rl/workers/base_worker.py"
+
+
+def world(run: Run) -> Value:
+    """The devices of the actor; a config without roles is started by a launcher."""
+    count = run.value("actor_npus")
+    if not isinstance(count.raw, int):
+        return run.value("world_size")
+    return trained(run, "actor_npus", count.raw, "devices of the actor")
+
+
+@derives("global_batch_size")
+def batches(run: Run) -> None:
+    """A batch of RL counts prompts: each has several samples (base_worker.py:141 with train_grpo.py:78)."""
+    if "prompts" in run.written:
+        run.derive("global_batch_size", run.prompts * run.n_samples_per_prompt, "prompts x samples", of="prompts")
+
+
+@derives("pad_to_multiple_of")
+def padding(run: Run) -> None:
+    """Whatever the config says (megatron_config.py:402)."""
+    ranks = run.tensor_model_parallel_size * run.context_parallel_size
+    run.derive("pad_to_multiple_of", ranks, "tensor x context parallel")
+
+
+@derives("generation_ranks")
+def generation(run: Run) -> None:
+    """The replicas that generate on the actor's devices (validate_config.py:159)."""
+    each = run.infer_tensor_parallel_size * run.infer_pipeline_parallel_size
+    run.derive("generation_ranks", run.actor_npus // each)
+
+
+@derives("verifiers", "verifier_weights", "metric_is_verified")
+def rewards(run: Run) -> None:
+    """How many there are of each, and whether one makes what groups are filtered by."""
+    run.derive("verifiers", len(run.verifier_function), of="verifier_function")
+    run.derive("verifier_weights", len(run.verifier_weight), of="verifier_weight")
+    run.derive("metric_is_verified", run.filter_groups_metric in run.verifier_function, of="verifier_function")
+
+
+MINDSPEED_RL = FrontEnd(
+    "mindspeed-rl",
+    "2.3.0",
+    core="0.12.1",
+    on=Target("mindspeed-llm", "2.3.0"),
+    world=world,
+    before=(batches, padding),
+    after=(generation, rewards),
+    steps=MINDSPEED_STEPS,
+    unread="refused",
+    apart=("pretrain_", "megatron/training/tokenizer", "megatron/core/datasets", "mindspeed_llm/tasks/preprocess"),
+)
+OLD_KEYS = frozenset(
+    [
+        *("variable_seq_lengths", "cp_attention_mask_type", "moe_intermediate_size", "multi_head_latent_attention"),
+        *("n_group", "topk_group", "qk_nope_head_dim", "qk_rope_head_dim", "routed_scaling_factor"),
+        *("rope_scaling_beta_fast", "rope_scaling_beta_slow"),
+    ]
+)
+"""Keys that releases before 2.3 have, and none since."""
+OLDER = MINDSPEED_RL._replace(release="2.2.0", core="0.8.0", on=Target("mindspeed-llm", "2.1.0"))
+"""What a config with keys of releases before 2.3 is read as."""
+
+
+class Writer(SectionWriter):
+    """Writes batches of samples as the prompts that they are of."""
+
+    samples: object = 1
+
+    def put(self, name: str, value: object) -> tuple[Edit, ...]:
+        """The edits that give an argument a value."""
+        if name == "global_batch_size" and self.samples != 1:
+            whole = isinstance(value, int) and isinstance(self.samples, int) and self.samples > 0
+            if not whole or value % self.samples:  # type: ignore[operator]
+                return ()
+            value = value // self.samples  # type: ignore[operator]
+        return super().put("global_batch_size" if name == "prompts" else name, value)
+
+
+def read(document: Document, surroundings: Surroundings) -> Reading:
+    """A config with its model, and the overrides of the launch that names it."""
+    found = hydra(document, surroundings)
+    own = (document,) if document.launch is not None else ()
+    documents = (*own, *found.documents) if found is not None else (document,)
+    tree, _ = apply(found.tree, found.overrides) if found is not None else (mapping((), document.source.span(0)), ())
+    config = Composed(tree)
+    front_end = _release(config, surroundings.request.target)
+    made = _typed(front_end, Dotted(config, documents, found.overrides if found is not None else ()), surroundings)
+    open_launch = document.launch is not None and document.launch.open
+    made.parsed.open = found is None or bool(found.missing) or open_launch or _model_is_missing(config)
+    result = reading(front_end, document, surroundings, made)
+    if config.at(RL).node is None:
+        return result
+    return result._replace(plan=_in_lengths(result))
+
+
+def _in_lengths(reading: Reading) -> Plan:
+    """The plan with sequences as long as prompts and responses are: seq_length is for the data set alone."""
+    plan, told = reading.plan, reading.arguments
+    prompt, response = told.get("max_prompt_length").raw, told.get("sampling_max_tokens").raw
+    known = isinstance(prompt, int) and isinstance(response, int)
+    longest = derived(prompt + response, "prompt + response") if known else unknown("how long a response is")
+    varying = derived(True, "sequences are as long as they are")
+    return replace(plan, batch=replace(plan.batch, varying=varying), model=replace(plan.model, sequence=longest))
+
+
+def _release(config: Composed, wanted: Target | None) -> FrontEnd:
+    """The release that is asked for, else the one whose keys the config has."""
+    if wanted is not None and wanted.version:
+        return OLDER if matches(wanted.version, "<2.3") else MINDSPEED_RL
+    keys = layered(config, (TRAINING, ACTOR)).keys()
+    return MINDSPEED_RL if keys.isdisjoint(OLD_KEYS) else OLDER
+
+
+def _typed(front_end: FrontEnd, dotted: Dotted, surroundings: Surroundings) -> Typed:
+    """The actor's options, what the other sections say, and the layouts of the other roles."""
+    config = dotted.config
+    writer = Writer(front_end, dotted, (TRAINING, ACTOR))
+    made = typed(front_end, dotted, surroundings, writer)
+    parsed = made.parsed
+    read_sections(writer, parsed, {"ray_dapo": "ray_grpo"})  # base_worker.py:201
+    parsed.faults += [doubted(one, surroundings) for one in _unknown_keys(config, writer)]
+    if front_end is OLDER and surroundings.request.target is not None:
+        parsed.faults = [fault for fault in parsed.faults if fault.kind != UNREAD or not fault.harmless]
+    if config.at(RL).node is not None:
+        _prompts(writer, parsed)
+    environment = {"CUDA_DEVICE_MAX_CONNECTIONS": default("1", f"{WORKER}:131"), **made.spelled.environment}
+    return made._replace(parsed=parsed, spelled=replace(made.spelled, environment=environment))
+
+
+def _prompts(writer: Writer, parsed: Parsed) -> None:
+    """The batch under a name of its own: Megatron gets another one."""
+    samples = parsed.written.get("n_samples_per_prompt")
+    writer.samples = samples.raw if samples is not None else 1
+    for section in INTEGRATED:
+        found = writer.dotted.config.at(section)
+        if found.key is not None and found.node is not None:
+            setting = Setting((section,), section, found.key.span, found.key.span, editable=False)
+            parsed.written["separate_section"] = Value(section, Origin.WRITTEN, setting)
+    batch = parsed.written.get("global_batch_size")
+    if batch is not None:
+        parsed.written["prompts"] = batch._replace(edits=partial(writer.put, "prompts"))
+    for section, role in ROLES.items():
+        for key, flag in MINDSPEED_RL.keys.options.items():
+            shared = parsed.written.get(flag.dest) is None and key.startswith(f"{section}.")
+            below = writer.dotted.config.at(TRAINING, key.partition(".")[2]) if shared else None
+            if below is not None and isinstance(below.value, int):
+                parsed.written[f"{role}_{key.partition('.')[2]}"] = derived(below.value, TRAINING)
+
+
+def _unknown_keys(config: Composed, writer: SectionWriter) -> Iterator[Problem]:
+    """Keys that no class has."""
+    options = MINDSPEED_RL.keys.options
+    for key, one in writer.found.items():
+        if key not in options and (typed := one.key or one.node) is not None:
+            path = tuple(map(str, one.path))
+            yield unread(MINDSPEED_RL, key, typed.span, path=path, shown=".".join(path))
+    for section in OTHERS:
+        node = config.at(section).node
+        for entry in node.entries if node is not None else ():
+            key = str(entry.key.value)
+            if key.replace("-", "_") not in options and key != "model":
+                yield unread(MINDSPEED_RL, key, entry.key.span, path=(section, key), shown=f"{section}.{key}")
+    inner = {name.rpartition(".")[0] for name in options if name.count(".") == 2}
+    for section in (RL, GENERATE, *sorted(inner)):
+        node = config.at(*section.split(".")).node
+        for entry in node.entries if node is not None else ():
+            key = f"{section}.{str(entry.key.value).replace('-', '_')}"
+            if key not in options and key not in inner:
+                path = (*section.split("."), str(entry.key.value))
+                yield unread(MINDSPEED_RL, key, entry.key.span, path=path)
+
+
+def _model_is_missing(config: Composed) -> bool:
+    """Whether a model is named that no config has."""
+    named = [config.at(section, "model").value for section in (TRAINING, ACTOR)]
+    return any(isinstance(one, str) and config.at("model", one).node is None for one in named)

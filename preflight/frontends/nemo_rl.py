@@ -1,0 +1,352 @@
+"""NeMo RL: YAML over its parents, and overrides; Megatron trains the policy on the devices that generate, too."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+
+from preflight import schemas
+from preflight.dialects import Reading, Surroundings
+from preflight.dialects.megatron import batch, layout, pipeline, sizes
+from preflight.dialects.megatron.namespace import NotKnown, Run, derives
+from preflight.frontends import roles
+from preflight.frontends.composed import Dotted, opener, typed
+from preflight.frontends.contract import FOLDER, nearest_release
+from preflight.frontends.front_end import FrontEnd, unread
+from preflight.frontends.hydra_faults import DECAYS, INCREASES, REFUSED
+from preflight.frontends.published_network import NETWORK, TYPES, lose_network, of_bridge, trained
+from preflight.frontends.reading import read as reading
+from preflight.frontends.typed_fields import Fields, never_read, refused
+from preflight.loaders.composition.inheritance import Inherited, Open, inherited
+from preflight.loaders.composition.merging import mapping
+from preflight.loaders.composition.overrides import Override, Refused, apply, read_override
+from preflight.loaders.composition.values import Composed
+from preflight.loaders.document import Document, Node, Problem, Word
+from preflight.run.value import Value, unknown
+from preflight.source.checkout_root import checkout_root
+from preflight.source.finding import Message
+from preflight.source.spelling import nearest
+from preflight.source.text import Span
+
+CONFIG = "--config"
+YAML = (".yaml", ".yml")
+DEFAULTS = {
+    "run_distillation.py": "configs/distillation_math.yaml",
+    "run_dpo.py": "configs/dpo.yaml",
+    "run_grpo.py": "configs/grpo_math_1B.yaml",
+    "run_grpo_sliding_puzzle.py": "configs/grpo_sliding_puzzle.yaml",
+    "run_ppo.py": "configs/ppo_math_1B.yaml",
+    "run_rm.py": "configs/rm.yaml",
+    "run_sft.py": "configs/sft.yaml",
+    "run_vlm_grpo.py": "configs/vlm_grpo_3B.yaml",
+}
+"""The config of a script that is given none, beside it."""
+BYPASS = "NRL_IGNORE_TP_ACCURACY_CHECK"
+"""The variable that turns a check off."""
+
+
+def composed(document: Document, opened: Open) -> Inherited:
+    """A config over its parents: the document itself, or the one that a launch names."""
+    config = document if document.launch is None else _named(document, opened)
+    return (
+        inherited(config, opened) if config is not None else Inherited(mapping((), document.start), (), ("the config",))
+    )
+
+
+def overrides(document: Document) -> tuple[Override, ...]:
+    """The overrides of a launch."""
+    return tuple(one for word in _words(document) if (one := read_override(word)) is not None)
+
+
+def open_to_more(document: Document) -> bool:
+    """Whether a launch may have overrides that are not known."""
+    words = _words(document)
+    before = ("", *(word.text for word in words))
+    any_word = (
+        word.text is None and not (word.pieces and word.pieces[0].text)
+        for option, word in zip(before, words, strict=False)
+        if option != CONFIG
+    )
+    return document.launch is not None and (document.launch.open or any(any_word))
+
+
+def refusals(front_end: FrontEnd, not_taken: tuple[Refused, ...], surroundings: Surroundings) -> list[Problem]:
+    """Keys that the config does not have: a command may set none of them. A release that is not read may have a key,
+    unless it is a slip of another."""
+    stated = surroundings.request.target is not None
+    unknown = [one.override for one in not_taken if one.kind == "unknown"]
+    found = [unread(front_end._replace(unread="refused"), one.key, one.key_span) for one in unknown]
+    return [one._replace(harmless=one.harmless or (one.fix is None and not stated)) for one in found]
+
+
+@derives()
+def exempt(run: Run) -> None:
+    """The check of batches under tensor parallelism is turned off."""
+    run.derive("batches_are_checked", False)
+
+
+def exempting(document: Document, front_end: FrontEnd) -> FrontEnd:
+    """The front end as the environment of a launch makes it."""
+    said = document.launch.environment.get(BYPASS) if document.launch is not None else None
+    return front_end if said is None or said.text == "" else front_end._replace(after=(*front_end.after, exempt))
+
+
+def _words(document: Document) -> tuple[Word, ...]:
+    return document.launch.words if document.launch is not None else ()
+
+
+def _named(document: Document, opened: Open) -> Document | None:
+    """The config of a launch, from the top of the checkout, where such runs are started, or from the script."""
+    name, path = _config(document), document.source.path
+    if not name or path is None:
+        return None
+    folder = os.path.dirname(os.path.realpath(path))
+    from_top = os.path.relpath(os.path.join(checkout_root(path), name), folder)
+    found = opened(document, from_top) or opened(document, name)
+    return found if found is not None and found.tree is not None and found.tree.kind == "mapping" else None
+
+
+def _config(document: Document) -> str:
+    """The path of the config that a launch names, or that its script takes by itself; "" for an unknown one."""
+    assert document.launch is not None
+    words, entry = _words(document), _known(document.launch.entry)
+    texts = [word.text or "" for word in words]
+    joined = [text.partition("=")[2] for text in texts if text.startswith(f"{CONFIG}=")]
+    if CONFIG in texts or joined:
+        return joined[0] if joined else "".join(_known(word) for word in words[texts.index(CONFIG) + 1 :][:1])
+    default = DEFAULTS.get(os.path.basename(entry))
+    return os.path.join(os.path.dirname(entry), default) if default is not None else ""
+
+
+def _known(word: Word) -> str:
+    """A path; of one behind a folder that is not known, what is behind it."""
+    last = word.pieces[-1].text if word.pieces else None
+    return word.text or (last.lstrip("/") if last is not None and last.startswith("/") else "")
+
+
+SETUP = "nemo_rl/models/megatron/setup.py"
+APART = ("megatron/training/", "megatron/legacy", "megatron/rl", "pretrain_", "gpt_builders", "model_provider")
+"""It builds the network with Megatron-Bridge and trains it with code of its own."""
+OPTIONAL = frozenset(
+    [
+        *("decoder_first_pipeline_num_layers", "decoder_last_pipeline_num_layers", "use_linear_ce_fusion_loss"),
+        *("logprob_chunk_size", "fp8_enabled", "generation_gpus_per_node", "generation_num_nodes"),
+        *("reward_model_enabled", "force_on_policy_ratio", "generation_backend", "dtensor_enabled"),
+        *("engine_fp8", "engine_fp8_recipe", "engine_fp8_param"),
+        *("peft_enabled", "peft_dim", "bridge_target_modules", "generation_gpu_memory_utilization"),
+        *("packing_train_mb_tokens", "dynamic_train_mb_tokens", "generation_colocated", "dynamic_batching"),
+        *("checkpointing_modules", "expert_tensor_parallel_size", "logprob_batch_size"),
+        *("generation_transformer_impl", "generation_grouped_gemm_backend"),
+        *("vllm_tensor_parallel_size", "vllm_pipeline_parallel_size", "vllm_expert_parallel_size"),
+        *("vllm_async_engine", "val_global_batch_size", "val_micro_batch_size", "teacher_megatron_enabled"),
+        *("teacher_tensor_model_parallel_size", "teacher_pipeline_model_parallel_size"),
+        *("teacher_context_parallel_size", "generation_top_p", "nemo_adv_estimator"),
+    ]
+)
+"""Keys that a run may go without."""
+
+
+def world(run: Run) -> Value:
+    """The devices of the cluster, without those that generate where they are set apart."""
+    try:
+        count = _trained(run)
+    except (NotKnown, TypeError) as error:
+        return unknown(str(error))
+    return trained(run, "gpus_per_node", count, "devices of the cluster that train")
+
+
+def _trained(run: Run) -> int:
+    nodes, each = run.num_nodes, run.gpus_per_node
+    if run.value("reward_model_enabled").raw:
+        raise NotKnown("a reward model takes devices, too")
+    if run.generation_backend is None or run.generation_colocated is not False:
+        return int(nodes * each)
+    apart, across = run.generation_gpus_per_node, run.generation_num_nodes
+    return int(each - apart if nodes == 1 else (nodes - across) * each)
+
+
+DERIVED = frozenset({"batches_are_checked"})
+"""Names of its own checks that no key has."""
+
+
+@derives("sequence_parallel", "bf16", "fp16", "params_dtype", "calculate_per_token_loss")
+def forced(run: Run) -> None:
+    """What it sets itself."""
+    run.derive("batches_are_checked", True)
+    if run.tensor_model_parallel_size == 1:
+        run.derive("sequence_parallel", False, "tensor parallel is 1", of="sequence_parallel")
+    for name, wanted in (("bf16", "bfloat16"), ("fp16", "float16")):
+        run.derive(name, run.policy_precision == wanted, of="policy_precision")
+    run.derive("params_dtype", TYPES.get(run.policy_precision, run.policy_precision), of="policy_precision")
+    run.derive("calculate_per_token_loss", True, "NeMo RL scales the gradients itself")
+
+
+@derives("recompute_granularity", "recompute_method", "recompute_num_layers", "recompute_modules")
+def recompute(run: Run) -> None:
+    """One switch: full means every layer by itself."""
+    on = run.activation_checkpointing
+    granularity = (run.checkpointing_granularity or "full") if on else None
+    full = granularity == "full"
+    run.derive("recompute_granularity", granularity, of="activation_checkpointing")
+    run.derive("recompute_method", "uniform" if full else None, of="activation_checkpointing")
+    run.derive("recompute_num_layers", 1 if full else None, of="activation_checkpointing")
+    run.derive("recompute_modules", run.checkpointing_modules, of="checkpointing_modules")
+
+
+@derives("bias_gelu_fusion", "bias_swiglu_fusion")
+def fusions(run: Run) -> None:
+    """One switch for every activation."""
+    for name in ("bias_gelu_fusion", "bias_swiglu_fusion"):
+        run.derive(name, run.bias_activation_fusion, of="bias_activation_fusion")
+
+
+@derives("fp8", "fp8_recipe", "fp8_param_gather")
+def low_precision(run: Run) -> None:
+    """FP8 is a section with a switch of its own."""
+    on = run.fp8_enabled
+    for name, key in (
+        ("fp8", "engine_fp8"),
+        ("fp8_recipe", "engine_fp8_recipe"),
+        ("fp8_param_gather", "engine_fp8_param"),
+    ):
+        run.derive(name, getattr(run, key) if on else run.default(name).raw, of=key if on else "")
+
+
+@derives("micro_batch_size", "max_position_embeddings", "train_iters")
+def lengths(run: Run) -> None:
+    """Packed and dynamic batches count tokens; how long it runs is set by the algorithm."""
+    run.lose("max_position_embeddings", NETWORK)
+    run.lose("train_iters", "the algorithm sets it")
+    run.derive("micro_batch_size", run.train_micro_batch_size, of="train_micro_batch_size")
+    if run.dynamic_batching or run.sequence_packing_enabled:
+        run.lose("micro_batch_size", "micro-batches are filled up to a number of tokens")
+
+
+@derives("lora_r", "lora_target_modules")
+def adapters(run: Run) -> None:
+    """Megatron-Bridge's adapters."""
+    if run.peft_enabled:
+        of_bridge(run, run.peft_dim, "lora", run.bridge_target_modules)
+
+
+@derives()
+def network(run: Run) -> None:
+    """Nothing is known of what is neither typed nor set."""
+    for flag in NEMO_RL.keys.options.values():
+        if flag.dest not in run.written and flag.dest not in OPTIONAL and flag.dest not in run.effective:
+            run.lose(flag.dest, "the config does not set it")
+    lose_network(run, NEMO_RL.keys)
+
+
+NEMO_RL = FrontEnd(
+    "nemo-rl",
+    "0.7.0",
+    core="0.18.0",
+    world=world,
+    before=(forced, recompute, fusions, low_precision, lengths, network, adapters),
+    steps=(*layout.STEPS, *pipeline.STEPS, *sizes.STEPS, *batch.STEPS),
+    unread="skipped",
+    apart=APART,
+    models=("model_name",),
+    planned=roles.nemo_rl,
+    since={"nemo-rl/two-backends": "0.4.0"},
+)
+
+
+RELEASES = ("0.5.0", "0.6.0", "0.7.0")
+"""Releases whose contract is described."""
+
+
+def of_fields(config: Composed, release: str, place: Span) -> list[Problem]:
+    """The values that the program refuses by their types, which it checks since 0.7, and keys that it never reads."""
+    known = schemas.read(f"{FOLDER}/nemo-rl-{release}")
+    name = next((one for one in known["masters"] if not config.at(one).absent and config.at(one).node is not None), "")
+    if not name:
+        return []
+    fields, master = (
+        Fields(f"NeMo RL {release}", known["classes"], config, NEMO_RL.keys.core.defaults),
+        known["masters"][name],
+    )
+    told = refused(fields, master, place) if known["checked"] else ()
+    return [*told, *never_read(fields, master)]
+
+
+CHOICES: dict[str, tuple[str, ...]] = {
+    "policy.generation.backend": ("vllm", "sglang", "megatron"),
+    "policy.megatron_cfg.scheduler.lr_decay_style": DECAYS,
+    "policy.megatron_cfg.scheduler.weight_decay_incr_style": INCREASES,
+}
+"""Values that keys take (nemo_rl/algorithms/grpo.py:972-1106, megatron/core/optimizer_param_scheduler.py)."""
+
+
+def of_choices(config: Composed) -> Iterator[Problem]:
+    """Values that are none of those which a key takes."""
+    for key, choices in CHOICES.items():
+        found = config.at(*key.split("."))
+        if found.known and found.node is not None and isinstance(found.value, str) and found.value not in choices:
+            near = nearest(found.value, choices)
+            hint = Message("; did you mean {near}", near=near) if near else ""
+            values = {"key": key, "choices": choices, "value": found.value, "hint": hint}
+            yield Problem(REFUSED, Message("{key} takes {choices:and}, not {value}{hint}", **values), found.node.span)
+
+
+def of_interpolations(config: Composed) -> Iterator[Problem]:
+    """Values that lead to a key which the config does not have: the program follows all of them at once."""
+    left: list[tuple[tuple[str | int, ...], Node]] = [((), config.root)]
+    while left:
+        path, node = left.pop()
+        if node.kind == "mapping":
+            left += [((*path, str(one.key.value)), one.value) for one in node.entries if not one.shadowed]
+        elif node.kind == "sequence":
+            left += [((*path, at), one) for at, one in enumerate(node.items)]
+        elif lost := config.dead(path, node):
+            key = ".".join(map(str, path))
+            message = Message("{key} leads to {lost}, which the config does not have", key=key, lost=lost)
+            yield Problem(REFUSED, message, node.span)
+
+
+def of_parents(documents: Sequence[Document], missing: Sequence[str]) -> Iterator[Problem]:
+    """Parents that are not there while a file is that differs in case, ending, hyphens alone; of others nobody knows: a
+    config may have been copied here without them."""
+    for document in documents:
+        named = document.tree.get("defaults") if document.tree is not None else None
+        if named is None or document.source.path is None:
+            continue
+        folder = document.source.path.parent
+        for node in named.items or (named,):
+            place, _, name = str(node.value).rpartition("/")
+            if str(node.value) not in missing or "$" in place or not (folder / place).is_dir():
+                continue
+            beside = {_bare(one.name): one.name for one in (folder / place).iterdir() if one.suffix in YAML}
+            near = beside.get(_bare(name), name)
+            if near != name and not (folder / place / name).exists():
+                message = Message("there is no file {name}; did you mean {near}", name=node.value, near=near)
+                yield Problem(REFUSED, message, node.span)
+
+
+def _bare(name: str) -> str:
+    return name.removesuffix(".yaml").removesuffix(".yml").replace("-", "_").casefold()
+
+
+def read(document: Document, surroundings: Surroundings) -> Reading:
+    """A config with its parents, or a launch with overrides over one."""
+    release = nearest_release("nemo-rl", RELEASES, surroundings.request.target, NEMO_RL.release)
+    found = composed(document, opener(document, surroundings))
+    missing = f"{found.missing[0]} is not read" if found.missing else ""
+    given = overrides(document)
+    tree, not_taken = apply(found.tree, given, complete=not missing)
+    config = Composed(tree, missing)
+    documents = found.documents if document.launch is None else (document, *found.documents)
+    made = typed(NEMO_RL, Dotted(config, documents, given), surroundings)
+    if config.at("policy", "megatron_cfg", "enabled").value is not True:
+        made.parsed.written.clear()  # another engine trains, or nobody knows which
+        missing = missing or "Megatron is not enabled"
+    made.parsed.open = bool(missing) or open_to_more(document)
+    made.parsed.faults += [] if missing else refusals(NEMO_RL, not_taken, surroundings)
+    made.parsed.faults += of_fields(config, release, document.start)
+    made.parsed.faults += of_choices(config)
+    made.parsed.faults += of_parents(found.documents, found.missing)
+    if not config.open:
+        made.parsed.faults += of_interpolations(config)
+    front_end = exempting(document, NEMO_RL)
+    return reading(front_end._replace(release=release), document, surroundings, made)

@@ -1,0 +1,66 @@
+"""Front ends with options at other releases than that of their table,
+as `python -m upstream.frontends.option_releases` reads them from their source."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from typing import Any
+
+from preflight import schemas
+from preflight.dialects.megatron.options import Flag
+from preflight.frontends.contract import FOLDER, nearest_release
+from preflight.frontends.front_end import FrontEnd, Keys, as_flags, data
+from preflight.run.request import Target
+from preflight.run.versions import numbers
+
+
+def at_stated(front_end: FrontEnd, others: Sequence[str], asked: Target | None) -> FrontEnd:
+    """The front end at the release that somebody states, or the described one next to it. others: the described
+    releases beside that of its table."""
+    release = nearest_release(front_end.name, (*others, front_end.release), asked, front_end.release)
+    found = front_end if release == front_end.release else at_release(front_end, release)
+    exact = asked is not None and numbers(asked.version) in (numbers(release), numbers(release)[:2])
+    return found._replace(stated=exact)
+
+
+def at_release(front_end: FrontEnd, release: str) -> FrontEnd:
+    """The front end as it is at a described release that is not that of its table."""
+    own, lacks = _at(front_end.name, release, front_end.keys)
+    return front_end._replace(release=release, own=own, lacks=lacks)
+
+
+def of_part(front_end: FrontEnd, part: str) -> list[Flag]:
+    """The options that a part of its table lists, at its release."""
+    rows = data(front_end.name)[part]
+    if front_end.release != data(front_end.name)["release"]:
+        rows = dict(_rows(rows, _described(front_end.name, front_end.release).get(part, {})))
+    return as_flags(front_end.name, rows)
+
+
+@cache
+def _described(front_end: str, release: str) -> Mapping[str, Any]:
+    found: Mapping[str, Any] = schemas.read(f"{FOLDER}/{front_end}-{release}")
+    return found
+
+
+@cache
+def _at(front_end: str, release: str, keys: Keys) -> tuple[Keys, frozenset[str]]:
+    """The keys of a release and the rules whose checks it lacks. What it has no option for is as in the release of the
+    table: no check asks for it that this one makes."""
+    described, table = _described(front_end, release), data(front_end)["keys"]
+    rows = dict(_rows(table, described["keys"]))
+    beneath = [flag for flag in keys.options.values() if flag.option not in table and not _is_other(flag, table)]
+    flags = {flag.option: flag for flag in (*beneath, *as_flags(front_end, rows))}
+    return Keys(front_end, release, list(flags.values()), keys), frozenset(described["lacks"])
+
+
+def _is_other(flag: Flag, table: Mapping[str, Any]) -> bool:
+    """Whether an option is one of the table, listed by another spelling."""
+    return any(one in table for one in flag.also)
+
+
+def _rows(table: Mapping[str, Any], difference: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    gone = frozenset(difference.get("without", ()))
+    yield from ((option, row) for option, row in table.items() if option not in gone)
+    yield from difference.get("changed", {}).items()

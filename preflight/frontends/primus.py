@@ -1,0 +1,152 @@
+"""AMD's Primus: a YAML file over presets of a module and a model; Megatron's arguments by their own names."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+from preflight.dialects import Reading, Surroundings
+from preflight.dialects.megatron.conversions import BadValue, convert
+from preflight.dialects.megatron.options import Flag, table
+from preflight.frontends.composed import Dotted, typed
+from preflight.frontends.front_end import UNREAD, FrontEnd, data
+from preflight.frontends.reading import Typed
+from preflight.frontends.reading import read as reading
+from preflight.loaders.composition.grammar import typed as plain
+from preflight.loaders.composition.merging import mapping, merge, put
+from preflight.loaders.composition.values import Composed
+from preflight.loaders.document import Document, Node, Problem
+from preflight.loaders.yaml import load_yaml
+from preflight.run.value import Origin, Value
+from preflight.source.finding import Message
+from preflight.source.pattern import lazy_pattern
+from preflight.source.spelling import nearest
+from preflight.source.text import Source
+
+CORE = "0.16.0"
+"""Primus v26.5.1 has Megatron-LM at d3528a2, 0.16.0rc0."""
+SLIP = 0.92
+"""From here on a key that no preset and no option of Megatron has is told as a slip of one."""
+_VARIABLE = lazy_pattern(r"\$\{\w+(?::(?P<default>[^}]*))?\}")
+
+
+def module(tree: Node | None) -> tuple[str, Node] | None:
+    """The module of a config that trains with Megatron, and its name."""
+    modules = tree.get("modules") if tree is not None else None
+    for entry in modules.entries if modules is not None else ():
+        framework = entry.value.get("framework") if entry.value.kind == "mapping" else None
+        if framework is not None and framework.value == "megatron":
+            return str(entry.key.value), entry.value
+    return None
+
+
+def _preset(kind: str, node: Node, key: str) -> dict[str, Any] | None:
+    """A preset that a module names, None where there is none of that name."""
+    named = node.get(key)
+    name = str(_scalar(named).value) if named is not None else ""
+    return _whole(kind, f"megatron/{name if name.endswith(('.yaml', '.yml')) else f'{name}.yaml'}")
+
+
+@cache
+def _whole(kind: str, path: str) -> dict[str, Any] | None:
+    """A preset over those that it extends, None where there is none of that name."""
+    own = data("primus")[kind].get(path)
+    if own is None:
+        return None
+    merged: dict[str, Any] = {}
+    for other in own.get("extends", ()):
+        merged |= _whole(kind, other) or {}
+    return {**merged, **{key: value for key, value in own.items() if key != "extends"}}
+
+
+def _scalar(node: Node) -> Node:
+    """A scalar with the defaults of the variables that it names; as it is where one has none."""
+    text = node.value
+    if node.kind != "scalar" or not isinstance(text, str) or "${" not in text:
+        return node
+    if any(match["default"] is None for match in _VARIABLE.finditer(text)):
+        return node
+    return node._replace(value=plain(_VARIABLE.sub(lambda match: match["default"], text)))
+
+
+def _resolved(node: Node) -> Node:
+    if node.kind == "mapping":
+        return node._replace(value=tuple(one._replace(value=_resolved(one.value)) for one in node.entries))
+    if node.kind == "sequence":
+        return node._replace(value=tuple(map(_resolved, node.items)))
+    return _scalar(node)
+
+
+@cache
+def _flags(above: str, presets: str) -> tuple[Flag, ...]:
+    """Megatron's arguments by their names, with the defaults of the presets. above: the keys that lead to them."""
+    values = json.loads(presets)
+    found: dict[str, Flag] = {}
+    for flag in table("megatron", CORE).options.values():
+        kind = "bool" if flag.kind in ("true", "false", "pair") else flag.kind
+        option = f"{above}.{flag.dest}"
+        default = _usable(flag, values.get(flag.dest, flag.default))
+        default = tuple(default) if isinstance(default, list) else default
+        found.setdefault(option, flag._replace(option=option, kind=kind, default=default, also=(), choices=None))
+    return tuple(found.values())
+
+
+def _usable(flag: Flag, value: Any) -> Any:
+    """A value of a preset as Megatron's parser makes it of the text."""
+    if isinstance(value, str) and flag.kind not in ("str", "true", "false", "pair"):
+        try:
+            return convert(flag, value)
+        except (BadValue, ValueError, TypeError):
+            return None
+    return None if isinstance(value, dict) else value
+
+
+def _slips(overrides: Node | None, known: frozenset[str]) -> Iterator[Problem]:
+    """Keys that nothing reads and that are the slip of one that is read."""
+    for entry in overrides.entries if overrides is not None else ():
+        name = str(entry.key.value)
+        near = nearest(name, sorted(known), SLIP) if name not in known else None
+        if near:
+            message = Message("Primus never reads {name}; did you mean {near}", name=name, near=near)
+            yield Problem(UNREAD, message, entry.key.span, harmless=True, unknown_option=True)
+
+
+def _written(made: Typed, presets: dict[str, Any]) -> None:
+    """What presets say beside Megatron's defaults counts as typed, as Megatron sees it; patterns become lists."""
+    for flag in table("megatron", CORE).options.values():
+        value = _usable(flag, presets.get(flag.dest))
+        if value not in (None, flag.default) and flag.dest not in made.parsed.written:
+            made.parsed.written[flag.dest] = Value(value, Origin.WRITTEN, note="the preset")
+        own = made.parsed.written.get(flag.dest)
+        if own is not None and isinstance(own.raw, str):
+            made.parsed.written[flag.dest] = own._replace(raw=_usable(flag, own.raw))
+
+
+PATCHED = ("megatron/",)
+"""Primus replaces layers, schedules, checkpoints and parts of Megatron's validator as other keys say, so its checks are
+not those of a release; what no program can do without stays."""
+PRIMUS = FrontEnd("primus", "26.5.1", core=CORE, unread="dropped", apart=PATCHED)
+
+
+def read(document: Document, surroundings: Surroundings) -> Reading:
+    """A config of one experiment."""
+    found = module(document.tree)
+    assert document.tree is not None and found is not None
+    name, node = found
+    kinds = (_preset("modules", node, "config"), _preset("models", node, "model"))
+    presets = {**(kinds[1] or {}), **(kinds[0] or {})}  # a model's value never replaces a module's
+    above = f"modules.{name}.overrides"
+    own = load_yaml(Source(json.dumps(presets), "primus/configs")).tree
+    assert own is not None
+    key = Node("scalar", above, own.span)
+    below = put(mapping((), own.span), tuple(above.split(".")), key, own)
+    config = Composed(merge(below, _resolved(document.tree)), "" if all(kinds) else "a preset is not described")
+    front_end = PRIMUS._replace(options=_flags(above, json.dumps(presets)))
+    made = typed(front_end, Dotted(config, (document,), (), own.span.source), surroundings)
+    _written(made, presets)
+    made.parsed.open = not all(kinds) or document.tree.get("extends") is not None
+    known = frozenset({*presets, *(flag.dest for flag in table("megatron", CORE).options.values())})
+    made.parsed.faults += _slips(node.get("overrides"), known)
+    return reading(front_end, document, surroundings, made)

@@ -1,0 +1,255 @@
+"""From what somebody typed to a Reading: Megatron's own names, derivations and plan."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from preflight.dialects import Surroundings
+from preflight.dialects.megatron.checkout_release import merged
+from preflight.dialects.megatron.options import RELEASES
+from preflight.frontends.front_end import FrontEnd
+from preflight.loaders.document import Document
+from preflight.run.arguments import Certainty
+from preflight.run.versions import is_final, numbers
+
+if TYPE_CHECKING:
+    from preflight.program.checkout.callers import FrontEndPackage
+from collections.abc import Mapping
+from typing import Protocol
+
+from preflight.dialects import Reading
+from preflight.dialects.megatron.command_words import Inherited, Spelled
+from preflight.dialects.megatron.layout import relayout
+from preflight.dialects.megatron.machine import machine
+from preflight.dialects.megatron.namespace import Run, perform
+from preflight.dialects.megatron.parsing import Parsed
+from preflight.dialects.megatron.planning import plan
+from preflight.dialects.megatron.training_options import decides, keeps
+from preflight.dialects.megatron.words import Outside, open_up, seed
+from preflight.frontends.published_network import ASSUMED
+from preflight.run.arguments import Arguments
+from preflight.run.cluster import Cluster
+from preflight.run.models import Published, published
+from preflight.run.plan import Plan, Supposed
+from preflight.run.request import Target
+from preflight.run.value import Origin, Value, unknown
+from preflight.source.finding import Edit
+from preflight.source.record import NamedTuple, replace
+
+MEGATRON = "megatron"
+
+
+def with_own_options(front_end: FrontEnd, document: Document, surroundings: Surroundings) -> FrontEnd:
+    """The front end with the options that its parser has in the checkout."""
+    package = _package(front_end, document, surroundings)
+    options = package.options if package is not None else ()
+    own = tuple(flag for one in options if (flag := merged(front_end.keys, one)) is not None)
+    return front_end._replace(own=front_end.keys.with_own(own)) if own else front_end
+
+
+def certainty(front_end: FrontEnd, document: Document, surroundings: Surroundings) -> Certainty:
+    """How sure it is that a run is of the release that is read: what another one in the checkout may not check is no
+    error."""
+    package = _package(front_end, document, surroundings)
+    stated = surroundings.request.target is not None
+    release = numbers(front_end.release)
+    later = frozenset(rule for rule, first in front_end.since.items() if numbers(first) > release)
+    found = Certainty(
+        stated=stated,
+        entry_known=True,
+        apart=front_end.apart,
+        since=front_end.since,
+        lacks=later | front_end.lacks if stated else frozenset(),
+    )
+    if package is None:
+        return (
+            found
+            if stated
+            else found._replace(newer=lambda rule: front_end.release if _is_new(rule, front_end.core) else "")
+        )
+    same = numbers(package.version) == numbers(front_end.release)
+    if same and is_final(package.version):
+        return found._replace(since={}, evidence=package.evidence)
+    lying = f"{front_end.name} {package.version}" if package.version else f"another {front_end.name}"
+    older = not package.version or same or numbers(package.version) < numbers(front_end.release)
+    mine = f"{front_end.name}/"
+
+    def has(rule: str) -> bool | None:
+        """Whether what lies there has the checks of a rule: of its own nobody knows; Megatron's of an older program
+        are those of an older release."""
+        if rule.startswith(mine) or rule in front_end.own_checks:
+            return False
+        return False if older and _is_new(rule, front_end.core) else None
+
+    def lies_here(file: str) -> bool:
+        """A file, or the one with the check of a rule."""
+        file = front_end.own_checks.get(file, file)
+        return file.endswith(".py") and package.files.text(file) is not None
+
+    return found._replace(has=has, evidence=package.evidence, lying=lying, lies_here=lies_here)
+
+
+def _is_new(rule: str, core: str) -> bool:
+    """Whether a check came into Megatron with a release: a program that is older than the one on it has an older
+    Megatron."""
+    from preflight.lint.evidence import held_in
+
+    older = [release for release in RELEASES[MEGATRON] if numbers(release) < numbers(core)]
+    before = max(older, key=numbers, default="")
+    return before != "" and rule.startswith(f"{MEGATRON}/") and held_in(rule, MEGATRON, {MEGATRON: before}) is False
+
+
+def configures(front_end: FrontEnd, key: str, document: Document, surroundings: Surroundings) -> bool:
+    """Whether the configs of the program in the checkout have a key."""
+    package = _package(front_end, document, surroundings)
+    return package is not None and package.configures(key)
+
+
+def _package(front_end: FrontEnd, document: Document, surroundings: Surroundings) -> FrontEndPackage | None:
+    """The program in the checkout, where nobody states the release."""
+    if surroundings.request.target is not None or surroundings.around is None or surroundings.around.isolated:
+        return None
+    return surroundings.around.front_end(document.source.path, front_end.name)
+
+
+class Writer(Protocol):
+    """Makes the edits that write an argument, or a variable of the environment, as the document spells it."""
+
+    def put(self, name: str, value: object) -> tuple[Edit, ...]: ...
+    def export(self, name: str, value: object) -> tuple[Edit, ...]: ...
+
+
+class Typed(NamedTuple):
+    """What somebody typed. parsed: values by Megatron's names, and the faults; documents: what it was read from."""
+
+    parsed: Parsed
+    spelled: Spelled
+    writer: Writer
+    documents: tuple[Document, ...]
+
+
+class Front(NamedTuple):
+    """A run behind a front end: what memory may suppose of it is read from the same."""
+
+    front_end: FrontEnd
+    typed: Typed
+    cluster: Cluster
+
+    @property
+    def parsed(self) -> Parsed:
+        """What was typed."""
+        return self.typed.parsed
+
+    @property
+    def target(self) -> Target:
+        """What the run is read as."""
+        return Target(self.front_end.name, self.front_end.release)
+
+    @property
+    def lost(self) -> str:
+        """Why nothing is known of what nobody typed; "" where it is."""
+        return "options may be added when the job starts" if self.parsed.open else ""
+
+    @property
+    def model(self) -> Published | None:
+        """The published model that the network is taken from; None where no path names one. The end of a path says it
+        also where its folder is a variable that nobody sets."""
+        given = [value for name in self.front_end.models if (value := self.parsed.written.get(name)) is not None]
+        texts = (value.raw if value.known else value.span.text if value.span else None for value in given)
+        return published([text.strip("\"'") for text in texts if isinstance(text, str)])
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """What is supposed of the network."""
+        model = self.model
+        if model is None:
+            return ()
+        return (f"the network is that of {model.name} as published; unset options have Megatron's defaults",)
+
+    def run(self) -> Run:
+        """The run as it is written."""
+        open_up(self.parsed, self.typed.spelled)
+        return self._run(self.parsed.written, None, self.lost)
+
+    def again(self, written: Mapping[str, Value], count: Value) -> Run:
+        """The run with other values, as if nobody added to them, and with the network of the model that is named."""
+        return self._run(written, count, None, self.model)
+
+    def planned(self, plan: Plan, run: Run) -> Plan:
+        """A plan of the run with what the front end knows beside Megatron's arguments."""
+        return self.front_end.planned(plan, run) if self.front_end.planned is not None else plan
+
+    def _run(
+        self, written: Mapping[str, Value], count: Value | None, lost: str | None, model: Published | None = None
+    ) -> Run:
+        front_end = self.front_end
+        run = Run(front_end.keys, front_end.versions, written)
+        outside = Outside(front_end.keys, self.parsed, self.typed.spelled, self.cluster)
+        seed(run, outside, self.cluster.count, lost)
+        run.effective["world_size"] = count or self._world(run)
+        for name, raw in (("entry_is_known", True), ("entry_trains", True), ("target_is_stated", False)):
+            run.derive(name, raw)
+        run.derive("core_release", front_end.core)
+        run.derive("adam_in_place", False)
+        run.derive("tokenizer_size", None)
+        run.derive("tokenizer_file", "")
+        run.derive(ASSUMED, model)
+        perform(run, front_end.before)
+        run.handed = {switch.name: run.value(switch.name) for switch in run.switches}
+        perform(run, (*front_end.steps, *front_end.after))
+        return run
+
+    def _world(self, run: Run) -> Value:
+        """The devices that train: as the caller says, else as the front end's own keys do."""
+        return self.cluster.count if self.stated or self.front_end.world is None else self.front_end.world(run)
+
+    def asked(self, run: Run) -> Value:
+        """The devices that the front end's own keys ask for, where the caller says how many there are."""
+        front_end = self.front_end
+        return (
+            front_end.world(run)
+            if self.stated and front_end.world is not None
+            else unknown("it asks for those that there are")
+        )
+
+    @property
+    def stated(self) -> bool:
+        """Whether the caller says how many devices there are."""
+        count = self.cluster.count
+        return count.known and count.setting is None and count.origin is Origin.STATED
+
+
+def read(front_end: FrontEnd, document: Document, surroundings: Surroundings, typed: Typed) -> Reading:
+    """The run behind a front end."""
+    front = Front(front_end, typed, machine(document, surroundings))
+    run, spelled, parsed, writer = front.run(), typed.spelled, typed.parsed, typed.writer
+    cluster = replace(front.cluster, count=run.value("world_size"), said=(), asked=front.asked(run))
+    arguments = Arguments(
+        target=front.target,
+        written=parsed.written,
+        effective=run.effective,
+        default=run.default,
+        put=writer.put,
+        export=writer.export,
+        keeps=keeps,
+        environment=spelled.environment if spelled.closed else Inherited(spelled.environment),
+        switches=tuple(run.switches),
+        problems=tuple(parsed.faults),
+        open=parsed.open,
+        settled=frozenset(run.settled),
+        handed=run.handed,
+        assumed=tuple(parsed.assumed),
+        versions=run.versions,
+        names=lambda: front_end.keys.defaults,
+        decides=decides,
+        certainty=certainty(front_end, document, surroundings),
+    )
+    made = front.planned(plan(run, front.target, writer), run)
+    planned = replace(made, supposed=lambda: _supposed(front, writer))
+    return Reading(typed.documents, front.target, replace(arguments, relayout=relayout(arguments)), planned, cluster)
+
+
+def _supposed(front: Front, writer: Writer) -> Supposed | None:
+    from preflight.dialects.megatron.assumed_plan import suppose
+
+    return suppose(front, writer)

@@ -1,0 +1,112 @@
+"""slime: Megatron's options and its own on one command line, which Ray starts."""
+
+from __future__ import annotations
+
+from preflight.dialects import Reading, Surroundings
+from preflight.dialects.megatron.namespace import NotKnown, Run, derives
+from preflight.frontends import roles
+from preflight.frontends.front_end import FrontEnd
+from preflight.frontends.option_commands import typed
+from preflight.frontends.option_releases import at_stated
+from preflight.frontends.published_network import complete
+from preflight.frontends.reading import read as reading
+from preflight.frontends.reading import with_own_options
+from preflight.loaders.document import Document
+from preflight.run.value import Value, unknown
+
+ARGUMENTS = "slime/backends/megatron_utils/arguments.py"
+APART = (
+    *("megatron/training/training.py", "megatron/training/initialize.py", "megatron/training/datasets"),
+    *("megatron/core/datasets", "megatron/rl", "pretrain_", "gpt_builders", "model_provider"),
+)
+"""slime builds the network, feeds and trains it with code of its own."""
+OTHERS = ("0.3.0", "0.2.4", "0.2.0", "0.1.0")
+"""Described releases beside that of the table."""
+
+
+def world(run: Run) -> Value:
+    """The actor's nodes times its devices a node."""
+    try:
+        count = run.actor_num_nodes * run.actor_num_gpus_per_node
+    except NotKnown as error:
+        return unknown(str(error))
+    return run.value("actor_num_gpus_per_node").derived(count, "actor nodes x devices a node")._replace(edits=None)
+
+
+@derives("global_batch_size")
+def batch(run: Run) -> None:
+    """Steps per rollout say the batch: rollout batch x samples per prompt // steps."""
+    if run.global_batch_size is None and run.num_steps_per_rollout is not None:
+        samples = run.rollout_batch_size * run.n_samples_per_prompt
+        note = f"{samples} samples / {run.num_steps_per_rollout} steps per rollout"
+        run.derive("global_batch_size", samples // run.num_steps_per_rollout, note, of="num_steps_per_rollout")
+
+
+@derives("use_distributed_optimizer", "bf16", "seq_length", "max_position_embeddings")
+def forced(run: Run) -> None:
+    """What it sets before Megatron validates, whatever is typed."""
+    run.switch("use_distributed_optimizer", True, "slime always uses it", f"{ARGUMENTS}:149")
+    run.switch("bf16", not run.fp16, "slime trains in bf16 unless --fp16 is given", f"{ARGUMENTS}:151")
+    if run.seq_length is None:
+        run.derive("seq_length", 4096, "slime's placeholder")
+    run.derive("max_position_embeddings", run.seq_length, "the sequence length")
+
+
+@derives("tokenizer_model", "tokenizer_type")
+def tokenizer(run: Run) -> None:
+    """The Hugging Face checkpoint has the tokenizer."""
+    if not run.tokenizer_model and run.hf_checkpoint:
+        if not run.tokenizer_type:
+            run.derive("tokenizer_type", "HuggingFaceTokenizer", "slime's default")
+        run.derive("tokenizer_model", run.hf_checkpoint, "the Hugging Face checkpoint", of="hf_checkpoint")
+
+
+@derives()
+def network(run: Run) -> None:
+    """All of it is typed; a value that is not known is the checkpoint's."""
+    complete(run)
+
+
+@derives("train_iters")
+def length(run: Run) -> None:
+    """Steps follow from the rollouts; how many there are in an epoch is in the data."""
+    if run.num_rollout is None:
+        raise NotKnown("the number of rollouts is in the data")
+    samples = run.num_rollout * run.rollout_batch_size * run.n_samples_per_prompt
+    run.derive("train_iters", samples // run.global_batch_size, "rollouts x samples / batch", of="num_rollout")
+
+
+@derives("variable_seq_lengths", "moe_token_dispatcher_type")
+def after(run: Run) -> None:
+    """What it sets after Megatron has validated."""
+    run.derive("variable_seq_lengths", True, "slime packs samples of any length")
+    if run.moe_token_dispatcher_type == "allgather":
+        cause = "allgather takes no sequences of variable length"
+        run.switch("moe_token_dispatcher_type", "alltoall", cause, f"{ARGUMENTS}:83")
+
+
+SLIME = FrontEnd(
+    "slime",
+    "0.3.1",
+    core="0.16.0",
+    world=world,
+    before=(network, batch, forced, tokenizer, length),
+    models=("hf_checkpoint",),
+    after=(after,),
+    unread="dropped",
+    apart=APART,
+    planned=roles.slime,
+    elsewhere=("--sglang-", "--vllm-", "--router-"),
+)
+
+
+def read(document: Document, surroundings: Surroundings) -> Reading:
+    """A launch of train.py or train_async.py; with --debug-rollout-only, and where FSDP trains, none of Megatron's
+    checks are made."""
+    front_end = at_stated(SLIME, OTHERS, surroundings.request.target)
+    front_end = with_own_options(front_end, document, surroundings)
+    found = typed(front_end, document, surroundings)
+    only, trains = (found.parsed.written.get(name) for name in ("debug_rollout_only", "train_backend"))
+    if (only is not None and only.raw is not False) or (trains is not None and trains.raw == "fsdp"):
+        front_end = front_end._replace(apart=("megatron/",))
+    return reading(front_end, document, surroundings, found)

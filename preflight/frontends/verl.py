@@ -1,0 +1,356 @@
+"""verl: Hydra overrides over its own trainer configs; Megatron trains the actor, or fine-tunes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from typing import Any
+
+from preflight.dialects import Reading, Surroundings
+from preflight.dialects.megatron import batch, layout, pipeline, sizes
+from preflight.dialects.megatron.namespace import NotKnown, Run, derives
+from preflight.dialects.megatron.options import Flag, table
+from preflight.frontends import roles
+from preflight.frontends.composed import Dotted, typed
+from preflight.frontends.contract import Contract, contract, nearest_release
+from preflight.frontends.front_end import UNREAD, FrontEnd, Keys, data, doubted
+from preflight.frontends.hydra_faults import (
+    ALWAYS,
+    DECAYS,
+    INCREASES,
+    malformed,
+    of_another_engine,
+    of_choices,
+    of_classes,
+    of_groups,
+    of_interpolations,
+    of_keys,
+)
+from preflight.frontends.published_network import NETWORK, TYPES, lose_network, of_bridge, trained
+from preflight.frontends.reading import configures
+from preflight.frontends.reading import read as reading
+from preflight.loaders.composition.overrides import Override, apply, read_override
+from preflight.loaders.composition.values import Composed, omegaconf_values
+from preflight.loaders.document import Document, Node, Word
+from preflight.loaders.yaml import load_yaml
+from preflight.run.value import Value, unknown
+from preflight.source.text import Source
+
+ENGINE = "verl/workers/engine/megatron/transformer_impl.py"
+CONFIG = "verl/workers/config/engine.py"
+TRAINER = "verl.trainer.main_ppo"
+RELEASES = ("0.6.1", "0.7.1", "0.8.0", "0.9.0", "0.9.1")
+"""Releases whose contract is described."""
+NAMES = ("ppo_trainer", "ppo_megatron_trainer")
+"""Its own configs; others are in files that belong to somebody else."""
+APART = ("megatron/training/", "megatron/legacy", "megatron/rl", "pretrain_", "gpt_builders", "model_provider")
+"""It builds the network with Megatron-Bridge and trains it with code of its own."""
+VARIANTS = ("fully_async_ppo_megatron_trainer", "one_step_off_ppo_megatron_trainer")
+"""Configs of its other trainers: they add keys, and change none that is read here."""
+
+
+def world(run: Run) -> Value:
+    """Nodes times devices a node, for every role that shares them."""
+    try:
+        count = run.nnodes * run.n_gpus_per_node
+    except (NotKnown, TypeError) as error:
+        return unknown(str(error))
+    return trained(run, "n_gpus_per_node", count, "nodes x devices a node")
+
+
+@derives("sequence_parallel", "bf16", "fp16", "variable_seq_lengths", "moe_router_load_balancing_type")
+def forced(run: Run) -> None:
+    """What it sets, unless the transformer's own overrides say otherwise; gradients are fp32 unless main_grads_dtype is
+    another (transformer_impl.py:428-451)."""
+    if run.tensor_model_parallel_size == 1:
+        run.switch("sequence_parallel", False, "tensor parallel is 1", f"{CONFIG}:268")
+    run.derive("bf16", run.engine_dtype == "bfloat16", of="engine_dtype")
+    run.derive("fp16", run.engine_dtype == "float16", of="engine_dtype")
+    run.derive("params_dtype", TYPES.get(run.engine_dtype, run.engine_dtype), of="engine_dtype")
+    wide = not run.use_precision_aware_optimizer or run.main_grads_dtype == "fp32"
+    for name, raw in (
+        ("accumulate_allreduce_grads_in_fp32", wide),
+        ("variable_seq_lengths", True),
+        ("moe_token_dispatcher_type", "alltoall"),
+        ("moe_router_load_balancing_type", "none"),
+    ):
+        if name not in run.written:
+            run.derive(name, raw, "verl sets it")
+
+
+@derives("global_batch_size", "micro_batch_size", "samples_per_step")
+def batches(run: Run) -> None:
+    """A mini-batch counts prompts, a micro-batch samples; a dynamic batch counts tokens."""
+    run.derive(
+        "global_batch_size", run.ppo_mini_batch_size * run.rollout_n, "prompts x samples", of="ppo_mini_batch_size"
+    )
+    if run.use_dynamic_bsz:
+        run.lose("micro_batch_size", "use_dynamic_bsz fills micro-batches up to a number of tokens")
+
+
+@derives("seq_length", "max_position_embeddings")
+def lengths(run: Run) -> None:
+    """Prompt and response together are the longest sequence."""
+    run.derive(
+        "seq_length", run.max_prompt_length + run.max_response_length, "prompt + response", of="max_response_length"
+    )
+    run.lose("max_position_embeddings", NETWORK)
+
+
+@derives("train_iters", "lr_warmup_iters", "lr_warmup_fraction", "adam_beta1", "adam_beta2")
+def optimizer(run: Run) -> None:
+    """How long it runs is in the data; -1 is not given."""
+    run.lose("train_iters", "the number of prompts is in the data")
+    run.lose("lr_warmup_iters", "it depends on the number of steps")
+    run.lose("lr_warmup_fraction", "it depends on the number of steps")
+    betas = run.optim_betas
+    run.derive("adam_beta1", betas[0], of="optim_betas")
+    run.derive("adam_beta2", betas[1], of="optim_betas")
+
+
+@derives("virtual_pipeline_model_parallel_size", "microbatch_group_size_per_vp_stage")
+def stages(run: Run) -> None:
+    """Virtual stages are handed on as they are; as many micro-batches as pipeline ranks make a group."""
+    typed = "num_virtual_stages_per_pipeline_rank"
+    run.derive("virtual_pipeline_model_parallel_size", run.num_virtual_stages_per_pipeline_rank, of=typed)
+    if "microbatch_group_size_per_vp_stage" not in run.written:
+        run.derive("microbatch_group_size_per_vp_stage", run.pipeline_model_parallel_size, "the pipeline ranks")
+
+
+@derives("lora_r", "lora_target_modules")
+def adapters(run: Run) -> None:
+    """Megatron-Bridge's adapters."""
+    if run.lora_rank:
+        of_bridge(run, run.lora_rank, run.lora_type, run.bridge_target_modules)
+
+
+@derives()
+def network(run: Run) -> None:
+    """What is neither typed nor verl's own is the model's."""
+    lose_network(run, VERL.keys)
+
+
+VERL = FrontEnd(
+    "verl",
+    "0.9.0",
+    core="0.18.0",
+    world=world,
+    before=(forced, batches, lengths, optimizer, network, adapters),
+    after=(stages,),
+    steps=(*layout.STEPS, *pipeline.STEPS, *sizes.STEPS, *batch.STEPS),
+    unread="refused",
+    apart=APART,
+    models=("model_path",),
+    planned=roles.verl,
+    since={"verl/rollout-mode": "0.7.0", "verl/no-bridge": "0.8.0"},
+    own_checks={"batch-not-divisible": "verl/workers/engine/utils.py"},
+)
+
+
+@cache
+def at_release(release: str) -> FrontEnd:
+    """The front end as it is at a described release."""
+    known = contract("verl", release)
+
+    composed = Composed(known.node)
+
+    def with_default(flag: Flag) -> Flag:
+        found = composed.at(*flag.option.split("."))
+        scalar = found.known and found.node is not None and found.node.kind == "scalar"
+        return flag._replace(default=found.value) if scalar and found.value is not None else flag
+
+    keys, core = VERL.keys, CORES.get(release, VERL.core)
+    flags = [with_default(flag) if "." in flag.option else flag for flag in keys.options.values()]
+    return VERL._replace(release=release, core=core, own=Keys("verl", release, flags, table("megatron", core)))
+
+
+CORES = {"0.6.1": "0.14.0", "0.7.1": "0.16.0"}
+"""The release of Megatron-LM in the image of a release, where it is another one (docker/Dockerfile.stable.vllm)."""
+
+
+def read_ppo(document: Document, surroundings: Surroundings) -> Reading:
+    """A launch of its trainer."""
+    assert document.launch is not None
+    words = document.launch.words
+    known = contract("verl", nearest_release("verl", RELEASES, surroundings.request.target, VERL.release))
+    front_end = at_release(known.release)
+    overrides = tuple(one for word in words if (one := read_override(word)) is not None)
+    named = _named(words)
+    groups = known.groups(named)
+    ours = named in NAMES and document.launch.entry.text == TRAINER
+    set_ = [one for one in overrides if one.key not in groups]
+    engine = _engine(named, overrides, groups)
+    plain = ours and not any("@" in one.key for one in overrides)
+    whole = plain and engine == "megatron"
+    tree, refused = apply(known.node, set_, complete=whole)
+    config = Composed(tree, "" if whole else "a config that is not read has other keys")
+    found = typed(front_end, Dotted(config, (document,), overrides, known.node.span.source), surroundings)
+    theirs = named not in (*NAMES, *VARIANTS)
+    found.parsed.open = document.launch.open or theirs or any(map(_may_be_any, words))
+    others, stated = _others(known.release), surroundings.request.target is not None
+    unread_ = [one for one in refused if not configures(front_end, one.override.key, document, surroundings)]
+    faults = [*malformed(words)]
+    if ours:
+        faults += of_groups(known, named, overrides, others, stated)
+    if whole:
+        faults += of_keys(known, unread_, others, stated)
+        faults += of_classes(known, set_, others, stated)
+        faults += of_interpolations(config, set_)
+        faults += of_choices(known, config, known.node.span.source, dict(_taken(known, config)), ALWAYS)
+    elif plain and (other := known.of_engine(engine)) is not None:
+        faults += of_another_engine(other, apply(other.node, set_)[1])
+    found.parsed.faults += [doubted(one, surroundings) if one.kind == UNREAD else one for one in faults]
+    return reading(front_end, document, surroundings, found)
+
+
+DISTANCES = tuple(f"{name}{sign}" for name in "kl k1 abs mse k2 low_var_kl k3".split() for sign in ("", "+"))
+"""Estimates of the distance to the reference (verl/trainer/ppo/core_algos.py, kl_penalty)."""
+
+
+def _taken(known: Contract, config: Composed) -> Iterator[tuple[str, Sequence[object]]]:
+    """Keys with the values that they take: names of registries, to which code of the caller may add, and Megatron's."""
+    optim, rollout = "actor_rollout_ref.actor.optim", "actor_rollout_ref.rollout"
+    yield f"{optim}.lr_decay_style", DECAYS
+    yield f"{optim}.weight_decay_incr_style", INCREASES
+    if config.at("actor_rollout_ref", "model", "external_lib").value is not None:
+        return
+    yield f"{rollout}.name", known.registered("rollout")
+    yield "algorithm.adv_estimator", known.registered("adv_estimator")
+    yield "actor_rollout_ref.actor.policy_loss.loss_mode", known.registered("policy_loss")
+    if config.at("distillation", "enabled").value is True:
+        yield "distillation.distillation_loss.loss_mode", known.registered("distillation_loss")
+    if config.at("actor_rollout_ref", "actor", "use_kl_loss").value is True:
+        yield "actor_rollout_ref.actor.kl_loss_type", DISTANCES
+    if config.at("algorithm", "use_kl_in_reward").value is True:
+        yield "algorithm.kl_penalty", DISTANCES
+
+
+def _others(release: str) -> tuple[Contract, ...]:
+    return tuple(contract("verl", one) for one in RELEASES if one != release)
+
+
+ENGINE_GROUP = "model_engine"
+
+
+def _engine(named: str, overrides: tuple[Override, ...], groups: Mapping[str, Sequence[str]]) -> str:
+    """The engine whose config is composed; "" where a group has another option than the defaults choose."""
+    chosen = {one.key: str(one.node.value) for one in overrides if one.key in groups and one.node is not None}
+    engine = chosen.pop(ENGINE_GROUP, "megatron" if named != NAMES[0] else "dp")
+    return engine if not chosen else ""
+
+
+def _named(words: tuple[Word, ...]) -> str:
+    """The config that Hydra's options name, "" for one in a folder that is not verl's or whose name is not known."""
+    said = {"--config-name": NAMES[0], "--config-path": "config", "--config-dir": ""}
+    short = {"-cn": "--config-name", "-cp": "--config-path", "-cd": "--config-dir"}
+    for at, word in enumerate(words):
+        head = (word.pieces[0].text if word.pieces else word.text) or ""
+        option, equal, _ = head.partition("=")
+        option = short.get(option, option)
+        if option in said:
+            after = words[at + 1].text if at + 1 < len(words) and not equal else None
+            text = word.text.partition("=")[2] if equal and word.text is not None else after
+            said[option] = (text or "?").removesuffix(".yaml")
+    return said["--config-name"] if said["--config-path"] == "config" and not said["--config-dir"] else ""
+
+
+def _may_be_any(word: Word) -> bool:
+    """Whether a word may be any override."""
+    return word.text is None and not (word.pieces and word.pieces[0].text)
+
+
+SECTIONS = {"actor_rollout_ref.actor.megatron.": "engine.", "actor_rollout_ref.actor.optim.": "optim."}
+"""Where what the actor has stands here."""
+KEYS = {
+    "data.max_length": ("max_length", "int"),
+    "data.max_token_len_per_gpu": ("max_token_len_per_gpu", "int"),
+    "data.micro_batch_size_per_gpu": ("micro_batch_size", "int"),
+    "data.train_batch_size": ("train_batch_size", "int"),
+    "data.use_dynamic_bsz": ("use_dynamic_bsz", "bool"),
+    "model.lora.rank": ("lora_rank", "int"),
+    "model.lora.target_modules": ("bridge_target_modules", "list"),
+    "model.lora.type": ("lora_type", "str"),
+    "model.mtp.enable": ("mtp_enable", "bool"),
+    "model.path": ("model_path", "str"),
+    "model.use_remove_padding": ("engine_use_remove_padding", "bool"),
+    "trainer.save_freq": ("save_freq", "int"),
+    "trainer.total_epochs": ("total_epochs", "int"),
+    "trainer.total_training_steps": ("total_training_steps", "int"),
+}
+
+
+@cache
+def own_of_sft() -> Node:
+    """The config of its fine-tuning with Megatron."""
+    tree = load_yaml(Source(json.dumps(data("verl")["sft"]), "verl/trainer/config")).tree
+    assert tree is not None
+    return omegaconf_values(tree)
+
+
+@cache
+def flags() -> tuple[Flag, ...]:
+    """Its keys."""
+    return tuple(Flag(key, dest, kind, _default(key)) for key, (dest, kind) in (*_of_the_actor(), *KEYS.items()))
+
+
+def _of_the_actor() -> Iterator[tuple[str, tuple[str, str]]]:
+    for key, (dest, kind, *_) in data("verl")["keys"].items():
+        for there, here in SECTIONS.items():
+            if key.startswith(there) and dest != "engine_use_remove_padding":
+                yield here + key.removeprefix(there), (dest, kind)
+
+
+def _default(key: str) -> Any:
+    value = data("verl")["sft"]
+    for part in key.split("."):
+        value = value.get(part) if isinstance(value, dict) else None
+    return tuple(value) if isinstance(value, list) else value
+
+
+@derives("global_batch_size", "micro_batch_size", "samples_per_step")
+def batches_of_sft(run: Run) -> None:
+    """Each data-parallel rank takes a whole number of samples: what is left of the batch is not trained on."""
+    if run.use_dynamic_bsz:
+        run.lose("micro_batch_size", "use_dynamic_bsz fills micro-batches up to a number of tokens")
+    shards = run.tensor_model_parallel_size * run.pipeline_model_parallel_size * run.context_parallel_size
+    ranks = run.world_size // shards if shards else 0
+    if not ranks:
+        raise NotKnown("there are fewer devices than a model needs")
+    each = run.train_batch_size // ranks
+    run.derive("global_batch_size", each * ranks, f"{each} samples on each of {ranks} ranks", of="train_batch_size")
+
+
+@derives("seq_length", "max_position_embeddings")
+def lengths_of_sft(run: Run) -> None:
+    """Samples are cut at a length."""
+    run.derive("seq_length", run.max_length, "the longest sample", of="max_length")
+    run.lose("max_position_embeddings", NETWORK)
+
+
+def read_sft(document: Document, surroundings: Surroundings) -> Reading:
+    """A launch of its trainer."""
+    assert document.launch is not None
+    words = document.launch.words
+    overrides = tuple(one for word in words if (one := read_override(word)) is not None)
+    tree, _ = apply(own_of_sft(), overrides, complete=False)
+    release = nearest_release("verl", RELEASES, surroundings.request.target, VERL.release)
+    front_end = _front_end()._replace(release=release)
+    found = typed(front_end, Dotted(Composed(tree, ""), (document,), overrides, own_of_sft().span.source), surroundings)
+    found.parsed.open = document.launch.open or any(
+        word.text is None and not (word.pieces and word.pieces[0].text) for word in words
+    )
+    return reading(front_end, document, surroundings, found)
+
+
+@cache
+def _front_end() -> FrontEnd:
+    before = (forced, batches_of_sft, lengths_of_sft, optimizer, network, adapters)
+    return VERL._replace(world=None, before=before, after=(stages,), options=flags(), planned=roles.verl_sft)
+
+
+def read(document: Document, surroundings: Surroundings) -> Reading:
+    """A launch of one of its trainers."""
+    assert document.launch is not None
+    tunes = "sft_trainer" in (document.launch.entry.text or "")
+    return read_sft(document, surroundings) if tunes else read_ppo(document, surroundings)

@@ -1,0 +1,90 @@
+"""What counts where the program's own source was read: it decides over what tables of releases say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from preflight.job import Job, Judged, Refused
+from preflight.lint.evidence import statements_of
+from preflight.source.finding import Finding, Kind, Severity
+from preflight.source.record import replace
+
+SHOWN = 3
+"""Options that one finding names."""
+PARSER = "argparse"
+"""In place of a file: the parser of the options refuses it."""
+
+
+def decided_by_source(found: list[Finding], job: Job, own: str) -> list[Finding]:
+    """What is found of a run whose program may be at hand. own: the rule that tells the program's refusals.
+
+    Where no statement of it refuses, errors and silent changes that tables claim for what was interpreted go. Where it
+    refuses at a statement that another rule knows, that rule says so in its own words, and once.
+    """
+    judged = job.judged
+    if judged is None or judged.outcome == "unread":
+        return found
+    found = [finding for finding in found if not _is_of_another_release(finding, job)]
+    if judged.outcome != "refuses" and judged.complete:
+        found = [finding for finding in found if finding.rule == own or not _is_contradicted(finding, judged, job)]
+    if judged.outcome != "refuses":
+        keys = {finding.key[-1:] for finding in found if finding.rule != own}
+        return [finding for finding in found if finding.rule != own or finding.key[-1:] not in keys]
+    found = [finding for finding in found if finding.rule == own or not _is_passed(finding, judged)]
+    told = [finding for finding in found if finding.rule == own]
+    if judged.refused is None or not told:
+        return found
+    others = [finding for finding in found if finding.rule != own]
+    same = [finding for finding in others if _tells(finding, judged.refused, job)]
+    if not same:
+        return found
+    place = told[0].upstream
+    return [replace(one, upstream=place) if one in same and place else one for one in others]
+
+
+def _is_contradicted(finding: Finding, judged: Judged, job: Job) -> bool:
+    """Whether a finding claims what the program does not do."""
+    if finding.kind is Kind.REWRITE:
+        return bool(finding.key) and not judged.changes.keys() & set(_names(finding.key[-1:]))
+    if finding.severity is not Severity.ERROR or finding.kind in (Kind.MEMORY, Kind.CUT):
+        return False
+    if any(_tells(finding, refused, job) for refused in judged.possible):
+        return False
+    return finding.kind.parses or _is_interpreted(finding.upstream, judged)
+
+
+def _is_of_another_release(finding: Finding, job: Job) -> bool:
+    """Whether a finding rests on a statement of a release that is not in the program."""
+    has = job.arguments.certainty.has
+    return has is not None and finding.kind.of_release and has(finding.rule) is False
+
+
+def _is_passed(finding: Finding, judged: Judged) -> bool:
+    """Whether a run that is refused has passed what a finding claims: its options are parsed, or what it misses is
+    set by the program."""
+    if finding.severity is not Severity.ERROR or judged.refused is None or judged.refused.parses:
+        return False
+    if finding.kind is Kind.ABSENCE:
+        names = {*_names(finding.key), *_names(map(str, finding.values.values()))}
+        return any(name in judged.changes and judged.changes[name].after is not None for name in names)
+    return finding.kind.parses and finding.upstream == PARSER
+
+
+def _is_interpreted(place: str | None, judged: Judged) -> bool:
+    """Whether a place upstream is one whose checks were interpreted."""
+    return place == PARSER or (place is not None and place.rpartition(":")[0] in judged.files)
+
+
+def _tells(finding: Finding, refused: Refused, job: Job) -> bool:
+    """Whether a finding of another rule is about the statement that refuses."""
+    if finding.severity is not Severity.ERROR or finding.kind is Kind.MEMORY:
+        return False
+    if refused.parses:
+        return finding.kind.parses or finding.upstream == PARSER or finding.kind is Kind.ABSENCE
+    if finding.upstream is not None and refused.is_at(finding.upstream):
+        return True
+    return refused.statement != "" and refused.statement in statements_of(finding.rule, job.versions)
+
+
+def _names(key: Iterable[str | int]) -> Iterable[str]:
+    return (str(part).lstrip("-").replace("-", "_") for part in key)

@@ -1,0 +1,141 @@
+"""What stands in front of a launcher or a script: environment, ranks, wrappers."""
+
+from __future__ import annotations
+
+from preflight.loaders.beyond_allocation import Started, beyond
+from preflight.loaders.document import Count, Launch, Problem, Unknown, Word
+from preflight.loaders.entries import PYTHON_NAME, command_name, entry_of
+from preflight.loaders.launcher_counts import Allocation, allocation, count, over
+from preflight.loaders.launcher_options import COMMANDS, MPIRUN, SLURM, is_entry, read_options
+from preflight.source.pattern import lazy_pattern
+
+ASSIGNMENT = lazy_pattern(r"[A-Za-z_]\w*=")
+_QUOTED = lazy_pattern(r"'[^'\s\"]*'")
+_RANKED = lazy_pattern(r"\b(SLURM_(PROCID|LOCALID)|OMPI_COMM_WORLD|PMI_|PMIX_|MPI_LOCALRANKID|PALS_)")
+"""Variables that a launcher sets for each process that it starts."""
+
+
+def _handed_on(word: Word) -> Word:
+    """A word as `ray job submit` hands it to a second shell: newer releases quote it, older ones do not
+    (ray: python/ray/dashboard/modules/job/cli.py, shlex.join or list2cmdline)."""
+    if not word.text or not _QUOTED.fullmatch(word.text):
+        return word
+    return word._replace(text=None, because="releases of Ray read quotes in different ways", editable=False)
+
+
+class FrontReader:
+    """The words before the launcher, as far as they were read."""
+
+    def __init__(self, environment: dict[str, Word], asked: Allocation, open: bool) -> None:
+        self.environment, self.asked, self.open = environment, asked, open
+        self.fronts: list[str] = []
+        self.before: tuple[Word, ...] = ()
+        self.hidden = ""
+        self.problems: tuple[Problem, ...] = ()
+
+    def assign(self, word: Word) -> None:
+        """A variable of the command's own environment."""
+        name, _, value = (word.text or "").partition("=")
+        typed = word.span._replace(start=word.span.end - len(value)) if word.editable else word.span
+        self.environment[name] = Word(value, typed, word.uses, editable=word.editable)
+
+    def behind(self, words: tuple[Word, ...]) -> tuple[Word, ...]:
+        """What follows on `--`, else on the options of the command that starts it."""
+        ends = next((at for at, word in enumerate(words) if word.text == "--"), None)
+        found = words[ends + 1 :] if ends is not None else self.skip(words[1:])
+        submitted = [word.text for word in words[:3]] == ["ray", "job", "submit"]
+        return tuple(map(_handed_on, found)) if submitted else found
+
+    def skip(self, words: tuple[Word, ...], named: bool = True) -> tuple[Word, ...]:
+        """What a wrapper runs: from the first assignment, command or script on.
+
+        named: its name is known; what an option of it sets (`docker exec -e A=1`) is set, and is no command.
+        """
+        for at, word in enumerate(words):
+            assigns = word.text is not None and ASSIGNMENT.match(word.text) is not None
+            if named and assigns and at and (words[at - 1].text or "").startswith("-"):
+                if (word.text or "").partition("=")[0].isupper():
+                    self.assign(word)
+            elif (
+                assigns or command_name(word) in COMMANDS or PYTHON_NAME.fullmatch(command_name(word)) or is_entry(word)
+            ):
+                return words[at:]
+        return ()
+
+    def run_by(self, words: tuple[Word, ...]) -> tuple[Word, ...]:
+        """What a program runs that takes a script or, behind -m, a module."""
+        at = next((at for at, word in enumerate(words) if word.text == "-m"), None)
+        return words[at + 1 :] if at is not None else self.skip(words)
+
+    def front(self, name: str, words: tuple[Word, ...]) -> tuple[Word, ...]:
+        """What a launcher of tasks runs; what it asks for is kept."""
+        options = read_options(words[1:], SLURM if name == "srun" else MPIRUN)
+        if name == "srun":
+            self.asked = over(allocation(options, "srun"), self.asked)
+        else:
+            number = options.word("np", "n", "c", "ppn")
+            tasks = (
+                count(number, name)
+                if number is not None
+                else Count(Unknown(f"{name} without -np"), words[0].span, name)
+            )
+            self.asked = self.asked._replace(tasks=tasks, nodes=None, tasks_per_node=None)
+        self.fronts.append(name)
+        self.before += (words[0], *options.words)
+        return options.rest
+
+    def allocated(self, words: tuple[Word, ...]) -> tuple[Word, ...]:
+        """What `salloc` runs, once, in the allocation that it asks for."""
+        options = read_options(words[1:], SLURM)
+        self.asked = over(allocation(options, "salloc"), self.asked)
+        self.before += (words[0], *options.words)
+        return options.rest
+
+    def made(
+        self,
+        launcher: str,
+        options: tuple[Word, ...],
+        rest: tuple[Word, ...],
+        world: tuple[Count, ...],
+        *more: Count | None,
+    ) -> Launch | None:
+        """The launch of an entry script, None where there is none."""
+        if not rest:
+            return None
+        nodes, per_node = (*more, None, None)[:2]
+        each = per_node or (self.asked.tasks_per_node if self.fronts[-1:] == ["srun"] else None)
+        named = launcher or (self.fronts[-1] if self.fronts else "")
+        if launcher != "bash":  # what a script starts, its own launches say
+            started = Started(named, self.before + options, self.fronts, nodes, each, world[0] if world else None)
+            self.problems += tuple(beyond(started, self.asked, self.environment))
+        world += tuple(c for c in (self.asked.devices,) if c is not None)
+        entry = entry_of(rest[0])
+        return Launch(
+            named, self.before + options, entry, rest[1:],
+            self.environment, world, self.open,
+            nodes or self.asked.nodes, per_node or self.asked.per_node, self.asked.device,
+        )  # fmt: skip
+
+    def tasks(self) -> tuple[Count, ...]:
+        """One rank per task of the launcher in front; unknown when it does not say how many."""
+        front = self.fronts[-1]
+        return (self.asked.tasks or Count(Unknown(f"{front} does not give the number of tasks"), None, front),)
+
+    def alone(self, options: tuple[Word, ...], rest: tuple[Word, ...]) -> Launch | None:
+        """The launch of a python without a launcher of its own."""
+        world = self.tasks() if self.fronts else (self.single(options[0], rest),)
+        return self.made("" if self.fronts else "python", options, rest, world)
+
+    def single(self, python: Word, rest: tuple[Word, ...]) -> Count:
+        """The world of a python by itself: what WORLD_SIZE says,
+        unknown where other ranks may be started beside it, else one."""
+        if self.hidden:
+            return Count(Unknown(f"{self.hidden} may start several"), python.span, "python")
+        if (size := self.environment.get("WORLD_SIZE")) is not None:
+            return count(size, "WORLD_SIZE")
+        if (size := self.environment.get("RANK_SIZE")) is not None and "MS_SIMULATION_LEVEL" in self.environment:
+            return count(size, "RANK_SIZE of a simulated run")
+        ranked = (w for w in (*self.environment.values(), *rest) if _RANKED.search(w.because))
+        if (rank := self.environment.get("RANK") or next(ranked, None)) is not None:
+            return Count(Unknown(f"{rank.because or 'RANK'} identifies a rank"), python.span, "python")
+        return Count(1, python.span, "python")

@@ -1,0 +1,159 @@
+"""Slips that bash lets pass: words that reach the launch as they stand, tests that never hold, pipes that nobody reads,
+checkpoints that are removed before they are loaded."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterator
+from itertools import islice, pairwise
+
+from preflight.loaders.document import Problem, Word
+from preflight.loaders.shell.commands import Commands
+from preflight.loaders.shell.faults import meant_variable, referenced
+from preflight.loaders.shell.launches import Found
+from preflight.loaders.shell.syntax import Node, Tree, ancestors
+from preflight.source.finding import Message
+from preflight.source.pattern import lazy_pattern
+from preflight.source.text import Span
+
+_MOST = 20
+_NODES = 20_000
+"""Nodes of a script that are looked at."""
+_DOTTED = lazy_pattern(r"(?<!\\)\$\{(?:oc\.|[A-Za-z_]\w*\.)[\w.]*(?![\w.])(?::([A-Za-z_]\w*)(?!\w))?[^{}\n]*\}")
+"""An interpolation of OmegaConf, which bash takes for an expansion."""
+_LITERAL = frozenset(["raw_string", "comment", "ansi_c_string"])
+_DEAF = frozenset("hostname echo date pwd export uname whoami nproc basename dirname seq".split())
+"""Commands that read no input."""
+_UNEXPANDED = lazy_pattern(r"\$(?:\{[A-Za-z_]\w*\}|[A-Z][A-Z0-9_]+\b)")
+_PLAIN_NAME = lazy_pattern(r"\$(?:([A-Za-z_]\w*)|\{([A-Za-z_]\w*)\})")
+_FROM_OUTSIDE = lazy_pattern(
+    r"(?:MASTER_|LOCAL_|WORLD_SIZE|NODE|RANK|SLURM|VC_|MA_|PET_|OMPI_|PMI|HF_|WANDB|CUDA|NCCL|HCCL|ASCEND|BASH|CONDA)\w*"
+    r"|HOME|USER|PWD|HOSTNAME|PATH|TMPDIR|RANDOM|SECONDS|U?E?UID|PPID|LINENO|IFS|OSTYPE|\w*PATH|SHELL|TERM|CI\w*"
+)
+
+
+def slips(tree: Tree, commands: Commands) -> Iterator[Problem]:
+    """Slips of a script as a whole."""
+    text = tree.source.text
+    if "${oc." in text or ("." in text and _DOTTED.search(text)):
+        yield from _bad_substitutions(tree)
+    nodes = list(islice(_walk(tree.root), _NODES)) if "|" in text or "[" in text else []
+    yield from islice((p for node in nodes if node.type == "pipeline" for p in _unread(tree, node)), _MOST)
+    if not commands.state.foreign and not commands.calls:
+        tests = [node for node in nodes if node.type == "test_command"]
+        yield from islice(_tested(tree, tests, commands), _MOST)
+
+
+def launch_slips(found: Found, commands: Commands) -> Iterator[Problem]:
+    """Slips in what a launch is given."""
+    words = found.taken.launch.words
+    for flag, value in pairwise((*words, *words[-1:])):
+        at, own = flag.parts
+        if (at.text or "").startswith("--"):
+            yield from _unexpanded(own or value, at.text or "")
+    yield from _removed(found, commands)
+
+
+def _walk(root: Node) -> Iterator[Node]:
+    waiting = [root]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        waiting += reversed(node.named_children)
+
+
+def _bad_substitutions(tree: Tree) -> Iterator[Problem]:
+    for match in islice(_DOTTED.finditer(tree.source.text), _MOST):
+        node = tree.root.descendant_for_byte_range(match.start(), match.start() + 1)
+        if node is not None and any(a.type in _LITERAL for a in ancestors(node)):
+            continue
+        if tree.source.line(tree.source.position(match.start()).line).lstrip().startswith("#"):
+            continue
+        template = (
+            "bash cannot expand {text}: it prints `bad substitution`, and what the word belongs to stays empty{hint}"
+        )
+        hint = Message("; the variable is ${{{name}}}", name=match[1]) if match[1] else ""
+        span = Span(tree.source, match.start(), match.end())
+        yield Problem("bad-substitution", Message(template, text=match[0], hint=hint), span)
+
+
+def _unread(tree: Tree, node: Node) -> Iterator[Problem]:
+    """The commands of a pipeline that get something to read and read nothing."""
+    for before, child in pairwise(node.named_children):
+        if child.type != "command" or before.type == "comment":
+            continue
+        first = tree.text(child).split(None, 1)
+        if first and first[0] in _DEAF and "$(" not in tree.text(child) and "`" not in tree.text(child):
+            source = tree.text(before).split(None, 1)[:1]
+            if source in (["yes"], [":"], ["true"], ["sleep"]):
+                continue
+            message = Message("{command} reads no input: what the command in front prints is lost", command=first[0])
+            yield Problem("unread-pipe", message, tree.span(child))
+
+
+def _tested(tree: Tree, tests: list[Node], commands: Commands) -> Iterator[Problem]:
+    """Names in tests that nothing sets: slips of one that is set, and those at which `set -u` stops."""
+    used, told = referenced(commands), set[str]()
+    for test in tests:
+        for node in _walk(test):
+            if node.type not in ("simple_expansion", "expansion"):
+                continue
+            match = _PLAIN_NAME.fullmatch(tree.text(node))
+            name = (match[1] or match[2]) if match else ""
+            known = name in commands.state.ever or name in commands.given or name in commands.environment
+            if not name or name in told or known or name.isdecimal() or _FROM_OUTSIDE.fullmatch(name):
+                continue
+            told.add(name)
+            guarded = re.search(
+                rf"\$\{{{name}:?[-+=?]|-v {name}\b|\b(?:read|for|local|export|declare)\b[^\n]{{0,400}}\b{name}\b",
+                tree.source.text,
+            )
+            span = tree.span(node)
+            if guarded:
+                continue
+            if meant := meant_variable(name, commands, used):
+                template = "${name} is not set, so this test never sees ${meant}, which is: did you mean that"
+                yield Problem("misspelt-in-test", Message(template, name=name, meant=meant), span)
+            elif commands.nounset:
+                template = (
+                    "${name} is not set in this script; unless the environment sets it, the script stops here, "
+                    "because of set -u"
+                )
+                yield Problem("unset-variable", Message(template, name=name), span)
+
+
+def _unexpanded(word: Word, flag: str) -> Iterator[Problem]:
+    """A value in which the name of a variable stands as a text, for single quotes kept bash from expanding it."""
+    match = _UNEXPANDED.search(word.text or "")
+    if match is None or (word.text or "").startswith("-"):
+        return
+    source, start = word.span.source.text, word.span.start
+    quoted = source[start - 1 : start] == "'" or source[start : start + 1] == "'" or f"'{word.text}'" in source
+    if quoted:
+        template = "{flag} gets the text {text}: in single quotes bash does not expand it"
+        message = Message(template, flag=flag, text=match[0])
+        yield Problem("unexpanded-variable", message, word.span, word.uses, _in_double_quotes(word))
+
+
+def _in_double_quotes(word: Word) -> tuple[str, Span, str] | None:
+    """The same text in double quotes, where nothing else in it means something there."""
+    span, text = word.span, word.span.source.text
+    if text[span.start : span.start + 1] != "'":
+        span = span._replace(start=span.start - 1, end=span.end + 1)
+    if span.text != f"'{word.text}'" or re.search(r"[\"`\\!]|\$\(", word.text or ""):
+        return None
+    return "write it in double quotes", span, f'"{word.text}"'
+
+
+def _removed(found: Found, commands: Commands) -> Iterator[Problem]:
+    """A folder that the script removes before a launch loads from it."""
+    words = found.taken.launch.words
+    loads = [v or other for one, other in pairwise((*words, *words[-1:])) for f, v in [one.parts] if f.text == "--load"]
+    for load in loads:
+        path = posixpath.normpath(load.text) if load.text else ""
+        for span, removed in commands.removed if path else ():
+            before = span.source is found.statement.source and span.start < found.statement.start
+            if before and (path == removed or path.startswith(f"{removed}/")):
+                message = Message("{path} is removed before --load reads it: the run starts from nothing", path=path)
+                yield Problem("removed-before-load", message, span, (load.span,))

@@ -1,0 +1,163 @@
+"""Why a job died: the failure that came first, apart from what followed from it, and what it means."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from preflight.logs.failures import Failure
+from preflight.logs.signatures import Cause, Signature
+from preflight.logs.stages import stage_of
+from preflight.logs.statements import Statement, statement_of
+from preflight.source.finding import Message
+from preflight.source.record import NamedTuple
+
+ONLY_WARNS = ("INFO", "WARN", "DEBUG", "warnings.warn", "[W ", "[WARNING", "UserWarning", "FutureWarning")
+
+
+class Group(NamedTuple):
+    """Failures of several ranks that are alike: the first of them, its ranks, how many there are."""
+
+    first: Failure
+    ranks: tuple[int, ...]
+    number: int
+
+
+class Diagnosis(NamedTuple):
+    """Why a job died, as far as its log says. root: None where the log shows no failure. says: the cause in a
+    sentence; advice: what to do. followed: what the root caused. others: failures that are neither."""
+
+    root: Group | None
+    cause: Cause
+    says: str
+    advice: str
+    statement: Statement | None
+    signature: Signature | None
+    followed: tuple[Group, ...]
+    others: tuple[Group, ...]
+
+    @property
+    def rules(self) -> tuple[str, ...]:
+        """The rules that tell the root before the job runs."""
+        return self.statement.rules if self.statement is not None else ()
+
+
+def diagnosed(failures: Sequence[Failure]) -> Diagnosis:
+    """Why a job died, by what failed."""
+    groups = _groups(failures)
+    if not groups:
+        nothing = "the log shows no failure"
+        advice = "give the logs of all ranks, and the scheduler's record of the job"
+        return Diagnosis(None, Cause.UNKNOWN, nothing, advice, None, None, (), ())
+    stamped = all(group.first.time is not None for group in groups)
+    ordered = sorted(groups, key=lambda group: (_tier(group.first), *_when(group, stamped)))
+    root = _preferred(ordered)
+    if all(not group.first.kind and group.first.signature is None and not group.first.frames for group in groups):
+        return _in_prose(groups)
+    rest = [group for group in groups if group is not root]
+    followed = tuple(group for group in rest if group.first.aftermath)
+    others = tuple(group for group in rest if not group.first.aftermath)
+    cause, says, advice, statement, signature = _meaning(root.first)
+    return Diagnosis(root, cause, says, advice, statement, signature, followed, others)
+
+
+def _groups(failures: Iterable[Failure]) -> list[Group]:
+    alike: dict[object, list[Failure]] = {}
+    for one in failures:
+        alike.setdefault((one.alike, one.aftermath), []).append(one)
+    found = []
+    for same in alike.values():
+        first = min(same, key=lambda one: (one.time if one.time is not None else 0.0, one.order))
+        ranks = tuple(sorted({one.rank for one in same if one.rank is not None}))
+        found.append(Group(first, ranks, len(same)))
+    return found
+
+
+def _tier(one: Failure) -> int:
+    """How likely a failure is the root, by its kind: the lowest is."""
+    if one.aftermath:
+        return 4
+    warns = one.text.lstrip().startswith(ONLY_WARNS)
+    if one.kind and one.whole and (one.frames or one.kind == "argparse" or not warns):
+        return 0
+    if one.signature is not None and not one.signature.weak and not warns:
+        return 1
+    return 2 if one.whole is False else 3
+
+
+def _when(group: Group, stamped: bool) -> tuple[float, ...]:
+    """What orders failures of a kind: time, else how few ranks have it, else the place in the log."""
+    first = group.first
+    if stamped and first.time is not None:
+        return (first.time, first.order)
+    return (max(len(group.ranks), 1), first.order)
+
+
+def _in_prose(groups: Sequence[Group]) -> Diagnosis:
+    """What lines say that tell of no exception: those whose words are a message of a framework."""
+    for group in groups:
+        first = group.first
+        statement, stage = statement_of(first), stage_of(first)
+        if statement is not None and (statement.rules or statement.sites):
+            return Diagnosis(group, Cause.CONFIG, _refused(statement), "", statement, None, (), ())
+        if stage is not None:
+            return Diagnosis(group, stage[0], stage[1], "", statement, None, (), ())
+    return diagnosed(())
+
+
+STRONGER = {"disk-full": "shared-memory", "missing-module": "missing-library"}
+"""Signatures that give way to another one in the same log."""
+
+
+REFERS = re.compile(r"refer to 'Ascend Error Message'|Inner error is reported as above")
+"""What an exception says whose reason stands in another line."""
+
+
+def _preferred(ordered: Sequence[Group]) -> Group:
+    root = ordered[0]
+    own = root.first.signature
+    if REFERS.search(root.first.message):
+        return next((g for g in ordered if g.first.signature is not None and not g.first.signature.weak), root)
+    if own is not None and own.id in STRONGER:
+        named = STRONGER[own.id]
+        return next((g for g in ordered if g.first.signature is not None and g.first.signature.id == named), root)
+    return root
+
+
+BY_STAGE = ("no-file",)
+"""Signatures whose class is that of what the job was doing."""
+TELLS_ALONE = (Cause.CONFIG, Cause.UPSTREAM)
+"""Classes that the frames alone tell, without the exception."""
+Meaning = tuple[Cause, str, str, Statement | None, Signature | None]
+
+
+def _meaning(root: Failure) -> Meaning:
+    statement = None if root.aftermath else statement_of(root)
+    signature = root.signature
+    if statement is not None and statement.rules:
+        return Cause.CONFIG, _refused(statement), "", statement, signature
+    stage = None if root.aftermath else stage_of(root)
+    if signature is not None and signature.id in BY_STAGE and stage is not None:
+        return stage[0], signature.says, signature.advice, statement, signature
+    strong = signature is not None and not signature.weak
+    if signature is not None and strong and not (statement is not None and signature.id == "unknown-argument"):
+        return signature.cause, signature.says, signature.advice, statement, signature
+    if statement is not None and (statement.sites or (stage is not None and stage[0] is Cause.CONFIG)):
+        return Cause.CONFIG, _refused(statement), "", statement, signature
+    if signature is not None:
+        return signature.cause, signature.says, signature.advice, statement, signature
+    if stage is not None:
+        if root.whole:
+            return stage[0], stage[1], "", statement, None
+        says = Message("the log ends before the exception; {stage}", stage=stage[1])
+        return stage[0] if stage[0] in TELLS_ALONE else Cause.UNKNOWN, says, "", statement, None
+    if root.aftermath:
+        says = Message("the log has only what follows when another process dies")
+        advice = "read the logs of all ranks: the cause is in that of the first to die"
+        return Cause.COMMUNICATION, says, advice, None, None
+    return Cause.UNKNOWN, "I don't know", "", statement, None
+
+
+def _refused(statement: Statement) -> str:
+    framework = statement.framework
+    return Message("{framework} refuses this configuration in {place}", framework=framework, place=statement.place)

@@ -1,0 +1,223 @@
+"""The failures that a log tells: tracebacks as Python prints them, and single lines that say what went wrong."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from preflight.logs.prefixes import Written, rank_inside, rank_of_file, taken_apart
+from preflight.logs.signatures import Signature, follows, signed
+from preflight.logs.stream import Line
+from preflight.source.record import NamedTuple
+
+TRACEBACK = re.compile(r"^\s*\W{0,2}Traceback \(most recent call last\):?")
+FRAME = re.compile(r"""^\s*File ["'](.+?)["'], line (\d+)(?:,? in (.+))?$""")
+SHORT_FRAME = re.compile(r"""^\s*(?:\S*/)?([\w./-]+\.py)["'], line (\d+), in (\S+)$""")
+NAMES = r"(?:Error|Exception|Interrupt|Exit|Failure|Timeout|Abort|NotImplemented|StopIteration)"
+RAISED = re.compile(rf"^\s?((?:[A-Za-z_]\w*\.)*_?[A-Z]\w*{NAMES}\w*)(?:: ?(.*))?$")
+LOOSE = re.compile(r"\b((?:[A-Za-z_]\w{0,80}\.){0,8}[A-Z]\w{0,80}(?:Error|Exception)): (\S.*)$")
+OF_PARSER = re.compile(r"^(?:usage: .*|\s*([\w./-]+\.py): error: (.+))$")
+CHAINED = ("During handling of the above exception", "The above exception was the direct cause")
+GOES_ON = 6
+"""Lines after an exception's first that may belong to its message."""
+FEW_WORDS = 3
+NEAR = 400
+"""Lines after one of a traceback that may belong to it: those of other ranks stand between."""
+NOISE, MOST_SEEN = 24, 20_000
+"""How often a line is looked at, and how many kinds of lines are counted."""
+MOST_KINDS = 400
+"""Different failures that are kept."""
+DIGITS = re.compile(r"0x[0-9a-f]+|\d+")
+
+
+class Frame(NamedTuple):
+    """One frame of a traceback, with the line of source that it shows."""
+
+    file: str
+    line: int
+    function: str
+    source: str = ""
+
+
+class Failure(NamedTuple):
+    """A failure: an exception, or a line that a signature knows. text: the line as the log has it, without prefixes."""
+
+    kind: str
+    message: str
+    frames: tuple[Frame, ...]
+    rank: int | None
+    time: float | None
+    file: str
+    line: int
+    text: str
+    order: int
+    aftermath: bool
+    signature: Signature | None = None
+    whole: bool = True
+
+    @property
+    def alike(self) -> tuple[str, str, str]:
+        """What is the same in the failures of several ranks."""
+        last = self.frames[-1] if self.frames else Frame("", 0, "")
+        return self.kind, DIGITS.sub("#", self.message)[:300], f"{last.file.rpartition('/')[2]}:{last.function}"
+
+
+class _Open:
+    """What one writer has begun."""
+
+    def __init__(self) -> None:
+        self.frames: list[Frame] = []
+        self.began, self.chained = False, False
+        self.last: Failure | None = None
+        self.more = 0
+        self.at = Line(0, "")
+
+
+class Failures:
+    """Reads lines, of one file after the other, and keeps what failed: of what many ranks say alike, once a rank."""
+
+    def __init__(self) -> None:
+        self._writers: dict[str, _Open] = {}
+        self._found: dict[tuple[object, ...], Failure] = {}
+        self._prose: dict[str, Failure] = {}
+        self._seen: dict[str, int] = {}
+        self._until = 0
+        self._order = 0
+
+    def read(self, name: str, lines: Iterable[Line]) -> None:
+        """Read the lines of a file."""
+        rank = rank_of_file(name)
+        for line in lines:
+            self._order += 1
+            if not line.marked and self._order > self._until:
+                continue
+            written = taken_apart(line.text)
+            self._take(name, line, written if written.rank is not None else written._replace(rank=rank))
+        for by, open_ in self._writers.items():
+            self._without_end(name, by, open_)
+        self._writers.clear()
+
+    @property
+    def found(self) -> tuple[Failure, ...]:
+        """What failed, in the order of the log; where nothing did, the lines that may say it in other words."""
+        return tuple(sorted((self._found or self._prose).values(), key=lambda one: one.order))
+
+    def _take(self, name: str, line: Line, written: Written) -> None:
+        text, open_ = written.text, self._writers.setdefault(written.by, _Open())
+        if frame := _frame(text):
+            self._until = self._order + NEAR
+            if open_.last is not None and not open_.began:
+                open_.last = None
+            if not open_.frames:
+                open_.at = line
+            if len(open_.frames) < MOST_KINDS:
+                open_.frames.append(frame)
+        elif TRACEBACK.match(text):
+            self._without_end(name, written.by, open_)
+            open_.frames, open_.began, open_.at, open_.last = [], True, line, None
+            self._until = self._order + NEAR
+        elif text.startswith(CHAINED):
+            open_.chained, open_.last = True, None
+        elif raised := self._raised(text, open_):
+            self._exception(name, line, written, raised, open_)
+        elif open_.frames and text.startswith(("    ", "\t")) and not open_.frames[-1].source:
+            open_.frames[-1] = open_.frames[-1]._replace(source=text.strip())
+        else:
+            self._other(name, line, written, open_)
+
+    def _raised(self, text: str, open_: _Open) -> tuple[str, str] | None:
+        if found := RAISED.match(text):
+            return found[1], found[2] or ""
+        if (open_.began or open_.frames) and (found := re.match(r"^([A-Za-z_][\w.]*)(?:: (.*))?$", text)):
+            return (found[1], found[2] or "") if open_.frames and "." not in found[1][-1:] else None
+        if found := re.match(r"^\s*rank\w? ?: ?((?:\w+\.)*[A-Z]\w*Error)(?:: ?(.*))?$", text):
+            return found[1], found[2] or ""
+        return None
+
+    def _exception(self, name: str, line: Line, written: Written, raised: tuple[str, str], open_: _Open) -> None:
+        kind, message = raised
+        # "During handling of" and "direct cause" stand after the exception that came first: the later one follows it
+        follows_first, open_.chained = open_.chained, False
+        made_ = self._failure(name, line, written, kind.rpartition(".")[2], message, tuple(open_.frames))
+        made_ = made_._replace(text=f"{kind}: {message}" if message else kind)
+        if follows_first:
+            made_ = made_._replace(aftermath=True)
+        self._keep(made_)
+        open_.frames, open_.began, open_.last, open_.more = [], False, made_, GOES_ON
+        self._until = self._order + NEAR
+
+    def _other(self, name: str, line: Line, written: Written, open_: _Open) -> None:
+        text = written.text
+        if open_.last is not None and open_.more > 0 and text.strip() and not signed(text):
+            whole = f"{open_.last.message}\n{text.strip()}"
+            self._again(open_.last, whole)
+            open_.last, open_.more = open_.last._replace(message=whole), open_.more - 1
+            return
+        open_.more = 0
+        if self._is_noise(text):
+            return
+        if parser := OF_PARSER.match(text):
+            if parser[2]:
+                self._keep(self._failure(name, line, written, "argparse", parser[2], ())._replace(text=text.strip()))
+        elif (signature := signed(text)) is not None:
+            made_ = self._failure(name, line, written, "", text.strip(), tuple(open_.frames))
+            self._keep(made_._replace(signature=signature))
+        elif not self._found and len(self._prose) < MOST_KINDS and text.count(" ") >= FEW_WORDS:
+            self._prose.setdefault(text.strip(), self._failure(name, line, written, "", text.strip(), ()))
+            self._loose(name, line, written, open_)
+        else:
+            self._loose(name, line, written, open_)
+
+    def _is_noise(self, text: str) -> bool:
+        """Whether a line was there many times before, but for its numbers."""
+        kind = DIGITS.sub("#", text)[:120]
+        times = self._seen[kind] = self._seen.get(kind, 0) + 1
+        if len(self._seen) > MOST_SEEN:
+            self._seen.clear()
+        return times > NOISE
+
+    def _loose(self, name: str, line: Line, written: Written, open_: _Open) -> None:
+        """Keep an exception that stands in the middle of a line."""
+        text = written.text
+        if (loose := LOOSE.search(text)) and not text.startswith(("INFO", "WARNING", "DEBUG")):
+            made_ = self._failure(name, line, written, loose[1].rpartition(".")[2], loose[2], tuple(open_.frames))
+            self._keep(made_._replace(text=loose[0]))
+
+    def _failure(
+        self, name: str, line: Line, written: Written, kind: str, message: str, frames: tuple[Frame, ...]
+    ) -> Failure:
+        rank = written.rank if written.rank is not None else rank_inside(message)
+        text = f"{kind}: {message}" if kind else message
+        signature = signed(text) or (signed(frames[-1].source) if frames else None)
+        after = follows(kind, message, frames[-1].function if frames else "")
+        return Failure(
+            kind, message, frames, rank, written.time, name, line.number, text, self._order, after, signature
+        )
+
+    def _without_end(self, name: str, by: str, open_: _Open) -> None:
+        """Keep a traceback whose exception the log does not have: it was cut off, or another rank wrote over it."""
+        if open_.frames:
+            written = taken_apart(open_.at.text)
+            made_ = self._failure(name, open_.at, written, "", open_.frames[-1].source, tuple(open_.frames))
+            sources = (signed(frame.source) for frame in reversed(open_.frames) if frame.source)
+            signature = made_.signature or next(filter(None, sources), None)
+            self._keep(made_._replace(whole=False, text=open_.frames[-1].source, signature=signature))
+            open_.frames = []
+
+    def _keep(self, one: Failure) -> None:
+        key = (one.file, one.rank, *one.alike)
+        if key not in self._found and len(self._found) < MOST_KINDS:
+            self._found[key] = one
+
+    def _again(self, one: Failure, message: str) -> None:
+        """Put the further lines of its message to a failure."""
+        key = (one.file, one.rank, *one.alike)
+        if (kept := self._found.pop(key, None)) is not None:
+            longer = kept._replace(message=message)
+            longer = longer._replace(signature=longer.signature or signed(message.replace("\n", " ")))
+            self._found[(one.file, one.rank, *longer.alike)] = longer
+
+
+def _frame(text: str) -> Frame | None:
+    found = FRAME.match(text) or SHORT_FRAME.match(text)
+    return Frame(found[1], int(found[2]), (found[3] or "").strip()) if found else None

@@ -1,0 +1,78 @@
+"""The logs of a call: files, the files in folders, stdin; packed ones are unpacked on the way."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import os
+import stat
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO, cast
+
+from preflight.logs.failures import Failure, Failures
+from preflight.logs.stream import Reads, lines_of_interest
+from preflight.source.text import InputError
+
+STDIN = "-"
+SUFFIXES = (".log", ".out", ".err", ".txt", ".gz", ".stdout", ".stderr", "stdout", "stderr")
+"""How files in a folder are called that are taken for logs."""
+MOST = 20_000
+"""Files of a folder."""
+
+
+def opened(names: Sequence[str]) -> list[str]:
+    """The logs that names stand for: files as they are named, of folders those that are called like logs.
+
+    Raises InputError for what is not there.
+    """
+    found: list[str] = []
+    for name in names:
+        if name != STDIN and os.path.isdir(name):
+            inside = sorted(_in_folder(name))
+            if not inside:
+                raise InputError("holds no file that is called like a log", name)
+            found += inside
+        else:
+            found.append(name)
+    return list(dict.fromkeys(found))
+
+
+def _in_folder(folder: str) -> Iterator[str]:
+    count = 0
+    for top, _, files in os.walk(folder):
+        for file in files:
+            count += 1
+            if count > MOST:
+                raise InputError(f"holds more than {MOST} files: name the logs", folder)
+            if file.endswith(SUFFIXES):
+                yield os.path.join(top, file)
+
+
+def read_logs(names: Sequence[str], said: Sequence[str] = ()) -> tuple[Failure, ...]:
+    """The failures in logs. said: further lines, as a scheduler's record has them. Raises InputError."""
+    failures = Failures()
+    for name in names:
+        with log(name) as file:
+            failures.read("<stdin>" if name == STDIN else name, lines_of_interest(file))
+    if said:
+        failures.read("scheduler", lines_of_interest(cast(Reads, io.BytesIO("\n".join(said).encode()))))
+    return failures.found
+
+
+@contextmanager
+def log(name: str) -> Iterator[Reads]:
+    """A log, open for reading. Raises InputError where it is not a regular file, or cannot be read."""
+    if name == STDIN:
+        yield sys.stdin.buffer
+        return
+    try:
+        status = os.stat(name)
+        if not (stat.S_ISREG(status.st_mode) or stat.S_ISFIFO(status.st_mode)):
+            raise InputError("is not a file", name)
+        with Path(name).open("rb", buffering=0) as file:
+            yield cast(Reads, gzip.GzipFile(fileobj=cast(BinaryIO, file)) if name.endswith(".gz") else file)
+    except (OSError, EOFError) as error:
+        raise InputError(f"cannot be read: {getattr(error, 'strerror', None) or error}", name) from None

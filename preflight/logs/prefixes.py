@@ -1,0 +1,97 @@
+"""Who wrote a line of a log, and when: what launchers and loggers put before it is taken off."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime, timezone
+
+from preflight.source.record import NamedTuple
+
+ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\][^\n\x07\x1b]*(?:\x07|\x1b\\)")
+_DATE = r"\d{4}[-/]\d\d[-/]\d\d[-T ]\d\d:\d\d:\d\d(?:[.,]\d+)*(?:Z|[+-]\d\d:?\d\d)?"
+_PARTS_OF_TIME = re.compile(r"(\d{4}).(\d\d).(\d\d).(\d\d:\d\d:\d\d)(?:[.,](\d+))?(?:[.,](\d+))?")
+STAMP = re.compile(rf"^\s*[\[(]?({_DATE})[\])]?[:,]?\s*")
+"""A time before the text, as Docker, Kubernetes, journald and loggers write it."""
+PARTS: tuple[tuple[str, re.Pattern[str]], ...] = (
+    ("rank", re.compile(r"^\s*\[(?:rank|RANK|Rank) ?(\d+)\]\s?:? ?")),
+    ("local", re.compile(r"^\s*\[(?:default|trainer|worker|\w*_node)(\d+)\]:? ?")),
+    ("task", re.compile(r"^\s*\[(\d+)\]:? ?(?=\s|\[|[A-Z])")),
+    ("task", re.compile(r"^ *(\d{1,6}):(?: |$)")),
+    (
+        "actor",
+        re.compile(r"^\s*\(([A-Za-z_][\w.:]*(?:\[[^\]]*\])? pid=\d+(?:, ip=[\w.:]+)?)\)(?: \[repeated[^\]]*\])? ?"),
+    ),
+    ("actor", re.compile(r"^\s*\((pid=\d+(?:, ip=[\w.:]+)?)\) ?")),
+    ("host", re.compile(r"^\s*\[(?:pod/)?([\w.-]+/[\w.-]+)\] ?")),
+    ("host", re.compile(r"^\s*([a-z](?=(?:[^\W\d]|[.-])*\d)[\w.-]*) ?: (?=\s|\[|[A-Z])")),
+    ("host", re.compile(r"^\s*\[((?:\d{1,3}\.){3}\d{1,3})(?::\d+)?\] ?")),
+)
+"""What a launcher puts before a line: torchrun, srun -l, Ray, kubectl, pdsh."""
+MINDSPORE = re.compile(
+    r"^\[(?:WARNING|ERROR|CRITICAL|INFO)\] \w+\((\d+),[0-9a-fx]+,[\w.-]+\):"
+    r"(\d{4}-\d\d-\d\d-\d\d:\d\d:\d\d[\d.]*) \[[^\]]*\] ?(?:\w+\])? ?"
+)
+PLOG = re.compile(r"^\[(?:ERROR|WARNING|EVENT|INFO)\] (\d{4}-\d\d-\d\d-\d\d:\d\d:\d\d[\d.]*) ?")
+INSIDE = re.compile(r"\bRankID:(\d+)|\b[Rr]ank[ =](\d+)\b|\[PG \S+(?: \S+)? Rank (\d+)\]")
+"""A rank that a message names itself."""
+OF_FILE = re.compile(r"(?:^|[/_.-])(?:rank|worker|global_rank)[_-]?(\d+)(?=[/_.-]|$)|(?:^|/)attempt_\d+/(\d+)/")
+"""The rank in the path of a file that is one worker's."""
+
+
+class Written(NamedTuple):
+    """A line without what was put before it. by: who wrote it, of one file; rank: its rank where it is said; time: in
+    seconds, None where it is not said."""
+
+    by: str
+    rank: int | None
+    time: float | None
+    text: str
+
+
+def taken_apart(line: str) -> Written:
+    """A line of a log, and what its prefixes say."""
+    text = ANSI.sub("", line) if "\x1b" in line else line
+    by, rank, time = "", None, None
+    certain, numbers = False, 0
+    for _ in range(6):
+        if time is None and (stamp := STAMP.match(text)):
+            time, text = seconds(stamp[1]), text[stamp.end() :]
+            continue
+        found = next(((kind, match) for kind, part in PARTS if (match := part.match(text))), None)
+        if found is None:
+            break
+        kind, match = found
+        by += f"{kind}{match[1]} "
+        if kind == "rank":
+            rank, certain = int(match[1]), True
+        elif kind in ("task", "local") and not certain:  # a node's task and a rank on it: the rank in all is not said
+            rank, numbers = int(match[1]) if not numbers else None, numbers + 1
+        text = text[match.end() :]
+    if (own := MINDSPORE.match(text)) or (own := PLOG.match(text)):
+        time, text = seconds(own[own.lastindex or 1]), text[own.end() :]
+    return Written(by, rank, time, text)
+
+
+def seconds(stamp: str) -> float | None:
+    """A time as a number; None where it is none."""
+    found = _PARTS_OF_TIME.match(stamp)
+    if found is None:
+        return None
+    year, month, day, clock, part, more = found.groups()
+    try:
+        moment = datetime.strptime(f"{year} {month} {day} {clock}", "%Y %m %d %H:%M:%S")
+    except ValueError:
+        return None
+    return moment.replace(tzinfo=timezone.utc).timestamp() + float(f"0.{part or 0}{more or ''}")
+
+
+def rank_of_file(name: str) -> int | None:
+    """The rank whose log a file is, by its name; None where it does not say."""
+    found = [match for match in OF_FILE.finditer(name)]
+    return int(next(filter(None, found[-1].groups()))) if found else None
+
+
+def rank_inside(text: str) -> int | None:
+    """The rank that a message names, None where it names none."""
+    found = INSIDE.search(text)
+    return int(next(filter(None, found.groups()))) if found else None

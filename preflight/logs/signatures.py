@@ -1,0 +1,407 @@
+"""What other libraries and the system say when a job dies, and what it means: torch, NCCL, CANN, Transformer Engine,
+apex, flash-attn, MindSpore, Hugging Face, Slurm, the kernel."""
+
+from __future__ import annotations
+
+import re
+from enum import Enum
+from functools import cache
+
+from preflight.source.record import NamedTuple
+
+
+class Cause(str, Enum):
+    """What kind of cause a job died of."""
+
+    CONFIG = "config"
+    DATA = "data"
+    CHECKPOINT = "checkpoint"
+    MEMORY = "memory"
+    HOST_MEMORY = "host-memory"
+    ENVIRONMENT = "environment"
+    COMMUNICATION = "communication"
+    NUMERICS = "numerics"
+    UPSTREAM = "upstream"
+    STOPPED = "stopped"
+    UNKNOWN = "unknown"
+
+
+class Signature(NamedTuple):
+    """A text that tells a cause. weak: it may follow from another failure, and gives way to any other cause."""
+
+    id: str
+    cause: Cause
+    pattern: str
+    says: str
+    advice: str
+    weak: bool = False
+
+
+C = Cause
+SIGNATURES: tuple[Signature, ...] = (
+    Signature(
+        "cuda-out-of-memory", C.MEMORY,
+        r"CUDA out of memory|CUDA error: out of memory|\bCUDA OOM\b"
+        r"|torch\.(?:cuda\.)?OutOfMemoryError|CUBLAS_STATUS_ALLOC_FAILED"
+        r"|[Cc]uda failure 2\b|Cuda failure 'out of memory'|cudaErrorMemoryAllocation|HIP out of memory",
+        "the device ran out of memory",
+        "compare with `preflight memory`; a smaller micro batch, more recomputation or more model parallelism "
+        "needs less",
+    ),
+    Signature(
+        "npu-out-of-memory", C.MEMORY,
+        r"NPU out of memory|\bEL0004\b|Failed to allocate memory.*(?:NPU|aclrtMalloc)|aclrtMallocAlign32.*failed"
+        r"|error code is 207001",
+        "the NPU ran out of memory",
+        "compare with `preflight memory`; a smaller micro batch, more recomputation or more model parallelism "
+        "needs less",
+    ),
+    Signature(
+        "mindspore-out-of-memory", C.MEMORY,
+        r"Memory not enough|Out of Memory!!!|Allocate memory failed|Device\(id:\d+\) memory isn't enough"
+        r"|Malloc for kernel .* failed",
+        "MindSpore ran out of device memory",
+        "compare with `preflight memory`; `max_device_memory` must leave room for HCCL",
+    ),
+    Signature(
+        "copy-of-optimizer-state", C.MEMORY,
+        r"^state_dict = deepcopy\(state_dict\)$",
+        "the optimizer's state is copied while a checkpoint is loaded, which needs it twice",
+        "load on as many devices as the run was saved on, or with a distributed checkpoint",
+        weak=True,
+    ),
+    Signature(
+        "host-out-of-memory", C.HOST_MEMORY,
+        r"oom[-_]kill|Out of memory: Kill(?:ed)? process|Killed process \d+|main process disappeared"
+        r"|OUT_OF_MEMORY|OOMKilled"
+        r"|DefaultCPUAllocator: can't allocate memory|Cannot allocate memory|^MemoryError\b|exceeded.*memory limit"
+        r"|Detected \d+ oom[-_]kill|slurmstepd.*[Oo]ut [Oo]f [Mm]emory|due to memory pressure|\(OOM\)",
+        "the host ran out of memory, and the kernel killed a process",
+        "the node's memory, not the device's: fewer workers of the data loader, no whole checkpoint read by "
+        "every process",
+    ),
+    Signature(
+        "shared-memory", C.ENVIRONMENT,
+        r"[Bb]us error|insufficient shared memory|unable to (?:open|mmap|write).*shared memory|/dev/shm.*No space"
+        r"|SIGBUS|Signal 7\b",
+        "the shared memory of the container is too small",
+        "start the container with a larger --shm-size or --ipc=host, or use fewer workers of the data loader",
+    ),
+    Signature(
+        "disk-full", C.ENVIRONMENT,
+        r"No space left on device|Disk quota exceeded|\[Errno (?:28|122)\]|file write failed.*PytorchStreamWriter"
+        r"|unexpected pos \d+ vs \d+|enforce fail at inline_container\.cc",
+        "a disk is full, or a quota is used up",
+        "free space where checkpoints, caches or logs are written; inodes count, too",
+    ),
+    Signature(
+        "permission", C.ENVIRONMENT,
+        r"PermissionError|Permission denied|\[Errno 13\]|Read-only file system",
+        "a file may not be read or written",
+        "look at the owner and the rights of the path that the message names",
+    ),
+    Signature(
+        "too-many-files", C.ENVIRONMENT,
+        r"Too many open files|\[Errno 24\]|received 0 items of ancdata|Resource temporarily unavailable"
+        r"|can't start new thread",
+        "a limit of open files, processes or threads is reached",
+        "raise `ulimit -n` and `ulimit -u` where the job starts",
+    ),
+    Signature(
+        "port-in-use", C.ENVIRONMENT,
+        r"Address already in use|EADDRINUSE|errno: 98|error code: -?98\b|EI0019"
+        r"|The IP address and port have been bound",
+        "the port that processes meet at is taken",
+        "another MASTER_PORT, or end the job that still holds this one",
+    ),
+    Signature(
+        "stale-lock", C.ENVIRONMENT,
+        r"torch_extensions/\S* as PyTorch extensions root",
+        "processes build an extension of PyTorch, and wait for one another where a killed build left its lock",
+        "remove the `lock` file below ~/.cache/torch_extensions and start again",
+        weak=True,
+    ),
+    Signature(
+        "too-few-devices", C.ENVIRONMENT,
+        r"invalid device ordinal|Invalid device ID|SetDevice failed|No CUDA GPUs are available|no NVIDIA driver"
+        r"|DrvErr=87"
+        r"|Duplicate GPU detected|cuda runtime error \(101\)|CUDA driver version is insufficient"
+        r"|all CUDA-capable devices are busy"
+        r"|error code is 107001|local_rank.*device_count|NPU device is not available|EE1001.*device",
+        "a process asks for a device that is not there",
+        "as many processes a node as devices are visible: --nproc-per-node, CUDA_VISIBLE_DEVICES, "
+        "ASCEND_RT_VISIBLE_DEVICES",
+    ),
+    Signature(
+        "no-kernel-image", C.ENVIRONMENT,
+        r"no kernel image is available|PTX was compiled with an unsupported|unsupported gpu architecture"
+        r"|is not compatible with the current PyTorch",
+        "a library was built for other devices",
+        "build it for this device, or take an image that was",
+    ),
+    Signature(
+        "missing-library", C.ENVIRONMENT,
+        r"cannot open shared object file|undefined symbol|version `\w+_[\d.]+' not found|libatb\.so"
+        r"|libascend\w*\.so.*not found|DLL load failed",
+        "a shared library is missing, or is of another version",
+        "set up the environment before the start (set_env.sh of CANN and nnal), and versions that were built "
+        "together",
+    ),
+    Signature(
+        "missing-module", C.ENVIRONMENT,
+        r"ModuleNotFoundError|No module named|ImportError|cannot import name|(?:TransformerEngine"
+        r"|Transformer Engine|apex|flash[-_]attn) "
+        r"(?:is not|not|must be) (?:available|installed|found)|Please install (?:apex|transformer|flash)"
+        r"|requires? .* to be installed",
+        "a package is missing, or of another version",
+        "install the version that this release of the framework asks for in the environment of the job",
+    ),
+    Signature(
+        "no-transformer-engine", C.ENVIRONMENT,
+        r"custom_layers\.transformer_engine import"
+        r"|^transformer_layer_spec = get_gpt_layer_with_transformer_engine_spec",
+        "Transformer Engine is needed here, and is not there or of another version",
+        "install it, or choose --transformer-impl local",
+        weak=True,
+    ),
+    Signature(
+        "other-weight-names", C.ENVIRONMENT,
+        r"KeyError: '?\"?(?:decoder|model|module|embedding|layers)\.[\w.]+(?:weight|bias)",
+        "the checkpoint and the program name a weight otherwise: one of the two is of another version",
+        "use versions of the framework and of what sits on it that belong together, or convert the checkpoint for "
+        "this one",
+    ),
+    Signature(
+        "no-tracker", C.ENVIRONMENT,
+        r"could not find the metadata file|will not load any checkpoints and will start from random",
+        "no tracker file is in the folder of --load: the run starts from random weights, without an error",
+        "name a folder with latest_checkpointed_iteration.txt, and set --exit-on-missing-checkpoint",
+        weak=True,
+    ),
+    Signature(
+        "optimizer-not-saved", C.CHECKPOINT,
+        r"KeyError: '?[\"']?optimizer|state_dict\[[\"']optimizer[\"']\].*KeyError"
+        r"|Unable to load optimizer from checkpoint",
+        "the checkpoint has no state of the optimizer",
+        "resume with --no-load-optim, or from a checkpoint that was saved with it",
+    ),
+    Signature(
+        "flattened-range", C.UPSTREAM,
+        r"flattened_range is not supported",
+        "Megatron core 0.17 and later refuse optimizer states that were saved in the form fully_sharded_model_space",
+        "save in the form fully_reshardable (--dist-ckpt-optim-fully-reshardable), or load with core 0.16",
+    ),
+    Signature(
+        "weights-only", C.UPSTREAM,
+        r"Weights only load fail|WeightsUnpickler error|weights_only.*Unsupported|Unsupported global: GLOBAL",
+        "the checkpoint holds classes that this release does not unpickle: since core 0.14 only listed ones are",
+        "load it with the release that wrote it and save it again, or add the class to torch.serialization's "
+        "safe globals",
+    ),
+    Signature(
+        "checkpoint-mismatch", C.CHECKPOINT,
+        r"Global shape mismatch|size mismatch for|Error\(s\) in loading state_dict|Missing key\(s\) in state_dict"
+        r"|Unexpected key"
+        r"|value from checkpoint \(|Shape mismatch.*(?:loaded|checkpoint)|is not equal to the input argument value"
+        r"|load_param_into_net|net_param.*shape|is not in ckpt|Checkpoint(?:ing)?Exception"
+        r"|Missing key in checkpoint"
+        r"|dist_checkpointing\.load\(sharded_state_dict"
+        r"|_load_base_checkpoint|checkpoint = dist_checkpointing\.load|validate_sharding_integrity"
+        r"|torch\.load.*failed",
+        "the checkpoint and the model do not match",
+        "the sizes of the model must be those that the checkpoint was written with; `preflight show` prints the "
+        "config's",
+    ),
+    Signature(
+        "missing-checkpoint", C.CHECKPOINT,
+        r"(?:FileNotFoundError|No such file).*(?:common\.pt|\.metadata\b|metadata\.json"
+        r"|latest_checkpointed|model_optim_rng|\.distcp|\.safetensors|\.ckpt|pytorch_model)|Checkpoint path not found",
+        "a file of the checkpoint is not there",
+        "look at the folder from every node: each reads the checkpoint's own description, so it has to be shared",
+    ),
+    Signature(
+        "broken-checkpoint", C.CHECKPOINT,
+        r"PytorchStreamReader failed|HeaderTooLarge|InvalidHeaderDeserialization|SafetensorError"
+        r"|MetadataIncompleteBuffer|invalid load key"
+        r"|Ran out of input|No checkpoint could be resumed|EOFError: Ran out|pickle data was truncated"
+        r"|UnpicklingError",
+        "a checkpoint file is cut off, or is none",
+        "its last save may not have finished: resume from the one before; a Git LFS pointer is not a checkpoint either",
+    ),
+    Signature(
+        "hugging-face", C.ENVIRONMENT,
+        r"huggingface_hub\.|HfHubHTTPError|LocalEntryNotFoundError|RepositoryNotFoundError|HFValidationError"
+        r"|couldn't connect to 'https://huggingface"
+        r"|Can't load (?:tokenizer|the configuration|config)|We couldn't connect|OfflineModeIsEnabled"
+        r"|does not appear to have a file named",
+        "a model or tokenizer of Hugging Face is not at hand",
+        "download it before the job and name its folder; nodes often have no network",
+    ),
+    Signature(
+        "data-index", C.DATA,
+        r"reading document index\.\.\.|self\.sizes\.shape|INDEX_HEADER|doesn't match expected format"
+        r"|bad header, expected|Dataset does not exist"
+        r"|indexed_dataset\.sizes|One or both of the \.idx and \.bin files|\.idx['\"]? (?:and|or)"
+        r"|Index file doesn't match"
+        r"|document_indices\[-1\]|sequence_lengths\.shape\[0\]",
+        "the indexed data set is not there, or its index is broken",
+        "--data-path takes the prefix of a .idx and a .bin file; write a merged or copied pair again",
+    ),
+    Signature(
+        "no-data", C.DATA,
+        r"(?:FileNotFoundError|No such file).*\.(?:idx|bin|jsonl?|parquet|mindrecord|arrow|npy)\b"
+        r"|_document not exists|[Dd]ataset \S+ (?:not exists|does not exist)|dataset.*out of range"
+        r"|stack expects each tensor to be equal size",
+        "the data are not there, or are not what the run takes them for",
+        "--data-path takes the prefix of files that were preprocessed; a half-written index of a killed job has to go",
+    ),
+    Signature(
+        "no-file", C.ENVIRONMENT,
+        r"FileNotFoundError|No such file or directory|\[Errno 2\]|NotADirectoryError|IsADirectoryError",
+        "a file or folder that the run names is not there",
+        "look at the path in the message from the node of the job",
+    ),
+    Signature(
+        "index-out-of-bounds", C.DATA,
+        r"index out of (?:bounds|range)|device-side assert triggered|srcIndex < srcSelectDimSize"
+        r"|IndexKernel\.cu.*Assertion|t < n_classes|out of range in self",
+        "an index is larger than its table: token ids against the vocabulary, or positions against their table",
+        "compare the tokenizer that made the data with that of the run; CUDA_LAUNCH_BLOCKING=1 names the operator",
+    ),
+    Signature(
+        "not-a-number", C.NUMERICS,
+        r"[Ff]ound NaN|found (?:nan|inf)|NaN in local (?:forward )?(?:loss|grad)|[Uu]nexpected (?:NaN|Inf"
+        r"|result nan)|Loss is (?:nan|NaN)"
+        r"|loss scale.*(?:minimum|reached)|[Gg]rad norm is (?:nan|inf)",
+        "the loss or a gradient is NaN or infinite",
+        "look at the data of the batch, the learning rate and the precision; preflight sees none of them in the "
+        "config alone",
+    ),
+    Signature(
+        "device-fault", C.ENVIRONMENT,
+        r"uncorrectable (?:NVLink|ECC)|\bXid\b|ECC error|unspecified launch failure|illegal memory access"
+        r"|NVLink.*error|fell off the bus"
+        r"|EE9999|EZ9999.*AICore|aicore (?:execution|exception)|507015|507011|\bUCE\b|HBM.*(?:multi|error)"
+        r"|misaligned address",
+        "a device failed, or a kernel reached outside of its memory",
+        "look at the node (dmesg, nvidia-smi -q, npu-smi); where it stays with another node it is the program",
+    ),
+    Signature(
+        "communicator", C.COMMUNICATION,
+        r"hcclCommInitRootInfo|operator name is Hccl|HCCL function error|call hccl api failed|ERR02200|ncclInvalidUsage"
+        r"|ncclUnhandledCudaError|EI000[1345]\b|EJ0001",
+        "a communicator could not be made",
+        "the network interface (HCCL_SOCKET_IFNAME, NCCL_SOCKET_IFNAME, GLOO_SOCKET_IFNAME), a firewall, or the "
+        "rank table",
+        weak=True,
+    ),
+    Signature(
+        "collective-timeout", C.COMMUNICATION,
+        r"[Ww]atchdog caught collective|collective operation timeout|EI000[26]\b|Notify register times out"
+        r"|[Hh]eartbeat [Ll]ost|wait timeout|Timeout at NCCL|HCCL [Tt]ime ?out|SeqNum=",
+        "ranks waited for others that did not come: they had died, hung, or were slow",
+        "the cause is on the rank that did not come: read its log, or the IP/ID that EI0002 names",
+        weak=True,
+    ),
+    Signature(
+        "rendezvous", C.COMMUNICATION,
+        r"RendezvousTimeoutError|RendezvousConnectionError|c10d store|failed to connect to.*(?:MASTER|store)"
+        r"|client socket has (?:timed out|failed)"
+        r"|Topology.*registered|init_process_group.*timed out|Timed out (?:initializing|waiting for clients)"
+        r"|DistStoreError|DistNetworkError",
+        "processes did not find one another at the start",
+        "the same MASTER_ADDR, MASTER_PORT and number of nodes on each node, a different rank for each, and an "
+        "open port",
+        weak=True,
+    ),
+    Signature(
+        "time-limit", C.STOPPED,
+        r"DUE TO TIME LIMIT|exceeded the time limit|PREEMPTED|DUE TO PREEMPTION|DUE TO NODE FAILURE|NODE_FAIL"
+        r"|scancel|DUE TO JOB REQUEUE",
+        "the scheduler ended the job",
+        "its time limit, a preemption or a failed node: not the config",
+    ),
+    Signature(
+        "crash", C.ENVIRONMENT,
+        r"Fatal Python error: Segmentation fault",
+        "a library crashed",
+        "versions of torch, CUDA or CANN and extensions that do not belong together are the usual cause",
+    ),
+    Signature(
+        "segmentation-fault", C.ENVIRONMENT,
+        r"[Ss]egmentation fault|SIGSEGV|exitcode: -11\b|Signal 11\b|core dumped",
+        "a library crashed",
+        "versions of torch, CUDA or CANN and extensions that do not belong together are the usual cause",
+        weak=True,
+    ),
+    Signature(
+        "killed", C.HOST_MEMORY,
+        r"killed by signal: Killed|exitcode: -9\b|SIGKILL|Signal 9\b|exit code 137|exit status 137"
+        r"|^\S*: line \d+: +\d+ Killed|^Killed$",
+        "the kernel or the scheduler killed a process, most often because the host ran out of memory",
+        "look for oom-kill in dmesg and in the scheduler's record of the job",
+        weak=True,
+    ),
+    Signature(
+        "unknown-argument", C.CONFIG,
+        r"unrecognized arguments|remaining_argv|the following arguments are required|invalid choice"
+        r"|ambiguous option|expected (?:one|at least one|\d+) arguments?"
+        r"|got an unexpected keyword|Key '[\w.]+' is not in struct|Could not override",
+        "the program does not take an argument as it is written",
+        "`preflight check` names the option that was meant, or that this release has no longer",
+    ),
+)  # fmt: skip
+
+
+GUESSES = "potential root causes"
+"""What Ray says of every dead worker: all causes that there may be."""
+
+
+@cache
+def _compiled() -> tuple[tuple[Signature, re.Pattern[str]], ...]:
+    return tuple((one, re.compile(one.pattern)) for one in SIGNATURES)
+
+
+@cache
+def _any() -> re.Pattern[str]:
+    return re.compile("|".join(f"(?:{one.pattern})" for one in SIGNATURES))
+
+
+def signed(text: str) -> Signature | None:
+    """The first signature that a text bears; None for none."""
+    if not text or GUESSES in text or _any().search(text) is None:
+        return None
+    return next((one for one, pattern in _compiled() if pattern.search(text)), None)
+
+
+KINDS = frozenset(
+    "ChildFailedError DistBackendError ActorDiedError ActorUnavailableError RayActorError WorkerCrashedError"
+    " SignalException BrokenPipeError ConnectionResetError ConnectionAbortedError ConnectionRefusedError"
+    " RendezvousConnectionError RendezvousClosedError KeyboardInterrupt CalledProcessError RayTaskError "
+    "DistNetworkError"
+    " ProcessRaisedException ProcessExitedException TaskUnschedulableError NodeDiedError OwnerDiedError "
+    "EOFError".split()
+)
+"""Exceptions of those that wait for, start or watch the process that died."""
+MESSAGE = re.compile(
+    r"\bNCCL (?:error|communicator was aborted|watchdog)|ncclRemoteError|ncclSystemError|[Ww]atchdog caught"
+    r"|[Ww]atchdog thread terminated|collective operation timeout|Last error:|remote process exited|\bEI000[26]\b"
+    r"|[Cc]onnection (?:reset|closed|refused)|Connect to host.*(?:failed|timed)|Broken pipe|[Ss]ocket [Tt]imeout"
+    r"|got signal: ?15|Signal 15|SIGTERM|Sending process|Received \d+ death signal"
+    r"|recvValue failed|sendBytes failed|TCPStore|wait timeout after|Timed out (?:initializing|waiting)"
+    r"|failed \(exitcode|exitcode: |Root Cause \(first observed|The actor (?:died|is dead)|actor died unexpectedly"
+    r"|DataLoader worker .* exited unexpectedly|returned non-zero exit status|leaked semaphore"
+    r"|potential root causes|worker process has died|worker died or was killed"
+    r"|task \d+: (?:Exited|Killed|Terminated)|Exited with exit code|Terminating (?:job|processes)"
+    r"|STEP \d+.* CANCELLED"
+    r"|taking ERR code|507048|Heartbeat Lost|HcclAllreduce failed|wait for notify|Fail to get rank table"
+    r"|[Mm]onitor(?:ed)?Barrier|peer (?:down|closed)|Unhandled error \(suppress with|destroy_process_group"
+    r"|CUDA error: unspecified launch failure.*ProcessGroup|Worker exited|Application abort"
+)
+FUNCTIONS = frozenset({"_terminate_process_handler", "launch_agent", "_invoke_run_with_any_failed", "run_result"})
+"""Functions of launchers at whose frames an exception ends."""
+
+
+def follows(kind: str, message: str, function: str = "") -> bool:
+    """Whether a failure is one that the death of another process causes."""
+    return kind in KINDS or function in FUNCTIONS or MESSAGE.search(f"{kind}: {message[:2000]}") is not None

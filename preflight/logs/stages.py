@@ -1,0 +1,115 @@
+"""What a job was doing when it died, by the frames of its traceback: a class of cause where nothing more is known."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+from preflight.logs.failures import Failure
+from preflight.logs.signatures import Cause
+from preflight.source.record import NamedTuple
+
+
+class Stage(NamedTuple):
+    """A part of a run. places: pattern of `file:function`; kinds: of the exceptions that it holds for."""
+
+    cause: Cause
+    places: str
+    says: str
+    kinds: str = ""
+
+
+STAGES = (
+    Stage(
+        Cause.UPSTREAM,
+        r"training\.py:training_log$|distributed_data_parallel\.py:zero_grad_buffer$"
+        r"|distrib_optimizer\.py:(?:load_state_dict|"
+        r"split_state_dict_if_needed|_update_legacy_world_tensors)$|param_and_grad_buffer\.py:reset$"
+        r"|model_provider\.py:initialize_model_parallel$"
+        r"|microbatches_calculator\.py:get_\w+$",
+        "the framework's own bookkeeping failed: a defect of this release, met by this combination of options",
+    ),
+    Stage(
+        Cause.CONFIG,
+        r"mappings\.py:_(?:reduce_scatter|split|gather)_along_(?:first|last)_dim|schedules\.py:forward_step"
+        r"|tensor_parallel/(?:layers|utils)\.py:|context_parallel\w*\.py:|get_batch_on_this_cp_rank",
+        "sizes do not divide over the ranks of a group: sequence length, padding or packing against tensor and "
+        "context"
+        " parallelism",
+    ),
+    Stage(
+        Cause.CONFIG,
+        r"(?:^|/)arguments\.py:(?!<module>)|:(?:validate_args|parse_args|_parse_args"
+        r"|core_transformer_config_from_args|validate_yaml)$"
+        r"|:__post_init__$|hydra/|omegaconf/|parallel_state\.py:initialize_model_parallel|features_manager/"
+        r"|:(?:validate|check)_\w*(?:args|config)\w*$"
+        r"|num_microbatches_calculator\.py|optimizer_param_scheduler\.py|get_num_layers_to_build"
+        r"|mindformers/tools/(?:check_rules|register)|op_parallel_config\.py"
+        r"|initialize\.py:(?!_?init\w*dist|_compile)",
+        "the framework refused the configuration while it read it",
+    ),
+    Stage(
+        Cause.CHECKPOINT,
+        r"checkpointing\.py|dist_checkpointing|:(?:_?load_(?:base_)?(?:checkpoint|ckpt|state_dict|param\w*)"
+        r"|transform_and_load_checkpoint"
+        r"|resume\w*)$|safetensors|torch/serialization\.py|mindformers/(?:checkpoint|utils/load_checkpoint)",
+        "it died while a checkpoint was loaded or saved",
+    ),
+    Stage(
+        Cause.DATA,
+        r"(?:core|legacy|megatron)/(?:datasets|data)/|(?:gpt|indexed|bert|blended|t5)\w*_dataset\w*\.py"
+        r"|dataloader\.py|data_samplers\.py"
+        r"|blended_megatron|mindformers/dataset|:build_(?:train|tokenizer)|tokeniz",
+        "it died while the data was read",
+    ),
+    Stage(
+        Cause.ENVIRONMENT,
+        r"<frozen importlib|importlib/__init__\.py|:<module>$|ctypes/__init__|torch/utils/cpp_extension"
+        r"|:_?init\w*distributed\w*$|rendezvous\.py",
+        "it died while packages were loaded or processes started",
+        kinds=r"ImportError|ModuleNotFoundError|AttributeError|OSError|NameError|TypeError|SyntaxError|RuntimeError|AssertionError",
+    ),
+    Stage(
+        Cause.CHECKPOINT,
+        r"base_trainer\.py:(?:train|predict|evaluate|finetune)_process$|:infer_predict_layout$",
+        "it died while a model was built for a checkpoint",
+        kinds="$^",
+    ),
+)
+SHAPES = re.compile(
+    r"shape '.*' is invalid for input|sizes? of tensor|must match the size|mat1 and mat2|not divisible|divisible by"
+    r"|size mismatch|invalid input shape|alignment mismatch|[Dd]imension .* (?:does not|must)|divided by"
+    r"|is not a multiple|multiple of"
+)
+"""What libraries say of sizes that do not fit."""
+SIZES = re.compile(r"\b(?:world[_ ]size|tp_size|pp_size|cp_size|ep_size|\w+_parallel_size|num_key_value_heads)\b")
+"""Names of sizes of a layout, whoever raises the error."""
+CHECKED = ("AssertionError", "ValueError", "NotImplementedError", "argparse", "ConfigError", "ValidationError")
+MESSAGES = re.compile(
+    r"world[_ ]size|_parallel_size|parallel size|pp_size|tp_size|batch[_ ]size|num_layers|micro_batch"
+    r"|too large to fit in the bucket|Please (?:increase|set|specify)|is None$|is not set"
+    r"|must be (?:specified|set|provided|given)|--?[a-z]+[-_][a-z-_]+ (?:must|requires?|is|cannot|should|needs?|has)"
+    r"|(?:must|should|cannot|can not) be|only support|not support|[Uu]nsupported"
+)
+"""What a check says of a configuration, where no table has its words."""
+
+
+@cache
+def _patterns(stage: Stage) -> tuple[re.Pattern[str], re.Pattern[str] | None]:
+    return re.compile(stage.places), re.compile(stage.kinds) if stage.kinds else None
+
+
+def stage_of(failure: Failure) -> tuple[Cause, str] | None:
+    """What the job was doing, by the innermost frame that tells, or by the words; None where neither does."""
+    if failure.kind != "AttributeError" and SHAPES.search(failure.message):
+        return Cause.CONFIG, "sizes do not divide or do not fit: of layers, heads, sequence or batch against the layout"
+    for frame in reversed(failure.frames):
+        for stage in STAGES:
+            places, kinds = _patterns(stage)
+            if places.search(f"{frame.file}:{frame.function}") and (kinds is None or kinds.search(failure.kind)):
+                return stage.cause, stage.says
+    if failure.kind == "RuntimeError" and SIZES.search(failure.message):
+        return Cause.CONFIG, "a check of the program refused the configuration"
+    if failure.kind in CHECKED and MESSAGES.search(failure.message):
+        return Cause.CONFIG, "a check of the program refused the configuration"
+    return None

@@ -1,0 +1,1 @@
+"""A server for agents: the Model Context Protocol over the functions that the commands use."""

@@ -1,0 +1,168 @@
+"""The server: its tools, with what an agent has to know about each."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any
+from urllib.parse import unquote, urlparse
+
+import anyio
+from mcp.server import MCPServer
+from mcp.server.mcpserver import Context
+from mcp.server.mcpserver.exceptions import ToolError
+from mcp.shared.exceptions import MCPError
+from pydantic import Field
+
+import preflight
+from preflight.mcp import tools
+from preflight.mcp.folder import Folder
+from preflight.report.dump import dumped
+from preflight.source.text import InputError
+
+INSTRUCTIONS = """\
+preflight checks LLM training configs (Megatron-LM, MindSpeed, MindFormers, verl and others) without running them.
+Loop: check the file; for errors call fix and apply its patch, or edit by hand with `explain`; check again, with
+`text` for content that is not saved; then memory with the device, and layouts where it does not fit.
+An error means that the framework rejects the run. A warning runs, probably not as intended. What is unknown is listed
+under `unknown` and is not judged: pass world_size, device and target where you know them, and never guess them."""
+
+Path_ = Annotated[str, Field(description="The file, relative to the folder of the server.")]
+Paths = Annotated[list[str], Field(description="Files or folders, relative to the folder of the server.")]
+Text = Annotated[str | None, Field(description="Content of the file instead of what is saved.")]
+World = Annotated[int | None, Field(description="Number of devices of the job, where known.", ge=1)]
+Nodes = Annotated[int | None, Field(description="Number of nodes of the job, where known.", ge=1)]
+Device = Annotated[str | None, Field(description="The accelerator, e.g. h100 or ascend-910b3, where known.")]
+Target = Annotated[str | None, Field(description="Framework and release, e.g. megatron@0.19.0, where known.")]
+Values = Annotated[dict[str, str] | None, Field(description="Values of arguments or of variables of scripts.")]
+
+
+def make(root: Path) -> MCPServer:
+    """A server that reads one folder."""
+    server = MCPServer("preflight", version=preflight.__version__, instructions=INSTRUCTIONS, log_level="WARNING")
+    for add in (_add_check, _add_fix, _add_explain, _add_memory, _add_layouts, _add_migrate):
+        add(server, root)
+    return server
+
+
+async def _run(root: Path, context: Context, call: Callable[[Folder], dict[str, Any]]) -> dict[str, Any]:
+    """Call a function in a thread that opens nothing outside of the folder. Raises ToolError with its message."""
+    folder = Folder(root, await _roots(context))
+
+    def confined() -> dict[str, Any]:
+        with folder.confined():
+            found: dict[str, Any] = json.loads(dumped(call(folder)))
+            return found
+
+    try:
+        return await anyio.to_thread.run_sync(confined)
+    except InputError as error:
+        raise ToolError(str(error)) from None
+
+
+async def _roots(context: Context) -> tuple[Path, ...]:
+    """The folders that the client names while it runs, () where it names none."""
+    capabilities = context.client_capabilities
+    if capabilities is None or capabilities.roots is None:
+        return ()
+    try:
+        found = await context.session.list_roots()
+    except MCPError:  # a client without a way back names its folder when it starts the server
+        return ()
+    return tuple(Path(unquote(urlparse(str(root.uri)).path)) for root in found.roots)
+
+
+def _add_check(server: MCPServer, root: Path) -> None:
+    @server.tool()
+    async def check(
+        context: Context,
+        paths: Paths,
+        text: Text = None,
+        world_size: World = None,
+        nodes: Nodes = None,
+        device: Device = None,
+        target: Target = None,
+        set: Values = None,
+    ) -> dict[str, Any]:
+        """Check configs and launch scripts. Returns the report of `preflight check -f json`: findings with rule, place,
+        numbers and fixes; `accepted` is true where nothing is known to reject the run."""
+        job = tools.Job(world_size, nodes, None, device, target, set)
+        return await _run(root, context, lambda folder: tools.check(folder, paths, text, job))
+
+
+def _add_fix(server: MCPServer, root: Path) -> None:
+    @server.tool()
+    async def fix(
+        context: Context,
+        path: Path_,
+        text: Text = None,
+        unsafe: Annotated[bool, Field(description="Include fixes that change batch, layout or training.")] = False,
+        world_size: World = None,
+        nodes: Nodes = None,
+        device: Device = None,
+        target: Target = None,
+        set: Values = None,
+    ) -> dict[str, Any]:
+        """Proven fixes of a file as a patch. Nothing is written: apply `patch` with `git apply`, or write `files`."""
+        job = tools.Job(world_size, nodes, None, device, target, set)
+        return await _run(root, context, lambda folder: tools.fix(folder, path, text, unsafe, job))
+
+
+def _add_explain(server: MCPServer, root: Path) -> None:
+    @server.tool()
+    async def explain(
+        context: Context, rule: Annotated[str, Field(description="The id of a rule, or its end.")]
+    ) -> dict[str, Any]:
+        """The page of a rule: what it checks, why, an example, the safety of its fix, the upstream check."""
+        return await _run(root, context, lambda folder: tools.explain(rule))
+
+
+def _add_memory(server: MCPServer, root: Path) -> None:
+    @server.tool()
+    async def memory(
+        context: Context,
+        path: Path_,
+        text: Text = None,
+        world_size: World = None,
+        nodes: Nodes = None,
+        device: Device = None,
+        target: Target = None,
+        set: Values = None,
+    ) -> dict[str, Any]:
+        """Memory of each run per pipeline stage, term by term, in bytes, and whether it fits the device."""
+        job = tools.Job(world_size, nodes, None, device, target, set)
+        return await _run(root, context, lambda folder: tools.memory(folder, path, text, job))
+
+
+def _add_layouts(server: MCPServer, root: Path) -> None:
+    @server.tool()
+    async def layouts(
+        context: Context,
+        path: Path_,
+        text: Text = None,
+        show: Annotated[int, Field(description="How many layouts.", ge=1, le=50)] = 5,
+        world_size: World = None,
+        nodes: Nodes = None,
+        device: Device = None,
+        target: Target = None,
+        set: Values = None,
+    ) -> dict[str, Any]:
+        """Other parallel layouts of a run that pass the rules and fit in memory, the fastest first, with the settings
+        that each writes."""
+        job = tools.Job(world_size, nodes, None, device, target, set)
+        return await _run(root, context, lambda folder: tools.layouts(folder, path, text, show, job))
+
+
+def _add_migrate(server: MCPServer, root: Path) -> None:
+    @server.tool()
+    async def migrate(
+        context: Context,
+        path: Path_,
+        to: Annotated[str, Field(description="The release to move to, e.g. megatron@0.19.0.")],
+        target: Target = None,
+    ) -> dict[str, Any]:
+        """What changes for each run of a file in another release: options that go, new checks, values and defaults."""
+        call = partial(tools.migrate, path=path, to=to, job=tools.Job(target=target))
+        return await _run(root, context, lambda folder: call(folder))

@@ -1,0 +1,171 @@
+"""Who uses a config: the program that starts Megatron underneath, and the scripts beside the file."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from preflight.program.checkout.files import Files, listed
+from preflight.program.checkout.packages import MOST_FOLDERS
+from preflight.source.record import NamedTuple
+
+if TYPE_CHECKING:  # most runs lie in no checkout of a front end
+    from preflight.program.checkout.parser_options import OwnOption
+
+
+class FrontEndLayout(NamedTuple):
+    """How a program lies in a checkout. mark: a file that shows it; version: the file with its release, and the pattern
+    that finds it; parser: where it adds options, () where its keys are none of a parser; configs: the folder of the
+    files that have its keys."""
+
+    name: str
+    mark: str
+    version: tuple[str, str]
+    parser: tuple[str, ...] = ()
+    configs: str = ""
+
+
+MOST_CONFIGS = 100
+SLIME, BACKEND = "slime", "backends/megatron_utils/arguments.py"
+_QUOTED = r"version(?:__)?\s*=\s*['\"](\d[\w.]*)['\"]"
+_PARTS = r"MAJOR\s*=\s*(\d+)\s+MINOR\s*=\s*(\d+)\s+PATCH\s*=\s*(\d+)(?:\s+PRE_RELEASE\s*=\s*['\"](\w*)['\"])?"
+"""Numbers of a release, and what makes it a candidate for one."""
+
+
+def _slime(package: str) -> tuple[str, ...]:
+    """The files in which slime adds options: its own, and those of each program that trains."""
+    backends = (f"{package}/backends/{name}_utils/arguments.py" for name in ("megatron", "fsdp"))
+    return (f"{package}/utils/arguments.py", *backends)
+
+
+LAYOUTS = (
+    FrontEndLayout("slime", "slime/utils/arguments.py", ("setup.py", _QUOTED), _slime("slime")),
+    FrontEndLayout(
+        "verl", "verl/version/version", ("verl/version/version", r"(\d[\w.]*)"), configs="verl/trainer/config"
+    ),
+    FrontEndLayout("nemo-rl", "nemo_rl/package_info.py", ("nemo_rl/package_info.py", _PARTS)),
+    FrontEndLayout(
+        "megatron-bridge", "src/megatron/bridge/package_info.py", ("src/megatron/bridge/package_info.py", _PARTS)
+    ),
+    FrontEndLayout("ms-swift", "swift/version.py", ("swift/version.py", _QUOTED)),
+)
+
+
+class FrontEndPackage:
+    """A program in a folder. version: "" where no file says it; evidence: the file that says it, or shows the
+    program."""
+
+    def __init__(self, layout: FrontEndLayout, files: Files) -> None:
+        self._layout, self.files = layout, files
+        file, pattern = layout.version
+        found = re.search(pattern, files.text(file) or "") if file else None
+        parts = found.groups() if found else ()
+        self.version = ".".join(parts[:3]) + "".join(part or "" for part in parts[3:])
+        self.evidence = file if self.version else layout.mark
+
+    @cached_property
+    def options(self) -> tuple[OwnOption, ...]:
+        """The options that its parser adds."""
+        texts = [text for name in self._layout.parser if (text := self.files.code(name)) is not None]
+        if not texts:
+            return ()
+        from preflight.program.checkout.parser_options import own_options
+
+        return tuple({one.option: one for text in reversed(texts) for one in own_options(text)}.values())
+
+    @cached_property
+    def _configured(self) -> str:
+        """The files with its keys, one after the other."""
+        folder = self._layout.configs
+        names = list(self.files.names(folder, (".yaml",))) if folder else []
+        return "\n".join(self.files.text(name) or "" for name in names[:MOST_CONFIGS])
+
+    def configures(self, key: str) -> bool:
+        """Whether one of its files has a key of that name."""
+        name = re.escape(key.rpartition(".")[2])
+        return re.search(rf"(?m)^[ \t]*{name}[ \t]*:", self._configured) is not None
+
+
+def _renamed(files: Files) -> Iterator[FrontEndLayout]:
+    """slime under another name, as its forks have it: a package with the same files."""
+    for entry in listed(files.root)[:MOST_FOLDERS]:
+        mark = f"{entry.name}/utils/arguments.py"
+        if entry.name != SLIME and os.path.isfile(os.path.join(files.root, entry.name, BACKEND)):
+            yield FrontEndLayout(SLIME, mark, ("", ""), _slime(entry.name))
+
+
+def front_end_in(folders: Iterator[Files], name: str) -> FrontEndPackage | None:
+    """The program of a front end in the nearest of some folders that has it."""
+    layouts = [layout for layout in LAYOUTS if layout.name == name]
+    for files in folders:
+        for layout in (*layouts, *(_renamed(files) if name == SLIME else ())):
+            if files.text(layout.mark) is not None:
+                return FrontEndPackage(layout, files)
+    return None
+
+
+MOST_SCRIPTS = 100
+"""Scripts of a folder that are looked at."""
+HIGHEST_RUNNER = 3
+"""Folders above a config in which a runner is looked for."""
+_NAMED = re.compile(r"[\"'/]([\w.+-]+\.ya?ml)\b")
+_LAUNCHED = re.compile(r"(?<![\w.+-])([\w.+-]+\.ya?ml)\b")
+_ENTRY = "run_mindformer.py"
+_NOT_FALSE = re.compile(r"!=\s*\\?[\"']?false")
+
+
+class Neighbours:
+    """The scripts of one folder."""
+
+    def __init__(self, folder: str) -> None:
+        self.folder, self.files = folder, Files(folder)
+
+    @cached_property
+    def _names(self) -> list[str]:
+        return [entry.name for entry in listed(self.folder)]
+
+    def _scripts(self, suffix: str) -> list[tuple[str, str]]:
+        names = [name for name in self._names if name.endswith(suffix)][:MOST_SCRIPTS]
+        return [(name, text) for name in names if (text := self.files.text(name)) is not None]
+
+    @cached_property
+    def programs(self) -> dict[str, str]:
+        """Config → the Python program that names it in a text."""
+        return {
+            config: name
+            for name, text in reversed(self._scripts(".py"))
+            if ".yaml" in text or ".yml" in text
+            for config in _NAMED.findall(text)
+        }
+
+    @cached_property
+    def launches(self) -> dict[str, tuple[str, ...]]:
+        """Config → the scripts that name it beside MindFormers' entry."""
+        found: dict[str, tuple[str, ...]] = {}
+        for name, text in self._scripts(".sh"):
+            for config in dict.fromkeys(_LAUNCHED.findall(text)) if _ENTRY in text else ():
+                found[config] = (*found.get(config, ()), name)
+        return found
+
+    @cached_property
+    def runner(self) -> str:
+        """The script that takes the options of a functional test and leaves out those that are false."""
+        return next((name for name, text in self._scripts(".sh") if _drops_false(text)), "")
+
+
+def _drops_false(text: str) -> bool:
+    """Whether a script takes the options of a test but those that are false, on one line or over two."""
+    lines = [*text.split("\n"), ""] if ".MODEL_ARGS" in text else []
+    taken = (at for at, line in enumerate(lines) if ".MODEL_ARGS" in line)
+    return any(_NOT_FALSE.search(line) for at in taken for line in lines[at : at + 2])
+
+
+def folders_above(start: str, number: int) -> list[str]:
+    """A folder and some of those above it."""
+    found = [start]
+    while len(found) <= number and os.path.dirname(found[-1]) != found[-1]:
+        found.append(os.path.dirname(found[-1]))
+    return found

@@ -1,0 +1,60 @@
+"""What is done with a configuration of MindFormers where no script of its own says it: an installed package has none,
+and one for PyNative mode is chosen on the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from preflight.program.sources import Sources
+from preflight.program.values import Value
+
+GRAPH = """
+from mindformers.tools.register import MindFormerConfig
+from mindformers.core.context import build_context
+from mindformers.trainer import Trainer
+
+
+def main(config):
+    build_context(config)
+    trainer = Trainer(config)
+    trainer.train()
+
+
+main(MindFormerConfig("configuration.yaml"))
+"""
+"""A network that is built as a graph: what every release's script comes to with its file alone."""
+PYNATIVE = """
+from mindformers.pynative.config import TrainConfig
+
+TrainConfig.from_dict(configuration)
+"""
+"""PyNative mode, as far as its configuration: the trainer behind it asks MindSpore for most that it does."""
+CONFIGURATION = "configuration"
+"""The name that holds the file's content there."""
+TRAINS = ("train", "finetune")
+GRAPH_TRAINER, PYNATIVE_CONFIG = "mindformers.trainer.trainer", "mindformers.pynative.config"
+OF_PYNATIVE = ("training", "parallelism", "lr_scheduler")
+OF_GRAPHS = ("parallel_config", "runner_config", "runner_wrapper", "train_dataset_task", "use_legacy")
+
+
+class Start(NamedTuple):
+    """The statements that start a run. rest: what comes after them and is not read, "" for nothing."""
+
+    text: str
+    rest: str = ""
+
+
+def is_pynative(document: Mapping[str, Value]) -> bool:
+    """Whether a configuration is one of PyNative mode."""
+    own = sum(key in document for key in OF_PYNATIVE)
+    return own > 1 or (own > 0 and not any(key in document for key in OF_GRAPHS))
+
+
+def start(document: Mapping[str, Value], sources: Sources, has_script: bool) -> Start | None:
+    """How a configuration is started without its script; None where the script says it, or nothing does."""
+    if is_pynative(document):
+        known = document.get("run_mode", "train") == "train" and sources.find(PYNATIVE_CONFIG) is not None
+        return Start(PYNATIVE, "the trainer of PyNative mode") if known else None
+    known = document.get("run_mode") in TRAINS and sources.find(GRAPH_TRAINER) is not None
+    return Start(GRAPH) if known and not has_script else None

@@ -1,0 +1,63 @@
+"""Features of a run that memory or step time has no formula for, and the words that people read of them."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+
+class Unmodelled(Enum):
+    """A feature without a formula; its value is how people call it."""
+
+    OFFLOADED_ACTIVATIONS = "offloaded activations"
+    CUDA_GRAPHS = "CUDA graphs"
+    WHOLE_CUDA_GRAPH = "a CUDA graph of the whole iteration"
+    ALIBI = "ALiBi"
+    OTHER_ATTENTION = "another kind of attention"
+    LATENT_ATTENTION_INDEXER = "latent attention with an indexer"
+    ZERO_EXPERTS = "experts that compute nothing"
+    LATENT_EXPERTS = "latent experts"
+    FSDP2_BY_FILE = "PyTorch's FSDP2 with a separate config file"
+    FP8_WITH_FSDP = "FP8 with fully sharded data parallelism"
+    FP4 = "FP4"
+    VIRTUAL_OPTIMIZER = "a virtual optimizer"
+    LOW_PRECISION_OPTIMIZER = "a compressed or low-precision optimizer"
+    LAYERZERO = "LayerZero"
+    OTHER_OPTIMIZER = "this optimizer"
+    OTHER_ADAPTERS = "adapters of this kind"
+    HYBRID_MODEL = "a hybrid model"
+    ENCODER_ALONE = "an encoder alone"
+    ENCODER_AND_A_DECODER = "an encoder and a decoder"
+    HYPER_CONNECTIONS = "hyper-connections of MindSpore"
+    SHARDING_THAT_IS_SEARCHED = "sharding that auto_parallel finds"
+    OWN_ENTRY_SCRIPT = "an entry script with additional options"
+    FROZEN_LANGUAGE_MODEL = "a frozen language model with encoders"
+    REINFORCEMENT_LEARNING = "reinforcement learning"
+    CRITIC = "a critic on the same devices"
+    ENCODERS_BESIDE = "vision and audio encoders (not modelled)"
+    DROPOUT_BEFORE_ADAPTERS = "dropout before adapters"
+    FROZEN_PARAMETERS = "parameters that are frozen"
+    RETRIEVAL = "retrieval"
+    SEVERAL_ENCODERS = "a model of several encoders"
+    DISTILLATION_TEACHER = "a distillation teacher"
+    INFERENCE = "inference"
+    RUN_WITHOUT_TRAINING = "a run without training"
+    LAYERS_OF_DIFFERENT_SIZES = "a network with layers of different sizes"
+    STAGES_IN_TWO_DIRECTIONS = "stages in two directions"
+    WEIGHT_SHARDS = "weights in more shards than tensor parallelism"
+    LAYOUT_SWITCHED_OFF = "a layout for many devices under use_parallel: False"
+    SCRIPT_THAT_BASH_REFUSES = "a script that bash refuses"
+    SAMPLES_OF_ANY_LENGTH = "samples of any length"
+    SEVERAL_SAMPLES_IN_ONE = "several samples in one sequence"
+    OFFLOAD_OF_STATES = "the exchange of optimizer states with the host"
+    RERUN_VALIDATION = "results that are computed again to compare them"
+    DETERMINISTIC_KERNELS = "deterministic kernels"
+    UNFUSED_OPERATORS = "operators that are not fused"
+    MIXED_PRECISIONS = "layers in another precision than the others"
+    EXPERT_TRICKS = "options of experts' exchange and products"
+    COMMUNICATION_TRICKS = "options of communication"
+    CHECKS_OF_EACH_STEP = "checks and records of each step"
+    FREQUENT_SAVES = "checkpoints at short intervals"
+    OPTIMIZER_ON_THE_HOST = "actor_config.optimizer.opt_offload"
+
+    def __str__(self) -> str:
+        return str(self.value)

@@ -1,0 +1,262 @@
+"""Looks at files in a child process with limits: a file system that hangs, a file that is a trap, and a reader that
+takes too much harm nobody. What the child finds comes back as values, and no name in it is resolved but those of
+preflight's own facts."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import pickle
+import stat
+import sys
+import time
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+from preflight.job import Opened
+from preflight.loaders.bounds import address_space, fork
+from preflight.source.record import NamedTuple
+
+LARGEST = 64 * 1024 * 1024
+"""Bytes of one file that are read."""
+ALL = 256 * 1024 * 1024
+"""Bytes of all files of one run."""
+MEMORY = 1024 * 1024 * 1024
+"""Bytes that the child may take beyond what it starts with: 23 MB of metadata take 378 MB."""
+SECONDS = 30
+"""Of the processor, for the whole child."""
+ANSWER = 16 * 1024 * 1024
+"""Bytes of one answer."""
+HOME = "preflight.job"
+"""The module of the facts that a job has."""
+NO_FORK = "this system cannot start a separate process for it"
+
+
+class Unread(Exception):
+    """Something is not read; the message says why."""
+
+
+class Eyes:
+    """The way to files: regular ones, of a limited size, each noted."""
+
+    def __init__(self) -> None:
+        self.opened: dict[tuple[str, str], Opened] = {}
+        self._left = ALL
+
+    def note(self, path: str, how: str, because: str = "") -> None:
+        """Remember what was done with a path; what was read was seen before."""
+        if how == "read":
+            self.opened.pop((path, "seen"), None)
+        if (path, "read") not in self.opened:
+            self.opened[path, how] = Opened(path, how, because)  # type: ignore[arg-type]
+
+    def status(self, path: str) -> os.stat_result | None:
+        """What there is at a path, links followed; None where there is nothing. Raises Unread where nobody may know."""
+        try:
+            found = os.stat(path)
+        except (FileNotFoundError, NotADirectoryError, ValueError):  # ValueError: a NUL in the name
+            self.note(path, "missing")
+            return None
+        except OSError as error:
+            raise self._refused(path, error) from None
+        self.note(path, "seen")
+        return found
+
+    def is_file(self, path: str) -> bool:
+        """Whether a regular file is there."""
+        found = self.status(path)
+        return found is not None and stat.S_ISREG(found.st_mode)
+
+    def is_folder(self, path: str) -> bool:
+        """Whether a folder is there."""
+        found = self.status(path)
+        return found is not None and stat.S_ISDIR(found.st_mode)
+
+    def size(self, path: str) -> int | None:
+        """Bytes of a regular file; None where there is none. Raises Unread for what is not a regular file."""
+        found = self.status(path)
+        if found is None:
+            return None
+        if not stat.S_ISREG(found.st_mode):
+            raise Unread(f"{path} is not a regular file")
+        return found.st_size
+
+    def read(self, path: str, start: int = 0, size: int | None = None) -> bytes:
+        """Bytes of a regular file. Raises Unread where there is none, or there are more than are read."""
+        whole = self.size(path)
+        if whole is None:
+            raise Unread(f"{path} does not exist")
+        size = whole - start if size is None else min(size, whole - start)
+        if size > LARGEST:
+            raise Unread(f"{path} has {size:,} bytes; more than {LARGEST:,} are not read")
+        if size > self._left:
+            raise Unread(f"more than {ALL:,} bytes of what the run names are not read")
+        self._left -= max(size, 0)
+        try:
+            with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as stream:
+                if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
+                    raise Unread(f"{path} is not a regular file")
+                stream.seek(start)
+                data = stream.read(max(size, 0))
+        except OSError as error:
+            raise self._refused(path, error) from None
+        self.note(path, "read")
+        return data
+
+    def text(self, path: str, most: int = 1 << 20) -> str:
+        """The text of a small file. Raises Unread."""
+        return self.read(path, 0, most).decode("utf-8", "replace")
+
+    def listed(self, path: str, most: int = 4096) -> tuple[str, ...]:
+        """The first names of a folder, sorted. Raises Unread."""
+        names = []
+        try:
+            with os.scandir(path) as entries:
+                for entry in entries:
+                    names.append(entry.name)
+                    if len(names) > most:
+                        raise Unread(f"{path} has more than {most:,} entries")
+        except OSError as error:
+            raise self._refused(path, error) from None
+        self.note(path, "read")
+        return tuple(sorted(names))
+
+    def _refused(self, path: str, error: OSError) -> Unread:
+        reason = error.strerror or str(error)
+        self.note(path, "not read", reason)
+        return Unread(f"{path} cannot be read: {reason}")
+
+
+Task = partial[Any]
+"""A reader with what it is to read: it takes the eyes, and hashable values by their names."""
+
+
+class Answer(NamedTuple):
+    """What a task found; because: why it found nothing. opened: the paths that it looked at."""
+
+    value: Any
+    because: str = ""
+    opened: tuple[Opened, ...] = ()
+
+
+def look_apart(tasks: Sequence[Task], seconds: float) -> list[Answer]:
+    """The answers of tasks, in order. One that takes more seconds by the clock, or ends its process, has no value;
+    the others go on in a new one."""
+    if not hasattr(os, "fork"):
+        return [Answer(None, NO_FORK) for _ in tasks]
+    answers: list[Answer] = []
+    while len(answers) < len(tasks):
+        before = len(answers)
+        because = _in_child(tasks[before:], seconds, answers)
+        if len(answers) < len(tasks):
+            answers.append(Answer(None, because))
+    return answers
+
+
+def _in_child(tasks: Sequence[Task], seconds: float, answers: list[Answer]) -> str:
+    """Add the answers of a child until it ends or hangs; why it gave no more of them."""
+    reader, writer = os.pipe()
+    try:
+        child = fork()
+        if child == 0:
+            _serve(tasks, writer)
+    except OSError as error:
+        os.close(reader)
+        return f"no process can be started for it: {error.strerror}"
+    finally:
+        os.close(writer)
+    try:
+        for _ in tasks:
+            frame = _frame(reader, seconds)
+            if not frame:
+                return f"it takes more than {seconds:.0f} s" if frame is None else "it takes more than it may take"
+            answers.append(_Facts(io.BytesIO(frame)).load())
+        return ""
+    except Exception:  # what comes back is no answer
+        return "it takes more than it may take"
+    finally:
+        os.close(reader)
+        _end(child)
+
+
+def _frame(reader: int, seconds: float) -> bytes | None:
+    """One answer as bytes; None where none came in time, empty at the end."""
+    from select import POLLIN, poll
+
+    ends = poll()
+    ends.register(reader, POLLIN)
+    until, data, wanted = time.monotonic() + seconds, b"", 4
+    while len(data) < wanted:
+        left = until - time.monotonic()
+        if left <= 0 or not ends.poll(left * 1000):
+            return None
+        part = os.read(reader, min(wanted - len(data), 1 << 20))
+        if not part:
+            return b""
+        data += part
+        if len(data) == wanted == 4:
+            wanted = 4 + min(int.from_bytes(data, "little"), ANSWER)
+    return data[4:]
+
+
+def _end(child: int) -> None:
+    """End the child; one that hangs in the kernel is left to itself."""
+    with contextlib.suppress(ProcessLookupError, ChildProcessError):
+        os.kill(child, 9)
+        for _ in range(100):
+            if os.waitpid(child, os.WNOHANG)[0]:
+                return
+            time.sleep(0.001)
+
+
+def _serve(tasks: Sequence[Task], writer: int) -> None:
+    """The child's life: one answer after the other."""
+    try:
+        _confine()
+        eyes = Eyes()
+        for task in tasks:
+            data = pickle.dumps(_answer(task, eyes), 4)
+            data = data if len(data) <= ANSWER else pickle.dumps(Answer(None, "there is too much of it"), 4)
+            data = len(data).to_bytes(4, "little") + data
+            while data:
+                data = data[os.write(writer, data) :]
+    finally:
+        os._exit(0)
+
+
+def _confine() -> None:
+    import resource
+    import signal
+
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGVTALRM, signal.SIGPROF, signal.SIGXCPU):
+        signal.signal(number, signal.SIG_DFL)
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))
+    if (size := address_space()) is not None:
+        resource.setrlimit(resource.RLIMIT_AS, (size + MEMORY, resource.getrlimit(resource.RLIMIT_AS)[1]))
+
+
+def _answer(task: Task, eyes: Eyes) -> Answer:
+    eyes.opened = {}
+    try:
+        return Answer(task(eyes), "", tuple(eyes.opened.values()))
+    except Unread as error:
+        return Answer(None, str(error), tuple(eyes.opened.values()))
+    except (MemoryError, RecursionError):
+        return Answer(None, "it takes more than it may take", tuple(eyes.opened.values()))
+    except Exception as error:
+        return Answer(None, f"it is not understood ({type(error).__name__})", tuple(eyes.opened.values()))
+
+
+class _Facts(pickle.Unpickler):
+    """Reads the child's answers: it makes preflight's own facts and nothing else."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        ours = module == HOME or module.startswith("preflight.site.")
+        found = getattr(sys.modules.get(module), name, None) if ours and "." not in name else None
+        if not (isinstance(found, type) and issubclass(found, tuple) and hasattr(found, "_fields")):
+            raise pickle.UnpicklingError(f"{module}.{name} is not a fact")
+        return found

@@ -1,0 +1,192 @@
+"""The checkpoint that a run of Megatron loads: its tracker, its kind, whether it is whole, and the arguments of the run
+that saved it."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from preflight.job import Checkpoint, Plain
+from preflight.site.apart import Eyes, Unread
+from preflight.site.pickles import fields, is_named, loaded, mapping, plain
+from preflight.site.places import find
+from preflight.site.torch_zip import CutOff, Window, saved, whole
+
+TRACKER = "latest_checkpointed_iteration.txt"
+NOT_PERSISTENT = "non_persistent"
+RANK_0 = ("mp_rank_00", "mp_rank_00_000", "mp_rank_00_000_000")
+STATE = "model_optim_rng.pt"
+FIRST_SHARD = "__0_0.distcp"
+COMMON = "common_state"
+LARGEST_METADATA = 4 * 1024 * 1024
+"""Bytes of metadata that are read to see whether the checkpoint is whole."""
+MOST_RANKS = 4096
+
+
+def first_checkpoint(
+    eyes: Eyes, names: Sequence[tuple[str, str]], folders: Sequence[str], step: int, fsdp: bool
+) -> Checkpoint:
+    """What lies in the first of folders, by argument and name, that has a tracker file; else in the last of them."""
+    found = Checkpoint("", "")
+    for argument, name in names:
+        found = read_checkpoint(eyes, name, argument, folders, step, fsdp)
+        if found.fault not in ("missing", "no-tracker"):
+            break
+    return found
+
+
+def read_checkpoint(eyes: Eyes, name: str, argument: str, folders: Sequence[str], step: int, fsdp: bool) -> Checkpoint:
+    """What lies in a folder of checkpoints. step: the iteration that the run asks for, 0 for the latest."""
+    found = Checkpoint(name, argument)
+    try:
+        place = find(eyes, name, folders)
+        found = found._replace(path=place.path)
+        if not place.there or not eyes.is_folder(place.path):
+            return found._replace(fault="missing")
+        found = _step(eyes, found, step)
+        return found if found.fault else _contents(eyes, found, fsdp)
+    except CutOff as error:
+        return found._replace(fault="cut-off", because=str(error))
+    except Unread as error:
+        return found._replace(fault="unread", because=str(error))
+
+
+def _step(eyes: Eyes, found: Checkpoint, step: int) -> Checkpoint:
+    """With the iteration that is loaded, and its folder."""
+    if eyes.is_file(os.path.join(found.path, NOT_PERSISTENT, TRACKER)):
+        raise Unread(f"{found.path}/{NOT_PERSISTENT} has checkpoints as well, which are not read")
+    tracker = os.path.join(found.path, TRACKER)
+    if step:
+        found = found._replace(iteration=step)
+    elif not eyes.is_file(tracker):
+        return found._replace(fault="no-tracker")
+    else:
+        text = eyes.text(tracker, 100).strip()
+        if text != "release" and not text.isdecimal():
+            return found._replace(fault="tracker", because=text[:40])
+        found = found._replace(release=text == "release", iteration=0 if text == "release" else int(text))
+    folder = "release" if found.release else f"iter_{found.iteration:07d}"
+    found = found._replace(step=os.path.join(found.path, folder))
+    return found if eyes.is_folder(found.step) else found._replace(fault="no-step")
+
+
+def _contents(eyes: Eyes, found: Checkpoint, fsdp: bool) -> Checkpoint:
+    """With its kind, and what it says of the run that saved it."""
+    inside = found.step
+    if (text := _text(eyes, os.path.join(inside, "metadata.json"))) is not None:
+        try:
+            backend = str(json.loads(text)["sharded_backend"])
+        except (ValueError, KeyError, TypeError):
+            return found._replace(fault="cut-off", because=f"{inside}/metadata.json does not describe a checkpoint")
+        found = found._replace(kind=backend)
+        return _with_state(found, _common(eyes, inside)) if backend == "torch_dist" else found
+    for name in RANK_0:
+        if eyes.is_folder(os.path.join(inside, name)):
+            found = found._replace(kind="torch")
+            path = os.path.join(inside, name, STATE)
+            if not eyes.is_file(path):
+                return found._replace(fault="cut-off", because=f"{path} is not there")
+            return _whole(eyes, _with_state(found, mapping(saved(eyes, whole(eyes, path)))), name)
+    if eyes.is_file(os.path.join(inside, ".metadata")):
+        found = found._replace(kind="fsdp_dtensor" if fsdp else "torch_dcp")
+        entries = _entries(eyes, inside, ("args", "iteration"))
+        if "args" not in entries and not fsdp:
+            raise CutOff(f"{inside}/metadata.json, which is written last, is not there")
+        return _with_state(found, entries)
+    if any(eyes.is_file(os.path.join(inside, name)) for name in (FIRST_SHARD, "common.pt")):
+        because = f"{inside}/metadata.json, which is written last, is not there"
+        return found._replace(fault="cut-off", because=because)
+    return found._replace(fault="kind")
+
+
+def _text(eyes: Eyes, path: str) -> str | None:
+    return eyes.text(path) if eyes.is_file(path) else None
+
+
+def _common(eyes: Eyes, inside: str) -> Mapping[str, Any]:
+    """What is common to all ranks: in a file of its own, or since 0.19 in one of the shards."""
+    path = os.path.join(inside, "common.pt")
+    metadata = os.path.join(inside, ".metadata")
+    if not eyes.is_file(metadata):
+        raise CutOff(f"{metadata} is not there")
+    if eyes.is_file(path):
+        if (eyes.size(metadata) or 0) <= LARGEST_METADATA:
+            _shards(eyes, inside)
+        return mapping(saved(eyes, whole(eyes, path)))
+    for name, window in _shards(eyes, inside).items():
+        if name.partition("/")[0] == COMMON:
+            state = saved(eyes, window)
+            return mapping(state[0] if isinstance(state, list) and state else state)
+    raise Unread(f"{inside} does not name the run that saved it")
+
+
+def _entries(eyes: Eyes, inside: str, wanted: Sequence[str]) -> Mapping[str, Any]:
+    """Values that are saved as entries of their own."""
+    windows = _shards(eyes, inside)
+    return {name: saved(eyes, windows[name]) for name in wanted if name in windows}
+
+
+def _shards(eyes: Eyes, inside: str) -> dict[str, Window]:
+    """Where each entry of bytes lies. Raises CutOff where a shard is missing or short."""
+    metadata = loaded(eyes.read(os.path.join(inside, ".metadata")))
+    stored = fields(metadata).get("storage_data")
+    ends: dict[str, int] = {}
+    windows: dict[str, Window] = {}
+    for key, value in stored.items() if isinstance(stored, dict) else ():
+        info = fields(value)
+        file, begin, length = info.get("relative_path"), info.get("offset"), info.get("length")
+        if not (isinstance(file, str) and type(begin) is int and type(length) is int) or "/" in file:
+            raise Unread(f"{inside}/.metadata is not understood")
+        ends[file] = max(ends.get(file, 0), begin + length)
+        index = fields(key)
+        name = index.get("fqn")
+        if isinstance(name, str) and is_named(key, "MetadataIndex") and not index.get("offset"):
+            windows[name] = Window(os.path.join(inside, file), begin, length)
+    for file, end in ends.items():
+        path = os.path.join(inside, file)
+        size = eyes.size(path)
+        if size is None:
+            raise CutOff(f"{path} is not there")
+        if size < end:
+            raise CutOff(f"{path} has {size:,} bytes, its metadata counts {end:,}")
+    return windows
+
+
+def _with_state(found: Checkpoint, state: Mapping[str, Any]) -> Checkpoint:
+    """With what the state of a run says of it."""
+    arguments = []
+    for name, value in sorted(fields(state.get("args")).items()):
+        known, made = plain(value)
+        if known:
+            arguments.append((name, made))
+    content = mapping(state.get("content_metadata"))
+    sharding, version = content.get("distrib_optim_sharding_type"), state.get("checkpoint_version")
+    by_name: dict[str, Plain] = dict(arguments)
+    if not content:  # before 0.13
+        full = by_name.get("ckpt_fully_parallel_save") is True
+        sharding = "fully_sharded_model_space" if full else "dp_zero_gather_scatter"
+    return found._replace(
+        arguments=tuple(arguments),
+        sharding=sharding if isinstance(sharding, str) else "",
+        version=float(version) if isinstance(version, (int, float)) else 0.0,
+    )
+
+
+def _whole(eyes: Eyes, found: Checkpoint, first: str) -> Checkpoint:
+    """A checkpoint of files by rank, or that one of them is missing."""
+    said = dict(found.arguments)
+    sizes = [said.get(f"{name}_model_parallel_size") for name in ("tensor", "pipeline", "expert")]
+    tensor, pipeline, expert = (size if type(size) is int and size > 0 else 1 for size in sizes)
+    if tensor * pipeline * expert > MOST_RANKS:
+        return found
+    parts = first.count("_") - 1
+    by_pipeline = pipeline > 1 or parts == 3
+    for rank in range(tensor * pipeline * expert):
+        t, p, e = rank % tensor, rank // tensor % pipeline, rank // (tensor * pipeline)
+        name = f"mp_rank_{t:02d}" + (f"_{p:03d}" if by_pipeline else "") + (f"_{e:03d}" if expert > 1 else "")
+        path = os.path.join(found.step, name, STATE)
+        if not eyes.is_file(path):
+            return found._replace(fault="cut-off", because=f"{path} is not there")
+    return found

@@ -1,0 +1,58 @@
+"""Files and folders whose existence is all that is looked at, and the folder that a run saves to."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from preflight.job import NamedPath, SaveFolder
+from preflight.site.apart import Eyes, Unread
+from preflight.site.places import DEEP, candidates, find
+
+
+def read_path(
+    eyes: Eyes, name: str, argument: str, folders: Sequence[str], wanted: Sequence[str] = (), remote: bool = False
+) -> NamedPath:
+    """What lies at a path. wanted: files of which a folder needs one. remote: a name that is no absolute path may be
+    one of a hub."""
+    found = NamedPath(name, argument)
+    try:
+        if remote and not os.path.isabs(name) and not name.startswith("."):
+            there = [path for path in candidates(name, folders) if eyes.status(path) is not None]
+            if not there:
+                raise Unread(f"{name} may be a name on a hub")
+            found = found._replace(path=there[0])
+        else:
+            place = find(eyes, name, folders)
+            found = found._replace(path=place.path)
+            if not place.there:
+                return found._replace(fault="missing")
+        if wanted and eyes.is_folder(found.path):
+            some = any(eyes.is_file(os.path.join(found.path, file)) for file in wanted)
+            return found if some else found._replace(fault="no-files")
+        return found
+    except Unread as error:
+        return found._replace(fault="unread", because=str(error))
+
+
+def read_save_folder(eyes: Eyes, name: str, argument: str, folders: Sequence[str]) -> SaveFolder:
+    """Whether a folder can be written to, or made, and how much is free there. Nothing is written."""
+    found = SaveFolder(name, argument)
+    try:
+        paths = candidates(name, folders)
+        path = next((path for path in paths if eyes.status(path) is not None), paths[0] if os.path.isabs(name) else "")
+        if not path:
+            raise Unread(f"{name} is not here, and the folder in which the job starts is not known")
+        while not eyes.is_folder(path):
+            if eyes.status(path) is not None:
+                return found._replace(path=path, fault="no-folder")
+            path = os.path.dirname(path)
+        if len([part for part in path.split("/") if part]) < DEEP:
+            raise Unread(f"{name} is not here, nor are the folders above it: this may not be where the job runs")
+        found = found._replace(path=path)
+        if not os.access(path, os.W_OK | os.X_OK):
+            return found._replace(fault="no-right")
+        state = os.statvfs(path)
+        return found._replace(free=state.f_bavail * state.f_frsize)
+    except (Unread, OSError) as error:
+        return found._replace(fault="unread", because=str(error))

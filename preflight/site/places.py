@@ -1,0 +1,53 @@
+"""Where a name of a run lies on this machine, and whether its absence means anything here."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from preflight.site.apart import Eyes, Unread
+from preflight.source.record import NamedTuple
+
+DEEP = 2
+"""A missing path is missing where so many folders above it are there: a machine that lacks /data is not the job's."""
+
+
+class Place(NamedTuple):
+    """A path, and whether what was looked for is there."""
+
+    path: str
+    there: bool
+
+
+def find(eyes: Eyes, name: str, folders: Sequence[str], ends: Sequence[str] = ("",)) -> Place:
+    """The first path of a name at which there is something with one of the ends. Where nothing is there: the path at
+    which it is sure to be missing. Raises Unread where nobody can know where the name leads."""
+    for path in candidates(name, folders):
+        if any(eyes.status(path + end) is not None for end in ends):
+            return Place(path, True)
+    return Place(_missing(eyes, name, folders), False)
+
+
+def candidates(name: str, folders: Sequence[str]) -> list[str]:
+    """The paths that a name may have. Raises Unread for what is no path of this machine."""
+    if "://" in name or name.startswith(("s3:", "msc:")):
+        raise Unread(f"{name} lies in an object store")
+    if not name or name.startswith("~") or "$" in name or len(name) > 4096 or "\0" in name:
+        raise Unread(f"{name[:80]} cannot be resolved to a path")
+    return [os.path.normpath(os.path.join(folder, name)) for folder in (("",) if os.path.isabs(name) else folders)]
+
+
+def _missing(eyes: Eyes, name: str, folders: Sequence[str]) -> str:
+    """The path at which a name is sure to be missing. Raises Unread where it may lie elsewhere."""
+    if os.path.isabs(name):
+        above = os.path.dirname(os.path.normpath(name))
+        while above != "/" and not eyes.is_folder(above):
+            above = os.path.dirname(above)
+        if len([part for part in above.split("/") if part]) < DEEP:
+            raise Unread(f"{name} is not here, nor are the folders above it: this may not be where the job runs")
+        return name
+    if os.path.dirname(os.path.normpath(name)).strip("./"):
+        known = [path for path in candidates(name, folders) if eyes.is_folder(os.path.dirname(path))]
+        if len(known) == 1:
+            return known[0]
+    raise Unread(f"{name} is not here, and the folder in which the job starts is not known")

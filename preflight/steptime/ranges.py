@@ -1,0 +1,145 @@
+"""How far a measured step may lie from its estimate: residuals of published runs by what drives them, and what no term
+counts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from functools import cache
+
+from preflight import schemas
+from preflight.memory.shape import Shape
+from preflight.run.plan import Plan
+from preflight.run.unmodelled import Unmodelled
+from preflight.source.record import NamedTuple
+from preflight.steptime.machine import RATES, Machine, family
+from preflight.steptime.traits import Traits
+
+LONG = 32_768
+"""Tokens of a sequence from which on attention decides, of which few runs are published."""
+MATRIX_UNIT = 8
+"""Elements that a matrix unit takes at once: a head of another size is filled up or computed without it."""
+MEASURED = "a measured run of the same model"
+NETWORK = "the cluster's network is not known"
+
+
+class Cause(NamedTuple):
+    """What drives residuals: measured over estimated seconds lie between two factors in nine of ten runs of it."""
+
+    name: str
+    low: float
+    high: float
+    runs: int
+
+    @property
+    def width(self) -> float:
+        """How far the two ends are apart, as a logarithm."""
+        return math.log(self.high / self.low)
+
+
+class Range(NamedTuple):
+    """Factors of the estimate between which the measured time lies, and what makes them that wide."""
+
+    low: float
+    high: float
+    because: str
+
+
+@cache
+def causes() -> dict[str, Cause]:
+    """Every cause that residuals were measured for, by name."""
+    rows = schemas.read("step_time_ranges")["causes"]
+    return {row["name"]: Cause(row["name"], row["low"], row["high"], row["runs"]) for row in rows}
+
+
+def names(s: Shape, t: Traits, m: Machine) -> tuple[str, ...]:
+    """What of a run drives its residual: its kind on its device first, then what is special about it."""
+    kind = family(m.device)
+    kind = "blackwell" if kind.startswith("blackwell") else kind
+    stack = " under PyTorch" if t.eager else " under MindSpore" if kind == "ascend" else ""
+    if s.experts is not None:
+        return (f"experts on {kind}{stack}", *_special(s))
+    return (f"a dense model on {kind}{stack}", *_special(s))
+
+
+def _special(s: Shape) -> Iterable[str]:
+    if s.context > 1:
+        yield "context parallelism"
+    if s.sequence >= LONG:
+        yield f"sequences of {LONG:,} tokens or more"
+    if isinstance(s.head_dim, int) and s.head_dim % MATRIX_UNIT:
+        yield f"heads of a size that is not a multiple of {MATRIX_UNIT}"
+
+
+def measured_range(found: Iterable[str], calibrated: bool) -> Range:
+    """The range of a run that has these causes: from the lowest of their low ends to the highest of their high ones.
+
+    A run of the user's own that estimates are divided by leaves what two runs of one model differ by.
+    """
+    known = causes()
+    if calibrated:
+        only = known[MEASURED]
+        return Range(only.low, only.high, MEASURED)
+    rows = [known.get(name) or known[_general(name)] for name in found]
+    widest = max(rows, key=lambda row: row.width)
+    return Range(min(row.low for row in rows), max(row.high for row in rows), widest.name)
+
+
+def narrows(low: float, high: float) -> bool:
+    """Whether a measured run of the same model has a narrower range than the one between two times."""
+    return math.log(high / low) > causes()[MEASURED].width
+
+
+def _general(name: str) -> str:
+    """The kind of model on any device, where none of it was measured on this one."""
+    return "experts" if name.startswith("experts") else "a dense model"
+
+
+def on_a_good_network(m: Machine) -> Machine | None:
+    """The machine on a network that gives what NVIDIA's own clusters get of it; None where the constants are of one.
+
+    Those of Ampere are of a cluster whose network is shared, and nothing says that the user's is.
+    """
+    if family(m.device) != "ampere" or m.rates.measured != 1.0:
+        return None
+    good = RATES["hopper"]
+    rates = m.rates._replace(network=good.network, reduction=good.reduction, crowd=good.crowd, neighbour=good.neighbour)
+    return m._replace(rates=rates)
+
+
+FACTORS: dict[Unmodelled, tuple[float, float]] = {
+    # fine-tuning with samples of a tenth of the sequence takes a tenth of the time
+    Unmodelled.SAMPLES_OF_ANY_LENGTH: (0.1, 1.05),
+    # attention within each sample only, and what the packing leaves empty
+    Unmodelled.SEVERAL_SAMPLES_IN_ONE: (0.7, 1.1),
+    # 16 bytes of a parameter go over the host's link and through its memory, hidden or not
+    Unmodelled.OFFLOAD_OF_STATES: (1.0, 2.0),
+    # the step runs again where a result is doubtful; state is kept for it
+    Unmodelled.RERUN_VALIDATION: (1.0, 1.15),
+    Unmodelled.DETERMINISTIC_KERNELS: (1.0, 1.6),
+    Unmodelled.UNFUSED_OPERATORS: (0.93, 1.25),
+    Unmodelled.MIXED_PRECISIONS: (0.9, 1.35),
+    Unmodelled.EXPERT_TRICKS: (0.8, 1.25),
+    Unmodelled.COMMUNICATION_TRICKS: (0.9, 1.15),
+    Unmodelled.CHECKS_OF_EACH_STEP: (1.0, 1.2),
+    Unmodelled.FREQUENT_SAVES: (1.0, 1.1),
+}
+"""Stated gaps: no published pair of runs, alike but for one of them, bounds these."""
+
+
+def untimed(plan: Plan) -> tuple[Unmodelled, ...]:
+    """What a run has of these: as its front end tells, and as its plan has it."""
+    batch, optimizer = plan.batch, plan.optimizer
+    found = list(plan.untimed)
+    if batch.varying.known and batch.varying.raw is True:
+        found.append(Unmodelled.SAMPLES_OF_ANY_LENGTH)
+    if batch.packed.known and batch.packed.raw:
+        found.append(Unmodelled.SEVERAL_SAMPLES_IN_ONE)
+    if any(value.known and value.raw for value in (optimizer.offload, optimizer.swapped)):
+        found.append(Unmodelled.OFFLOAD_OF_STATES)
+    return tuple(dict.fromkeys(found))
+
+
+def words(feature: Unmodelled) -> str:
+    """What is said of a feature under `assumed`."""
+    return f"without {feature}: no term counts it, and the range is wider for it"

@@ -1,0 +1,60 @@
+"""How Megatron-Bridge splits the layers of a model over pipeline stages: by their number, by sizes, by a layout."""
+
+from preflight.dialects.megatron import megatron_names
+from preflight.frontends.front_end import names
+from preflight.frontends.megatron_bridge import DERIVED
+from preflight.lint.constraint import ConstraintSet, refuse
+from preflight.lint.expressions import Handles, all_of
+from preflight.source.finding import Severity
+
+PUBLISHED = "the run is refused when the network is built; of a model that is named the published layers are counted"
+BRIDGE = ConstraintSet("megatron-bridge", why=PUBLISHED)
+a = Handles(megatron_names() | names("megatron-bridge") | DERIVED)
+CORE = "megatron/core/transformer/transformer_config.py"
+VIRTUAL = a.num_virtual_stages_per_pipeline_rank
+FIRST, LAST = a.decoder_first_pipeline_num_layers, a.decoder_last_pipeline_num_layers
+DIES = "the run is refused at start-up, when the devices are there"
+
+BRIDGE.add(
+    refuse(
+        "layout-over-virtual-stages",
+        all_of(VIRTUAL.is_set, a.layout_num_stages != a.pipeline_model_parallel_size * VIRTUAL),
+        message=(
+            "the pipeline layout has {layout_num_stages} stages, and {pipeline_model_parallel_size} pipeline ranks x "
+            "{num_virtual_stages_per_pipeline_rank} virtual stages make another number"
+        ),
+        why=DIES,
+        upstream=f"{CORE}:1971",
+        at=(VIRTUAL, a.pipeline_model_parallel_layout, a.pipeline_model_parallel_size),
+        after=("megatron/pipeline-layout",),
+    ),
+    refuse(
+        "model-layers-over-stages",
+        all_of(
+            a.model_layers % a.pipeline_model_parallel_size != 0,
+            a.pipeline_model_parallel_layout.is_none,
+            FIRST.is_none,
+            LAST.is_none,
+            ~a.account_for_embedding_in_pipeline_split,
+            ~a.account_for_loss_in_pipeline_split,
+        ),
+        message=(
+            "the {model_layers} layers of the model do not divide over {pipeline_model_parallel_size} stages, and "
+            "neither a layout nor the layers of the first or the last stage are given"
+        ),
+        upstream="megatron/core/transformer/transformer_block.py:150",
+        severity=Severity.WARNING,
+        at=(a.pipeline_model_parallel_size, a.num_layers),
+    ),
+    refuse(
+        "model-layers-left-over",
+        all_of(a.pipeline_model_parallel_size == 2, FIRST.is_set, LAST.is_set, a.model_layers != FIRST + LAST),
+        message=(
+            "two stages of {decoder_first_pipeline_num_layers} and {decoder_last_pipeline_num_layers} layers are not "
+            "the {model_layers} layers of the model, and there is no stage between them"
+        ),
+        upstream=f"{CORE}:2036",
+        severity=Severity.WARNING,
+        at=(a.pipeline_model_parallel_size, FIRST, LAST),
+    ),
+)

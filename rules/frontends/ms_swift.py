@@ -1,0 +1,192 @@
+"""ms-swift's own checks: batches of generation, checkpoints, stages, what an option requires."""
+
+from preflight.dialects.megatron import megatron_names
+from preflight.frontends.front_end import names
+from preflight.frontends.ms_swift import DERIVED
+from preflight.lint.constraint import ConstraintSet, conflicts, divides, drop, put, refuse
+from preflight.lint.expressions import Handles, all_of, any_of
+from preflight.source.finding import Safety, Severity
+
+REFUSED = "the run is refused at start-up"
+MS_SWIFT = ConstraintSet("ms-swift", why=REFUSED)
+a = Handles(megatron_names() | names("ms-swift") | DERIVED)
+ARGUMENTS = "swift/megatron/arguments/megatron_args.py"
+GENERATES = a.rlhf_type.is_in("grpo", "gkd")
+PROMPTS = a.generation_batch_size // a.num_generations
+FIRST, LAST = a.decoder_first_pipeline_num_layers, a.decoder_last_pipeline_num_layers
+
+MS_SWIFT.add(
+    refuse(
+        "generation-batch-of-steps",
+        all_of(
+            GENERATES,
+            a.generation_batch_size.given,
+            a.steps_per_generation.given,
+            a.generation_batch_size != a.global_batch_size * a.steps_per_generation,
+        ),
+        message=(
+            "--generation_batch_size {generation_batch_size} is not the global batch {global_batch_size} x"
+            " {steps_per_generation} steps"
+        ),
+        upstream=f"{ARGUMENTS}:277",
+        at=(a.generation_batch_size, a.steps_per_generation),
+        fixes=(drop(a.generation_batch_size), drop(a.steps_per_generation)),
+    ),
+    divides(
+        "generation-batch-in-steps",
+        a.global_batch_size,
+        a.generation_batch_size,
+        when=all_of(GENERATES, a.generation_batch_size.given, ~a.steps_per_generation.given),
+        message="--generation_batch_size {generation_batch_size} is not a multiple of the batch {global_batch_size}",
+        upstream=f"{ARGUMENTS}:282",
+        at=(a.generation_batch_size, a.global_batch_size),
+    ),
+    divides(
+        "generations-of-a-prompt",
+        a.num_generations,
+        a.generation_batch_size,
+        when=all_of(GENERATES, a.num_generations > 1),
+        message=(
+            "a generation batch of {generation_batch_size} does not divide by {num_generations} generations of a prompt"
+        ),
+        upstream=f"{ARGUMENTS}:292",
+        at=(a.num_generations, a.generation_batch_size, a.global_batch_size),
+        after=("ms-swift/generation-batch-of-steps", "ms-swift/generation-batch-in-steps"),
+    ),
+    divides(
+        "prompts-over-ranks",
+        a.data_parallel_size,
+        PROMPTS,
+        when=GENERATES,
+        message=(
+            "{prompts} prompts of a generation batch ({generation_batch_size} samples / {num_generations} generations)"
+            " do not divide over {data_parallel_size} data-parallel ranks"
+        ),
+        upstream=f"{ARGUMENTS}:312",
+        shows={"prompts": PROMPTS},
+        at=(a.generation_batch_size, a.global_batch_size, a.num_generations),
+        after=("ms-swift/generations-of-a-prompt",),
+    ),
+    divides(
+        "prompts-in-micro-batches",
+        a.micro_batch_size,
+        PROMPTS // a.data_parallel_size,
+        when=all_of(GENERATES, PROMPTS % a.data_parallel_size == 0),
+        message=(
+            "{prompts} prompts for each data-parallel rank are not a multiple of the micro-batch {micro_batch_size}:"
+            " ({generation_batch_size} samples / {num_generations} generations) / {data_parallel_size} ranks"
+        ),
+        why="prompts, not samples, are counted here; " + REFUSED,
+        upstream=f"{ARGUMENTS}:322",
+        shows={"prompts": PROMPTS // a.data_parallel_size},
+        at=(a.micro_batch_size, a.generation_batch_size, a.global_batch_size),
+        after=("ms-swift/generations-of-a-prompt",),
+    ),
+    refuse(
+        "method-of-selective-recomputation",
+        all_of(a.recompute_granularity == "selective", a.recompute_method.is_set),
+        message="--recompute_method {recompute_method} has no meaning with selective recomputation",
+        upstream=f"{ARGUMENTS}:801",
+        at=(a.recompute_method, a.recompute_granularity),
+        fixes=(drop(a.recompute_method, safety=Safety.SAFE), put(a.recompute_granularity, "full")),
+    ),
+    conflicts(
+        "groups-without-padding",
+        a.group_by_length,
+        a.padding_free,
+        message="--group_by_length cannot be combined with padding_free, which is on unless it is false",
+        upstream=f"{ARGUMENTS}:804",
+        fixes=(drop(a.group_by_length),),
+    ),
+    refuse(
+        "stage-layers-without-pipeline",
+        all_of(a.pipeline_model_parallel_size == 1, any_of(FIRST.is_set, LAST.is_set)),
+        message="layers of the first or the last stage are given, and there is one stage only",
+        upstream=f"{ARGUMENTS}:835",
+        at=(FIRST, LAST),
+        after=("megatron/uneven-pipeline",),
+    ),
+    refuse(
+        "overlap-without-sequence-parallel",
+        all_of(a.tp_comm_overlap, ~a.sequence_parallel),
+        message="--tp_comm_overlap needs sequence parallelism, and that tensor parallelism",
+        upstream=f"{ARGUMENTS}:898",
+        at=(a.tp_comm_overlap,),
+        fixes=(drop(a.tp_comm_overlap),),
+    ),
+    refuse(
+        "too-few-checkpoints",
+        a.save_total_limit < 2,
+        message="--save_total_limit is {save_total_limit}; it must be at least 2",
+        upstream=f"{ARGUMENTS}:862",
+        fixes=(put(a.save_total_limit, 2, safety=Safety.SAFE),),
+        after=("ms-swift/asynchronous-checkpoints",),
+    ),
+    refuse(
+        "asynchronous-checkpoints",
+        all_of(a.async_save, a.save_total_limit.is_set),
+        message="--async_save cannot be combined with --save_total_limit",
+        upstream=f"{ARGUMENTS}:860",
+        fixes=(drop(a.async_save), drop(a.save_total_limit)),
+    ),
+    refuse(
+        "muon-overlaps",
+        all_of(a.optimizer == "muon", any_of(a.overlap_grad_reduce, a.overlap_param_gather)),
+        message="the muon optimizer overlaps neither the reduction of gradients nor the gathering of weights",
+        upstream=f"{ARGUMENTS}:975",
+        at=(a.overlap_grad_reduce, a.overlap_param_gather, a.optimizer),
+        fixes=(put(a.optimizer, "dist_muon"),),
+    ),
+    refuse(
+        "memory-share-of-engine",
+        all_of(
+            a.rlhf_type == "grpo",
+            a.use_vllm,
+            a.vllm_mode != "server",
+            a.vllm_gpu_memory_utilization.given,
+            any_of(a.vllm_gpu_memory_utilization > 1, a.vllm_gpu_memory_utilization <= 0),
+        ),
+        message="--vllm_gpu_memory_utilization is {vllm_gpu_memory_utilization}; vLLM takes a share from 0 to 1",
+        upstream="vllm/config/cache.py",
+        at=(a.vllm_gpu_memory_utilization,),
+    ),
+    refuse(
+        "frozen-share-of-stages",
+        all_of(a.freeze_parameters_ratio > 0, a.freeze_parameters_ratio < 1, a.pipeline_model_parallel_size > 1),
+        message="--freeze_parameters_ratio {freeze_parameters_ratio} cannot be split over pipeline stages",
+        upstream=f"{ARGUMENTS}:474",
+        at=(a.freeze_parameters_ratio,),
+    ),
+    refuse(
+        "published-layers-over-stages",
+        all_of(
+            a.published_layers % a.pipeline_model_parallel_size != 0,
+            a.pipeline_model_parallel_layout.is_none,
+            FIRST.is_none,
+            LAST.is_none,
+            ~a.account_for_embedding_in_pipeline_split,
+            ~a.account_for_loss_in_pipeline_split,
+        ),
+        message=(
+            "{model} has {published_layers} layers as it is published, which do not divide over "
+            "{pipeline_model_parallel_size} stages, and neither a layout nor the layers of the first or the last stage "
+            "are given"
+        ),
+        why="the run is refused when the network is built, if the model is the published one",
+        upstream="megatron/core/transformer/transformer_block.py:150",
+        severity=Severity.WARNING,
+        at=(a.pipeline_model_parallel_size, a.model),
+    ),
+    refuse(
+        "prediction-stage-without-layers",
+        all_of(a.bare_prediction_stage > 0, a.bridge_backend == "mcore-bridge"),
+        message=(
+            "stage {bare_prediction_stage} of the layout {pipeline_model_parallel_layout} has m without a t; ms-swift "
+            "takes the layers for multi-token prediction from the decoder layers of the same stage, and finds none"
+        ),
+        why="building the network dies with an index out of range",
+        upstream="megatron/core/models/gpt/gpt_layer_specs.py:761",
+        severity=Severity.WARNING,
+        at=(a.pipeline_model_parallel_layout,),
+    ),
+)

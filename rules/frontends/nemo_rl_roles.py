@@ -1,0 +1,88 @@
+"""What NeMo RL checks of its engines that generate, its teacher and its validation, beside the policy that trains."""
+
+from preflight.dialects.megatron import megatron_names
+from preflight.frontends.front_end import names
+from preflight.frontends.nemo_rl import DERIVED
+from preflight.lint.constraint import ConstraintSet, divides, put, refuse
+from preflight.lint.expressions import Handles, all_of
+from preflight.source.finding import Safety, Severity
+
+DIES = "the run is refused when its engines start, after Ray has its devices"
+NEMO_RL = ConstraintSet("nemo-rl", why=DIES)
+a = Handles(megatron_names() | names("nemo-rl") | DERIVED)
+VLLM = "nemo_rl/models/generation/vllm/vllm_generation.py"
+ENGINE = a.vllm_tensor_parallel_size * a.vllm_pipeline_parallel_size
+TEACHER = (
+    a.teacher_tensor_model_parallel_size * a.teacher_pipeline_model_parallel_size * a.teacher_context_parallel_size
+)
+
+NEMO_RL.add(
+    divides(
+        "engine-over-devices",
+        ENGINE,
+        a.world_size,
+        message=(
+            "{world_size} devices are not a multiple of vLLM's tensor {vllm_tensor_parallel_size} x pipeline "
+            "{vllm_pipeline_parallel_size}"
+        ),
+        upstream=f"{VLLM}:110",
+        when=all_of(a.generation_backend == "vllm", a.generation_colocated),
+        at=(a.vllm_tensor_parallel_size, a.vllm_pipeline_parallel_size, a.num_nodes),
+    ),
+    refuse(
+        "engine-stages-without-async",
+        all_of(a.generation_backend == "vllm", a.vllm_pipeline_parallel_size > 1, ~a.vllm_async_engine),
+        message="vLLM has {vllm_pipeline_parallel_size} pipeline stages, which need async_engine: true",
+        upstream=f"{VLLM}:118",
+        at=(a.vllm_pipeline_parallel_size, a.vllm_async_engine),
+        fixes=(put(a.vllm_async_engine, True, safety=Safety.SAFE),),
+    ),
+    divides(
+        "engine-experts",
+        a.vllm_tensor_parallel_size,
+        a.vllm_expert_parallel_size,
+        message=(
+            "vLLM's expert parallel {vllm_expert_parallel_size} is not a multiple of its tensor parallel "
+            "{vllm_tensor_parallel_size}"
+        ),
+        upstream=f"{VLLM}:124",
+        when=all_of(a.generation_backend == "vllm", a.vllm_expert_parallel_size > 1),
+        at=(a.vllm_expert_parallel_size, a.vllm_tensor_parallel_size),
+    ),
+    divides(
+        "teacher-over-devices",
+        TEACHER,
+        a.world_size,
+        message=(
+            "{world_size} devices are not a multiple of the teacher's tensor {teacher_tensor_model_parallel_size} x "
+            "pipeline {teacher_pipeline_model_parallel_size} x context {teacher_context_parallel_size} = {teacher}"
+        ),
+        upstream="nemo_rl/models/policy/lm_policy.py:197",
+        when=a.teacher_megatron_enabled,
+        shows={"teacher": TEACHER},
+        at=(
+            a.teacher_tensor_model_parallel_size,
+            a.teacher_pipeline_model_parallel_size,
+            a.teacher_context_parallel_size,
+        ),
+    ),
+    divides(
+        "validation-over-ranks",
+        a.data_parallel_size,
+        a.val_global_batch_size,
+        message=("a validation batch of {val_global_batch_size} does not spread over {data_parallel_size} data ranks"),
+        upstream="nemo_rl/distributed/batched_data_dict.py:399",
+        when=all_of(a.val_global_batch_size.is_set, a.num_nodes.is_set),
+        at=(a.val_global_batch_size,),
+        after=("device-count", "nemo-rl/batch-over-ranks"),
+    ),
+    refuse(
+        "one-generation-a-prompt",
+        all_of(a.num_generations_per_prompt == 1, a.nemo_adv_estimator.is_in("grpo", "gdpo")),
+        message="{nemo_adv_estimator} compares the generations of a prompt, and there is 1: nothing is compared",
+        why="every advantage is 0, so nothing is learnt",
+        upstream="nemo_rl/algorithms/advantage_estimator.py:54",
+        severity=Severity.WARNING,
+        at=(a.num_generations_per_prompt,),
+    ),
+)

@@ -1,0 +1,57 @@
+"""What Megatron's schedule of the learning rate refuses, at the keys of the front ends that make it themselves."""
+
+from preflight.dialects.megatron import megatron_names
+from preflight.frontends.front_end import names
+from preflight.lint.constraint import Constraint, ConstraintSet, refuse
+from preflight.lint.expressions import Expression, Handles, all_of
+
+LATE = "the run dies when the schedule is made, after the models are built"
+CORE = "megatron/core/optimizer_param_scheduler.py"
+VERL, NEMO_RL = ConstraintSet("verl", why=LATE), ConstraintSet("nemo-rl", why=LATE)
+a = Handles(megatron_names() | names("verl") | names("nemo-rl"))
+
+
+def of_schedule(warmup: Expression, trains: Expression) -> tuple[Constraint, ...]:
+    """The checks of a schedule. warmup: the steps of its warm-up; trains: what must be known of the run."""
+    return (
+        refuse(
+            "minimum-above-rate",
+            all_of(trains, a.lr.is_set, a.min_lr.is_set, a.min_lr > a.lr),
+            message="the smallest learning rate {min_lr} is above the learning rate {lr}",
+            upstream=f"{CORE}:151",
+            at=(a.min_lr, a.lr),
+        ),
+        refuse(
+            "minimum-below-zero",
+            all_of(trains, a.min_lr < 0),
+            message="the smallest learning rate {min_lr} is below 0",
+            upstream=f"{CORE}:150",
+            at=(a.min_lr,),
+        ),
+        refuse(
+            "warm-up-start-above-rate",
+            all_of(trains, a.lr.is_set, a.lr_warmup_init.is_set, a.lr_warmup_init > a.lr),
+            message="the warm-up starts at {lr_warmup_init}, above the learning rate {lr}",
+            upstream=f"{CORE}:152",
+            at=(a.lr_warmup_init, a.lr),
+        ),
+        refuse(
+            "warm-up-over-decay",
+            all_of(trains, a.lr_decay_iters.is_set, warmup.is_set, warmup > 0, warmup >= a.lr_decay_iters),
+            message="the warm-up of {warmup} steps must be shorter than the decay of {lr_decay_iters}",
+            upstream=f"{CORE}:160",
+            shows={"warmup": warmup},
+            at=(warmup, a.lr_decay_iters),
+        ),
+        refuse(
+            "decay-without-length",
+            all_of(trains, a.lr_decay_style == "WSD", a.lr_wsd_decay_iters.is_none),
+            message="the decay style WSD needs the steps of its decay, which are not given",
+            upstream=f"{CORE}:164",
+            at=(a.lr_decay_style,),
+        ),
+    )
+
+
+VERL.add(*of_schedule(a.optim_warmup_steps, a.nnodes.is_set))
+NEMO_RL.add(*of_schedule(a.lr_warmup_iters, a.megatron_enabled)[:-1])  # its configs have no length of a WSD decay

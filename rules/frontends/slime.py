@@ -1,0 +1,154 @@
+"""slime's own checks: batches of prompts, dynamic batches, what an option requires."""
+
+from preflight.dialects.megatron import megatron_names
+from preflight.frontends.front_end import names
+from preflight.lint.constraint import ConstraintSet, conflicts, drop, put, refuse, requires
+from preflight.lint.expressions import Handles, all_of, any_of
+from preflight.source.finding import Safety, Severity
+
+DIES = "the run is refused at start-up, after Ray has its devices"
+SLIME = ConstraintSet("slime", why=DIES)
+a = Handles(megatron_names() | names("slime"))
+OPTIONS = "slime/utils/arguments.py"
+SAMPLES = a.rollout_batch_size * a.n_samples_per_prompt
+
+SLIME.add(
+    refuse(
+        "batch-of-rollout",
+        all_of(
+            a.num_steps_per_rollout.given,
+            a.global_batch_size.given,
+            a.global_batch_size != SAMPLES // a.num_steps_per_rollout,
+        ),
+        message=(
+            "--global-batch-size is {global_batch_size}, but a rollout of {rollout_batch_size} prompts x "
+            "{n_samples_per_prompt} samples in {num_steps_per_rollout} steps makes batches of {made}"
+        ),
+        upstream=f"{OPTIONS}:1910",
+        shows={"made": SAMPLES // a.num_steps_per_rollout},
+        at=(a.global_batch_size, a.num_steps_per_rollout),
+        fixes=(drop(a.global_batch_size), put(a.global_batch_size, SAMPLES // a.num_steps_per_rollout)),
+    ),
+    refuse(
+        "dynamic-batch-limit",
+        all_of(a.use_dynamic_batch_size, a.max_tokens_per_gpu.is_none),
+        message="--use-dynamic-batch-size needs --max-tokens-per-gpu",
+        upstream=f"{OPTIONS}:1809",
+        at=(a.use_dynamic_batch_size,),
+        fixes=(drop(a.use_dynamic_batch_size),),
+    ),
+    refuse(
+        "over-sampling-below-batch",
+        a.over_sampling_batch_size < a.rollout_batch_size,
+        message=(
+            "--over-sampling-batch-size {over_sampling_batch_size} is below --rollout-batch-size {rollout_batch_size}"
+        ),
+        upstream=f"{OPTIONS}:1924",
+        at=(a.over_sampling_batch_size,),
+        fixes=(drop(a.over_sampling_batch_size), put(a.over_sampling_batch_size, a.rollout_batch_size)),
+    ),
+    refuse(
+        "no-length-of-run",
+        all_of(a.rollout_batch_size.is_set, a.num_epoch.is_none, a.num_rollout.is_none),
+        message="neither --num-rollout nor --num-epoch is given",
+        upstream=f"{OPTIONS}:1939",
+        at=(a.rollout_batch_size,),
+    ),
+    refuse(
+        "stage-layers-without-pipeline",
+        all_of(
+            a.pipeline_model_parallel_size == 1,
+            any_of(a.decoder_first_pipeline_num_layers.is_set, a.decoder_last_pipeline_num_layers.is_set),
+        ),
+        message="layers of the first or the last stage are given, and there is one stage only",
+        upstream="slime/backends/megatron_utils/arguments.py:87",
+        at=(a.decoder_first_pipeline_num_layers, a.decoder_last_pipeline_num_layers),
+        after=("megatron/uneven-pipeline",),
+        fixes=(
+            drop(
+                also=(a.decoder_first_pipeline_num_layers, a.decoder_last_pipeline_num_layers),
+                title="take away the layers of the first and the last stage",
+                safety=Safety.SAFE,
+            ),
+        ),
+    ),
+    refuse(
+        "two-kl-terms",
+        all_of(a.kl_coef != 0, a.kl_loss_coef != 0),
+        message="--kl-coef {kl_coef} and --kl-loss-coef {kl_loss_coef} are both set; only one of them can be",
+        upstream=f"{OPTIONS}:1787",
+        at=(a.kl_loss_coef, a.kl_coef),
+    ),
+    refuse(
+        "advantages-not-normalized",
+        all_of(
+            a.advantage_estimator.is_in("reinforce_plus_plus", "reinforce_plus_plus_baseline"), ~a.normalize_advantages
+        ),
+        message="--advantage-estimator {advantage_estimator} needs --normalize-advantages",
+        upstream=f"{OPTIONS}:1790",
+        at=(a.advantage_estimator,),
+        fixes=(put(a.normalize_advantages),),
+    ),
+    conflicts(
+        "rollout-log-probs-with-importance-sampling",
+        a.use_rollout_logprobs,
+        a.use_tis,
+        message="--use-rollout-logprobs cannot be combined with --use-tis",
+        upstream=f"{OPTIONS}:1796",
+        at=(a.use_tis, a.use_rollout_logprobs),
+    ),
+    requires(
+        "balance-by-flops-batch",
+        a.balance_by_flops,
+        a.use_dynamic_batch_size,
+        message="--balance-by-flops needs --use-dynamic-batch-size",
+        upstream=f"{OPTIONS}:1814",
+        at=(a.balance_by_flops,),
+        fixes=(drop(a.balance_by_flops),),
+    ),
+    refuse(
+        "prediction-layers-not-there",
+        all_of(a.enable_mtp_training, any_of(a.mtp_num_layers.is_none, a.mtp_num_layers == 0)),
+        message="--enable-mtp-training needs --mtp-num-layers",
+        upstream=f"{OPTIONS}:1944",
+        at=(a.enable_mtp_training,),
+        fixes=(drop(a.enable_mtp_training),),
+    ),
+    refuse(
+        "evaluation-without-data",
+        all_of(a.eval_interval.given, a.eval_config.is_none, a.eval_prompt_data.is_none),
+        message="--eval-interval is given without --eval-prompt-data or --eval-config",
+        upstream=f"{OPTIONS}:1782",
+        at=(a.eval_interval,),
+        fixes=(drop(a.eval_interval, safety=Safety.SAFE),),
+    ),
+    requires(
+        "save-interval-without-save",
+        a.save_interval.given,
+        a.save.is_set,
+        message="--save-interval {save_interval} needs --save",
+        upstream=f"{OPTIONS}:1784",
+        at=(a.save_interval,),
+        fixes=(drop(a.save_interval),),
+    ),
+    refuse(
+        "devices-of-a-node",
+        all_of(
+            a.colocate,
+            a.actor_num_nodes > 1,
+            a.num_gpus_per_node > a.actor_num_gpus_per_node,
+            ~a.debug_train_only,
+            a.rollout_external_engine_addrs.is_none,
+            any_of(a.rollout_num_gpus.is_none, a.rollout_num_gpus > 0),
+        ),
+        message=(
+            "--num-gpus-per-node is {num_gpus_per_node}, and the actor has {actor_num_gpus_per_node} devices on each "
+            "of {actor_num_nodes} nodes: engines on the second node get the address of the first"
+        ),
+        why="SGLang cannot bind the address of another node, and its engines do not start",
+        upstream="slime/ray/rollout.py:949",
+        severity=Severity.WARNING,
+        at=(a.num_gpus_per_node, a.actor_num_gpus_per_node),
+        fixes=(put(a.num_gpus_per_node, a.actor_num_gpus_per_node, safety=Safety.SAFE),),
+    ),
+)

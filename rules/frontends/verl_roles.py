@@ -1,0 +1,216 @@
+"""What verl checks of its roles beside the actor: critic, engines that roll out, teacher, reward model."""
+
+from preflight.dialects.megatron import megatron_names
+from preflight.frontends.front_end import names
+from preflight.lint.constraint import ConstraintSet, divides, drop, put, refuse
+from preflight.lint.expressions import Handles, all_of, any_of
+from preflight.source.finding import Safety, Severity
+
+DIES = "the run is refused at start-up, after Ray has its devices"
+VERL = ConstraintSet("verl", why=DIES)
+a = Handles(megatron_names() | names("verl"))
+TRAINER = a.entry == "verl.trainer.main_ppo"
+CRITIC = any_of(a.critic_enable.is_in(True), all_of(a.critic_enable.is_none, a.adv_estimator == "gae"))
+CRITIC_RANKS = (
+    a.critic_tensor_model_parallel_size * a.critic_pipeline_model_parallel_size * a.critic_context_parallel_size
+)
+REPLICA = a.rollout_tensor_model_parallel_size * a.rollout_data_parallel_size
+TEACHER = a.teacher_tensor_model_parallel_size * a.teacher_data_parallel_size
+POOL = a.distillation_nnodes * a.distillation_n_gpus_per_node
+DISTILLS = all_of(TRAINER, a.distillation_enabled)
+CONFIG = "verl/workers/config"
+
+VERL.add(
+    refuse(
+        "no-critic-micro-batch",
+        all_of(
+            TRAINER,
+            CRITIC,
+            ~a.critic_use_dynamic_bsz,
+            a.critic_ppo_micro_batch_size.is_none,
+            a.critic_ppo_micro_batch_size_per_gpu.is_none,
+        ),
+        message="the critic has neither ppo_micro_batch_size_per_gpu nor use_dynamic_bsz",
+        upstream=f"{CONFIG}/critic.py:110",
+        at=(a.critic_use_dynamic_bsz, a.adv_estimator, a.critic_ppo_mini_batch_size, a.ppo_mini_batch_size),
+        fixes=(put(a.critic_ppo_micro_batch_size_per_gpu, 1, safety=Safety.SAFE),),
+    ),
+    refuse(
+        "two-critic-micro-batches",
+        all_of(
+            TRAINER,
+            CRITIC,
+            ~a.critic_use_dynamic_bsz,
+            a.critic_ppo_micro_batch_size.is_set,
+            a.critic_ppo_micro_batch_size_per_gpu.is_set,
+        ),
+        message="critic.ppo_micro_batch_size and critic.ppo_micro_batch_size_per_gpu are both given",
+        upstream=f"{CONFIG}/critic.py:110",
+        at=(a.critic_ppo_micro_batch_size,),
+    ),
+    refuse(
+        "critic-mini-batch-above-train-batch",
+        all_of(TRAINER, CRITIC, ~a.critic_use_dynamic_bsz, a.train_batch_size < a.critic_ppo_mini_batch_size),
+        message=(
+            "the critic's mini-batch of {critic_ppo_mini_batch_size} prompts is larger than the batch of "
+            "{train_batch_size}"
+        ),
+        upstream=f"{CONFIG}/critic.py:127",
+        at=(a.critic_ppo_mini_batch_size, a.train_batch_size),
+        after=("verl/mini-batch-above-train-batch",),
+        fixes=(put(a.critic_ppo_mini_batch_size, a.train_batch_size),),
+    ),
+    divides(
+        "critic-over-devices",
+        CRITIC_RANKS,
+        a.world_size,
+        message=(
+            "{world_size} devices are not a multiple of the critic's tensor {critic_tensor_model_parallel_size} x "
+            "pipeline "
+            "{critic_pipeline_model_parallel_size} x context {critic_context_parallel_size}"
+        ),
+        upstream="verl/workers/engine/megatron/transformer_impl.py:272",
+        when=all_of(TRAINER, CRITIC),
+        at=(
+            a.critic_tensor_model_parallel_size,
+            a.critic_pipeline_model_parallel_size,
+            a.critic_context_parallel_size,
+            a.n_gpus_per_node,
+        ),
+        after=("device-count",),
+    ),
+    refuse(
+        "rollout-above-devices",
+        all_of(TRAINER, a.hybrid_engine, a.world_size.is_set, a.world_size < REPLICA),
+        message=(
+            "an engine that rolls out takes tensor {rollout_tensor_model_parallel_size} x data "
+            "{rollout_data_parallel_size} devices, and the run has {world_size}: no engine is started"
+        ),
+        upstream="verl/workers/rollout/llm_server.py:554",
+        at=(a.rollout_tensor_model_parallel_size, a.rollout_data_parallel_size),
+        after=("verl/rollout-over-nodes",),
+    ),
+    refuse(
+        "rollout-pipeline",
+        all_of(TRAINER, a.rollout_name.is_in("vllm", "sglang"), a.rollout_pipeline_model_parallel_size > 1),
+        message="the engine {rollout_name} takes 1 pipeline stage, not {rollout_pipeline_model_parallel_size}",
+        upstream=f"{CONFIG}/rollout.py:319",
+        at=(a.rollout_pipeline_model_parallel_size,),
+        fixes=(put(a.rollout_pipeline_model_parallel_size, 1, safety=Safety.SAFE),),
+    ),
+    refuse(
+        "sampling-at-temperature-zero",
+        all_of(TRAINER, a.rollout_val_do_sample, a.rollout_temperature <= 0),
+        message="the validation samples (do_sample) at temperature {rollout_temperature}, which must be above 0",
+        upstream="verl/utils/config.py:186",
+        at=(a.rollout_temperature, a.rollout_val_do_sample),
+        fixes=(drop(a.rollout_temperature),),
+    ),
+    refuse(
+        "memory-share-of-engine",
+        all_of(
+            TRAINER,
+            a.rollout_name == "vllm",
+            any_of(a.rollout_gpu_memory_utilization > 1, a.rollout_gpu_memory_utilization <= 0),
+        ),
+        message="rollout.gpu_memory_utilization is {rollout_gpu_memory_utilization}; vLLM takes a share from 0 to 1",
+        why="the engine that rolls out does not start, after Ray has its devices",
+        upstream="vllm/config/cache.py",
+        at=(a.rollout_gpu_memory_utilization,),
+    ),
+    refuse(
+        "virtual-stages-without-pipeline",
+        all_of(a.num_virtual_stages_per_pipeline_rank > 1, a.pipeline_model_parallel_size == 1),
+        message=(
+            "virtual_pipeline_model_parallel_size is {num_virtual_stages_per_pipeline_rank}, and there is one pipeline "
+            "stage only"
+        ),
+        upstream="megatron/core/parallel_state.py:746",
+        at=(a.num_virtual_stages_per_pipeline_rank, a.pipeline_model_parallel_size),
+        fixes=(put(a.num_virtual_stages_per_pipeline_rank, None, safety=Safety.SAFE),),
+    ),
+    refuse(
+        "one-sample-a-group",
+        all_of(
+            TRAINER,
+            a.rollout_n == 1,
+            a.adv_estimator.is_in("grpo", "grpo_vectorized", "rloo", "rloo_vectorized", "gpg", "opo", "grpo_passk"),
+        ),
+        message="{adv_estimator} compares the samples of a prompt, and rollout.n is 1: there is nothing to compare",
+        why="no advantage is computed from other samples of the prompt, so next to nothing is learnt",
+        upstream="verl/trainer/ppo/core_algos.py:268",
+        severity=Severity.WARNING,
+        at=(a.rollout_n, a.adv_estimator),
+    ),
+    refuse(
+        "kl-twice",
+        all_of(TRAINER, a.use_kl_in_reward, a.use_kl_loss),
+        message="use_kl_in_reward and use_kl_loss are both on: the distance to the reference counts twice",
+        why="the reference holds the policy back more than either coefficient alone",
+        upstream="verl/utils/config.py:170",
+        severity=Severity.WARNING,
+        at=(a.use_kl_in_reward, a.use_kl_loss),
+    ),
+    refuse(
+        "no-teacher-topk",
+        all_of(DISTILLS, a.distillation_loss_mode == "forward_kl_topk", a.distillation_topk.is_none),
+        message="the loss {distillation_loss_mode} needs distillation_loss.topk, which is null",
+        upstream=f"{CONFIG}/distillation.py:192",
+        at=(a.distillation_topk, a.distillation_loss_mode),
+        fixes=(drop(a.distillation_topk),),
+    ),
+    refuse(
+        "teacher-length",
+        all_of(
+            DISTILLS,
+            a.teacher_max_model_len.is_set,
+            a.teacher_max_model_len < a.max_prompt_length + a.max_response_length + 1,
+            a.teacher_response_length == a.max_response_length,
+            a.teacher_prompt_length == a.max_prompt_length,
+        ),
+        message=(
+            "the teacher reads {teacher_max_model_len} tokens; prompt {max_prompt_length} + response "
+            "{max_response_length} + 1 are {needed}"
+        ),
+        upstream=f"{CONFIG}/distillation.py:179",
+        shows={"needed": a.max_prompt_length + a.max_response_length + 1},
+        at=(a.teacher_max_model_len,),
+        fixes=(put(a.teacher_max_model_len, a.max_prompt_length + a.max_response_length + 1, safety=Safety.SAFE),),
+    ),
+    refuse(
+        "no-teacher-devices",
+        all_of(DISTILLS, any_of(a.distillation_nnodes <= 0, a.distillation_n_gpus_per_node <= 0)),
+        message=(
+            "the teacher has a pool of {distillation_nnodes} nodes x {distillation_n_gpus_per_node} devices: both must "
+            "be above 0"
+        ),
+        upstream="verl/trainer/ppo/v1/trainer_base.py:779",
+        at=(a.distillation_nnodes, a.distillation_n_gpus_per_node, a.distillation_enabled),
+        fixes=(put(a.distillation_nnodes, 1),),
+    ),
+    divides(
+        "teacher-over-pool",
+        TEACHER,
+        POOL,
+        message=(
+            "the teacher's engine takes tensor {teacher_tensor_model_parallel_size} x data "
+            "{teacher_data_parallel_size} devices, which do not divide its pool of {distillation_nnodes} x "
+            "{distillation_n_gpus_per_node}"
+        ),
+        upstream=f"{CONFIG}/distillation.py:292",
+        when=all_of(DISTILLS, a.teacher_pipeline_model_parallel_size.is_none, a.teacher_model_path.is_set),
+        at=(a.teacher_tensor_model_parallel_size, a.distillation_n_gpus_per_node, a.distillation_nnodes),
+        after=("verl/no-teacher-devices",),
+    ),
+    refuse(
+        "no-reward-devices",
+        all_of(TRAINER, a.reward_pool_enable, any_of(a.reward_nnodes <= 0, a.reward_n_gpus_per_node <= 0)),
+        message=(
+            "the reward model has a pool of {reward_nnodes} nodes x {reward_n_gpus_per_node} devices: both must be "
+            "above 0"
+        ),
+        upstream="verl/trainer/ppo/v1/trainer_base.py:764",
+        at=(a.reward_nnodes, a.reward_n_gpus_per_node, a.reward_pool_enable),
+        fixes=(put(a.reward_nnodes, 1),),
+    ),
+)

@@ -1,0 +1,217 @@
+"""Values that every check lets pass, and that train or keep something else than they seem to say."""
+
+from preflight.lint.constraint import ConstraintSet, refuse
+from preflight.rules.megatron.core_names import a, all_of, any_of
+from preflight.rules.megatron.training_names import SCHEDULER, TRAINING
+from preflight.source.finding import Severity
+
+MEGATRON = ConstraintSet("megatron", why="no check looks at it, and the run is another one than was meant")
+TRAINS = ~a.skip_train
+DECAYS = ~a.lr_decay_style.is_in("constant", "WSD", "inverse-square-root")
+TRIAL = 1_000
+"""Iterations below which a run is a trial: its options are often those of the long run."""
+LONG = 10_000
+"""Iterations from which on a run is none that was shortened to try it."""
+SHORTENED = 20
+"""So many times as long is the schedule of a long run in one that was shortened."""
+MOST_MINUTES = 1_000
+"""Of a timeout; the longest in a published script is 600."""
+ADAM = "https://arxiv.org/abs/1412.6980v9#section-4"
+WEIGHTS = "megatron/training/arguments.py"
+
+MEGATRON.add(
+    refuse(
+        "adam-betas-swapped",
+        all_of(
+            TRAINS,
+            a.optimizer == "adam",
+            a.adam_beta1.given,
+            a.adam_beta2.given,
+            a.adam_beta1 > a.adam_beta2,
+            a.adam_beta1 < 1,
+        ),
+        message=(
+            "--adam-beta1 {adam_beta1} is above --adam-beta2 {adam_beta2}: the average of the gradients is longer "
+            "than that of their squares"
+        ),
+        why="Adam's bound needs the opposite, and every published recipe has it; the two may have changed places",
+        severity=Severity.WARNING,
+        at=(a.adam_beta1, a.adam_beta2),
+        upstream=ADAM,
+    ),
+    refuse(
+        "weight-decay-above-ten",
+        all_of(TRAINS, a.weight_decay > 10),
+        message="--weight-decay {weight_decay} is a factor, not per cent: at a learning rate of 1e-3 weights halve in "
+        "a few steps",
+        severity=Severity.WARNING,
+        at=(a.weight_decay,),
+        upstream="https://arxiv.org/abs/1711.05101",
+    ),
+    refuse(
+        "learning-rate-zero",
+        all_of(TRAINS, a.lr.given, a.lr == 0),
+        message="--lr is 0: no weight changes",
+        severity=Severity.WARNING,
+        at=(a.lr,),
+        upstream=SCHEDULER,
+    ),
+    refuse(
+        "learning-rate-flat",
+        all_of(TRAINS, ~a.lr_decay_style.is_in("constant"), a.min_lr.given, a.lr > 0, a.min_lr == a.lr),
+        message="--min-lr equals --lr {lr}: with --lr-decay-style {lr_decay_style} the learning rate never falls",
+        severity=Severity.WARNING,
+        at=(a.min_lr, a.lr),
+        upstream=SCHEDULER,
+    ),
+    refuse(
+        "decay-beyond-run",
+        all_of(
+            TRAINS,
+            DECAYS,
+            a.lr_decay_iters.given,
+            a.lr_decay_iters > a.train_iters,
+            any_of(a.train_iters >= LONG, all_of(a.train_iters >= TRIAL, a.lr_decay_iters < a.train_iters * SHORTENED)),
+        ),
+        message=(
+            "the run ends at iteration {train_iters}, and the learning rate reaches its minimum at {lr_decay_iters} "
+            "only"
+        ),
+        why="the run ends while the learning rate is high, and the weights are worse than those of a finished decay",
+        severity=Severity.WARNING,
+        at=(a.lr_decay_iters, a.train_iters),
+        upstream=SCHEDULER,
+    ),
+    refuse(
+        "decay-beyond-run-in-samples",
+        all_of(
+            TRAINS,
+            DECAYS,
+            a.lr_decay_samples.given,
+            a.lr_decay_samples > a.train_samples,
+            a.lr_decay_samples < a.train_samples * SHORTENED,
+            a.train_samples >= a.global_batch_size * TRIAL,
+        ),
+        message=(
+            "the run ends at sample {train_samples}, and the learning rate reaches its minimum at {lr_decay_samples} "
+            "only"
+        ),
+        why="the run ends while the learning rate is high, and the weights are worse than those of a finished decay",
+        severity=Severity.WARNING,
+        at=(a.lr_decay_samples, a.train_samples),
+        upstream=SCHEDULER,
+    ),
+    refuse(
+        "wsd-options-without-wsd",
+        all_of(
+            TRAINS,
+            a.lr_decay_style != "WSD",
+            any_of(a.lr_wsd_decay_iters.given, a.lr_wsd_decay_samples.given, a.lr_wsd_decay_style.given),
+        ),
+        message="--lr-decay-style is {lr_decay_style}, so the options of the WSD schedule have no effect",
+        why="the learning rate falls from the start and has no stable phase",
+        severity=Severity.WARNING,
+        at=(a.lr_wsd_decay_iters, a.lr_wsd_decay_samples, a.lr_wsd_decay_style, a.lr_decay_style),
+        upstream=SCHEDULER,
+    ),
+    refuse(
+        "wsd-decay-over-run",
+        all_of(TRAINS, a.lr_decay_style == "WSD", a.lr_wsd_decay_iters.given, a.lr_wsd_decay_iters >= a.train_iters),
+        message="the last {lr_wsd_decay_iters} iterations decay, and the run has {train_iters}: no phase is stable",
+        severity=Severity.WARNING,
+        at=(a.lr_wsd_decay_iters, a.train_iters),
+        upstream=SCHEDULER,
+    ),
+    refuse(
+        "save-interval-beyond-run",
+        all_of(
+            TRAINS,
+            a.save.is_set,
+            a.save_interval > a.train_iters,
+            a.train_iters >= LONG,
+            a.non_persistent_save_interval.is_none,
+        ),
+        message=(
+            "--save-interval {save_interval} is beyond the last of {train_iters} iterations: nothing is saved before "
+            "the end"
+        ),
+        why="whatever ends the run early takes all of the training with it",
+        severity=Severity.WARNING,
+        at=(a.save_interval, a.train_iters),
+        upstream=TRAINING,
+    ),
+    refuse(
+        "log-interval-beyond-run",
+        all_of(TRAINS, a.log_interval.given, a.log_interval > a.train_iters, a.train_iters > 0),
+        message=(
+            "--log-interval {log_interval} is beyond the last of {train_iters} iterations: at most the loss of the "
+            "first one is printed"
+        ),
+        severity=Severity.WARNING,
+        at=(a.log_interval, a.train_iters),
+        upstream=TRAINING,
+    ),
+    refuse(
+        "timeout-of-a-day",
+        all_of(
+            TRAINS,
+            any_of(a.train_iters > 0, a.train_samples > 0),
+            a.distributed_timeout_minutes.given,
+            a.distributed_timeout_minutes > MOST_MINUTES,
+        ),
+        message=(
+            "--distributed-timeout-minutes {distributed_timeout_minutes} is in minutes: a rank that hangs holds the "
+            "job for most of a day or longer"
+        ),
+        why="a hang of a collective is only noticed at the timeout, and all devices wait for it",
+        severity=Severity.WARNING,
+        at=(a.distributed_timeout_minutes,),
+        upstream="megatron/training/initialize.py",
+    ),
+    refuse(
+        "dropout-of-everything",
+        all_of(TRAINS, any_of(a.hidden_dropout == 1, a.attention_dropout == 1)),
+        message="a dropout of 1 drops everything: --hidden-dropout {hidden_dropout}, --attention-dropout "
+        "{attention_dropout}",
+        severity=Severity.WARNING,
+        at=(a.hidden_dropout, a.attention_dropout),
+        upstream="https://pytorch.org/docs/2.9/generated/torch.nn.Dropout.html",
+    ),
+    refuse(
+        "init-too-wide",
+        all_of(TRAINS, a.init_method_std >= 0.5),
+        message="--init-method-std {init_method_std} makes the first weights some 50 times as large as usual (0.02)",
+        why="the first losses are huge and the gradients overflow; a digit or a dot may be missing",
+        severity=Severity.WARNING,
+        at=(a.init_method_std,),
+        upstream=WEIGHTS,
+    ),
+    refuse(
+        "norm-epsilon-too-large",
+        any_of(a.layernorm_epsilon >= 0.01, a.layernorm_epsilon <= 0),
+        message="--norm-epsilon is {layernorm_epsilon}; usual are 1e-5 and 1e-6, a sign may be missing",
+        why="it is added to the variance: large values shrink every activation, and 0 divides by zero",
+        severity=Severity.WARNING,
+        at=(a.layernorm_epsilon,),
+        upstream=WEIGHTS,
+    ),
+    refuse(
+        "adam-epsilon-too-large",
+        all_of(TRAINS, a.optimizer == "adam", a.adam_eps >= 0.1),
+        message="--adam-eps is {adam_eps}; usual are 1e-8 to 1e-15, a sign may be missing",
+        why="it outweighs the gradients' average, and weights move by far less than the learning rate",
+        severity=Severity.WARNING,
+        at=(a.adam_eps,),
+        upstream="megatron/core/optimizer/__init__.py:524",
+    ),
+    refuse(
+        "query-groups-left-out",
+        all_of(a.group_query_attention, ~a.num_query_groups.given, a.num_attention_heads > 1),
+        message="--group-query-attention without --num-query-groups: all {num_attention_heads} heads share one key and "
+        "value",
+        why="the default is one group, which is multi-query attention",
+        severity=Severity.WARNING,
+        at=(a.group_query_attention,),
+        upstream=WEIGHTS,
+    ),
+)

@@ -1,0 +1,49 @@
+"""Weights of another run are loaded as if that run went on.
+
+## What it does
+Finds `--load` of another folder than `--save` where the optimizer is left out by `--no-load-optim` and `--finetune` is
+not given. Where the folders are not known, or the one lies in the other, it is silent.
+
+## Why is this bad?
+Without `--finetune` the iteration and the samples of the other run are taken over: training begins in the middle of its
+schedule, behind the data that the other run has read, or ends at once because its last iteration is reached already.
+
+## Example
+    --load /models/llama3-70b --no-load-optim --no-load-rng --save /data/run --save-interval 100
+
+Use instead:
+
+    --load /models/llama3-70b --finetune --save /data/run --save-interval 100
+
+## References
+Megatron-LM core_v0.16.0, megatron/training/checkpointing.py, load_checkpoint: 0 with --finetune
+"""
+
+import posixpath
+from collections.abc import Iterator
+
+from preflight import Finding, Job, Message, Severity, Unverified, rule
+from preflight.loaders.document import Unknown
+
+NAMES = ("load", "save")
+
+
+@rule(severity=Severity.WARNING, id="megatron/taken-for-resume", frameworks=("megatron",), reads=("no_load_optim",))
+def check(job: Job) -> Iterator[Finding | Unverified]:
+    a = job.arguments
+    if "mindspeed" in job.versions or a.given("no_load_optim") is None or a.open:
+        return
+    load, save = map(a.given, NAMES)
+    others = ("finetune", "pretrained_checkpoint", "skip_train", "ckpt_convert_format", "override_ckpt_iteration")
+    if load is None or save is None or any(a.given(name) is not None for name in others):
+        return
+    if isinstance(load.raw, Unknown) or isinstance(save.raw, Unknown):
+        yield Unverified(load.because or save.because)
+        return
+    one, other = (posixpath.normpath(str(value.raw)) for value in (load, save))
+    if one == other or one.startswith(f"{other}/") or other.startswith(f"{one}/"):
+        return
+    message = Message(
+        "{path} is another run, and without --finetune its iteration and samples are taken over", path=one
+    )
+    yield Finding(message, job.place(load), key=load.key)

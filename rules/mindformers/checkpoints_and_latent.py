@@ -1,0 +1,151 @@
+"""What the start of a graph-mode run refuses of checkpoints that are not there, of interleaved batches,
+and of latent attention."""
+
+from preflight.lint.constraint import ConstraintSet, put, refuse
+from preflight.lint.expressions import all_of, any_of
+from preflight.rules.mindformers.names import a, empty_checkpoint, mcore, no_directory, training
+from preflight.source.finding import Severity
+
+MINDFORMERS = ConstraintSet("mindformers")
+_LATENT = "mindformers/parallel_core/training_graph/transformer/multi_latent_attention.py"
+resume, interleaved = a["resume_training"], a["micro_batch_interleave_num"]
+softmax = a["model.model_config.softmax_compute_dtype"]
+_TYPES = ("float32", "fp32", "bfloat16", "bf16", "float16", "fp16", True, False)
+
+MINDFORMERS.add(
+    refuse(
+        "resume-without-checkpoint",
+        all_of(a["resume_training"], empty_checkpoint),
+        message="resume_training is {resume_training}, but load_checkpoint is empty",
+        why="there is nothing to resume from; the trainer refuses to start",
+        after=("mindformers/auto-trans-without-checkpoint",),
+        at=(a["resume_training"], a["load_checkpoint"]),
+        fixes=(put(a["resume_training"], False),),
+    ),
+    refuse(
+        "resume-name-without-checkpoint",
+        all_of(resume.is_set, ~resume.is_in(True, False, ""), empty_checkpoint, no_directory),
+        message="resume_training names {resume_training}, but load_checkpoint is empty",
+        why=(
+            "a name is looked for below load_checkpoint, and any text is one, even False in quotes; "
+            "the trainer refuses to start"
+        ),
+        after=("mindformers/auto-trans-without-checkpoint", "wrong-type"),
+        at=(resume, a["load_checkpoint"]),
+        fixes=(put(resume, False),),
+    ),
+    refuse(
+        "resume-from-null",
+        all_of(resume.is_in(True), a["load_checkpoint"].given, a["load_checkpoint"].is_none),
+        message="resume_training is on, but load_checkpoint is null",
+        why="its path is looked at before anything else; the trainer dies",
+        after=("mindformers/auto-trans-without-checkpoint",),
+        at=(a["load_checkpoint"], resume),
+        fixes=(put(resume, False),),
+    ),
+    refuse(
+        "no-interleaved-batch",
+        all_of(training, interleaved == 0),
+        message="micro_batch_interleave_num is 0; it must be at least 1",
+        why="the batch is divided by it",
+        at=(interleaved,),
+        fixes=(put(interleaved, 1),),
+    ),
+    refuse(
+        "group-routing-without-experts",
+        all_of(
+            mcore,
+            training,
+            a["mcore.moe_router_group_topk"],
+            a["mcore.moe_router_num_groups"],
+            a["mcore.num_moe_experts"].is_none,
+        ),
+        message="{mcore.moe_router_num_groups} groups of experts are given, but no experts",
+        why="the number of experts is divided by that of the groups while the network is configured",
+        at=(a["mcore.moe_router_num_groups"], a["mcore.moe_router_group_topk"]),
+    ),
+    refuse(
+        "resume-name-new-format",
+        all_of(resume.is_set, ~resume.is_in(True, False), any_of(a["checkpoint"], ~a["use_legacy_format"])),
+        message=(
+            "resume_training names {resume_training}; without the legacy format of checkpoints it must be True or False"
+        ),
+        why="a checkpoint section, or use_legacy_format False, switches the format; the trainer refuses a name then",
+        after=("mindformers/resume-name-without-checkpoint", "wrong-type"),
+        fixes=(put(resume, True),),
+    ),
+    refuse(
+        "evaluation-without-task",
+        all_of(
+            a["eval_dataset"].is_set,
+            a["eval_dataset_task"].is_none,
+            any_of(a["run_mode"] == "predict", all_of(training, ~a["do_eval"])),
+        ),
+        message="there is an eval_dataset, but no eval_dataset_task",
+        why=(
+            "the trainer hands the one to the other, whether it evaluates or not; only where it does, "
+            "the template fills the task"
+        ),
+        at=(a["eval_dataset"],),
+    ),
+    refuse(
+        "training-data-without-task",
+        all_of(a["train_dataset"].is_set, a["train_dataset_task"].is_none, a["run_mode"].is_in("predict", "eval")),
+        message="there is a train_dataset, but no train_dataset_task",
+        why=(
+            "the trainer hands the one to the other, whether it trains or not; only where it does, "
+            "the template fills the task"
+        ),
+        at=(a["train_dataset"],),
+    ),
+    refuse(
+        "megatron-data-without-sizes",
+        all_of(
+            training,
+            a["train_dataset.data_loader.type"] == "BlendedMegatronDatasetDataLoader",
+            a["train_dataset.data_loader.sizes"].is_none,
+        ),
+        message="BlendedMegatronDatasetDataLoader needs sizes: how many samples to train, to test and to evaluate with",
+        why="the first of them is the length of the dataset; the trainer dies of its absence",
+        at=(a["train_dataset.data_loader.sizes"], a["train_dataset.data_loader.type"]),
+    ),
+    refuse(
+        "megatron-data-without-config",
+        all_of(
+            training,
+            a["train_dataset.data_loader.type"] == "BlendedMegatronDatasetDataLoader",
+            a["train_dataset.data_loader.config"].is_none,
+        ),
+        message="BlendedMegatronDatasetDataLoader needs a config with the paths and the split of its data",
+        why="the trainer asks it for the masks of the data before the network is built, and fails because "
+        "there is none",
+        at=(a["train_dataset.data_loader.config"], a["train_dataset.data_loader.type"]),
+    ),
+    refuse(
+        "value-head-too-wide",
+        all_of(
+            mcore,
+            training,
+            a["mcore.multi_latent_attention"],
+            a["mcore.qk_head_dim"] + a["mcore.qk_pos_emb_head_dim"] < a["mcore.v_head_dim"],
+        ),
+        message=(
+            "v_head_dim {mcore.v_head_dim} is more than qk_head_dim {mcore.qk_head_dim} + qk_pos_emb_head_dim "
+            "{mcore.qk_pos_emb_head_dim}"
+        ),
+        why="values are padded to the width of keys; the attention refuses to be built",
+        at=(a["mcore.v_head_dim"], a["mcore.qk_head_dim"]),
+    ),
+    refuse(
+        "softmax-type-unknown",
+        all_of(mcore, softmax.is_set, ~softmax.is_in(*_TYPES)),
+        message=(
+            "softmax_compute_dtype {model.model_config.softmax_compute_dtype} is not a known type; it counts as not "
+            "float32"
+        ),
+        why="whatever is not float32 or fp32 lets the softmax run in the type of the network",
+        after=("wrong-type",),
+        at=(softmax,),
+        severity=Severity.WARNING,
+    ),
+)

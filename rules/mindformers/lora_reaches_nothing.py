@@ -1,0 +1,91 @@
+"""The adapters of a low-rank run reach no layer, or a setting of theirs is not read.
+
+## What it does
+Looks at `pet_config` of a network: parts of `target_modules` that can match no layer of `LlamaForCausalLM`, and keys
+that `LoraConfig` does not have. Where the pattern is more than names with `.*` around them, or the network is another
+one, it is silent.
+
+## Why is this bad?
+`LoraConfig` takes any key and drops those that it does not know: the rank stays 8. A pattern that matches no layer
+leaves the network without adapters, and all of it is frozen: nothing is trained.
+
+## Example
+    pet_config: {pet_type: lora, lora_r: 16, target_modules: '.*q_proj|.*v_proj'}
+
+Use instead:
+
+    pet_config: {pet_type: lora, lora_rank: 16, target_modules: '.*wq|.*wv'}
+
+## References
+MindFormers v1.5.0, mindformers/pet/pet_config.py:78, LoraConfig
+MindFormers v1.5.0, mindformers/pet/tuners/lora_adapter.py:63, recursive_replace_dense_cell
+"""
+
+import re
+from collections.abc import Iterator
+
+from preflight import Finding, Job, Message, Severity, Value, rule
+from preflight.dialects.mindformers.registry import registers, trains
+from preflight.source.spelling import nearest
+
+SECTION = "model.model_config.pet_config"
+KEYS = (
+    "pet_type lora_rank lora_alpha lora_dropout lora_a_init lora_b_init param_init_type compute_dtype target_modules "
+    "exclude_layers freeze_include freeze_exclude target_cells type reg_loss layers_to_transform"
+).split()
+RENAMED = {
+    "lora_r": "lora_rank",
+    "r": "lora_rank",
+    "rank": "lora_rank",
+    "alpha": "lora_alpha",
+    "dropout": "lora_dropout",
+}
+LLAMA = (
+    "model layers attention feed_forward attention_norm ffn_norm tok_embeddings lm_head norm_out wq wk wv wo w w_qkv "
+    "w1 w2 w3 w_gate_hidden q k v o dense linear"
+).split()
+LAYERS = {"LlamaForCausalLM": LLAMA}
+FOREIGN = frozenset(
+    "q_proj k_proj v_proj o_proj qkv_proj gate_proj up_proj down_proj query_key_value dense_h_to_4h dense_4h_to_h "
+    "linear_qkv linear_proj linear_fc1 linear_fc2 c_attn c_proj W_pack".split()
+)
+"""Layers of other networks, which none of Llama's here is called."""
+
+
+@rule(severity=Severity.WARNING, id="lora-reaches-nothing", frameworks=("mindformers",))
+def check(job: Job) -> Iterator[Finding]:
+    a = job.arguments
+    section = a.given(SECTION)
+    if section is None or not isinstance(section.raw, dict) or a.get("kind").raw != "legacy" or not trains(a):
+        return
+    if registers(a, job.documents[0]) or section.raw.get("pet_type") not in ("lora", None):
+        return
+    for name in section.raw:
+        if name not in KEYS and (key := a.given(f"{SECTION}.{name}")) is not None:
+            near = RENAMED.get(str(name)) or nearest(str(name), KEYS, 0.75)
+            hint = Message("; did you mean {near}", near=near) if near else ""
+            yield Finding(
+                Message("pet_config.{name} is not read by LoraConfig{hint}", name=name, hint=hint),
+                job.place(key), key=key.key, upstream="mindformers/pet/pet_config.py:78",
+            )  # fmt: skip
+    targets = a.given(f"{SECTION}.target_modules")
+    arch = a.get("model.arch.type").raw
+    if targets is not None and isinstance(targets.raw, str) and arch in LAYERS:
+        yield from _unmatched(job, targets, str(arch))
+
+
+def _unmatched(job: Job, targets: Value, arch: str) -> Iterator[Finding]:
+    """A pattern of which no part can match, or one part."""
+    parts = str(targets.raw).split("|")
+    names = [re.sub(r"^\.\*|\.\*$|\*$|\$$", "", part).strip(".*$()") for part in parts]
+    dead = [name for name in names if name in FOREIGN]
+    if not dead:
+        return
+    every = len(dead) == len(names)
+    template = (
+        "target_modules {value} matches no layer of {arch}: no adapter is made, and nothing is trained"
+        if every
+        else "target_modules matches no layer of {arch} by {value}: no adapter is made there"
+    )
+    message = Message(template, value=targets.raw if every else ", ".join(dead), arch=arch)
+    yield Finding(message, job.place(targets), key=targets.key, upstream="mindformers/pet/tuners/lora_adapter.py:63")

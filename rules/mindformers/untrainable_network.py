@@ -1,0 +1,63 @@
+"""Everyday slips in graph-mode configs: a network that cannot train, a schedule that grows."""
+
+from preflight.lint.constraint import ConstraintSet, refuse
+from preflight.lint.expressions import all_of, any_of
+from preflight.rules.mindformers.names import a, mcore, training
+from preflight.source.finding import Severity
+
+MINDFORMERS = ConstraintSet("mindformers")
+network = a["model.model_config.architectures"]
+SERVED = ("Qwen2ForCausalLM", "Glm4ForCausalLM", "Glm4MoeForCausalLM", "TeleChat2ForCausalLM")
+FIRST = ("Qwen2ForCausalLM", "Qwen3ForCausalLM", "Qwen3MoeForCausalLM")
+end, rate = a["lr_schedule.lr_end"], a["lr_schedule.learning_rate"]
+
+MINDFORMERS.add(
+    refuse(
+        "network-only-for-inference",
+        all_of(mcore, training, any_of(*(network.has(name) for name in SERVED))),
+        message="architectures is {model.model_config.architectures}, a network that is only built for inference",
+        why="it has no network to train; the trainer dies when it builds the model",
+        at=(network,),
+    ),
+    refuse(
+        "network-only-for-inference-first",
+        all_of(mcore, training, any_of(*(network.has(name) for name in FIRST))),
+        message="architectures is {model.model_config.architectures}, a network that is only built for inference",
+        why="1.6, which has the first mcore networks, trains none of these; the trainer dies when it builds the model",
+        at=(network,),
+    ),
+    refuse(
+        "learning-rate-ends-higher",
+        all_of(
+            training,
+            a["lr_schedule.type"] == "CosineWithWarmUpLR",
+            end > rate,
+        ),
+        message=(
+            "the schedule ends at lr_end {lr_schedule.lr_end}, above learning_rate {lr_schedule.learning_rate}: "
+            "it grows after the warm-up"
+        ),
+        why="the schedule decays towards lr_end; nothing refuses one that is higher",
+        severity=Severity.WARNING,
+        at=(end, rate),
+    ),
+    refuse(
+        "grouped-rate-missing",
+        all_of(
+            *(training, a["grouped_lr_schedule.grouped"].is_set, a["grouped_lr_schedule.default"].is_none),
+            *(a["optimizer.type"].given, ~a["optimizer.learning_rate"].given),
+        ),
+        message=(
+            "grouped_lr_schedule has no default, and the optimizer has no learning_rate; one of them must set the rate"
+        ),
+        why="parameters of no group have no rate; the trainer refuses to start",
+        at=(a["grouped_lr_schedule.grouped"],),
+    ),
+    refuse(
+        "learning-rate-end",
+        all_of(training, a["lr_schedule.type"].is_in("PolynomialWithWarmUpLR", "WarmUpStableDecayLR"), end >= rate),
+        message="lr_end {lr_schedule.lr_end} must be below learning_rate {lr_schedule.learning_rate}",
+        why="the schedule refuses to be made",
+        at=(end, rate),
+    ),
+)

@@ -1,0 +1,100 @@
+"""What releases of MindSpeed-LLM before 26.1 refuse or confuse, and later ones take."""
+
+from __future__ import annotations
+
+from preflight import Safety, Severity
+from preflight.lint.constraint import REMOVE, Change, ConstraintSet, Repair, drop, put, refuse
+from preflight.rules.mindspeed.shorthand import a
+
+FACTOR, GROUPS = a.deprecated_routed_scaling_factor, a.deprecated_topk_group
+MTP = a.mtp_num_layers.is_set & (a.mtp_num_layers != 0)
+
+MINDSPEED_LLM = ConstraintSet("mindspeed-llm")
+MINDSPEED_LLM.add(
+    refuse(
+        "neat-pack-positions",
+        a.neat_pack & ~a.reset_position_ids,
+        at=(a.neat_pack,),
+        message="--neat-pack needs --reset-position-ids",
+        why="before 2.3 that option marks where samples end; dies at launch",
+        fixes=(put(a.reset_position_ids), drop(a.neat_pack)),
+    ),
+    refuse(
+        "expert-bias-score",
+        a.moe_router_enable_expert_bias & (a.moe_router_score_function != "sigmoid"),
+        message=(
+            "--moe-router-enable-expert-bias needs --moe-router-score-function sigmoid, not {moe_router_score_function}"
+        ),
+        why="before 26.0 biases are added to sigmoid scores only; dies at launch",
+        fixes=(put(a.moe_router_score_function, "sigmoid"), drop(a.moe_router_enable_expert_bias)),
+    ),
+    refuse(
+        "mtp-context-parallel",
+        MTP & (a.context_parallel_size > 1),
+        versions="<26",
+        upstream="megatron/training/arguments.py:963",
+        message="--mtp-num-layers does not work with context parallel {context_parallel_size}",
+        why="before 26.0 MindSpeed-LLM leaves Megatron's check in force; dies at launch",
+        fixes=(drop(a.mtp_num_layers),),
+        layout=True,
+    ),
+    refuse(
+        "mtp-packed-context-parallel",
+        MTP & (a.context_parallel_size > 1) & a.reset_attention_mask,
+        at=(a.mtp_num_layers, a.reset_attention_mask),
+        message=(
+            "--mtp-num-layers with context parallel {context_parallel_size} does not work together with "
+            "--reset-attention-mask"
+        ),
+        why="predictions would cross the ends of documents; dies at launch",
+        fixes=(drop(a.mtp_num_layers), drop(a.reset_attention_mask)),
+    ),
+    refuse(
+        "indexer-packed",
+        a.enable_dsa_indexer & (a.reset_attention_mask | a.reset_position_ids),
+        message="--enable-dsa-indexer does not work with --reset-attention-mask or --reset-position-ids",
+        why="before 26.1 the indexer reads whole samples only; dies at launch",
+        fixes=(drop(also=(a.reset_attention_mask, a.reset_position_ids), title="do not reset at document ends"),),
+    ),
+    refuse(
+        "indexer-rope",
+        a.enable_dsa_indexer & (a.rope_scaling_type != "yarn"),
+        message="--enable-dsa-indexer needs --rope-scaling-type yarn, not {rope_scaling_type}",
+        why="before 26.1 the indexer rotates in that way only; dies at launch",
+        fixes=(put(a.rope_scaling_type, "yarn"),),
+    ),
+    refuse(
+        "routed-scaling-factor-lost",
+        FACTOR.given & (FACTOR != 0) & (FACTOR != GROUPS) & ~a.moe_router_topk_scaling_factor.given,
+        severity=Severity.WARNING,
+        at=(FACTOR,),
+        shows={"groups": GROUPS},
+        message=(
+            "--routed-scaling-factor {deprecated_routed_scaling_factor} becomes {groups}, the value of "
+            "--topk-group; use --moe-router-topk-scaling-factor"
+        ),
+        why=(
+            "before 26.0 its place is filled from the wrong argument: gates are scaled by the number of groups, "
+            "or not at all, silently"
+        ),
+        fixes=(Repair((Change(FACTOR, REMOVE), Change(a.moe_router_topk_scaling_factor, FACTOR))),),
+    ),
+    refuse(
+        "checkpoint-format-changed",
+        a.ckpt_format.given & (a.ckpt_format != "torch") & ~a.use_torch_fsdp2,  # Megatron wants it there
+        severity=Severity.WARNING,
+        at=(a.ckpt_format,),
+        message="--ckpt-format {ckpt_format} becomes torch",
+        why="before 26.1 MindSpeed-LLM saves in the old format, whatever is set",
+        fixes=(put(a.ckpt_format, "torch", safety=Safety.SAFE),),
+    ),
+    refuse(
+        "transformer-impl-changed",
+        a.transformer_impl.given & (a.transformer_impl != "local"),
+        severity=Severity.WARNING,
+        at=(a.transformer_impl,),
+        message="--transformer-impl {transformer_impl} becomes local",
+        why="before 26.0 MindSpeed-LLM has one implementation only",
+        fixes=(put(a.transformer_impl, "local", safety=Safety.SAFE),),
+    ),
+)

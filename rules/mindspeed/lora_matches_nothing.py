@@ -1,0 +1,77 @@
+"""No layer of the network has the names that the adapters are made for.
+
+## What it does
+Looks at `--lora-target-modules` of a run over mcore's layers: names of Hugging Face's or of the older layers, several
+names in one word with commas, and slips of mcore's names. It is silent where one of them is a name that is not known.
+
+## Why is this bad?
+peft compares whole names. Where none of them is the name of a layer it raises "Target modules not found in the base
+model" after the network is built, on every rank. Where some are, it passes over the others, and fewer adapters are
+trained than were meant.
+
+## Example
+    --lora-r 8 --lora-target-modules q_proj k_proj v_proj o_proj
+
+Use instead:
+
+    --lora-r 8 --lora-target-modules linear_qkv linear_proj
+
+## References
+MindSpeed-LLM v2.3.0, mindspeed_llm/training/training.py:141, model_provider_func_wrapper
+peft 0.7.1, src/peft/tuners/tuners_utils.py, BaseTuner.inject_adapter
+"""
+
+from collections.abc import Iterator
+
+from preflight import Finding, Job, Message, Severity, Unverified, rule
+from preflight.loaders.document import Unknown
+from preflight.rules.mindspeed.llm_companions import OTHER_NAMES
+from preflight.source.spelling import nearest
+
+NAME = "lora_target_modules"
+FOREIGN = frozenset(
+    [*OTHER_NAMES, *"qkv_proj gate_proj up_proj down_proj c_attn c_proj all-linear wq wk wv wo w1 w2 w3 W_pack".split()]
+)
+LAYERS = (
+    "linear_qkv linear_proj linear_fc1 linear_fc2 linear_q_proj linear_kv_proj linear_qb linear_kvb linear_qgkv "
+    "linear_q_down_proj linear_q_up_proj linear_kv_down_proj linear_kv_up_proj linear_q linear_k linear_v linear_o"
+).split()
+ENTRIES = ("pretrain_gpt.py", "posttrain_gpt.py")
+
+
+@rule(severity=Severity.ERROR, id="mindspeed-llm/lora-matches-nothing", frameworks=("mindspeed-llm",), reads=(NAME,))
+def check(job: Job) -> Iterator[Finding | Unverified]:
+    a = job.arguments
+    value, entry = a.given(NAME), a.get("entry").raw
+    if value is None or entry not in ENTRIES or a.get("use_legacy_models").raw is not False:
+        return
+    if isinstance(value.raw, Unknown):
+        yield Unverified(value.because)
+        return
+    names = value.raw if isinstance(value.raw, (list, tuple)) else [value.raw]
+    dead = [str(name) for name in names if _is_no_layer(str(name))]
+    slips = [name for name in dead if name not in FOREIGN]
+    if dead and len(dead) == len(names):
+        template = "no layer of mcore is called {names}: peft finds none to adapt{hint}"
+        message = Message(template, names=", ".join(dead), hint=_hint(dead))
+        yield Finding(message, job.place(value), key=value.key)
+    elif slips:
+        template = "no layer of mcore is called {names}: peft passes over it{hint}"
+        message = Message(template, names=slips[0], hint=_hint(slips))
+        yield Finding(message, job.place(value), key=value.key, severity=Severity.WARNING)
+
+
+def _is_no_layer(name: str) -> bool:
+    known = name in LAYERS or name.rpartition(".")[2] in LAYERS
+    return not known and (name in FOREIGN or "," in name or (name.startswith("linear") and bool(_near(name))))
+
+
+def _near(name: str) -> str:
+    return nearest(name, LAYERS, 0.8) or ""
+
+
+def _hint(names: list[str]) -> Message | str:
+    if "," in names[0]:
+        return Message("; names are separated by blanks, not by commas")
+    near = _near(names[0])
+    return Message("; did you mean {near}", near=near) if near else ""

@@ -1,0 +1,169 @@
+"""Runs of other programs in a checkout of the program: its own options hold, and another release proves nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from checkouts import write
+
+import preflight
+from preflight import Severity
+
+SLIME = """ray job submit -- python3 train.py --actor-num-nodes 1 --actor-num-gpus-per-node 8 \\
+   --num-layers 4 --hidden-size 512 --num-attention-heads 8 --vocab-size 32000 \\
+   --rollout-batch-size 32 --n-samples-per-prompt 8 --num-rollout 100 --global-batch-size 256 {more}
+"""
+OWN = """
+def add(parser):
+    parser.add_argument("--advantage-estimator", choices=["grpo", "own_estimator"], default="grpo")
+    parser.add_argument("--own-turns", type=int, default=2)
+    parser.add_argument("--train-backend", choices=["megatron", "fsdp"], default="megatron")
+"""
+VERL = "python3 -m verl.trainer.main_ppo model_engine=megatron trainer.n_gpus_per_node=8 {more}\n"
+SYNC = "actor_rollout_ref.rollout.mode=sync"
+
+
+def checked(folder: Path, script: str, target: str | None = None, **files: str) -> dict[str, tuple[Severity, str]]:
+    write(folder, {**files, "scripts/run.sh": script})
+    report = preflight.check(folder / "scripts/run.sh", target=target)
+    assert not report.crashes, report.crashes[0].trace
+    return {f.rule: (f.severity, f.message) for f in report.findings if f.severity is not Severity.NOTE}
+
+
+def slime(folder: Path, more: str, target: str | None = None) -> dict[str, tuple[Severity, str]]:
+    files = {"slime/utils/arguments.py": OWN, "setup.py": "setup(name='slime', version=\"0.2.1\")\n"}
+    return checked(folder, SLIME.replace("{more}", more), target, **files)
+
+
+@pytest.mark.parametrize("more", ["--own-turns 4", "--advantage-estimator own_estimator", "--train-backend fsdp"])
+def test_what_the_checkouts_parser_takes_is_taken(tmp_path: Path, more: str) -> None:
+    assert slime(tmp_path / "own", more) == {}
+    assert slime(tmp_path / "stated", more, "slime@0.3.1") != {}
+
+
+def test_a_slip_of_its_own_option_is_told(tmp_path: Path) -> None:
+    severity, message = slime(tmp_path, "--own-turn 4")["unread-key"]
+    assert severity is Severity.WARNING
+    assert message.endswith("did you mean --own-turns")
+
+
+def test_where_fsdp_trains_nothing_of_megatron_is_asked_for(tmp_path: Path) -> None:
+    script = SLIME.replace("--num-layers 4 --hidden-size 512 --num-attention-heads 8", "--train-backend {more}")
+    files = {"slime/utils/arguments.py": OWN}
+    assert checked(tmp_path, script.replace("{more}", "fsdp"), **files) == {}
+    assert "megatron/required-argument" in checked(tmp_path, script.replace("{more}", "megatron"), **files)
+
+
+@pytest.mark.parametrize("choice", ["--advantage-estimator on_policy_distillation", "--train-backend fsdp"])
+def test_a_choice_of_another_release_is_no_error_where_nobody_says_the_release(tmp_path: Path, choice: str) -> None:
+    severity, message = checked(tmp_path / "any", SLIME.replace("{more}", choice))["bad-choice"]
+    assert severity is Severity.WARNING
+    assert message.endswith("; other releases take it")
+    stated = checked(tmp_path / "stated", SLIME.replace("{more}", choice), "slime@0.3.1")["bad-choice"]
+    assert stated[0] is Severity.ERROR
+
+
+def test_a_choice_of_no_release_is_an_error(tmp_path: Path) -> None:
+    assert checked(tmp_path, SLIME.replace("{more}", "--train-backend fsdq"))["bad-choice"][0] is Severity.ERROR
+
+
+def test_what_older_releases_accept_is_no_error_where_nobody_says_the_release(tmp_path: Path) -> None:
+    script = VERL.replace("{more}", SYNC)
+    severity, message = checked(tmp_path / "any", script)["verl/rollout-mode"]
+    assert severity is Severity.WARNING
+    assert message.endswith("verl before 0.7.0 accepts it; --target states the release")
+    assert checked(tmp_path / "stated", script, "verl@0.9.0")["verl/rollout-mode"][0] is Severity.ERROR
+
+
+def test_the_release_in_the_checkout_says_it(tmp_path: Path) -> None:
+    script = VERL.replace("{more}", SYNC)
+    same = checked(tmp_path / "same", script, **{"verl/version/version": "0.9.0\n"})
+    assert same["verl/rollout-mode"][0] is Severity.ERROR
+    older = {"verl/version/version": "0.5.0.dev\n"}
+    assert "verl/rollout-mode" not in checked(tmp_path / "without", script, **older)
+    older["verl/workers/config/rollout.py"] = ""
+    severity, message = checked(tmp_path / "older", script, **older)["verl/rollout-mode"]
+    assert severity is Severity.WARNING
+    assert message.endswith("verl@0.9.0 checks this; verl 0.5.0.dev lies in this checkout (verl/version/version)")
+
+
+def test_what_megatron_refuses_in_every_release_stays_an_error(tmp_path: Path) -> None:
+    script = VERL.replace("{more}", "actor_rollout_ref.actor.megatron.tensor_model_parallel_size=3")
+    assert checked(tmp_path, script, **{"verl/version/version": "0.5.0.dev\n"})["device-count"][0] is Severity.ERROR
+
+
+def test_a_repository_above_the_one_of_the_run_tells_nothing(tmp_path: Path) -> None:
+    write(tmp_path, {"verl/version/version": "0.5.0\n", "inner/.git/HEAD": "ref: refs/heads/main\n"})
+    found = checked(tmp_path / "inner", VERL.replace("{more}", SYNC))
+    assert "lies in this checkout" not in found["verl/rollout-mode"][1]
+
+
+def test_a_batch_that_verl_splits_itself_is_no_error_in_a_release_without_that_code(tmp_path: Path) -> None:
+    sizes = {"data.train_batch_size": 64, "actor_rollout_ref.rollout.n": 2}
+    sizes |= {
+        f"actor_rollout_ref.actor.ppo_{name}": size
+        for name, size in (("mini_batch_size", 4), ("micro_batch_size_per_gpu", 2))
+    }
+    script = VERL.replace("{more}", " ".join(f"{key}={size}" for key, size in sizes.items()))
+    older = {"verl/version/version": "0.4.1\n"}
+    assert checked(tmp_path / "any", script)["batch-not-divisible"][0] is Severity.ERROR
+    assert "batch-not-divisible" not in checked(tmp_path / "older", script, **older)
+    older["verl/workers/engine/utils.py"] = ""
+    assert checked(tmp_path / "newer", script, **older)["batch-not-divisible"][0] is Severity.WARNING
+
+
+def test_a_key_of_the_checkouts_own_configs_is_known(tmp_path: Path) -> None:
+    more = "actor_rollout_ref.actor.checkpoint.contents=[model]"
+    own = {
+        "verl/version/version": "0.2.0\n",
+        "verl/trainer/config/ppo_megatron_trainer.yaml": "checkpoint:\n  contents:\n",
+    }
+    script = VERL.replace("{more}", f"--config-name=ppo_megatron_trainer {more}").replace("model_engine=megatron ", "")
+    assert "unread-key" in checked(tmp_path / "without", script)
+    assert "unread-key" not in checked(tmp_path / "own", script, **own)
+    assert "unread-key" in checked(tmp_path / "slip", script.replace("contents", "contennts"), **own)
+
+
+def test_an_option_that_a_function_of_the_checkout_adds_is_known(tmp_path: Path) -> None:
+    added = OWN + '    reset_arg(parser, "--own-prompt", type=str, default=None)\n'
+    script = SLIME.replace("{more}", "--own-prompt a.yaml")
+    assert "unread-key" not in checked(tmp_path / "own", script, **{"slime/utils/arguments.py": added})
+    assert "unread-key" in checked(tmp_path / "other", script, **{"slime/utils/arguments.py": OWN})
+
+
+def test_the_release_in_the_checkout_is_named(tmp_path: Path) -> None:
+    write(tmp_path, {"verl/version/version": "0.5.0\n", "run.sh": VERL.replace("{more}", "")})
+    assert preflight.check(tmp_path / "run.sh").jobs[0].named == "verl@0.9.0 for verl 0.5.0 in this checkout"
+
+
+def test_a_check_of_the_megatron_beneath_a_newer_release_is_no_error_in_an_older_one(tmp_path: Path) -> None:
+    version = "src/megatron/bridge/package_info.py"
+    sections = (
+        "train: {train_iters: 9, micro_batch_size: 1, global_batch_size: 8}\nddp: {use_distributed_optimizer: true}\n"
+    )
+    model = (
+        "model: {recompute_granularity: selective, recompute_modules: [moe], fine_grained_activation_offloading: true,"
+        " offload_modules: [expert_fc1], num_moe_experts: 8, tensor_model_parallel_size: 1}\n"
+    )
+    rule = "megatron/offload-inside-recomputed-experts"
+    for numbers, error in (
+        ('6\nPATCH = 0\nPRE_RELEASE = ""', True),
+        ('6\nPATCH = 0\nPRE_RELEASE = "rc0"', False),
+        ("5\nPATCH = 0", False),
+    ):
+        folder = tmp_path / str(len(numbers))
+        write(folder, {version: f"MAJOR = 0\nMINOR = {numbers}\n", "run.yaml": sections + model})
+        found = {f.rule: f.severity for f in preflight.check(folder / "run.yaml").findings}
+        assert (found[rule] is Severity.ERROR) == error
+    write(tmp_path, {"alone/run.yaml": sections + model})
+    for target, severity in ((None, Severity.WARNING), ("megatron-bridge@0.6.0", Severity.ERROR)):
+        alone = preflight.check(tmp_path / "alone/run.yaml", target=target)
+        assert {f.severity for f in alone.findings if f.rule == rule} == {severity}
+
+
+def test_a_fork_of_slime_under_another_name_has_its_own_options(tmp_path: Path) -> None:
+    script = SLIME.replace("{more}", "--own-turns 4 --vllm-gpu-memory-utilization 0.8")
+    mine = {"mine/utils/arguments.py": OWN, "mine/backends/megatron_utils/arguments.py": ""}
+    assert "unread-key" not in checked(tmp_path / "own", script, **mine)
+    assert "unread-key" in checked(tmp_path / "other", script, **{"mine/utils/arguments.py": OWN})

@@ -1,0 +1,79 @@
+"""No option costs silently: each has a term, widens the range and is named, or is known to cost nothing."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from test_step_time import SMALL, step
+
+import preflight
+from preflight import schemas
+from preflight.dialects.megatron.untimed import UNTIMED
+from preflight.steptime.ranges import FACTORS
+
+DIALECT = Path(__file__).parents[2] / "preflight" / "dialects" / "megatron"
+READ = (
+    "plan_model",
+    "plan_training",
+    "planning",
+    "network_parts",
+    "sizes",
+    "unmodelled",
+    "layout",
+    "batch",
+    "pipeline",
+)
+HARMLESS = (Path(__file__).parent / "harmless_options.txt").read_text(encoding="utf-8").split()
+"""Words that options begin with which a step of training takes no other time for, or as good as none."""
+
+
+LAUNCH = f"posttrain_gpt.py {SMALL} --micro-batch-size 1 --global-batch-size 64 --use-mcore-models"
+
+
+def test_every_option_of_the_newest_release_has_a_term_or_widens_the_range_or_is_harmless():
+    table = schemas.read("megatron/options")
+    newest = max(period[1] for periods in table["options"].values() for period in periods)
+    options = {periods[-1][2][0] for periods in table["options"].values() if periods[-1][1] == newest}
+    read = set(re.findall(r"\w+", " ".join((DIALECT / f"{name}.py").read_text(encoding="utf-8") for name in READ)))
+    widening = {name.removeprefix("no_") for row in UNTIMED for name in row.options}
+    left = {name for name in options if name not in read and name.removeprefix("no_") not in widening}
+    asked = sorted(name for name in left if not name.startswith(tuple(HARMLESS)))
+    assert not asked, f"say in untimed.py or harmless_options.txt what these cost: {asked}"
+
+
+def test_every_feature_has_a_factor_that_holds_the_estimate():
+    assert {row.feature for row in UNTIMED} <= FACTORS.keys()
+    assert all(low <= 1.0 <= high and high / low > 1.03 for low, high in FACTORS.values())
+
+
+@pytest.mark.parametrize(
+    ("options", "said", "end"),
+    [
+        (("--sft",), "several samples in one sequence", "low"),
+        (("--optimizer-cpu-offload", "--optimizer-offload-fraction", "0.5"), "optimizer states with the host", "high"),
+        (("--rerun-mode", "validate_results"), "computed again", "high"),
+        (("--deterministic-mode",), "deterministic", "high"),
+        (("--no-bias-swiglu-fusion",), "not fused", "high"),
+        (("--save", "x", "--save-interval", "10"), "checkpoints at short intervals", "high"),
+    ],
+)
+def test_an_option_without_a_term_is_named_and_widens_the_range(options: tuple[str, ...], said: str, end: str):
+    plain, more = step(), step(*options)
+    assert any(said in words for words in more.assumed), more.assumed
+    away = [abs(getattr(found, end) / found.seconds - 1) for found in (plain, more)]
+    assert away[1] > away[0]
+
+
+def test_samples_of_any_length_take_any_time_below_the_limit():
+    argv = [*LAUNCH.split(), "--no-pad-to-seq-lengths", "--stage", "sft"]
+    report = preflight.check_command(argv, world_size=16, device="910B1", target="mindspeed-llm@2.3.0")
+    found = preflight.estimate_step_time(report.jobs[0])
+    assert found.seconds is not None, found.unknown
+    assert found.low < 0.2 * found.seconds and any("any length" in words for words in found.assumed)
+
+
+@pytest.mark.parametrize("options", [("--rerun-mode", "disabled"), ("--save", "x", "--save-interval", "1000"), ()])
+def test_what_is_off_says_nothing(options: tuple[str, ...]):
+    assert step(*options).assumed == ()

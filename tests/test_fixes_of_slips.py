@@ -1,0 +1,65 @@
+"""Of two values that disagree the odd one is changed; where two may be meant both are offered, and none is written."""
+
+import pytest
+
+from preflight.api import check_text
+
+SCRIPT = """torchrun --nproc_per_node 8 pretrain_gpt.py --num-layers 24 \\
+  --hidden-size {hidden} --num-attention-heads {heads} \\
+  --seq-length 4096 --max-position-embeddings 4096 --micro-batch-size {micro} --global-batch-size {total} \\
+  --train-iters 100 --lr 1e-4 --bf16 --tensor-model-parallel-size 2 {more}
+"""
+SOUND = {"hidden": "2048", "heads": "16", "micro": "1", "total": "256", "more": ""}
+SLIPS: dict[str, tuple[dict[str, str], list[str], bool]] = {
+    "between two divisors": (
+        {"hidden": "1024", "heads": "12"},
+        ["set --num-attention-heads 8", "set --num-attention-heads 16"],
+        False,
+    ),
+    "beside one divisor": ({"heads": "15"}, ["set --num-attention-heads 16"], True),
+    "two digits of the hidden size swapped": ({"hidden": "4069", "heads": "32"}, ["set --hidden-size 4096"], False),
+    "thousands for a power of 2": ({"hidden": "1000"}, ["set --hidden-size 1024"], False),
+    "one more than the hidden size": ({"hidden": "5121", "heads": "40"}, ["set --hidden-size 5120"], False),
+    "an odd micro-batch beside a round global batch": (
+        {"micro": "3"},
+        ["set the micro batch to 2", "set the micro batch to 4"],
+        False,
+    ),
+    "a global batch near a power of 2": (
+        {"total": "250"},
+        ["set the global batch to 256", "set the global batch to 248"],
+        False,
+    ),
+    "a global batch beside a power of 2": ({"total": "254"}, ["set the global batch to 256"], True),
+    "an odd number of experts": (
+        {"more": "--num-experts 63 --expert-model-parallel-size 4 --sequence-parallel --disable-bias-linear"},
+        ["set the number of experts to 64", "set expert parallel to 1"],
+        False,
+    ),
+    "odd ranks for a round number of experts": (
+        {"more": "--num-experts 64 --expert-model-parallel-size 6 --sequence-parallel --disable-bias-linear"},
+        ["set expert parallel to 4"],
+        False,
+    ),
+}
+
+
+@pytest.mark.parametrize(("slip", "titles", "written"), SLIPS.values(), ids=SLIPS)
+def test_the_odd_value_is_changed(slip: dict[str, str], titles: list[str], written: bool) -> None:
+    report = check_text(SCRIPT.format(**{**SOUND, **slip}), name="run.sh", target="megatron@0.17.0")
+    error = next(
+        finding for finding in report.findings if finding.fix is not None and finding.severity.value == "error"
+    )
+    assert error.fix is not None
+    fixes = (error.fix, *error.alternatives)
+    assert [str(fix.title).partition(",")[0] for fix in fixes][: len(titles)] == titles
+    assert error.fix.offered is not written
+
+
+def test_a_layout_gets_its_prediction_layer_and_keeps_the_rest() -> None:
+    stages = "--mtp-num-layers 1 --pipeline-model-parallel-size 2 --pipeline-model-parallel-layout 'Et*12|t*12L'"
+    text = SCRIPT.format(**{**SOUND, "more": stages})
+    report = check_text(text, name="run.sh", target="megatron@0.17.0")
+    finding = next(one for one in report.findings if one.rule == "megatron/pipeline-layout")
+    assert finding.fix is not None
+    assert str(finding.fix.title) == "place the prediction layers in it: Et*12|t*12mL"

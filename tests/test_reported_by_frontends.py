@@ -1,0 +1,38 @@
+"""Configs that people report as failing in front of Megatron: told at their place, or known not to fail any more."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+import preflight
+
+ROWS: dict[str, dict[str, Any]] = yaml.safe_load(
+    Path(__file__).with_name("reported_by_frontends.yaml").read_text(encoding="utf-8")
+)
+
+
+@pytest.mark.parametrize("issue", ROWS)
+def test_what_failed_is_told_at_its_place(issue: str, tmp_path: Path) -> None:
+    row = ROWS[issue]
+    text = row["text"]
+    for key, value in row.get("changes", {}).items():
+        text, count = re.subn(
+            rf"(?m)^( +{key}: ).*$",
+            lambda m, new=value: f"{m[1]}{str(new).lower() if isinstance(new, bool) else new}",
+            text,
+        )
+        assert count == 1, key
+    (tmp_path / row["file"]).write_text(text, encoding="utf-8")
+    report = preflight.check([str(tmp_path / row["file"])], world_size=row.get("devices"))
+    assert not report.crashes, report.crashes[0].trace
+    worse = [f for f in report.findings if f.severity is not preflight.Severity.NOTE]
+    told = {f.rule: f.span.text for f in worse if f.span is not None}
+    assert ("why" in row) == ("told" not in row)
+    for rule, place in row.get("told", {}).items():
+        assert told.get(rule) == place
+    assert len(told) == len(row.get("told", {})) or "devices" in row

@@ -1,0 +1,375 @@
+"""Writes what a release of a front end takes: python -m upstream.frontends.contracts NAME RELEASE CLONE_OR_FOLDER
+
+The composed config with the class of each section, the fields of these classes, the options of each group of its
+defaults and the names that decorators register, off syntax trees and YAML: nothing is imported or run. A release
+without a tag is read from the folder of its unpacked wheel.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from preflight.loaders.composition.hydra import composed
+from preflight.loaders.composition.overrides import read_override
+from preflight.loaders.document import Document, Word
+from preflight.loaders.yaml import load_yaml
+from preflight.source.text import Source, Span
+from upstream.frontends.rows import SCHEMAS
+
+CONTRACTS = SCHEMAS / "contracts"
+"""One file a front end and release."""
+
+
+class Sources:
+    """The files of a release: of a tag of a clone, or of a folder."""
+
+    def __init__(self, place: Path, release: str) -> None:
+        self.place, self.release = place, release
+        self.tag = "" if (place / "verl").is_dir() or (place / "nemo_rl").is_dir() else f"v{release}"
+        self.names = self._names()
+
+    def _names(self) -> frozenset[str]:
+        if self.tag:
+            return frozenset(self._git("ls-tree", "-r", "--name-only", self.tag).split("\n"))
+        return frozenset(str(one.relative_to(self.place)) for one in self.place.rglob("*") if one.is_file())
+
+    def _git(self, *words: str) -> str:
+        return subprocess.run(["git", "-C", str(self.place), *words], capture_output=True, text=True, check=True).stdout
+
+    @cache  # noqa: B019 - one object a run of the command
+    def text(self, path: str) -> str:
+        """A file, "" where the release has none."""
+        if path not in self.names:
+            return ""
+        return self._git("show", f"{self.tag}:{path}") if self.tag else (self.place / path).read_text(encoding="utf-8")
+
+    @cache  # noqa: B019
+    def tree(self, path: str) -> ast.Module:
+        """The syntax tree of a file."""
+        return ast.parse(self.text(path))
+
+    def below(self, folder: str, ending: str = ".py") -> list[str]:
+        """The files below a folder."""
+        return sorted(name for name in self.names if name.startswith(folder) and name.endswith(ending))
+
+
+def classes(sources: Sources, folder: str) -> dict[str, ast.ClassDef]:
+    """The classes of a package by name; the first of several that are called alike."""
+    found: dict[str, ast.ClassDef] = {}
+    for path in sources.below(folder):
+        for node in sources.tree(path).body:
+            if isinstance(node, ast.ClassDef):
+                found.setdefault(node.name, node)
+    return found
+
+
+def fields(name: str, known: Mapping[str, ast.ClassDef]) -> dict[str, str]:
+    """The fields of a class and its bases: name → annotation."""
+    node = known.get(name)
+    if node is None:
+        return {}
+    found: dict[str, str] = {}
+    for base in node.bases:
+        found |= fields(ast.unparse(base).rpartition(".")[2], known)
+    for one in node.body:
+        if isinstance(one, ast.AnnAssign) and isinstance(one.target, ast.Name):
+            found[one.target.id] = ast.unparse(one.annotation)
+    return found
+
+
+def choices(name: str, known: Mapping[str, ast.ClassDef], names: Mapping[str, list[Any]]) -> dict[str, list[Any]]:
+    """The values that the class of a section takes for some fields, as it asserts in every run. names: lists that stand
+    beside the classes."""
+    node = known.get(name)
+    if node is None:
+        return {}
+    found: dict[str, list[Any]] = {}
+    for base in node.bases:
+        found |= choices(ast.unparse(base).rpartition(".")[2], known, names)
+    method = next((one for one in node.body if isinstance(one, ast.FunctionDef) and one.name == "__post_init__"), None)
+    inner = {**names, **listed(method.body if method is not None else ())}
+    for one in method.body if method is not None else ():
+        test = one.test if isinstance(one, ast.Assert | ast.If) else None
+        wanted = ast.In if isinstance(one, ast.Assert) else ast.NotIn
+        if isinstance(one, ast.If) and not isinstance(one.body[0], ast.Raise):
+            continue
+        if not isinstance(test, ast.Compare) or not isinstance(test.ops[0], wanted):
+            continue
+        left, right = ast.unparse(test.left), test.comparators[0]
+        values = inner.get(right.id) if isinstance(right, ast.Name) else _literal(right)
+        if left.startswith("self.") and left.count(".") == 1 and values:
+            found[left.removeprefix("self.")] = values
+    return found
+
+
+def listed(body: Iterable[ast.stmt]) -> dict[str, list[Any]]:
+    """The lists of literals that statements name."""
+    found = {}
+    for one in body:
+        if isinstance(one, ast.Assign) and isinstance(one.targets[0], ast.Name) and (values := _literal(one.value)):
+            found[one.targets[0].id] = values
+    return found
+
+
+def _literal(value: ast.expr) -> list[Any] | None:
+    if isinstance(value, ast.Call) and ast.unparse(value.func) == "frozenset" and value.args:
+        value = value.args[0]
+    if not isinstance(value, ast.List | ast.Set | ast.Tuple):
+        return None
+    try:
+        found = list(ast.literal_eval(value))
+    except ValueError:
+        return None
+    return sorted(found, key=str) if isinstance(value, ast.Set) else found
+
+
+def _made(tree: Any, path: str = "") -> Iterator[tuple[str, str]]:
+    """The sections that name a class."""
+    if isinstance(tree, dict):
+        if tree.get("_target_"):
+            yield path, str(tree["_target_"]).rpartition(".")[2]
+        for key, value in tree.items():
+            yield from _made(value, f"{path}.{key}" if path else key)
+
+
+def registered(sources: Sources, folders: Sequence[str], decorator: str) -> list[str]:
+    """The names that a decorator registers, from its argument: a text, or a member of an enumeration."""
+    members: dict[str, str] = {}
+    found: set[str] = set()
+    for path in (one for folder in folders for one in sources.below(folder)):
+        if decorator not in sources.text(path):
+            continue
+        for node in ast.walk(sources.tree(path)):
+            if isinstance(node, ast.ClassDef) and any("Enum" in ast.unparse(base) for base in node.bases):
+                members |= {
+                    f"{node.name}.{ast.unparse(one.targets[0])}": str(one.value.value)
+                    for one in node.body
+                    if isinstance(one, ast.Assign) and isinstance(one.value, ast.Constant)
+                }
+        for node in ast.walk(sources.tree(path)):
+            if isinstance(node, ast.ClassDef | ast.FunctionDef):
+                found |= set(_names(node.decorator_list, decorator, members))
+    return sorted(found)
+
+
+def _names(decorators: Iterable[ast.expr], wanted: str, members: Mapping[str, str]) -> Iterator[str]:
+    for one in decorators:
+        if not isinstance(one, ast.Call) or ast.unparse(one.func).rpartition(".")[2] != wanted:
+            continue
+        inner = next((item for item in one.args if isinstance(item, ast.Call)), one)
+        arguments = [*inner.args, *(word.value for word in inner.keywords if word.arg in ("name", "names"))]
+        for argument in arguments:
+            for item in argument.elts if isinstance(argument, ast.List | ast.Tuple) else [argument]:
+                text = ast.unparse(item)
+                if isinstance(item, ast.Constant) and isinstance(item.value, str):
+                    yield item.value
+                elif text in members:
+                    yield members[text]
+
+
+CONFIG = "verl/trainer/config"
+REGISTRIES: dict[str, tuple[tuple[str, ...], str]] = {
+    "policy_loss": (("verl/trainer/ppo/core_algos.py",), "register_policy_loss"),
+    "adv_estimator": (("verl/trainer/ppo/core_algos.py",), "register_adv_est"),
+    "distillation_loss": (("verl/trainer/distillation/",), "register_distillation_loss"),
+    "trainer_mode": (("verl/trainer/ppo/v1/",), "register_trainer"),
+}
+
+
+def verl(sources: Sources) -> dict[str, Any]:
+    """What a release of verl takes."""
+    tree = yaml.safe_load(sources.text(f"{CONFIG}/_generated_ppo_megatron_trainer.yaml"))
+    engines = groups(sources, "ppo_trainer").get("model_engine", [])
+    others = {name: trainer(sources, name) for name in ("dp", "mindspeed") if name in engines}
+    known = classes(sources, "verl/")
+    made = dict(_made(tree))
+    of_classes = {name: sorted(fields(name, known)) for name in sorted({*made.values()})}
+    beside = {
+        name: values
+        for path in sources.below("verl/workers/config/")
+        for name, values in listed(sources.tree(path).body).items()
+    }
+    taken = {name: choices(name, known, beside) for name in of_classes}
+    found = {name: registered(sources, *where) for name, where in REGISTRIES.items()}
+    found["rollout"] = keyed(sources, "verl/workers/rollout/base.py", "_ROLLOUT_REGISTRY")
+    return {
+        "trainer": tree,
+        "other engines": others,
+        "made": made,
+        "fields": {name: own for name, own in of_classes.items() if own},
+        "choices": {name: own for name, own in taken.items() if own},
+        "groups": {name: groups(sources, name) for name in ("ppo_trainer", "ppo_megatron_trainer")},
+        "registries": {name: names for name, names in found.items() if names},
+    }
+
+
+def trainer(sources: Sources, engine: str) -> Any:
+    """The config of its trainer with another engine, composed from the files of its groups."""
+
+    def opened(path: str) -> Document | None:
+        text = sources.text(f"{CONFIG}/{path}.yaml")
+        return load_yaml(Source(text, path)) if text else None
+
+    override = read_override(Word(f"model_engine={engine}", Span(Source(f"model_engine={engine}", "words"), 0, 13)))
+    found = composed("ppo_trainer", opened, (override,) if override is not None else ())
+    assert found is not None and not found.missing, found and found.missing
+    return found.tree.plain()
+
+
+def keyed(sources: Sources, path: str, name: str) -> list[str]:
+    """The first of the texts of each key of a mapping that a module has."""
+    for node in ast.walk(sources.tree(path)):
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == name and isinstance(node.value, ast.Dict):
+            keys = [ast.literal_eval(key) for key in node.value.keys if key is not None]
+            return sorted({str(key[0] if isinstance(key, tuple) else key) for key in keys})
+    return []
+
+
+def groups(sources: Sources, primary: str) -> dict[str, list[str]]:
+    """The groups of a config's defaults, as an override names them, with the options that lie there."""
+    entries = (yaml.safe_load(sources.text(f"{CONFIG}/{primary}.yaml")) or {}).get("defaults") or []
+    found: dict[str, list[str]] = {}
+    for entry in entries:
+        if isinstance(entry, str):
+            found |= groups(sources, entry) if f"{CONFIG}/{entry}.yaml" in sources.names else {}
+            continue
+        name = str(next(iter(entry)))
+        if name.startswith("override "):
+            continue
+        group, _, package = name.split()[-1].partition("@")
+        folder = f"{CONFIG}/{group}/"
+        options = [one.removeprefix(folder)[:-5] for one in sources.below(folder, ".yaml")]
+        found[group if package in ("", group) else f"{group}@{package}"] = [one for one in options if "/" not in one]
+    return found
+
+
+SIMPLE = {"int", "float", "bool", "str"}
+
+
+def kind(annotation: ast.expr | None, known: Mapping[str, ast.ClassDef]) -> Any:
+    """A type as the tables have it: a name, or ["union" | "list" | "literal" | "class", …]; "any" for one that nobody
+    reads here."""
+    if isinstance(annotation, ast.Constant):
+        return "none" if annotation.value is None else kind(_parsed(annotation.value), known)
+    if isinstance(annotation, ast.BinOp) and isinstance(annotation.op, ast.BitOr):
+        return _union([kind(annotation.left, known), kind(annotation.right, known)])
+    if isinstance(annotation, ast.Subscript):
+        inner = annotation.slice.elts if isinstance(annotation.slice, ast.Tuple) else [annotation.slice]
+        name = ast.unparse(annotation.value).rpartition(".")[2]
+        if name in ("NotRequired", "Required", "Annotated"):
+            return kind(inner[0], known)
+        if name == "Optional":
+            return _union([kind(inner[0], known), "none"])
+        if name == "Union":
+            return _union([kind(one, known) for one in inner])
+        if name == "Literal":
+            return ["literal", *(ast.literal_eval(one) for one in inner)]
+        if name in ("list", "List"):
+            return ["list", kind(inner[0], known)]
+        return "dict" if name in ("dict", "Dict") else "any"
+    name = ast.unparse(annotation).rpartition(".")[2] if annotation is not None else ""
+    if name in SIMPLE or name in ("list", "dict"):
+        return name
+    return ["class", name] if name in known else "any"
+
+
+def _parsed(text: object) -> ast.expr | None:
+    try:
+        return ast.parse(str(text), mode="eval").body
+    except SyntaxError:
+        return None
+
+
+def _union(kinds: list[Any]) -> Any:
+    flat = [
+        one for kind_ in kinds for one in (kind_[1:] if isinstance(kind_, list) and kind_[0] == "union" else [kind_])
+    ]
+    return "any" if "any" in flat else ["union", *flat]
+
+
+def typed(node: ast.ClassDef, known: Mapping[str, ast.ClassDef]) -> dict[str, list[Any]]:
+    """The fields of a TypedDict or pydantic model: name → its type and whether it must be there."""
+    found: dict[str, list[Any]] = {}
+    for base in node.bases:
+        above = known.get(ast.unparse(base).rpartition(".")[2])
+        found |= typed(above, known) if above is not None else {}
+    partial = any(word.arg == "total" and ast.unparse(word.value) == "False" for word in node.keywords)
+    for one in node.body:
+        if isinstance(one, ast.AnnAssign) and isinstance(one.target, ast.Name):
+            optional = "NotRequired[" in ast.unparse(one.annotation) or one.value is not None or partial
+            found[one.target.id] = [kind(one.annotation, known), not optional]
+    return found
+
+
+def _is_typed(node: ast.ClassDef, known: Mapping[str, ast.ClassDef]) -> bool:
+    bases = [ast.unparse(base).rpartition(".")[2] for base in node.bases]
+    return any(
+        base in ("TypedDict", "BaseModel") or (base in known and _is_typed(known[base], known)) for base in bases
+    )
+
+
+ALGORITHMS = ("distillation", "dpo", "grpo", "ppo", "rm", "sft")
+
+
+def nemo_rl(sources: Sources) -> dict[str, Any]:
+    """What a release of NeMo RL takes: the fields of its configs, and whether it checks their types."""
+    known = classes(sources, "nemo_rl/")
+    masters: dict[str, Any] = {}
+    for name in ALGORITHMS:
+        tree = (
+            sources.tree(f"nemo_rl/algorithms/{name}.py") if f"nemo_rl/algorithms/{name}.py" in sources.names else None
+        )
+        found = (
+            [one for one in tree.body if isinstance(one, ast.ClassDef) and one.name == "MasterConfig"] if tree else []
+        )
+        masters |= {name: typed(found[0], known)} if found else {}
+    listed_ = {name: typed(node, known) for name, node in sorted(known.items()) if _is_typed(node, known)}
+    checked = "BaseModel" in sources.text("nemo_rl/algorithms/grpo.py")
+    return {"checked": checked, "masters": masters, "classes": _reached(masters, listed_)}
+
+
+def _reached(masters: Mapping[str, Any], listed_: Mapping[str, Any]) -> dict[str, Any]:
+    """The classes that the configs lead to."""
+    found: dict[str, Any] = {}
+    left = [field[0] for fields_ in masters.values() for field in fields_.values()]
+    while left:
+        one = left.pop()
+        if isinstance(one, list) and one[0] == "class":
+            if one[1] in listed_ and one[1] not in found:
+                found[one[1]] = listed_[one[1]]
+                left += [field[0] for field in listed_[one[1]].values()]
+        elif isinstance(one, list) and one[0] in ("union", "list"):
+            left += one[1:]
+    return found
+
+
+EXTRACTS = {"verl": verl, "nemo-rl": nemo_rl}
+
+
+def write(name: str, release: str, place: Path) -> Path:
+    """Write the contract of a release."""
+    CONTRACTS.mkdir(exist_ok=True)
+    found = {"release": release, **EXTRACTS[name](Sources(place, release))}
+    out = CONTRACTS / f"{name}-{release}.json"
+    lines = (f"  {json.dumps(key)}: {json.dumps(value, separators=(',', ': '))}" for key, value in found.items())
+    out.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+    return out
+
+
+def main(words: Sequence[str]) -> int:
+    """NAME of a front end, RELEASE, and the clone of its repository or the folder of its unpacked wheel."""
+    print(write(words[0], words[1], Path(words[2])))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

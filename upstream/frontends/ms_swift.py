@@ -1,0 +1,116 @@
+"""The keys of ms-swift: the fields of its argument classes."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from preflight.dialects.megatron.options import table
+from upstream.frontends.rows import Row
+
+SWIFT = {  # the classes that make the parser of `megatron rlhf`, from the first base to the last
+    "swift/ray_utils/arguments.py": ("RayArguments",),
+    "swift/arguments/base_args/model_args.py": ("ModelArguments",),
+    "swift/arguments/base_args/template_args.py": ("TemplateArguments",),
+    "swift/arguments/base_args/data_args.py": ("DataArguments",),
+    "swift/arguments/base_args/quant_args.py": ("QuantizeArguments",),
+    "swift/arguments/base_args/generation_args.py": ("GenerationArguments",),
+    "swift/arguments/base_args/base_args.py": ("BaseArguments",),
+    "swift/megatron/arguments/megatron_args.py": (
+        "MegatronTunerMixin",
+        "RLHFMegatronArgumentsMixin",
+        "MegatronArguments",
+    ),
+    "swift/megatron/argument/megatron_args.py": (  # in 3.x
+        *("MegatronTunerMixin", "RLHFMegatronArgumentsMixin", "ExtraMegatronArguments", "MegatronArguments"),
+    ),
+    "swift/llm/argument/base_args/base_args.py": ("BaseArguments",),
+    "swift/llm/argument/base_args/data_args.py": ("DataArguments",),
+    "swift/llm/argument/base_args/model_args.py": ("ModelArguments",),
+    "swift/megatron/arguments/megatron_base_args.py": ("MegatronBaseArguments",),
+    "swift/megatron/arguments/sft_args.py": ("MegatronSftArguments",),
+}
+EXPORT = ("swift/megatron/arguments/export_args.py", ("MegatronExportArguments",))
+"""What `megatron export` takes beside, or with other defaults."""
+MEGATRONS = ("MegatronArguments", "MegatronExportArguments")
+"""Classes whose fields mean what Megatron's arguments of that name mean."""
+RENAMED = {
+    **{"max_length": "seq_length", "output_dir": "save", "mcore_model": "load"},
+    "dataloader_num_workers": "num_workers",
+    **{"save_steps": "save_interval", "eval_steps": "eval_interval", "logging_steps": "log_interval"},
+    **{"fp8_format": "fp8", "fp4_format": "fp4", "ddp_backend": "distributed_backend"},
+    "muon_use_nesterov": "muon_nesterov",
+    "virtual_pipeline_model_parallel_size": "num_virtual_stages_per_pipeline_rank",
+}
+"""Keys of ms-swift that Megatron calls otherwise."""
+
+
+NAMED = {"attention_backend": ["auto", "flash", "flash_2", "flash_3", "flash_4", "fused", "local", "unfused"]}
+"""Keys whose values name members of Megatron's AttnBackend, or a version (megatron_args.py:921-941)."""
+
+
+def ms_swift(text: Callable[[str], str]) -> dict[str, Any]:
+    """The fields of ms-swift's argument classes, of which transformers makes options."""
+    below = table("megatron", "0.18.0").defaults
+    keys: dict[str, Row] = {}
+    for file, classes in SWIFT.items():
+        keys |= _of_file(file, classes, text, below)
+    return {"takes megatron": False, "dashes": True, "keys": keys, "export": _of_file(*EXPORT, text, below)}
+
+
+def _of_file(file: str, classes: Sequence[str], text: Callable[[str], str], below: Mapping[str, Any]) -> dict[str, Row]:
+    """The options of some classes of a file, in their order; none where the release has no such file."""
+    try:
+        tree = ast.parse(text(file))
+    except subprocess.CalledProcessError:
+        return {}
+    found = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
+    keys: dict[str, Row] = {}
+    for name in classes:
+        for field in found[name].body if name in found else ():
+            if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name):
+                own = field.target.id
+                same = own if name in MEGATRONS and own in below else f"own_{own}" if own in below else own
+                keys |= _swift_options(own, RENAMED.get(own, same), field)
+    return keys
+
+
+def _swift_options(name: str, dest: str, field: ast.AnnAssign) -> dict[str, Row]:
+    """The option of a field, and `--no_NAME` where it is a switch that is on."""
+    of, default = ast.unparse(field.annotation), _field_default(field.value)
+    choices = sorted(set(re.findall(r"'([^']*)'", of))) or None if "Literal" in of else NAMED.get(name)
+    word = next((kind for kind in ("bool", "int", "float") if re.search(rf"\b{kind}\b", of)), "str")
+    whole = "Literal" in of and choices is None
+    kind = "yesno" if word == "bool" else "int" if whole else "str" if "dict" in of or "Literal" in of else word
+    nargs = "+" if "List[" in of else "?" if kind == "yesno" else None
+    found: Row = [dest, kind, default, nargs, choices]
+    while len(found) > 3 and found[-1] is None:
+        found.pop()
+    negated = {f"--no_{name}": [dest, "false", True]} if kind == "yesno" and default is True else {}
+    return {f"--{name}": found, **negated}
+
+
+def _field_default(value: ast.expr | None) -> Any:
+    """A literal default, or that of a dataclass field; None where it is made by code."""
+    if isinstance(value, ast.Call) and ast.unparse(value.func) == "field":
+        said = {one.arg: one.value for one in value.keywords}
+        made = said.get("default_factory")
+        inner = made.body if isinstance(made, ast.Lambda) else None
+        return (
+            []
+            if made is not None and inner is None
+            else _field_default(inner if inner is not None else said.get("default"))
+        )
+    try:
+        return ast.literal_eval(value) if value is not None else None
+    except ValueError:
+        return None
+
+
+RELEASES = (
+    *("v3.4.1", "v3.5.3", "v3.6.4", "v3.7.3", "v3.8.3", "v3.9.3", "v3.10.3", "v3.11.3", "v3.12.6"),
+    *("v4.0.4", "v4.1.3", "v4.2.3", "v4.3.2", "v4.4.3", "v4.5.0"),
+)
