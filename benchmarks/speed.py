@@ -5,7 +5,7 @@ pass` and to yamllint, which is run on the same files where it is installed. The
 pre-commit runs. Nothing is remembered from run to run but in the rows "again" (no file has changed) and "re-check" (one
 has). CORPUS is a folder of configs, with the MindFormers YAML below
 `mindformers/` and Megatron's below `megatron/`; without it 250 and 333 files are generated, which yamllint reads faster
-than published ones: the bars are about those. --check fails when a ratio is more than 15 % above the recorded one.
+than published ones: the bars are about those. --check fails when a ratio is more than 25 % above the recorded one.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ EXAMPLES = Path(__file__).parent.parent / "examples"
 # installed tools come with bytecode
 ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 COLD = {**ENVIRONMENT, "PREFLIGHT_NO_CACHE": "1"}
-ALLOWED = 1.15
+ALLOWED = 1.25
 BARS = {
     "version / pass": 2.0,
     "hook / yamllint": 0.9,

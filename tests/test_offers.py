@@ -105,7 +105,7 @@ def test_every_way_out_of_the_examples_holds_when_it_is_taken(path: Path, device
     for finding, fix in ways(report):
         same = next(f for f in before.findings if (f.rule, f.message) == (finding.rule, finding.message))
         own = next(one for one in (same.fix, *same.alternatives) if one is not None and one.title == fix.title)
-        edited, _ = apply([replace(same, fix=own)], before, {source.name: source})
+        edited = apply([replace(same, fix=own)], before, {source.name: source}).sources
         after = workspace.check(edited).findings
         woken = [f for f in after if f.severity is Severity.ERROR and f.rule not in {rule for rule, _ in errors}]
         assert not woken, (fix.title, woken)

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
+from types import MappingProxyType
 
 from preflight.checking.engine import Policy, Report, check_documents
 from preflight.checking.surroundings import Beside
@@ -88,12 +89,15 @@ class Workspace:
         self._looked: dict[str, None] = {}
         self._read_now: set[Path] = set()
 
-    def check(self, edited: Mapping[str, Source] | None = None) -> Report:
-        """Check every source. Raises InputError where one cannot be read."""
+    def check(
+        self, edited: Mapping[str, Source] | None = None, known: Mapping[str, Sequence[Document]] = MappingProxyType({})
+    ) -> Report:
+        """Check every source. known: the documents of edited texts by name, where they are read already.
+        Raises InputError where one cannot be read."""
         edited = edited or {}
         sources = [edited.get(source.name, source) for source in self.sources]
         with of_one_check():
-            report = self.judge([document for source in sources for document in load(source)], edited)
+            report = self.judge([d for source in sources for d in known.get(source.name) or load(source)], edited)
             if not report.skipped:
                 return report
             from preflight.checking.failure import starts_a_run, with_refused_scripts

@@ -180,7 +180,7 @@ def _applied(workspace: Workspace, found: tuple[Result, ...], wanted: int, run: 
     report = workspace.check()
     fix = Fix("another layout", edits)
     finding = Finding("another layout", report.jobs[run - 1].start, fix=fix)
-    edited = apply_fix([finding], report, {source.name: source for source in workspace.sources})[0]
+    edited = apply_fix([finding], report, {source.name: source for source in workspace.sources}).sources
     before = {source.name: source for source in (edited_source(edit, finding) for edit in edits)}
     return [(before[name], new) for name, new in edited.items()]
 

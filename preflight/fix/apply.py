@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from importlib import import_module
 
 from preflight.checking.engine import Report
@@ -11,14 +12,23 @@ from preflight.loaders import load
 from preflight.loaders.document import Document
 from preflight.loaders.yaml_edit import CannotEdit, Splice, splice
 from preflight.source.finding import Edit, Finding, Fix
+from preflight.source.record import NamedTuple
 from preflight.source.text import Position, Source
 
 Sources = dict[str, Source]
 
 
+class Applied(NamedTuple):
+    """What fixes make of files. documents: those of the edited sources by name, where they are proven."""
+
+    sources: Sources
+    taken: list[Finding]
+    documents: dict[str, tuple[Document, ...]]
+
+
 def apply(
     findings: Sequence[Finding], report: Report, sources: Sources, *, partial: bool = False, proven: bool = True
-) -> tuple[Sources, list[Finding]]:
+) -> Applied:
     """The edited sources of the fixes of findings, each proven by itself to change only what it means to.
 
     partial: leave out a fix that overlaps one taken before it or cannot be written; else raise CannotEdit or NotProven.
@@ -46,14 +56,20 @@ def apply(
             edits.setdefault(name, []).extend(e for e in finding.fix.edits if _file(e, finding) == name)
     if not planned:
         raise CannotEdit("nothing can be edited")
-    edited = {}
+    found = Applied({}, taken, {})
     for name, part in planned.items():
         old = part[0][0].source
         new = old.changed(splice(old.text, part))
         if proven:
-            prove(load(old), edits[name], new)
-        edited[name] = new
-    return edited, taken
+            found.documents[name] = prove(_before(old), edits[name], new)
+        found.sources[name] = new
+    return found
+
+
+@lru_cache(maxsize=4)
+def _before(source: Source) -> tuple[Document, ...]:
+    """The documents of a text that several fixes are tried on."""
+    return load(source)
 
 
 def edited_source(edit: Edit, finding: Finding) -> Source:

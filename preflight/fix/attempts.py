@@ -83,7 +83,7 @@ class Attempts:
         document, edited = retyped(self.job.documents[0], edits), dict[str, Source]()
         try:
             if document is None:
-                edited, _ = apply([self._wish(edits)], self.report, self.sources, proven=False)
+                edited = apply([self._wish(edits)], self.report, self.sources, proven=False).sources
                 document = self._loaded(edited)
             if document is None:
                 return "the file would no longer be recognised"

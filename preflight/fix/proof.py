@@ -71,8 +71,8 @@ def made(
     made. edited: texts that differ from those of the workspace already; before: the report on them."""
     texts = {source.name: source for source in workspace.sources} | dict(edited)
     try:
-        new, taken = apply(findings, before, texts, partial=partial)
-        return Made(new, taken, workspace.check({**edited, **new}))
+        new, taken, documents = apply(findings, before, texts, partial=partial)
+        return Made(new, taken, workspace.check({**edited, **new}, documents))
     except (CannotEdit, NotProven, InputError) as error:
         return str(error)
 

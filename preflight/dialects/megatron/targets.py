@@ -43,8 +43,9 @@ ENTRIES = {
 }
 """Entry scripts whose options are exactly those of a table; "" where several frameworks have one of that name."""
 
-ASCEND = lazy_pattern(r"(?i)mindspeed|modellink|\bascend|\bhccl|\bnpu\b|\bmsrun\b")
-"""Words of a script for Ascend devices."""
+ASCEND = lazy_pattern(r"mindspeed|modellink|\bascend|\bhccl|\bnpu\b|\bmsrun\b")
+ASCEND_WORDS = ("mindspeed", "modellink", "ascend", "hccl", "npu", "msrun")
+"""Words of a script for Ascend devices, in small letters: a text without any of them is not searched."""
 
 LLM = lazy_pattern(
     r"(?im)^[^#\n]*/(?:mindspeed[-_]llm|modellink)(?:[-_]v?(\d+(?:\.\d+){1,3}))?[\w.-]{0,40}(?=[/\s\"';]|$)"
@@ -96,7 +97,8 @@ def _named_llm(typed: Mapping[str, str | None], text: str) -> str:
 @lru_cache(maxsize=2)
 def _for_ascend(text: str) -> bool:
     """Whether a text names Ascend devices: a manifest of many launches is asked once."""
-    return ASCEND.search(text) is not None
+    text = text.lower()
+    return any(word in text for word in ASCEND_WORDS) and ASCEND.search(text) is not None
 
 
 @lru_cache(maxsize=2)
