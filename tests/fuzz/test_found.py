@@ -148,3 +148,9 @@ model:
 def test_a_capacity_of_experts_that_is_no_factor(factor: str) -> None:
     for target in ("mindformers@1.7.0", "mindformers@2.1.0"):
         fine(EXPERTS.format(factor=factor), target=target)
+
+
+@pytest.mark.parametrize("text", ["[[ -n --num-layers #", "\r\n[[ --num-layers #SBATCH --nodes=torchrun ", "[[ a == "])
+def test_a_condition_that_the_script_leaves_open_has_a_place_in_it(text: str) -> None:
+    for document in load(Source(text, "run.sh")):
+        assert all(problem.span.end <= len(text) for problem in document.problems)

@@ -145,7 +145,7 @@ def _placeholder(text: str, at: int) -> tuple[str, Message, int, int, None] | No
 def _explained(refused: Refused, commands: Commands) -> Refusal:
     text, at = commands.text, refused.at
     if refused.fault in ("condition", "arithmetic"):
-        message, start, end = _early(refused)
+        message, start, end = _early(refused, text)
         return Refusal(EARLY, message, start, end, None, commands.unit)
     if refused.fault == "quote":
         return _open_quote(refused, commands)
@@ -193,16 +193,16 @@ def _swallowed(refused: Refused, commands: Commands) -> Refusal | None:
     return None
 
 
-def _early(refused: Refused) -> tuple[Message, int, int]:
-    end = refused.at + max(len(refused.text.rstrip("\n")), 1)
+def _early(refused: Refused, text: str) -> tuple[Message, int, int]:
     if refused.fault == "arithmetic":
         message = Message("bash ends here without an error code: this `((` has no `))`")
+        return message, refused.at, refused.at + max(len(refused.text.rstrip("\n")), 1)
+    token = _name(refused.text)
+    if token:
+        message = Message("bash ends here without an error code: unexpected `{token}` in `[[ ]]`", token=token)
     else:
-        message = Message(
-            "bash ends here without an error code: unexpected `{token}` in `[[ ]]`",
-            token=_name(refused.text),
-        )
-    return message, refused.at, end
+        message = Message("bash ends here without an error code: the line ends inside `[[ ]]`")
+    return message, *_shown(text, refused.at, refused.text)
 
 
 def _shown(text: str, at: int, token: str) -> tuple[int, int]:
