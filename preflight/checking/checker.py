@@ -18,6 +18,7 @@ from preflight.job import Job
 from preflight.loaders.document import Document
 from preflight.plugins.manager import Plugins
 from preflight.program.checkout.around import Checkouts
+from preflight.run.cluster import network_rate
 from preflight.run.request import Given, NamesRead, Request, SiteRequest, Target
 from preflight.run.settings import SEVERITIES, Choice, Facts, Measured, Settings
 from preflight.source.budget import CHECK_SECONDS, SEARCH_SECONDS
@@ -93,7 +94,7 @@ class MeasuredRun:
         path = self.settings.root / self.run.config
         facts = self.run.facts.over(self.settings.facts)
         target = Target.parse(facts.target) if facts.target else None
-        request = Request(facts.world_size, facts.nodes, facts.devices_per_node, facts.device, target)
+        request = with_network(Request(*facts[:4], target), facts)
         report = Workspace([Source.read(path, self.run.config)], self.plugins, request, self.policy).check()
         if not report.jobs:
             raise self._unknown(("preflight does not know this config",))
@@ -104,6 +105,12 @@ Suggest = Callable[[Workspace, Report], Report]
 """Puts other layouts on the findings of a report that they cure."""
 Prove = Callable[[Workspace, Report, "Workspace | None"], Report]
 """Leaves of the ways out in a report those that are proven, under every rule where the last is given."""
+
+
+def with_network(request: Request, facts: Facts) -> Request:
+    """The request with the links of the cluster, where they are stated."""
+    network = network_rate(facts.network) if facts.network else None
+    return request._replace(network=network, link=facts.link * 1e9 if facts.link else None)
 
 
 class Checker:
@@ -173,6 +180,7 @@ class Checker:
         given = Given(facts.set or {}, self.names)
         said = Request(*facts[:4], target, given=given, program=facts.program or "")
         said = said._replace(measured=self.measured, pace=self.pace, factors=self.settings.factors)
+        said = with_network(said, facts)
         return said._replace(source_path=self.settings.source_path, site=self.site)
 
     @cached_property

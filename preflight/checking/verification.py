@@ -8,7 +8,7 @@ from typing import Any
 
 from preflight.lint.rule import Checkable
 from preflight.plugins.manager import Plugins
-from preflight.run.cluster import find_device
+from preflight.run.cluster import find_device, network_rate, networks
 from preflight.run.request import MOST_DEVICES, Target
 from preflight.run.settings import Choice, Facts
 from preflight.run.versions import numbers
@@ -159,6 +159,10 @@ def verify_facts(facts: Facts, plugins: Plugins) -> None:
             or f"; there are {', '.join(device.name for device in plugins.devices)}"
         )
         raise InputError(f"no device is called {facts.device!r}{hint}")
+    if facts.network and network_rate(facts.network) is None:
+        names = [network.name for network in networks()]
+        hint = did_you_mean(facts.network, names) or f"; there are {', '.join(names)}"
+        raise InputError(f"{facts.network!r} is neither a network nor a number of GB/s{hint}")
     if facts.target:
         wanted = Target.parse(facts.target)
         known = sorted({target.framework for dialect in plugins.dialects for target in dialect.targets})

@@ -96,6 +96,10 @@ class JobFacts(NamedTuple):
     program: Annotated[
         str | None, option("--program", metavar="PATH", help="The source that runs: a checkout, or an environment.")
     ] = None
+    network: Annotated[
+        str | None,
+        option("--network", metavar="NAME|GB/S", help="The network between nodes, e.g. HDR; for step times."),
+    ] = None
 
 
 PYTHON = "With --site: the job's interpreter, whose packages are compared with the release."

@@ -130,7 +130,7 @@ def facts_of(facts: JobFacts) -> Facts:
             raise InputError(f"--set {word} is not NAME=VALUE")
         said[name.lstrip("-")] = value
     stated = (facts.world_size, facts.nodes, facts.devices_per_node, facts.device, facts.target)
-    made = Facts(*stated, said or None, facts.program)
+    made = Facts(*stated, said or None, facts.program, facts.network)
     verify_program(made)
     return made
 

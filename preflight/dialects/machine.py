@@ -34,7 +34,7 @@ _MB = 2**20
 
 def completed(cluster: Cluster, document: Document, request: Request, plan: Plan) -> Cluster:
     """The cluster with the size of a buffer, and with what was measured on it."""
-    cluster = replace(cluster, measured=request.measured, pace=request.pace)
+    cluster = replace(cluster, measured=request.measured, pace=request.pace, network=request.network, link=request.link)
     if request.factors:
         experts = bool(plan.model.experts.raw) if plan.model.experts.known else None
         found = next((one for one in request.factors if one.holds(cluster.device, experts)), None)

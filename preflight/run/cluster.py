@@ -81,6 +81,12 @@ class Cluster:
     pace: float = 1.0
     """How many times as fast as its estimate a run on this cluster was measured to be."""
 
+    network: float | None = None
+    """Bytes a second, device and direction between nodes, where the caller states them."""
+
+    link: float | None = None
+    """The same inside a node."""
+
     named: Value = field(default_factory=lambda: unknown("the device is not named"))
     """Where the job itself names the device, if that is how it is known."""
 
@@ -130,6 +136,38 @@ def _device(row: dict[str, Any]) -> Device:
         domain=row.get("domain", 0),
         mesh=bool(row.get("mesh", 0)),
     )
+
+
+FASTEST = 100_000
+"""GB/s of a link that are believed."""
+
+
+class Network(NamedTuple):
+    """A network between nodes, by the name that it is sold under. rate: bytes a second, device and direction."""
+
+    name: str
+    rate: float
+    aliases: tuple[str, ...]
+
+
+@cache
+def networks() -> tuple[Network, ...]:
+    """Every known network, read once."""
+    rows = schemas.read("devices")["networks"]
+    return tuple(Network(row["name"], row["rate"] * _GIGA, tuple(row["aliases"])) for row in rows)
+
+
+def network_rate(text: str) -> float | None:
+    """Bytes a second of a network, by its name or in GB/s; None where it is neither."""
+    bare = _bare(_words(text))
+    known = ((one.rate, (one.name, *one.aliases)) for one in networks())
+    if rate := next((rate for rate, names in known if bare in (_bare(_words(name)) for name in names)), None):
+        return rate
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return number * _GIGA if 0 < number <= FASTEST else None
 
 
 _DRESS = lazy_pattern(r"(nvidia|amd|huawei|tesla|geforce|instinct|sxm\d*|pcie|oam|hbm\w*)")

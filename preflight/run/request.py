@@ -99,6 +99,9 @@ class Request(NamedTuple):
     site: SiteRequest | None = None
     factors: tuple[Factor, ...] = ()
     """What measured runs say of estimates, by device and kind of model."""
+    network: float | None = None
+    link: float | None = None
+    """Bytes a second, device and direction between nodes, and inside a node."""
 
     @property
     def devices(self) -> int | None:

@@ -163,11 +163,22 @@ class Machine(NamedTuple):
         return (self.device.inter or FALLBACK.inter or 1.0) * share
 
 
+def calm(rates: Rates) -> Rates:
+    """Rates on a network that gives what NVIDIA's own clusters get of it: Ampere's are of a cluster that shares its."""
+    good = RATES["hopper"]
+    if rates.crowd >= good.crowd:
+        return rates
+    return rates._replace(network=good.network, reduction=good.reduction, crowd=good.crowd, neighbour=good.neighbour)
+
+
 def machine(cluster: Cluster) -> Machine:
     """The machine of a job."""
     device = cluster.device or FALLBACK
     rates = RATES[family(device)]
+    if cluster.network is not None:
+        rates = calm(rates)
     node = devices_per_node(cluster, device)
+    device = device._replace(inter=cluster.network or device.inter, intra=cluster.link or device.intra)
     return Machine(device, max(node, device.domain), rates._replace(measured=cluster.pace))
 
 

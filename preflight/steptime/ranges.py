@@ -12,7 +12,7 @@ from preflight.memory.shape import Shape
 from preflight.run.plan import Plan
 from preflight.run.unmodelled import Unmodelled
 from preflight.source.record import NamedTuple
-from preflight.steptime.machine import RATES, Machine, family
+from preflight.steptime.machine import RATES, Machine, calm, family
 from preflight.steptime.traits import Traits
 
 LONG = 32_768
@@ -20,7 +20,9 @@ LONG = 32_768
 MATRIX_UNIT = 8
 """Elements that a matrix unit takes at once: a head of another size is filled up or computed without it."""
 MEASURED = "a measured run of the same model"
-NETWORK = "the cluster's network is not known"
+STATED = ", its network stated"
+"""Ends the kind of a run on a device whose constants are of a shared network, where the caller states another."""
+NETWORK = "the cluster's network is not known, --network states it"
 
 
 class Cause(NamedTuple):
@@ -57,6 +59,8 @@ def names(s: Shape, t: Traits, m: Machine) -> tuple[str, ...]:
     kind = family(m.device)
     kind = "blackwell" if kind.startswith("blackwell") else kind
     stack = " under PyTorch" if t.eager else " under MindSpore" if kind == "ascend" else ""
+    if m.rates != RATES[family(m.device)]._replace(measured=m.rates.measured):
+        stack = STATED
     if s.experts is not None:
         return (f"experts on {kind}{stack}", *_special(s))
     return (f"a dense model on {kind}{stack}", *_special(s))
@@ -100,11 +104,8 @@ def on_a_good_network(m: Machine) -> Machine | None:
 
     Those of Ampere are of a cluster whose network is shared, and nothing says that the user's is.
     """
-    if family(m.device) != "ampere" or m.rates.measured != 1.0:
-        return None
-    good = RATES["hopper"]
-    rates = m.rates._replace(network=good.network, reduction=good.reduction, crowd=good.crowd, neighbour=good.neighbour)
-    return m._replace(rates=rates)
+    rates = calm(m.rates)
+    return m._replace(rates=rates) if rates != m.rates and m.rates.measured == 1.0 else None
 
 
 FACTORS: dict[Unmodelled, tuple[float, float]] = {

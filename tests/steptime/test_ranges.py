@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from test_step_time import EXPERTS, step
 
 from preflight import schemas
-from preflight.steptime.ranges import MEASURED, NETWORK, causes, measured_range
+from preflight.steptime.ranges import MEASURED, NETWORK, STATED, causes, measured_range
 
 
 def test_the_file_says_how_it_is_made_and_every_range_holds_its_estimate():
@@ -39,3 +41,34 @@ def test_on_an_a100_the_low_end_is_that_of_a_good_network():
 def test_a_measured_run_decides_alone():
     found = measured_range(("experts on ascend under PyTorch", "context parallelism"), True)
     assert found.because == MEASURED and found.low == pytest.approx(causes()[MEASURED].low)
+
+
+SCRIPT = (
+    "torchrun --nnodes 32 --nproc_per_node 8 pretrain_gpt.py --num-layers 24 --hidden-size 2048 --num-attention-heads 16 "
+    "--seq-length 2048 --max-position-embeddings 2048 --micro-batch-size 1 --global-batch-size 256 --train-iters 10 "
+    "--lr 1e-4 --bf16 --vocab-size 50257 --tokenizer-type NullTokenizer\n"
+)
+
+
+def shown(real_cli, *words: str) -> tuple[float, float, float, str]:
+    ran = real_cli("show", "run.sh", "--device", "a100", "-f", "json", *words)
+    step = json.loads(ran.out)["runs"][0]["step_time"]
+    return step["seconds"], step["low"], step["high"], step["because"]
+
+
+def test_a_stated_network_replaces_the_shared_one_and_a_slower_one_takes_longer(tmp_path, real_cli):
+    (tmp_path / "run.sh").write_text(SCRIPT)
+    shared, hdr, slow = shown(real_cli), shown(real_cli, "--network", "HDR"), shown(real_cli, "--network", "5")
+    assert shared[3] == NETWORK and hdr[3].endswith(STATED)
+    assert hdr[0] < shared[0] < slow[2] and hdr[0] < slow[0]
+    (tmp_path / "preflight.toml").write_text('[cluster]\nnetwork = "ib-hdr"\n')
+    assert shown(real_cli) == hdr
+    (tmp_path / "preflight.toml").write_text("[cluster]\nnetwork = 25\n")
+    assert shown(real_cli) == hdr
+
+
+def test_a_network_that_nobody_knows_is_refused(tmp_path, real_cli):
+    (tmp_path / "run.sh").write_text(SCRIPT)
+    for word in ("NDX", "0", "-3", "nan", "inf"):
+        ran = real_cli("show", "run.sh", "--network", word)
+        assert ran.code == 2 and f"'{word}' is neither a network nor a number of GB/s" in ran.err, ran
