@@ -17,8 +17,6 @@ from preflight.steptime.traits import Traits
 
 LONG = 32_768
 """Tokens of a sequence from which on attention decides, of which few runs are published."""
-MATRIX_UNIT = 8
-"""Elements that a matrix unit takes at once: a head of another size is filled up or computed without it."""
 MEASURED = "a measured run of the same model"
 STATED = ", its network stated"
 """Ends the kind of a run on a device whose constants are of a shared network, where the caller states another."""
@@ -71,8 +69,6 @@ def _special(s: Shape) -> Iterable[str]:
         yield "context parallelism"
     if s.sequence >= LONG:
         yield f"sequences of {LONG:,} tokens or more"
-    if isinstance(s.head_dim, int) and s.head_dim % MATRIX_UNIT:
-        yield f"heads of a size that is not a multiple of {MATRIX_UNIT}"
 
 
 def measured_range(found: Iterable[str], calibrated: bool) -> Range:

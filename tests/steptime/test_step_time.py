@@ -172,3 +172,12 @@ def test_what_is_assumed_is_said():
     found = preflight.estimate_step_time(report.jobs[0])
     assert found.seconds is not None and "vocabulary" in found.assumed[0]
     assert found.high / found.seconds > step().high / step().seconds
+
+
+def test_unfused_attention_is_slow_where_matrix_units_do_not_take_its_heads():
+    unfused = ("--attention-backend", "unfused", "--bf16")
+    odd, even = (step(*unfused, "--kv-channels", str(width), device="a100") for width in (100, 104))
+    shares = [next(term.seconds for term in one.terms if term.name == "attention") for one in (odd, even)]
+    assert shares[0] > 2 * shares[1]
+    fused = [step("--kv-channels", str(width), device="a100") for width in (100, 104)]
+    assert fused[0].seconds < fused[1].seconds
