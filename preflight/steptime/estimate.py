@@ -100,7 +100,7 @@ FORMULAS = {
     NEIGHBOURS: "2 · v · tokens · h · 2 B / network",
     "pipeline bubble": "seconds of the other stages / v, shortened by the schedule",
     "gradient reduction": "N · bytes · (d-1)/d / network, minus the hidden part",
-    "parameter gathering": "N · 2 B · (d-1)/d / network, minus the hidden part",
+    "parameter gathering": "N · 2 B (FP8 weights: 1 B) · (d-1)/d / network, minus the hidden part",
     "optimizer step": "30 B · N / shards / memory bandwidth",
     "waiting for slower ranks": "a share of the whole",
 }

@@ -143,7 +143,8 @@ def once(s: Shape, t: Traits, w: Spread, m: Machine, held: Held, back: Number, a
     gradients = max(s.gradient_bytes, 2)
     share = m.rates.reduction
     reduce = gathered(m, dense, gradients * own.dense, share) + gathered(m, spread, gradients * own.expert, share)
-    gather = gathered(m, dense, 2.0 * own.dense, share) + gathered(m, spread, 2.0 * own.expert, share)
+    each = 1.0 if s.fp8_parameters and s.fp8_recipe != "mxfp8" else 2.0  # MXFP8 is made from what is gathered
+    gather = gathered(m, dense, each * own.dense, share) + gathered(m, spread, each * own.expert, share)
     sharded = bool(s.zero)
     update = UPDATE_BYTES * (
         own.dense / (dense.ranks if sharded else 1) + own.expert / (spread.ranks if sharded else 1)
