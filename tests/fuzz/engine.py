@@ -119,7 +119,7 @@ def led_by_coverage(name: str, folder: Path, seconds: float, seed: int) -> None:
     corpus.mkdir(exist_ok=True)
     words: list[Any] = [sys.argv[0], str(corpus), f"-max_len={LONGEST}", f"-seed={seed}"]
     words += [
-        "-timeout=0",
+        "-timeout=600",
         "-rss_limit_mb=0",
         "-verbosity=0",
         "-handle_segv=0",
