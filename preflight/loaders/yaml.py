@@ -138,6 +138,8 @@ class _Builder:
         self._anchors: dict[str, tuple[Node, int] | None] = {}
         self._documents = 0
         self._duplicates: list[tuple[Entry, Entry]] = []
+        self._strings: set[int] = set()
+        """Where a scalar stands whose tag makes a string of it: `!!str <<` is no merge key."""
 
     def build(self, next_event: Callable[[], Any]) -> None:
         """Take every event of a parser."""
@@ -191,6 +193,8 @@ class _Builder:
         value = event.value if event.tag is None and style else self._value(event.tag, event.value, event)
         if isinstance(value, str):
             self.texts.add(value)
+        if event.tag == PREFIX + "str":
+            self._strings.add(start)
         self._add(Node("scalar", value, Span(self.source, start, end), style, event.anchor or ""), 1)
 
     def _value(self, tag: str | None, text: str, event: Any) -> object:
@@ -272,7 +276,7 @@ class _Builder:
                 raise InputError(
                     "a key that is itself a collection cannot be read", self.source.name, key.span.line, key.span.column
                 )
-            if key.value == "<<" and not key.style:
+            if key.value == "<<" and not key.style and key.span.start not in self._strings:
                 merged += self._merge(entry.value)
             else:
                 own.append(entry)

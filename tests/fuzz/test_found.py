@@ -154,3 +154,8 @@ def test_a_capacity_of_experts_that_is_no_factor(factor: str) -> None:
 def test_a_condition_that_the_script_leaves_open_has_a_place_in_it(text: str) -> None:
     for document in load(Source(text, "run.sh")):
         assert all(problem.span.end <= len(text) for problem in document.problems)
+
+
+def test_a_merge_key_with_the_tag_of_a_string_is_an_ordinary_key() -> None:
+    (document,) = load(Source("a: &a {b: 1}\n!!str <<: *a\n<<: *a\n", "run.yaml"))
+    assert document.tree is not None and document.tree.plain() == {"b": 1, "a": {"b": 1}, "<<": {"b": 1}}
