@@ -39,8 +39,8 @@ def test_a_measured_run_decides_alone():
 
 SCRIPT = (
     "torchrun --nnodes 32 --nproc_per_node 8 pretrain_gpt.py --num-layers 24 --hidden-size 2048"
-    " --num-attention-heads 16 --seq-length 2048 --max-position-embeddings 2048 --micro-batch-size 1 --global-batch-size 256"
-    " --train-iters 10 --lr 1e-4 --bf16 --vocab-size 50257 --tokenizer-type NullTokenizer\n"
+    " --num-attention-heads 16 --seq-length 2048 --max-position-embeddings 2048 --micro-batch-size 1"
+    " --global-batch-size 256 --train-iters 10 --lr 1e-4 --bf16 --vocab-size 50257 --tokenizer-type NullTokenizer\n"
 )
 
 
