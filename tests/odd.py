@@ -42,7 +42,8 @@ swap_config: {swap: False, layer_swap: [{layers: [1], backward_prefetch: 1}], op
 """
 LLAMA = (
     "model: {arch: {type: LlamaForCausalLM}, model_config: {type: LlamaConfig, num_layers: 8, num_heads: 8, "
-    "hidden_size: 512, vocab_size: 1024, seq_length: 512, offset: [0, 0], pp_interleave_num: 1}}"
+    "hidden_size: 512, vocab_size: 1024, seq_length: 512, offset: [0, 0], pp_interleave_num: 1, "
+    "pet_config: {pet_type: lora, lora_rank: 8, target_modules: '.*wq|.*wk'}}}"
 )
 MIXTURE = """
 use_legacy: False

@@ -70,8 +70,8 @@ def check(job: Job) -> Iterator[Finding]:
             )  # fmt: skip
     targets = a.given(f"{SECTION}.target_modules")
     arch = a.get("model.arch.type").raw
-    if targets is not None and isinstance(targets.raw, str) and arch in LAYERS:
-        yield from _unmatched(job, targets, str(arch))
+    if targets is not None and isinstance(targets.raw, str) and isinstance(arch, str) and arch in LAYERS:
+        yield from _unmatched(job, targets, arch)
 
 
 def _unmatched(job: Job, targets: Value, arch: str) -> Iterator[Finding]:
