@@ -8,6 +8,7 @@ from random import Random
 import pytest
 
 from preflight.api import check_command, check_text
+from preflight.dialects.megatron import conversions
 from preflight.gate.submission import Question
 from preflight.loaders import load
 from preflight.loaders.shell.expansion_forms import substring, transform
@@ -159,3 +160,9 @@ def test_a_condition_that_the_script_leaves_open_has_a_place_in_it(text: str) ->
 def test_a_merge_key_with_the_tag_of_a_string_is_an_ordinary_key() -> None:
     (document,) = load(Source("a: &a {b: 1}\n!!str <<: *a\n<<: *a\n", "run.yaml"))
     assert document.tree is not None and document.tree.plain() == {"b": 1, "a": {"b": 1}, "<<": {"b": 1}}
+
+
+@pytest.mark.parametrize("text", ["[]*99999999999999999999", "99999999999999999999*()"])
+def test_nothing_that_is_repeated_endlessly_is_refused(text: str) -> None:
+    with pytest.raises(ValueError):
+        conversions.written(text)

@@ -34,7 +34,7 @@ def _walk(node: ast.AST) -> Any:
             return left + right
         size = [len(side) for side in (left, right) if isinstance(side, (list, tuple))]
         times = [side for side in (left, right) if isinstance(side, int)]
-        if size and times and size[0] * times[0] > LONGEST:
+        if size and times and max(size[0], 1) * times[0] > LONGEST:
             raise ValueError("too long")
         return left * right
     raise ValueError(ast.dump(node))
