@@ -6,8 +6,8 @@ pre-commit runs. Nothing is remembered from run to run but in the rows "again" (
 has). CORPUS is a folder of configs, with the MindFormers YAML below
 `mindformers/` and Megatron's below `megatron/`; without it 250 and 333 files are generated, which yamllint reads
 faster than published ones: the bars are about those. --check fails when a ratio is more than 25 % above the recorded
-one. Where valgrind is there, it also counts the instructions of works on one file, which a busy machine does not change: a ratio
-of these fails at 5 %, and the same ratio of times is then printed only.
+one. Where valgrind is there, it also counts the instructions of works on one file, which a busy machine does not
+change: a ratio of these fails at 5 %, and the same ratio of times is then printed only.
 """
 
 from __future__ import annotations
