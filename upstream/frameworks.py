@@ -246,7 +246,7 @@ MINDFORMERS = Framework(
 )
 
 
-def _with_found(framework: Framework) -> Framework:
+def with_found(framework: Framework) -> Framework:
     """A framework with the releases that were described and shipped by machine."""
     releases, published = list(framework.releases), list(framework.published)
     for name, row in kept.read().get(framework.name, {}).items():
@@ -268,7 +268,7 @@ def _below(releases: Sequence[Release], name: str) -> Release:
     return releases[max(_place(releases, name) - 1, 0)]._replace(also=(), options_only=False)
 
 
-MEGATRON, MINDSPEED, MINDSPEED_LLM, MINDFORMERS = map(_with_found, (MEGATRON, MINDSPEED, MINDSPEED_LLM, MINDFORMERS))
+MEGATRON, MINDSPEED, MINDSPEED_LLM, MINDFORMERS = map(with_found, (MEGATRON, MINDSPEED, MINDSPEED_LLM, MINDFORMERS))
 FRAMEWORKS = {framework.name: framework for framework in (MEGATRON, MINDSPEED, MINDSPEED_LLM, MINDFORMERS)}
 
 

@@ -86,8 +86,9 @@ def news(framework: Framework, offered: Iterable[tuple[str, str]], tried: Iterab
     return [News(framework.name, name, found[name], patched(framework, name)) for name in order]
 
 
-def fetched(framework: Framework, folder: Path, say: Say) -> bool:
-    """Downloads the wheels of unknown releases from the package index into a folder; whether the index answers."""
+def fetched(framework: Framework, folder: Path, tags: Iterable[str], say: Say) -> bool:
+    """Downloads the wheels of unknown releases from the package index into a folder; whether the index answers. tags:
+    releases that the repository has."""
     if framework.name not in PROJECTS:
         return True
     project = PROJECTS[framework.name]
@@ -95,10 +96,10 @@ def fetched(framework: Framework, folder: Path, say: Say) -> bool:
     versions = re.search(r"^Available versions: (.*)$", listed or "", re.MULTILINE)
     if versions is None:
         return False
-    here, have = {name for name, _ in packed(framework, folder)}, known(framework)
+    have = known(framework) | {name for name, _ in packed(framework, folder)} | set(tags)
     oldest = min(numbers(one.name) for one in framework.releases if numbers(one.name))
     for version in versions[1].split(", "):
-        if re.fullmatch(VERSION, version) and version not in here | have and numbers(version) > oldest:
+        if re.fullmatch(VERSION, version) and version not in have and numbers(version) > oldest:
             say(f"{project} {version} is new on the package index")
             _pip("download", "--quiet", *FOR, "--dest", str(folder), f"{project}=={version}")
     return True

@@ -19,6 +19,7 @@ from upstream.defects import TABLE, candidates
 from upstream.diff import diff
 from upstream.found import Found
 from upstream.frameworks import FRAMEWORKS, Framework, Release
+from upstream.keys import keys
 from upstream.news import News, Say, fetched, moved, news, packed, tagged
 from upstream.options import NoOptions, options
 from upstream.repositories import NoRepository, Repositories, wheels
@@ -72,7 +73,7 @@ def update(
             continue
         if not offline:
             wheels().mkdir(parents=True, exist_ok=True)
-            if not fetched(framework, wheels(), say):
+            if not fetched(framework, wheels(), [name for name, _ in offered], say):
                 yield f"- {framework.name}: the package index does not answer"
         offered += packed(framework, wheels())
         tried = {} if again else kept.read().get(framework.name, {})
@@ -109,8 +110,7 @@ def describe(framework: Framework, repositories: Repositories, new: News, python
         theirs = options(framework, repositories, like, python)
         differing = {name: row for name, row in own.items() if theirs.get(name) != row}
         alike = bool(new.of) and own == theirs and not _changed_files(framework, repositories, like, new.revision)
-        of = new.of if framework.parser != "keys" or alike else ""
-        _written(framework, new._replace(of=of), source.commit, differing)
+        _written(framework, repositories, new, source.commit, differing)
         trial = None if alike else _tried(framework, new, like, python)
         fixed = _fixed(framework, like.name, new.name, before)
         shipped = trial is None or trial.passes
@@ -119,7 +119,7 @@ def describe(framework: Framework, repositories: Repositories, new: News, python
         return Described(new, like.name, source.commit, time.monotonic() - began, False, None, (), why=str(error))
     if not shipped:
         _restore(framework, before)
-    _keep(framework, new, Found(new.revision, source.commit[:17], of, shipped, *_counts(trial)))
+    _keep(framework, new, Found(new.revision, source.commit[:17], new.of, shipped, *_counts(trial)))
     defects = _candidates(framework, repositories, like, new)
     return Described(new, like.name, source.commit, time.monotonic() - began, shipped, trial, lines, fixed, defects)
 
@@ -162,18 +162,23 @@ def _keep(framework: Framework, new: News, row: Found) -> None:
     kept.write({**found, framework.name: {**found.get(framework.name, {}), new.name: row}})
 
 
-def _written(framework: Framework, new: News, commit: str, differing: Mapping[str, Any]) -> None:
+def _written(
+    framework: Framework, repositories: Repositories, new: News, commit: str, differing: Mapping[str, Any]
+) -> None:
     """Writes the tables with a release, as a patch or with a row of its own; -1 rows: it is not tried yet."""
     table = json.loads(RELEASES.read_text(encoding="utf-8"))
     if new.of:
         row: dict[str, Any] = {"of": new.of}
         row |= {"revision": new.revision} if new.revision.endswith(".whl") else {}
-        table["patches"].setdefault(framework.name, {})[new.name] = row | ({"options": differing} if differing else {})
+        row |= {"options": differing} if differing and framework.parser != "keys" else {}
+        table["patches"].setdefault(framework.name, {})[new.name] = row
     else:
         order = [*table[framework.name], new.name]
         table[framework.name] = sorted(order, key=lambda one: numbers(one) or (1 << 30,), reverse=True)
         if framework.parser == "keys":
-            table[f"{framework.name} beside"][new.name] = _complete(framework, table, new.name)
+            beside = _complete(framework, repositories, table, new)
+            table[f"{framework.name} beside"][new.name] = beside
+            table[f"{framework.name} mcore"][new.name] = table[f"{framework.name} mcore"].get(beside, beside)
     RELEASES.write_text(as_text(table), encoding="utf-8")
     _keep(framework, new, Found(new.revision, commit[:17], new.of, True, -1, 0, 0))
     if new.of:
@@ -184,12 +189,16 @@ def _written(framework: Framework, new: News, commit: str, differing: Mapping[st
         _run("upstream.graph_tables")
 
 
-def _complete(framework: Framework, table: Mapping[str, Any], name: str) -> str:
-    """The release nearest below a new one whose table of keys was written by running the framework, else above it."""
+def _complete(framework: Framework, repositories: Repositories, table: Mapping[str, Any], new: News) -> str:
+    """Of the releases whose tables of keys were written by running the framework, the one with the most keys alike."""
     beside = table[f"{framework.name} beside"]
-    order = sorted((one for one in table[framework.name] if one not in beside and one != name), key=numbers)
-    below = [one for one in order if numbers(one) < numbers(name)]
-    return below[-1] if below else str(order[0])
+    own = keys(repositories.checkout(framework, new.revision).texts(framework.extracted))
+
+    def differing(name: str) -> int:
+        theirs = options(framework, repositories, framework.release(name))
+        return sum(own.get(key) != theirs.get(key) for key in {*own, *theirs})
+
+    return min((one.name for one in framework.releases if one.name not in beside), key=differing)
 
 
 def as_text(table: Mapping[str, Any]) -> str:
