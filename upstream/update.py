@@ -23,7 +23,7 @@ from upstream.keys import keys
 from upstream.news import News, Say, fetched, moved, news, packed, tagged
 from upstream.options import NoOptions, options
 from upstream.repositories import NoRepository, Repositories, wheels
-from upstream.trial import Trial
+from upstream.trial import COUNT, Trial
 from upstream.write import SCHEMAS, documents
 
 ROOT = Path(__file__).parent.parent
@@ -91,6 +91,9 @@ def update(
 
 
 def _failed(framework: Framework, name: str, one: Found) -> str:
+    """What an earlier night saw of a release that it did not ship."""
+    if not one.rows:
+        return f"{framework.name} {name} at {one.commit} is not described: its source decides no run"
     return (
         f"{framework.name} {name} at {one.commit} failed before: {one.agreeing} of {one.rows} alike, {one.false} false"
     )
@@ -179,6 +182,7 @@ def _written(
             beside = _complete(framework, repositories, table, new)
             table[f"{framework.name} beside"][new.name] = beside
             table[f"{framework.name} mcore"][new.name] = table[f"{framework.name} mcore"].get(beside, beside)
+            _copied(SCHEMAS / framework.name / "graph", beside, new.name)
     RELEASES.write_text(as_text(table), encoding="utf-8")
     _keep(framework, new, Found(new.revision, commit[:17], new.of, True, -1, 0, 0))
     if new.of:
@@ -199,6 +203,13 @@ def _complete(framework: Framework, repositories: Repositories, table: Mapping[s
         return sum(own.get(key) != theirs.get(key) for key in {*own, *theirs})
 
     return min((one.name for one in framework.releases if one.name not in beside), key=differing)
+
+
+def _copied(folder: Path, beside: str, name: str) -> None:
+    """Rules load with a table of keys: that of a release nearby, until the release has its own."""
+    data = json.loads((folder / f"{beside}.json").read_text(encoding="utf-8"))
+    text = json.dumps({**data, "version": name}, ensure_ascii=False, separators=(",", ":"))
+    (folder / f"{name}.json").write_text(text + "\n", encoding="utf-8")
 
 
 def as_text(table: Mapping[str, Any]) -> str:
@@ -273,7 +284,8 @@ def section(one: Described) -> Iterator[str]:
         yield "No option and no file on the way from a config to a run differs."
     else:
         trial = one.trial
-        yield (
+        few = f"Its source decides {trial.rows} runs only. "
+        yield (few if trial.rows < COUNT else "") + (
             f"Of {trial.rows} fresh mutations, {trial.refused} of them refused by its source, {trial.agreement:.1%} "
             f"are judged alike; {trial.false} are refused that it accepts, {trial.missed} accepted that it refuses."
         )
