@@ -186,7 +186,7 @@ def _written(
     RELEASES.write_text(as_text(table), encoding="utf-8")
     _keep(framework, new, Found(new.revision, commit[:17], new.of, True, -1, 0, 0))
     if new.of:
-        _run("upstream.published", framework.name)
+        _run("upstream.published", framework.name, "--tag", new.revision)
         return
     _run("upstream", "write", framework.name)
     if framework.parser == "keys":
