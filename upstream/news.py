@@ -115,6 +115,15 @@ def _pip(*words: str) -> str | None:
     return done.stdout if done.returncode == 0 else None
 
 
+def newer(front_end: Framework, repositories: Repositories) -> list[str]:
+    """The releases of a front end that are newer than all that are described."""
+    described = [numbers(one.name) for one in front_end.releases]
+    tags = (re.fullmatch(rf"v{VERSION}", tag) for tag in Checkout(repositories.path(front_end), "HEAD").tags)
+    names = [match[1] for match in tags if match is not None and numbers(match[1]) > max(described)]
+    read = {one for one in names if schemas.exists(f"frontends/contracts/{front_end.name}-{one}")}
+    return sorted(set(names) - read, key=numbers)
+
+
 def moved(framework: Framework, repositories: Repositories) -> Iterator[str]:
     """Releases that are described from a branch which has gone on, in words."""
     there = schemas.read(f"{framework.name}/releases")["commits"]

@@ -18,9 +18,9 @@ from upstream.compact import entries
 from upstream.defects import TABLE, candidates
 from upstream.diff import diff
 from upstream.found import Found
-from upstream.frameworks import FRAMEWORKS, Framework, Release
+from upstream.frameworks import FRAMEWORKS, FRONT_ENDS, Framework, Release
 from upstream.keys import keys
-from upstream.news import News, Say, fetched, moved, news, packed, tagged
+from upstream.news import News, Say, fetched, moved, newer, news, packed, tagged
 from upstream.options import NoOptions, options
 from upstream.repositories import NoRepository, Repositories, wheels
 from upstream.trial import COUNT, Trial
@@ -84,6 +84,9 @@ def update(
         for one in wanted:
             say(f"{one.framework} {one.name} from {one.revision}")
             done.append(describe(framework, repositories, one, python, say))
+    for front_end in FRONT_ENDS.values() if len(frameworks) == len(FRAMEWORKS) else ():
+        if repositories.has(front_end) and (names := newer(front_end, repositories)):
+            yield f"- {front_end.name}: {', '.join(names)} new, to be read by `python -m upstream.frontends`"
     for described in done:
         yield from section(described)
     yield ""
