@@ -114,9 +114,12 @@ def describe(framework: Framework, repositories: Repositories, new: News, python
         lines = tuple(diff(framework, repositories, (like.name, new.revision), python, evidence))
         own = options(framework, repositories, release, python)
         theirs = options(framework, repositories, like, python)
+        if framework.parser != "keys" and new.revision.endswith(".whl"):  # it has not all packages that add options
+            lines = tuple(line for line in lines if not line.startswith("option gone"))
+            theirs = {name: row for name, row in theirs.items() if name in own}
         differing = {name: row for name, row in own.items() if theirs.get(name) != row}
         alike = bool(new.of) and own == theirs and not _changed_files(framework, repositories, like, new.revision)
-        _written(framework, repositories, new, source.commit, differing)
+        _written(framework, repositories, new, source.commit, differing, alike)
         trial = None if alike else _tried(framework, new, like, python)
         fixed = _fixed(framework, like.name, new.name, before)
         shipped = trial is None or trial.passes
@@ -169,7 +172,12 @@ def _keep(framework: Framework, new: News, row: Found) -> None:
 
 
 def _written(
-    framework: Framework, repositories: Repositories, new: News, commit: str, differing: Mapping[str, Any]
+    framework: Framework,
+    repositories: Repositories,
+    new: News,
+    commit: str,
+    differing: Mapping[str, Any],
+    alike: bool,
 ) -> None:
     """Writes the tables with a release, as a patch or with a row of its own; -1 rows: it is not tried yet."""
     table = json.loads(RELEASES.read_text(encoding="utf-8"))
@@ -189,7 +197,8 @@ def _written(
     RELEASES.write_text(as_text(table), encoding="utf-8")
     _keep(framework, new, Found(new.revision, commit[:17], new.of, True, -1, 0, 0))
     if new.of:
-        _run("upstream.published", framework.name, "--tag", new.revision)
+        if not alike:
+            _run("upstream.published", framework.name, "--tag", new.revision)
         return
     _run("upstream", "write", framework.name)
     if framework.parser == "keys":
