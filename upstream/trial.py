@@ -13,7 +13,7 @@ import json
 import random
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -73,21 +73,31 @@ def trial(
     published_by = _texts if commands else _configs
     bases = published_by(framework, repositories, (release, like))
     errors = command_errors if commands else config_errors
-    target = f"{framework.name}@{release.name}"
+    target, before = (f"{framework.name}@{one.name}" for one in (release, like))
     with tempfile.TemporaryDirectory() as folder:
-        roots = extracted(framework, repositories, release, Path(folder))
-        entry = roots[0] / ENTRY
-        program = Program(framework.name, tuple(map(str, roots)), str(entry) if entry.is_file() else None)
 
         def decided() -> list[tuple[Case, Verdict]]:
-            ask = _ask(program)
+            ask = _asking(framework, repositories, release, Path(folder, "new"))
             some = _accepted(ask, [run for run in bases if not errors(target, run)], seed)
             changed = (mutated if commands else changed_configs)(some, table, MOST * count, seed)
             judged = ((run, ask(run)) for run in changed)
             return list(islice(((run, verdict) for run, verdict in judged if _sure(verdict) is not None), count))
 
         rows = in_thread(decided)
-    return _compared(rows, {run["id"]: errors(target, run) for run, _ in rows})
+        found = [(run, verdict, _counted(errors(target, run), verdict)) for run, verdict in rows]
+        false = [(run, told) for run, verdict, told in found if _sure(verdict) and told]
+
+        def as_before() -> set[str]:
+            ask = _asking(framework, repositories, like, Path(folder, "old")) if false else None
+            return {
+                run["id"]
+                for run, told in false
+                if ask is not None
+                and _sure(ask(run))
+                and {one.rule for one in told} <= {one.rule for one in errors(before, run)}
+            }
+
+        return _compared(found, in_thread(as_before) if like.revision != release.revision else ())
 
 
 def _texts(framework: Framework, repositories: Repositories, releases: Iterable[Release]) -> list[Case]:
@@ -100,7 +110,11 @@ def _texts(framework: Framework, repositories: Repositories, releases: Iterable[
     return []
 
 
-def _ask(program: Program) -> Ask:
+def _asking(framework: Framework, repositories: Repositories, release: Release, folder: Path) -> Ask:
+    """Asks the source of a release about runs. folder: where it is put."""
+    roots = extracted(framework, repositories, release, folder)
+    entry = roots[0] / ENTRY
+    program = Program(framework.name, tuple(map(str, roots)), str(entry) if entry.is_file() else None)
     session = Session(program, MACHINE, Budget())
 
     def ask(run: Case) -> Verdict:
@@ -199,18 +213,24 @@ def _beyond(error: Finding, verdict: Verdict) -> bool:
     return file != PARSER and file not in {name.partition(":")[0] for name in verdict.functions}
 
 
-def _compared(rows: Sequence[tuple[Case, Verdict]], errors: Mapping[str, Sequence[Finding]]) -> Trial:
+def _counted(errors: Sequence[Finding], verdict: Verdict) -> list[Finding]:
+    """The errors of which the source can be asked; all of them where it refuses."""
+    return [one for one in errors if not (_sure(verdict) and _beyond(one, verdict))]
+
+
+def _compared(rows: Sequence[tuple[Case, Verdict, Sequence[Finding]]], as_before: Collection[str]) -> Trial:
+    """as_before: runs that are refused of the described release, too, whose source accepts them as well: what is
+    refused there is a check of a stage that is not interpreted."""
     false, missed, lines = 0, 0, []
-    for run, verdict in rows:
-        accepts, found = bool(_sure(verdict)), errors[run["id"]]
-        told = [one for one in found if not (accepts and _beyond(one, verdict))]
-        if accepts == (not told):
+    for run, verdict, told in rows:
+        accepts = bool(_sure(verdict))
+        if accepts == (not told) or run["id"] in as_before:
             continue
         false, missed = false + accepts, missed + (not accepts)
         said = next((f"refuses at {one.place}: {one.message}" for one in verdict.refusals if one.certain), "accepts")
         own = "; ".join(f"{one.rule}: {one.message}" for one in told) or "accepts"
         lines.append(" ".join(f"{run['what']}: the source {said}; preflight: {own}".split())[:300])
-    refused = sum(not _sure(verdict) for _, verdict in rows)
+    refused = sum(not _sure(verdict) for _, verdict, _ in rows)
     return Trial(len(rows), refused, false, missed, tuple(lines[:SHOWN]))
 
 
