@@ -250,9 +250,11 @@ def with_found(framework: Framework) -> Framework:
     """A framework with the releases that were described and shipped by machine."""
     releases, published = list(framework.releases), list(framework.published)
     for name, row in kept.read().get(framework.name, {}).items():
-        if row.shipped and row.of:
+        if not row.shipped or name in [one.name for one in releases] or (row.revision, row.of) in published:
+            continue
+        if row.of:
             published.append((row.revision, row.of))
-        elif row.shipped:
+        else:
             releases.insert(_place(releases, name), _below(releases, name)._replace(name=name, revision=row.revision))
     return replace(framework, releases=tuple(releases), published=tuple(published))
 

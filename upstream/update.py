@@ -18,9 +18,9 @@ from upstream.compact import entries
 from upstream.defects import TABLE, candidates
 from upstream.diff import diff
 from upstream.found import Found
-from upstream.frameworks import FRAMEWORKS, FRONT_ENDS, Framework, Release
+from upstream.frameworks import FRAMEWORKS, FRONT_ENDS, Framework, Release, with_found
 from upstream.keys import keys
-from upstream.news import News, Say, fetched, moved, newer, news, packed, tagged
+from upstream.news import News, Say, fetched, moved, newer, news, packed, patched, tagged
 from upstream.options import NoOptions, options
 from upstream.repositories import NoRepository, Repositories, wheels
 from upstream.trial import COUNT, Trial
@@ -83,7 +83,9 @@ def update(
         yield from (f"- {_failed(framework, name, one)}" for name, one in tried.items() if not one.shipped)
         for one in wanted:
             say(f"{one.framework} {one.name} from {one.revision}")
-            done.append(describe(framework, repositories, one, python, say))
+            framework = with_found(framework)  # one that is shipped may have patch releases that are new, too
+            of = patched(framework, one.name)
+            done.append(describe(framework, repositories, one._replace(of=of), python, say))
     for front_end in FRONT_ENDS.values() if len(frameworks) == len(FRAMEWORKS) else ():
         if repositories.has(front_end) and (names := newer(front_end, repositories)):
             yield f"- {front_end.name}: {', '.join(names)} new, to be read by `python -m upstream.frontends`"

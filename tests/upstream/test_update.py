@@ -60,6 +60,7 @@ def test_what_passed_its_trial_is_a_release_in_its_place(tmp_path: Path, monkeyp
     assert names == sorted(names, key=lambda name: numbers(name) or NEWEST)
     assert "0.18.5" in names and "0.17.9" not in names
     assert ("core_v0.19.7", "0.19.0") in made.published
+    assert with_found(made) == made
 
 
 def test_the_table_of_releases_is_written_as_it_is() -> None:
