@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,8 +18,9 @@ from upstream.examples import TABLES
 from upstream.extraction import changes, scoped, sites_of
 from upstream.frameworks import FRAMEWORKS, FRONT_ENDS, MEGATRON, Framework
 from upstream.options import NoOptions, options
-from upstream.repositories import NoRepository, Repositories
+from upstream.repositories import VARIABLE, WHEELS, NoRepository, Repositories
 from upstream.uncovered import INTERPRETED, release_of, uncovered
+from upstream.update import chosen, pinned, stale, update
 from upstream.write import SCHEMAS, write
 
 
@@ -68,6 +70,16 @@ def parser() -> argparse.ArgumentParser:
     command = commands.add_parser("write", parents=[shared], help="write schemas/<framework>/")
     command.add_argument("frameworks", nargs="+", choices=FRAMEWORKS)
     command.add_argument("--out", type=Path, default=SCHEMAS)
+    command = commands.add_parser("update", parents=[shared], help="describe, try and ship what is new upstream")
+    command.add_argument("frameworks", nargs="*", metavar="FRAMEWORK", help=", ".join(FRAMEWORKS))
+    command.add_argument("--mirrors", type=Path, help=f"the folder that holds the repositories, else {VARIABLE}")
+    command.add_argument(
+        "--wheels", type=Path, help="the folder that holds wheels, else `wheels` beside the repositories"
+    )
+    command.add_argument("--offline", action="store_true", help="do not ask the package index")
+    command.add_argument("--again", action="store_true", help="try again what failed before")
+    command.add_argument("--report", type=Path, help="write the report to this file")
+    command.add_argument("--check", action="store_true", help="only rewrite what is described; 1 where a byte differs")
     return whole
 
 
@@ -79,6 +91,8 @@ def main(words: Sequence[str]) -> int:
         if given.framework not in INTERPRETED:
             print(f"{given.framework} is none of {', '.join(INTERPRETED)}", file=sys.stderr)
             return 2
+    if given.command == "update":
+        return _update(given)
     first = given.frameworks[0] if given.command == "write" else given.framework
     repositories = Repositories(given.repository, first)
     try:
@@ -134,6 +148,34 @@ def _run(given: argparse.Namespace, repositories: Repositories) -> int:
                     ]
                 )
             )
+    return 0
+
+
+def _update(given: argparse.Namespace) -> int:
+    """Describes what is new, or looks whether what is described would be written again as it is."""
+    if unknown := set(given.frameworks) - FRAMEWORKS.keys():
+        print(f"{', '.join(sorted(unknown))}: known are {', '.join(FRAMEWORKS)}", file=sys.stderr)
+        return 2
+    for variable, folder in ((VARIABLE, given.mirrors), (WHEELS, given.wheels)):
+        if folder is not None:
+            os.environ[variable] = str(folder.resolve())
+
+    def say(text: str) -> None:
+        print(text, file=sys.stderr, flush=True)
+
+    frameworks = chosen(given.frameworks)
+    try:
+        if given.check:
+            differing = list(stale(frameworks, Repositories(given.repository, pinned=pinned()), given.python, say))
+            print(*(f"{name} would be written otherwise" for name in differing), sep="\n")
+            return 1 if differing else 0
+        lines = list(update(frameworks, Repositories(given.repository), given.python, given.offline, given.again, say))
+    except (NoRepository, NoRevision, NoOptions) as error:
+        print(error, file=sys.stderr)
+        return 2
+    if given.report:
+        given.report.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    print(*lines, sep="\n")
     return 0
 
 

@@ -44,6 +44,11 @@ class Checkout:
         return self._git("show", "--no-patch", "--format=%cs", self.commit).decode().strip()
 
     @cached_property
+    def tags(self) -> tuple[str, ...]:
+        """Every tag of the repository."""
+        return tuple(self._git("tag", "--list").decode().split())
+
+    @cached_property
     def paths(self) -> frozenset[str]:
         """Every file of the revision."""
         return frozenset(self._git("ls-tree", "-r", "-z", "--name-only", self.commit).decode().split("\0")) - {""}

@@ -141,8 +141,8 @@ def holds_document(
         certain, _ = held(evidence, lines, same, others)
         by = carried(evidence, lines, others, certain) if rule not in within else set()
         numbers = {*map(checks.number, certain), *_refusing(checks, rule, told)}
-        numbers |= set(before.get(rule, ())) if checks.number(0) in numbers else set()
-        sure[rule] = spans(kept(checks.framework, within.get(rule), numbers))
+        numbers = kept(checks.framework, within.get(rule), numbers)
+        sure[rule] = spans({*numbers, *(before.get(rule, ()) if checks.number(0) in numbers else ())})
         covers |= {rule: sorted({*covers.get(rule, ()), *by})} if by else {}
     return {
         **head(checks.framework, repositories),

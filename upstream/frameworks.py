@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
+
+from preflight.run.versions import NEWEST, numbers
+from upstream import found as kept
 
 
 class Release(NamedTuple):
@@ -240,6 +244,33 @@ MINDFORMERS = Framework(
         "mindformers/pynative",
     ),
 )
+
+
+def with_found(framework: Framework) -> Framework:
+    """A framework with the releases that were described and shipped by machine."""
+    releases, published = list(framework.releases), list(framework.published)
+    for name, row in kept.read().get(framework.name, {}).items():
+        if not row.shipped or name in [one.name for one in releases] or (row.revision, row.of) in published:
+            continue
+        if row.of:
+            published.append((row.revision, row.of))
+        else:
+            releases.insert(_place(releases, name), _below(releases, name)._replace(name=name, revision=row.revision))
+    return replace(framework, releases=tuple(releases), published=tuple(published))
+
+
+def _place(releases: Sequence[Release], name: str) -> int:
+    """The number of the first release that is newer."""
+    newer = (at for at, one in enumerate(releases) if (numbers(one.name) or NEWEST) > numbers(name))
+    return next(newer, len(releases))
+
+
+def _below(releases: Sequence[Release], name: str) -> Release:
+    """The release just below a name."""
+    return releases[max(_place(releases, name) - 1, 0)]._replace(also=(), options_only=False)
+
+
+MEGATRON, MINDSPEED, MINDSPEED_LLM, MINDFORMERS = map(with_found, (MEGATRON, MINDSPEED, MINDSPEED_LLM, MINDFORMERS))
 FRAMEWORKS = {framework.name: framework for framework in (MEGATRON, MINDSPEED, MINDSPEED_LLM, MINDFORMERS)}
 
 

@@ -1,14 +1,17 @@
 """Further published states of a release: tags and branches beside the one that is described.
 
-    python -m upstream.published mindspeed-llm [--repository PATH]
+    python -m upstream.published mindspeed-llm [--tag TAG] [--repository PATH]
 
 writes schemas/<framework>/published.json: tag → the release that it is read as, its files that differ from that one's,
 and the rules that hold there and whose checks it does not have as they were read. What it checks and the release does
-not is left out; its options are those of its own parser, which lies beside a run.
+not is left out; its options are those of its own parser, which lies beside a run. With --tag only the
+row of that tag is written anew.
 """
 
 from __future__ import annotations
 
+import argparse
+import json
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -22,36 +25,41 @@ from upstream.known import known
 from upstream.repositories import Repositories
 from upstream.write import SCHEMAS, files_of, told_by
 
+FILE = "published.json"
 
-def published_document(framework: Framework, repositories: Repositories) -> Document:
-    """Tag → what differs from the release that it is read as."""
+
+def published_document(framework: Framework, repositories: Repositories, only: str = "") -> Document:
+    """Tag → what differs from the release that it is read as. only: the others stay as they are written."""
+    asked = [pair for pair in framework.published if only in ("", pair[0])]
     human = read(SCHEMAS / framework.name / "decisions.json")
-    whole = replace(framework, releases=tuple(_with_tags(framework)))
+    whole = replace(framework, releases=tuple(_with_tags(framework, asked)))
     found = checks(whole, repositories, known=known(SCHEMAS / framework.name, human["stands"], human["rules"]))
     everywhere = {**human, "within": {}}  # releases that a rule is kept to by name: a tag has the name of none
     told = told_by(whole, repositories, SCHEMAS / framework.name)
     holds = holds_document(found, repositories, everywhere, told)["holds"]
     objects = blobs(whole, repositories, files_of(found))
-    rows: Document = {}
-    for tag, release in framework.published:
+    path = SCHEMAS / framework.name / FILE
+    rows: Document = json.loads(path.read_text(encoding="utf-8"))["published"] if only and path.is_file() else {}
+    for tag, release in asked:
+        rows.pop(tag, None)
         row = _row(whole, holds, objects, tag, release)
         if row["files"]:
             rows[tag] = {"release": release, "commit": repositories.checkout(whole, tag).commit[:10], **row}
     return {
         **head(framework, repositories),
         "command": f"python -m upstream.published {framework.name}",
-        "published": rows,
+        "published": {tag: rows[tag] for tag, _ in framework.published if tag in rows},
     }
 
 
-def _with_tags(framework: Framework) -> list[Release]:
+def _with_tags(framework: Framework, published: Sequence[tuple[str, str]]) -> list[Release]:
     """The releases, each with its tags behind it."""
     rows = []
     for release in framework.releases:
         rows.append(release)
         rows += [
             release._replace(name=tag, revision=tag, also=())
-            for tag, of in framework.published
+            for tag, of in published
             if of == release.name and not release.options_only
         ]
     return rows
@@ -71,9 +79,14 @@ def _row(
 
 def main(words: Sequence[str]) -> None:
     """Writes the file of a framework."""
-    name, *given = words
-    document = published_document(FRAMEWORKS[name], Repositories(given[1:], name))
-    (SCHEMAS / name / "published.json").write_text(entries(document), encoding="utf-8")
+    parser = argparse.ArgumentParser(prog="python -m upstream.published", description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("framework", choices=FRAMEWORKS)
+    parser.add_argument("--tag", default="", help="only the row of this tag")
+    parser.add_argument("--repository", action="append", default=[], metavar="[FRAMEWORK=]PATH")
+    given = parser.parse_args(words)
+    repositories = Repositories(given.repository, given.framework)
+    document = published_document(FRAMEWORKS[given.framework], repositories, given.tag)
+    (SCHEMAS / given.framework / FILE).write_text(entries(document), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 from upstream.checkout import Checkout
 from upstream.frameworks import Framework, Release
@@ -15,9 +16,13 @@ VARIABLE = "PREFLIGHT_UPSTREAM"
 FOLDER = "upstream-repositories"
 
 
+WHEELS = "PREFLIGHT_WHEELS"
+"""Names another folder for them."""
+
+
 def wheels() -> Path:
     """The folder with what is only published as a wheel."""
-    return Path(os.environ.get(VARIABLE, FOLDER), "wheels")
+    return Path(os.environ.get(WHEELS) or Path(os.environ.get(VARIABLE, FOLDER), "wheels"))
 
 
 class NoRepository(Exception):
@@ -26,9 +31,15 @@ class NoRepository(Exception):
 
 class Repositories:
     """Repositories by framework: given one by one as NAME=PATH or PATH, else found in the folder that the variable
-    names."""
+    names. pinned: framework → release → the commit that it is read at, wherever its branch is."""
 
-    def __init__(self, given: Iterable[str] = (), default: str = "") -> None:
+    def __init__(
+        self,
+        given: Iterable[str] = (),
+        default: str = "",
+        pinned: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
+    ) -> None:
+        self._pinned = pinned
         pairs = [word.partition("=")[::2] if "=" in word else (default, word) for word in given]
         self._given = {name: Path(path) for name, path in pairs}
 
@@ -54,7 +65,8 @@ class Repositories:
     def checkout(self, framework: Framework, release: str) -> Checkout | Wheel:
         """A release of a framework; a name that is none of a release is taken for a revision."""
         try:
-            revision = framework.release(release).revision
+            known = framework.release(release)
+            revision = self._pinned.get(framework.name, {}).get(known.name, known.revision)
         except KeyError:
             revision = release
         if revision.endswith(".whl"):

@@ -211,7 +211,7 @@ def uncovered(
         texts.update({str(path): path.read_text(errors="replace") for path in _files(folder)})
     scripts = published(texts)
     with tempfile.TemporaryDirectory() as folder:
-        roots = _extracted(framework, repositories, release, Path(folder))
+        roots = extracted(framework, repositories, release, Path(folder))
         entry = roots[0] / ENTRY
         program = Program(framework.name, tuple(map(str, roots)), str(entry) if entry.is_file() else None)
 
@@ -234,13 +234,13 @@ def _files(folder: Path) -> Iterator[Path]:
     return (path for path in sorted(folder.rglob("*")) if path.name.endswith(SCRIPTS) and path.is_file())
 
 
-def _extracted(framework: Framework, repositories: Repositories, release: Release, folder: Path) -> list[Path]:
+def extracted(framework: Framework, repositories: Repositories, release: Release, folder: Path) -> list[Path]:
     """The trees of a release: its own, and those that it is built on."""
     roots = []
     for name, revision in ((framework.name, release.revision), *release.on):
         roots.append(folder / name)
         kind = FRAMEWORKS.get(name, framework)
-        repositories.checkout(kind, revision).extract(roots[-1], (*kind.extracted, ENTRY))
+        repositories.checkout(kind, revision).extract(roots[-1], (*kind.extracted, *kind.roots, ENTRY))
     return roots
 
 

@@ -3,6 +3,8 @@ written out."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+
 from preflight.checking.checker import Checker
 from preflight.checking.engine import Report
 from preflight.checking.migration import Changed, Migration, counts, migrations, option_text
@@ -55,6 +57,8 @@ def rewritten(checker: Checker, source: Source, to: Target, inside: Inside | Non
         return _identity(finding) in new and not _decision(finding, jobs)
 
     result = fix(there, unsafe=True, offered=True, others=False, wanted=wanted, inside=inside)
+    for outcome in [one for one in result.outcomes if one.state == "not proven" and one.finding.fix is not None]:
+        result.outcomes += _with_what_follows(there, result, outcome.finding, lambda one: not _decision(one, jobs))
     done = tuple(outcome for outcome in result.outcomes if outcome.state == "fixed")
     reasons = {_identity(outcome.finding): outcome for outcome in result.outcomes if outcome.state != "fixed"}
     pinned = _pinned(there, found, result, inside)
@@ -65,6 +69,37 @@ def rewritten(checker: Checker, source: Source, to: Target, inside: Inside | Non
     ]
     result.outcomes = list(done)
     return Rewritten(found, result, pinned, tuple(left))
+
+
+def _with_what_follows(
+    there: Workspace, result: Fixed, finding: Finding, wanted: Callable[[Finding], bool]
+) -> list[Outcome]:
+    """Apply a fix that causes new errors together with their fixes: a new name of an option may ask for more."""
+    first = made(there, result.report, [finding], result.edited)
+    if isinstance(first, str):
+        return []
+    had = {_identity(one) for one in result.report.findings}
+    errors = [one for one in first.report.findings if one.severity is Severity.ERROR and _identity(one) not in had]
+    if not errors or not all(one.fix is not None and not one.fix.offered and wanted(one) for one in errors):
+        return []
+    both = made(there, first.report, errors, {**result.edited, **first.edited})
+    if isinstance(both, str):
+        return []
+    try:
+        prove_better(result.report, both.report, [finding])
+    except NotProven:
+        return []
+    _take(result, {**first.edited, **both.edited}, both.report)
+    return [Outcome(one, "fixed", one.fix.title if one.fix is not None else "") for one in (finding, *errors)]
+
+
+def _take(result: Fixed, edited: Mapping[str, Source], report: Report) -> None:
+    """Keep new texts and the report on them."""
+    for old in {document.source.name: document.source for j in result.report.jobs for document in j.documents}.values():
+        if old.name in edited:
+            result.before.setdefault(old.name, old)
+    result.edited.update(edited)
+    result.report = report
 
 
 def _identity(finding: Finding) -> tuple[object, ...]:
@@ -123,11 +158,7 @@ def _pin(there: Workspace, job: Job, change: Changed, result: Fixed) -> bool:
     tried = made(there, result.report, [finding], result.edited)
     if isinstance(tried, str) or not _taken(result.report, tried.report, change, job):
         return False
-    for old in {document.source.name: document.source for j in result.report.jobs for document in j.documents}.values():
-        if old.name in tried.edited:
-            result.before.setdefault(old.name, old)
-    result.edited.update(tried.edited)
-    result.report = tried.report
+    _take(result, tried.edited, tried.report)
     return True
 
 

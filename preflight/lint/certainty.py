@@ -16,6 +16,9 @@ from preflight.source.record import replace
 OPTION = lazy_pattern(r"--[A-Za-z][\w-]*")
 """What is written like an option, and no slip of the keyboard around one."""
 
+CANDIDATE = lazy_pattern(r"(?i)\d[.-]?(?:rc|beta|alpha|dev)\.?\d*$")
+"""How a version ends that is none of a release yet."""
+
 MULTIPLES = (2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 48, 64, 128)
 """Numbers of nodes to try instead of one."""
 
@@ -26,7 +29,8 @@ def missed(asked: Target | None, read_as: Target) -> Target | None:
     if asked is None or asked.framework != read_as.framework or patch(asked).get("of") == read_as.version:
         return None
     wanted = numbers(asked.version)
-    return asked if numbers(read_as.version)[: len(wanted)] != wanted else None
+    candidate = CANDIDATE.search(asked.version) is not None and asked.version != read_as.version
+    return asked if candidate or numbers(read_as.version)[: len(wanted)] != wanted else None
 
 
 def around(asked: Target | None, known: Iterable[Target]) -> tuple[Target, ...]:

@@ -9,6 +9,9 @@ from preflight import schemas
 from preflight.run.request import Target
 from preflight.run.versions import numbers
 
+TAGS = {"megatron": "core_v"}
+"""What the tags of a framework's releases begin with, where it is no v."""
+
 
 def patch(target: Target | None) -> Mapping[str, Any]:
     """What is described of a patch release: the release that it is read as in `of`, and the `options` that are other
@@ -23,8 +26,11 @@ def lacking(target: Target | None) -> frozenset[str]:
     """The rules whose checks a patch release does not have."""
     if target is None or not patch(target):
         return frozenset()
+    if not schemas.exists(f"{target.framework}/published"):
+        return frozenset()
     published: dict[str, Any] = schemas.read(f"{target.framework}/published")["published"]
-    return frozenset(published.get(f"core_v{target.version}", {}).get("lacks", ()))
+    revision = patch(target).get("revision", f"{TAGS.get(target.framework, 'v')}{target.version}")
+    return frozenset(published.get(revision, {}).get("lacks", ()))
 
 
 def described_around(asked: Target) -> tuple[str, str] | None:

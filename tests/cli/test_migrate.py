@@ -125,12 +125,15 @@ def test_write_leaves_what_needs_a_decision(tmp_path: Path, capsys: pytest.Captu
     assert "needs a decision: --rampup-batch-size determines what is trained" in out
 
 
-def test_a_rename_that_cannot_be_proven_is_no_removal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_new_name_that_asks_for_more_is_written_with_what_it_asks_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     words = ("--target", "megatron@0.13.0", "--to", "megatron@0.15.0")
     code, out, text = rewrite(tmp_path, capsys, "--use-custom-fsdp --use-distributed-optimizer", *words)
-    assert code == 1
-    assert "--use-custom-fsdp" in text
-    assert "    it would cause a new error: megatron/fsdp-checkpoint-format\n" in out
+    assert code == 0, out
+    assert "--use-custom-fsdp" not in text and "--use-megatron-fsdp" in text
+    assert text[text.index("--ckpt-format") + 1] == "fsdp_dtensor"
+    assert "Megatron-FSDP needs --ckpt-format fsdp_dtensor" in out
 
 
 def test_write_pins_a_default_that_changes_the_training(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -164,6 +164,35 @@ def test_a_file_above_the_script_tells_the_release_it_installs(tmp_path: Path) -
     assert str(preflight.check(tmp_path / "cases/b/run.sh").jobs[0].target) == "megatron@0.20.0"
 
 
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("requirements.txt", "megatron-core>=0.13,<0.14\n"),
+        ("pyproject.toml", '[project]\ndependencies = ["megatron-core[mlm] >=0.13.0, <0.14"]\n'),
+        ("venv/lib/python3.12/site-packages/megatron_core-0.13.0.dist-info/METADATA", "Version: 0.13.0\n"),
+    ],
+)
+def test_a_range_and_an_environment_beside_a_script_tell_the_release_without_git(
+    name: str, text: str, tmp_path: Path
+) -> None:
+    write(tmp_path, {name: text, "venv/pyvenv.cfg": "", "scripts/run.sh": launch()})
+    report = preflight.check(tmp_path / "scripts/run.sh")
+    assert str(report.jobs[0].target) == "megatron@0.13.0"
+    assert name.startswith(str(report.jobs[0].arguments.certainty.evidence))
+
+
+def test_a_range_of_several_releases_tells_none(tmp_path: Path) -> None:
+    write(tmp_path, {"requirements.txt": "megatron-core>=0.13,<0.16\n", "run.sh": launch()})
+    assert str(preflight.check(tmp_path / "run.sh").jobs[0].target) == "megatron@0.20.0"
+
+
+def test_the_options_of_an_installed_patch_release_are_known(tmp_path: Path) -> None:
+    for version, known in (("0.17.0", False), ("0.17.1", True)):
+        write(tmp_path, {"requirements.txt": f"megatron-core=={version}\n", "run.sh": launch("--verify-integrity")})
+        found = [finding.rule for finding in preflight.check(tmp_path / "run.sh").findings]
+        assert ("unknown-flag" in found) is not known
+
+
 def test_options_that_a_checkout_makes_of_fields_show_that_a_path_leads_to_a_copy_of_it(tmp_path: Path) -> None:
     fields = f"@dataclass\nclass Own:\n    carry_ratio: float = 0.0\n{PARSER}"
     script = launch("--carry-ratio 0.5", entry="/scratch/$USER/copy/pretrain_gpt.py")

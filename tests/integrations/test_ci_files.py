@@ -34,6 +34,7 @@ def valid(schema: str, *paths: Path) -> subprocess.CompletedProcess[str]:
         ("vendor.github-workflows", ".github/workflows/ci.yml"),
         ("vendor.github-workflows", ".github/workflows/release.yml"),
         ("vendor.github-workflows", ".github/workflows/docs.yml"),
+        ("vendor.github-workflows", ".github/workflows/upstream.yml"),
         ("vendor.github-workflows", "docs/ci/github-workflow.yml"),
         ("vendor.github-workflows", "docs/ci/github-diff.yml"),
         ("vendor.gitlab-ci", "docs/ci/preflight.gitlab-ci.yml"),

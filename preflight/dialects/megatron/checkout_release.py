@@ -173,7 +173,8 @@ def _certainty(
     if found is not None and found.target.version in releases:
         releases = (found.target.version,)
     evidence = found.evidence if found is not None and found.target.version else ""  # else of the framework alone
-    return Certainty(False, known, doubted, releases, stack_of(target.framework), evidence)
+    lacks = lacking(found.target) if found is not None else frozenset[str]()
+    return Certainty(False, known, doubted, releases, stack_of(target.framework), evidence, lacks=lacks)
 
 
 def _other_names(run: Run, found: Identity) -> dict[str, str]:

@@ -111,9 +111,9 @@ def _spelled(document: Document, surroundings: Surroundings) -> Spelled:
     return spell(document, request.environment, old_runner=old_runner(target), foreign=foreign)
 
 
-def _patched(target: Target, surroundings: Surroundings) -> tuple[Flag, ...]:
-    """The options of the patch release that was asked for, where they are not those of its release."""
-    asked = surroundings.request.target
+def _patched(target: Target, identity: Identity | None, surroundings: Surroundings) -> tuple[Flag, ...]:
+    """The options of the patch release that is asked for or installed, where they are not those of its release."""
+    asked = surroundings.request.target or (identity.target if identity is not None else None)
     return patch_flags(asked) if patch(asked).get("of") == target.version else ()
 
 
@@ -130,7 +130,8 @@ def _parsed(
 
     stated = surroundings.request.target is not None
     checkout = surroundings.checkout(document) if not stated and identity is not None else None
-    base = options_of(target).with_flags(changed) if (changed := _patched(target, surroundings)) else options_of(target)
+    changed = _patched(target, identity, surroundings)
+    base = options_of(target).with_flags(changed) if changed else options_of(target)
     if (entry := shipped_with(target, document)) is not None:
         base = base.with_flags(flag for flag in entry.flags if flag.option not in base.options)
     if identity is not None and identity.target in TARGETS and identity.target != target:

@@ -9,7 +9,8 @@ from preflight.dialects import Surroundings
 from preflight.dialects.mindformers.release_tables import VERSIONS as VERSIONS
 from preflight.dialects.mindformers.release_tables import Table, table
 from preflight.loaders.document import Document, Entry, Node
-from preflight.run.request import Request
+from preflight.run.patches import patch
+from preflight.run.request import Request, Target
 from preflight.run.versions import numbers
 from preflight.source.record import NamedTuple
 
@@ -102,6 +103,8 @@ def known_version(asked: str) -> str:
     """The release that is described and asked for, else the nearest one below."""
     if not numbers(asked):
         return VERSIONS[-1]
+    if of := patch(Target("mindformers", asked)).get("of"):
+        return str(of)
     wanted = numbers(asked)
     return next((v for v in reversed(VERSIONS) if numbers(v)[: len(wanted)] <= wanted), VERSIONS[0])
 

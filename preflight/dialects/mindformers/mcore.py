@@ -42,16 +42,21 @@ class Names(NamedTuple):
 
 @lru_cache(maxsize=8)
 def _tables(version: str) -> dict[str, Any]:
-    known = "2.1.0" if version.startswith("2") else version if version in ("1.6.0", "1.8.0") else "1.7.0"
-    data: dict[str, Any] = schemas.read(f"mindformers/mcore/{known}")
+    data: dict[str, Any] = schemas.read(f"mindformers/mcore/{_names_of(version)}")
     return data
+
+
+def _names_of(version: str) -> str:
+    """The release whose names of settings a release has."""
+    known: dict[str, str] = schemas.read("releases")["mindformers mcore"]
+    return known.get(version, "1.7.0")
 
 
 def names(version: str, model_type: str, fields: dict[str, Any]) -> Names:
     """The names that a model type knows; an unknown type has the common ones."""
     data = _tables(version)
     found = data["types"].get(model_type) or {"config": "", "mla": False, "map": {}, "ignored": [], "given": {}}
-    own = {name: name for name in fields} if version.startswith("2") else {}
+    own = {name: name for name in fields} if _names_of(version).startswith("2") else {}
     return Names(
         {**own, **data["common"], **found["map"]},
         frozenset((*data["white"], *found["ignored"])),

@@ -19,6 +19,7 @@ from preflight.program.checkout.packages import (
     declared_in,
     found_below,
     found_in,
+    installed_in,
 )
 from preflight.program.locate import Located, locate
 
@@ -140,6 +141,9 @@ class Checkout:
             for framework, release in declared_in(text).items() if text else ():
                 if framework not in found or (release and not found[framework][0]):
                     found[framework] = (release, name)
+        for framework, said in installed_in(self.root).items():
+            if not found.get(framework, ("", ""))[0]:
+                found[framework] = said
         return found
 
     @property

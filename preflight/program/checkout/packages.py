@@ -6,7 +6,9 @@ import os
 import re
 from collections.abc import Mapping
 
+from preflight import schemas
 from preflight.program.checkout.files import listed
+from preflight.run.versions import matches
 from preflight.source.pattern import lazy_pattern
 from preflight.source.record import NamedTuple
 
@@ -92,8 +94,15 @@ _IN_NAME = lazy_pattern(r"(?i)(?:\b|_)megatron[-_](?:lm|core)[-_]v?(\d+)[._](\d+
 """A folder or a branch that is called after a release, as `third_party/megatron_lm_0_9_0`."""
 _COMMENT = lazy_pattern(r"(?m)^[ \t]*#.*$")
 _MINDFORMERS = lazy_pattern(r"\bmindformers\s*(?:==|~=)\s*(\d+\.\d+\.\d+)")
+_RANGE = lazy_pattern(
+    r"\b(megatron[-_]core|mindformers)(?:\[\w+\])?\s*((?:[<>]=?|!=)\s*\d[\d.]*(?:\s*,\s*(?:[<>]=?|!=)\s*\d[\d.]*)*)"
+)
+"""A package in a range of releases."""
+ENVIRONMENTS = (".venv", "venv", "env")
+"""Folders in which packages are installed for a run beside them."""
+_INSTALLED = lazy_pattern(r"(megatron_core|mindspeed_llm|mindspeed|mindformers)-(\d+\.\d+\.\d+)[^/]*\.dist-info")
 _CLONED = lazy_pattern(r"(?i)/(megatron-lm|mindspeed-llm|modellink|mindspeed|mindformers)(?=\.git|[\s/\"']|$)")
-_NAMES = {"megatron-lm": "megatron", "modellink": "mindspeed-llm"}
+_NAMES = {"megatron-lm": "megatron", "megatron-core": "megatron", "modellink": "mindspeed-llm"}
 
 
 def found_in(folder: str) -> tuple[Layout, ...]:
@@ -145,4 +154,22 @@ def declared_in(text: str) -> dict[str, str]:
         said.setdefault("megatron", set()).add(".".join(match.groups()))
     for match in _MINDFORMERS.finditer(text):
         said.setdefault("mindformers", set()).add(match[1])
+    for match in _RANGE.finditer(text):
+        name = match[1].replace("_", "-")
+        framework = _NAMES.get(name, name)
+        inside = [one for one in schemas.read("releases")[framework] if matches(one, match[2])]
+        said.setdefault(framework, set()).update(inside if len(inside) == 1 else ())
     return {framework: next(iter(releases)) if len(releases) == 1 else "" for framework, releases in said.items()}
+
+
+def installed_in(root: str) -> dict[str, tuple[str, str]]:
+    """Framework → the release that is installed in an environment in a folder, and the record that says so."""
+    found: dict[str, tuple[str, str]] = {}
+    for name in ENVIRONMENTS:
+        library = os.path.join(root, name, "lib")
+        for python in listed(library) if os.path.isfile(os.path.join(root, name, "pyvenv.cfg")) else ():
+            for entry in listed(os.path.join(python.path, "site-packages")):
+                if match := _INSTALLED.fullmatch(entry.name):
+                    package = match[1].replace("_", "-")
+                    found.setdefault(_NAMES.get(package, package), (match[2], os.path.relpath(entry.path, root)))
+    return found

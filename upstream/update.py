@@ -1,0 +1,342 @@
+"""Describes what is new upstream, tries it, ships what passes, and reports all of it: python -m upstream update"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import date
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from preflight.run.versions import numbers
+from upstream import found as kept
+from upstream.checkout import NoRevision
+from upstream.compact import entries
+from upstream.defects import TABLE, candidates
+from upstream.diff import diff
+from upstream.found import Found
+from upstream.frameworks import FRAMEWORKS, FRONT_ENDS, Framework, Release, with_found
+from upstream.keys import keys
+from upstream.news import News, Say, fetched, moved, newer, news, packed, patched, tagged
+from upstream.options import NoOptions, options
+from upstream.repositories import NoRepository, Repositories, wheels
+from upstream.trial import COUNT, Trial
+from upstream.write import SCHEMAS, documents
+
+ROOT = Path(__file__).parent.parent
+RELEASES = SCHEMAS / "releases.json"
+MOST = 400
+"""Lines of a part of the report."""
+Files = Mapping[Path, bytes]
+
+
+class Failed(Exception):
+    """A command of the description fails."""
+
+
+class Described(NamedTuple):
+    """A new release with what was seen of it. like: the described release that it is compared with."""
+
+    news: News
+    like: str
+    commit: str
+    seconds: float
+    shipped: bool
+    trial: Trial | None
+    lines: tuple[str, ...]
+    fixed: tuple[str, ...] = ()
+    defects: tuple[str, ...] = ()
+    why: str = ""
+
+
+def update(
+    frameworks: Sequence[Framework],
+    repositories: Repositories,
+    python: str,
+    offline: bool = False,
+    again: bool = False,
+    say: Say = print,
+) -> Iterator[str]:
+    """The report, a line each. offline: the package index is left alone. again: what failed a trial is tried again."""
+    began, done = time.monotonic(), list[Described]()
+    yield f"# Upstream, {date.today().isoformat()}"
+    yield ""
+    for framework in frameworks:
+        try:
+            offered = list(tagged(framework, repositories))
+            gone_on = list(moved(framework, repositories))
+        except (NoRepository, NoRevision) as error:
+            yield f"- {framework.name}: {error}"
+            continue
+        if not offline:
+            wheels().mkdir(parents=True, exist_ok=True)
+            if not fetched(framework, wheels(), [name for name, _ in offered], say):
+                yield f"- {framework.name}: the package index does not answer"
+        offered += packed(framework, wheels())
+        tried = {} if again else kept.read().get(framework.name, {})
+        wanted = news(framework, offered, tried)
+        yield f"- {framework.name}: {len(offered)} releases are offered, {len(wanted)} are new"
+        yield from (f"- {line}" for line in gone_on)
+        yield from (f"- {_failed(framework, name, one)}" for name, one in tried.items() if not one.shipped)
+        for one in wanted:
+            say(f"{one.framework} {one.name} from {one.revision}")
+            framework = with_found(framework)  # one that is shipped may have patch releases that are new, too
+            of = patched(framework, one.name)
+            done.append(describe(framework, repositories, one._replace(of=of), python, say))
+    for front_end in FRONT_ENDS.values() if len(frameworks) == len(FRAMEWORKS) else ():
+        if repositories.has(front_end) and (names := newer(front_end, repositories)):
+            yield f"- {front_end.name}: {', '.join(names)} new, to be read by `python -m upstream.frontends`"
+    for described in done:
+        yield from section(described)
+    yield ""
+    yield f"{len(done)} described, {sum(one.shipped for one in done)} shipped, in {time.monotonic() - began:.0f} s."
+
+
+def _failed(framework: Framework, name: str, one: Found) -> str:
+    """What an earlier night saw of a release that it did not ship."""
+    if not one.rows:
+        return f"{framework.name} {name} at {one.commit} is not described: its source decides no run"
+    return (
+        f"{framework.name} {name} at {one.commit} failed before: {one.agreeing} of {one.rows} alike, {one.false} false"
+    )
+
+
+def describe(framework: Framework, repositories: Repositories, new: News, python: str, say: Say) -> Described:
+    """Describes a release, tries it, and keeps what is written where it passes."""
+    began = time.monotonic()
+    like = framework.release(new.of or _below(framework, new.name))
+    release = like._replace(name=new.name, revision=new.revision, also=())
+    source = repositories.checkout(framework, new.revision)
+    evidence = SCHEMAS / framework.name / "evidence.json"
+    before = _files(framework)
+    try:
+        lines = tuple(diff(framework, repositories, (like.name, new.revision), python, evidence))
+        own = options(framework, repositories, release, python)
+        theirs = options(framework, repositories, like, python)
+        if framework.parser != "keys" and new.revision.endswith(".whl"):  # it has not all packages that add options
+            lines = tuple(line for line in lines if not line.startswith("option gone"))
+            theirs = {name: row for name, row in theirs.items() if name in own}
+        differing = {name: row for name, row in own.items() if theirs.get(name) != row}
+        alike = bool(new.of) and own == theirs and not _changed_files(framework, repositories, like, new.revision)
+        _written(framework, repositories, new, source.commit, differing, alike)
+        trial = None if alike else _tried(framework, new, like, python)
+        fixed = _fixed(framework, like.name, new.name, before)
+        shipped = trial is None or trial.passes
+    except (Failed, NoOptions, NoRevision) as error:
+        _restore(framework, before)
+        return Described(new, like.name, source.commit, time.monotonic() - began, False, None, (), why=str(error))
+    if not shipped:
+        _restore(framework, before)
+    _keep(framework, new, Found(new.revision, source.commit[:17], new.of, shipped, *_counts(trial)))
+    defects = _candidates(framework, repositories, like, new)
+    return Described(new, like.name, source.commit, time.monotonic() - began, shipped, trial, lines, fixed, defects)
+
+
+def _below(framework: Framework, name: str) -> str:
+    """The described release just below a new one."""
+    order = sorted((one.name for one in framework.releases if numbers(one.name)), key=numbers)
+    return [one for one in order if numbers(one) < numbers(name)][-1]
+
+
+def _counts(trial: Trial | None) -> tuple[int, int, int]:
+    return (trial.rows, trial.rows - trial.false - trial.missed, trial.false) if trial is not None else (0, 0, 0)
+
+
+def _changed_files(framework: Framework, repositories: Repositories, like: Release, revision: str) -> list[str]:
+    """The files on the way from a config to a run that differ."""
+    files = list(json.loads((SCHEMAS / framework.name / "releases.json").read_text(encoding="utf-8"))["files"])
+    here, there = (repositories.checkout(framework, one).blobs(files) for one in (revision, like.revision))
+    return sorted(path for path in {*here, *there} if here.get(path) != there.get(path))
+
+
+def _files(framework: Framework) -> Files:
+    """Every file that a description may change, as it is."""
+    paths = (path for path in (SCHEMAS / framework.name).rglob("*") if path.is_file())
+    return {path: path.read_bytes() for path in (RELEASES, *paths)}
+
+
+def _restore(framework: Framework, before: Files) -> None:
+    """Puts the files back, and takes away what the description added."""
+    for path in _files(framework).keys() - before.keys():
+        path.unlink()
+    for path, data in before.items():
+        path.write_bytes(data)
+    found = kept.read()
+    kept.write({name: {one: row for one, row in rows.items() if row.rows >= 0} for name, rows in found.items()})
+
+
+def _keep(framework: Framework, new: News, row: Found) -> None:
+    found = kept.read()
+    kept.write({**found, framework.name: {**found.get(framework.name, {}), new.name: row}})
+
+
+def _written(
+    framework: Framework,
+    repositories: Repositories,
+    new: News,
+    commit: str,
+    differing: Mapping[str, Any],
+    alike: bool,
+) -> None:
+    """Writes the tables with a release, as a patch or with a row of its own; -1 rows: it is not tried yet."""
+    table = json.loads(RELEASES.read_text(encoding="utf-8"))
+    if new.of:
+        row: dict[str, Any] = {"of": new.of}
+        row |= {"revision": new.revision} if new.revision.endswith(".whl") else {}
+        row |= {"options": differing} if differing and framework.parser != "keys" else {}
+        table["patches"].setdefault(framework.name, {})[new.name] = row
+    else:
+        order = [*table[framework.name], new.name]
+        table[framework.name] = sorted(order, key=lambda one: numbers(one) or (1 << 30,), reverse=True)
+        if framework.parser == "keys":
+            beside = _complete(framework, repositories, table, new)
+            table[f"{framework.name} beside"][new.name] = beside
+            table[f"{framework.name} mcore"][new.name] = table[f"{framework.name} mcore"].get(beside, beside)
+            _copied(SCHEMAS / framework.name / "graph", beside, new.name)
+    RELEASES.write_text(as_text(table), encoding="utf-8")
+    _keep(framework, new, Found(new.revision, commit[:17], new.of, True, -1, 0, 0))
+    if new.of:
+        if not alike:
+            _run("upstream.published", framework.name, "--tag", new.revision)
+        return
+    _run("upstream", "write", framework.name)
+    if framework.parser == "keys":
+        _run("upstream.graph_tables")
+
+
+def _complete(framework: Framework, repositories: Repositories, table: Mapping[str, Any], new: News) -> str:
+    """Of the releases whose tables of keys were written by running the framework, the one with the most keys alike."""
+    beside = table[f"{framework.name} beside"]
+    own = keys(repositories.checkout(framework, new.revision).texts(framework.extracted))
+
+    def differing(name: str) -> int:
+        theirs = options(framework, repositories, framework.release(name))
+        return sum(own.get(key) != theirs.get(key) for key in {*own, *theirs})
+
+    return min((one.name for one in framework.releases if one.name not in beside), key=differing)
+
+
+def _copied(folder: Path, beside: str, name: str) -> None:
+    """Rules load with a table of keys: that of a release nearby, until the release has its own."""
+    data = json.loads((folder / f"{beside}.json").read_text(encoding="utf-8"))
+    text = json.dumps({**data, "version": name}, ensure_ascii=False, separators=(",", ":"))
+    (folder / f"{name}.json").write_text(text + "\n", encoding="utf-8")
+
+
+def as_text(table: Mapping[str, Any]) -> str:
+    """releases.json: one line an entry, and one a patch release."""
+    lines = [f'"{name}": {json.dumps(value)}' for name, value in table.items() if name != "patches"]
+    parts = []
+    for framework, rows in table["patches"].items():
+        order = sorted(rows, key=numbers)
+        parts.append(
+            f'"{framework}": {{\n' + ",\n".join(f'  "{one}": {json.dumps(rows[one])}' for one in order) + "\n}"
+        )
+    return "{\n" + ",\n".join([*lines, '"patches": {' + ",\n".join(parts) + "}"]) + "\n}\n"
+
+
+def _tried(framework: Framework, new: News, like: Release, python: str) -> Trial:
+    """The trial of what is written, by a process that reads it anew."""
+    words = (framework.name, new.name, new.revision, "--like", like.name, "--python", python)
+    found = json.loads(_run("upstream.trial", *words).splitlines()[-1])
+    return Trial(**{**found, "lines": tuple(found["lines"])})
+
+
+def _run(module: str, *words: str) -> str:
+    """What a module prints. Raises Failed."""
+    done = subprocess.run([sys.executable, "-m", module, *words], capture_output=True, text=True, cwd=ROOT, check=False)
+    if done.returncode:
+        raise Failed(f"{module} {' '.join(words)} fails: {done.stderr.strip()[-1500:]}")
+    return done.stdout
+
+
+def _fixed(framework: Framework, old: str, new: str, before: Files) -> tuple[str, ...]:
+    """Writes the releases of the known defects anew; those that a release has and the next has not."""
+    path = SCHEMAS / framework.name / TABLE
+    if path not in before:
+        return ()
+    _run("upstream", "defects", "--framework", framework.name, "--ranges")
+    table = json.loads(path.read_text(encoding="utf-8"))
+    order = list(table["releases"])
+    if new not in order or old not in order:
+        return ()
+    has = {
+        id: {order[at] for first, last in row["in"] for at in range(order.index(first), order.index(last) + 1)}
+        for id, row in table["defects"].items()
+        if "in" in row
+    }
+    return tuple(sorted(id for id, releases in has.items() if old in releases and new not in releases))
+
+
+def _candidates(framework: Framework, repositories: Repositories, like: Release, new: News) -> tuple[str, ...]:
+    """Fixes that may be of further known defects; of a wheel nobody knows the commits."""
+    if new.revision.endswith(".whl") or like.revision.endswith(".whl"):
+        return ()
+    path = SCHEMAS / framework.name / TABLE
+    known = path.read_text(encoding="utf-8") if path.is_file() else ""
+    return tuple(
+        line
+        for line in candidates(framework, repositories, like.revision, new.revision, known)
+        if not line.startswith(" ")
+    )
+
+
+def section(one: Described) -> Iterator[str]:
+    """What the report says of a release."""
+    form = f"as a patch of {one.news.of}" if one.news.of else "with a row of its own"
+    yield ""
+    yield f"## {one.news.framework} {one.news.name}: {f'shipped {form}' if one.shipped else 'not shipped'}"
+    yield ""
+    yield f"Read from {one.news.revision} ({one.commit[:17]}), compared with {one.like}, in {one.seconds:.0f} s."
+    if one.why:
+        yield f"It cannot be described: {one.why}"
+        return
+    if one.trial is None:
+        yield "No option and no file on the way from a config to a run differs."
+    else:
+        trial = one.trial
+        few = f"Its source decides {trial.rows} runs only. "
+        yield (few if trial.rows < COUNT else "") + (
+            f"Of {trial.rows} fresh mutations, {trial.refused} of them refused by its source, {trial.agreement:.1%} "
+            f"are judged alike; {trial.false} are refused that it accepts, {trial.missed} accepted that it refuses."
+        )
+    parts = {
+        "Options": [line for line in one.lines if line.startswith("option ")],
+        "Refusals and silent changes, with the rules concerned": [
+            line for line in one.lines if line.startswith(("check ", "change ", "  "))
+        ],
+        "Known defects that it no longer has": list(one.fixed),
+        "Fixes that may be of further known defects": list(one.defects),
+        "Where preflight and the source disagree": list(one.trial.lines if one.trial is not None else ()),
+    }
+    for title, lines in parts.items():
+        if lines:
+            yield from ("", f"### {title}", "", "```text", *lines[:MOST], "```")
+            if len(lines) > MOST:
+                yield f"and {len(lines) - MOST} lines more."
+
+
+def stale(frameworks: Sequence[Framework], repositories: Repositories, python: str, say: Say) -> Iterator[str]:
+    """The files that a rewrite at the commits they name would change."""
+    for framework in frameworks:
+        folder = SCHEMAS / framework.name
+        for name, document in documents(framework, repositories, python, folder / "decisions.json", say).items():
+            if (folder / name).read_text(encoding="utf-8") != entries(document):
+                yield f"{framework.name}/{name}"
+
+
+def pinned() -> dict[str, dict[str, str]]:
+    """Framework → release → the commit at which it is described."""
+    tables = {name: json.loads((SCHEMAS / name / "releases.json").read_text(encoding="utf-8")) for name in FRAMEWORKS}
+    return {
+        name: {one: row["commit"] for one, row in table["releases"].items() if not row["revision"].endswith(".whl")}
+        for name, table in tables.items()
+    }
+
+
+def chosen(names: Sequence[str]) -> list[Framework]:
+    """The frameworks of these names, all where none is named."""
+    return [FRAMEWORKS[name] for name in names or FRAMEWORKS]
