@@ -4,6 +4,8 @@
 Compares what torchrun, msrun and the like start with what the same file asks for: the nodes, tasks and devices of
 `#SBATCH` lines and of srun, the pods of a Kubernetes job and their devices, the devices that `CUDA_VISIBLE_DEVICES` or
 `ASCEND_RT_VISIBLE_DEVICES` leaves visible. Numbers that the environment replaces (`${NNODES:-2}`) are not compared.
+Where the caller states a number of nodes (`--nodes`, or the scheduler at the gate), it replaces that of the `#SBATCH`
+lines, as `sbatch --nodes` does.
 
 ## Why is this bad?
 A rendezvous of four nodes in a job of two waits until its timeout. A process whose local rank has no device ends the

@@ -172,11 +172,12 @@ class Workspace:
 
 
 def _with_variables(source: Source, request: Request) -> Source:
-    """A source with what the caller says that its variables are."""
-    if not request.given:
+    """A source with what the caller says that its variables and its allocation are."""
+    allocation = (request.nodes, request.devices_per_node)
+    if not request.given and allocation == (None, None):
         return source
     made = source.changed(source.text)
-    made.variables = request.given
+    made.variables, made.allocation = request.given or made.variables, allocation
     return made
 
 

@@ -15,6 +15,7 @@ from preflight.frontends.contract import FOLDER, nearest_release
 from preflight.frontends.front_end import FrontEnd, unread
 from preflight.frontends.hydra_faults import DECAYS, INCREASES, REFUSED
 from preflight.frontends.published_network import NETWORK, TYPES, lose_network, of_bridge, trained
+from preflight.frontends.reading import asked
 from preflight.frontends.reading import read as reading
 from preflight.frontends.typed_fields import Fields, never_read, refused
 from preflight.loaders.composition.inheritance import Inherited, Open, inherited
@@ -257,8 +258,9 @@ RELEASES = ("0.5.0", "0.6.0", "0.7.0")
 """Releases whose contract is described."""
 
 
-def of_fields(config: Composed, release: str, place: Span) -> list[Problem]:
-    """The values that the program refuses by their types, which it checks since 0.7, and keys that it never reads."""
+def of_fields(config: Composed, release: str, place: Span, *, sure: bool) -> list[Problem]:
+    """The values that the program refuses by their types, which it checks since 0.7, and keys that it never reads.
+    sure: the release is known."""
     known = schemas.read(f"{FOLDER}/nemo-rl-{release}")
     name = next((one for one in known["masters"] if not config.at(one).absent and config.at(one).node is not None), "")
     if not name:
@@ -268,7 +270,13 @@ def of_fields(config: Composed, release: str, place: Span) -> list[Problem]:
         known["masters"][name],
     )
     told = refused(fields, master, place) if known["checked"] else ()
-    return [*told, *never_read(fields, master)]
+    return [*(one if sure else _of_this_release(one) for one in told), *never_read(fields, master)]
+
+
+def _of_this_release(problem: Problem) -> Problem:
+    """A problem that is none where an earlier release runs."""
+    message = Message("{message}; earlier releases do not check it", message=problem.message)
+    return problem._replace(message=message, harmless=True)
 
 
 CHOICES: dict[str, tuple[str, ...]] = {
@@ -331,6 +339,8 @@ def _bare(name: str) -> str:
 def read(document: Document, surroundings: Surroundings) -> Reading:
     """A config with its parents, or a launch with overrides over one."""
     release = nearest_release("nemo-rl", RELEASES, surroundings.request.target, NEMO_RL.release)
+    wanted = asked(NEMO_RL, document, surroundings)
+    typed_at = nearest_release("nemo-rl", RELEASES, wanted, NEMO_RL.release)
     found = composed(document, opener(document, surroundings))
     missing = f"{found.missing[0]} is not read" if found.missing else ""
     given = overrides(document)
@@ -343,7 +353,7 @@ def read(document: Document, surroundings: Surroundings) -> Reading:
         missing = missing or "Megatron is not enabled"
     made.parsed.open = bool(missing) or open_to_more(document)
     made.parsed.faults += [] if missing else refusals(NEMO_RL, not_taken, surroundings)
-    made.parsed.faults += of_fields(config, release, document.start)
+    made.parsed.faults += of_fields(config, typed_at, document.start, sure=wanted is not None)
     made.parsed.faults += of_choices(config)
     made.parsed.faults += of_parents(found.documents, found.missing)
     if not config.open:

@@ -105,6 +105,14 @@ def configures(front_end: FrontEnd, key: str, document: Document, surroundings: 
     return package is not None and package.configures(key)
 
 
+def asked(front_end: FrontEnd, document: Document, surroundings: Surroundings) -> Target | None:
+    """The release that somebody states, else the one that lies in the checkout."""
+    if surroundings.request.target is not None:
+        return surroundings.request.target
+    package = _package(front_end, document, surroundings)
+    return Target(front_end.name, package.version) if package is not None and package.version else None
+
+
 def _package(front_end: FrontEnd, document: Document, surroundings: Surroundings) -> FrontEndPackage | None:
     """The program in the checkout, where nobody states the release."""
     if surroundings.request.target is not None or surroundings.around is None or surroundings.around.isolated:

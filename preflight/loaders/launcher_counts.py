@@ -134,17 +134,22 @@ def allocation(options: Options, source: str) -> Allocation:
 
 
 def over(own: Allocation, outer: Allocation) -> Allocation:
-    """srun's own options over those of the job."""
+    """The options of srun or sbatch over those of the job."""
     merged = outer._replace(**{name: said for name, said in own._asdict().items() if said is not None})
     if (
         own.tasks is None
         and merged.nodes is not None
         and merged.tasks_per_node is not None
-        and (own.nodes or own.tasks_per_node)
+        and (said := own.nodes or own.tasks_per_node)
     ):
-        merged = merged._replace(tasks=product("srun", merged.nodes, merged.tasks_per_node))
-    if own.devices is None and own.nodes is not None and merged.per_node is not None:
-        merged = merged._replace(devices=product("srun", merged.nodes or own.nodes, merged.per_node))
+        merged = merged._replace(tasks=product(said.source, merged.nodes, merged.tasks_per_node))
+    if (
+        own.devices is None
+        and merged.nodes is not None
+        and merged.per_node is not None
+        and (said := own.nodes or own.per_node)
+    ):
+        merged = merged._replace(devices=product(said.source, merged.nodes, merged.per_node))
     return merged
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from preflight.loaders.document import Count, Piece, Unknown, Word, word_of
-from preflight.loaders.launcher_counts import Allocation, allocation
+from preflight.loaders.launcher_counts import Allocation, allocation, over
 from preflight.loaders.launcher_options import SLURM, read_options
 from preflight.loaders.launchers import CommandError, split_command
 from preflight.source.pattern import lazy_pattern
@@ -30,7 +30,18 @@ def sbatch(source: Source) -> tuple[Allocation, tuple[Word, ...]]:
                 continue
     if any(word.text == "hetjob" for word in words):
         return Allocation(), tuple(words)
-    return allocation(read_options(words, SLURM), "#SBATCH"), tuple(words)
+    return _stated(allocation(read_options(words, SLURM), "#SBATCH"), *source.allocation), tuple(words)
+
+
+def _stated(asked: Allocation, nodes: int | None, per_node: int | None) -> Allocation:
+    """What the lines ask for with the counts that the caller states: `sbatch --nodes` replaces them."""
+
+    def replaced(count: Count | None, value: int | None) -> Count | None:
+        same = count is None or value is None or count.value == value
+        return None if same else Count(value or 0, count and count.span, "the job")
+
+    stated = Allocation(nodes=replaced(asked.nodes, nodes), per_node=replaced(asked.per_node, per_node))
+    return over(stated, asked)
 
 
 def variables(asked: Allocation) -> dict[str, Word]:

@@ -133,11 +133,13 @@ class Source:
     arguments: the words that a script is started with, where somebody says them. variables: what it has set, whatever
     it assigns to them, likewise. beside: texts that stand for the files on disk, by their real path, where the source
     is of another state than these. in_checkout: whether a script may source files of the checkout around it. search:
-    folders where the settings say that further scripts lie.
+    folders where the settings say that further scripts lie. allocation: the nodes of the job and the devices of each,
+    where somebody says them.
     """
 
     __slots__ = (
         "_starts",
+        "allocation",
         "arguments",
         "beside",
         "bom",
@@ -164,6 +166,7 @@ class Source:
         self.beside: dict[Path, Source] = {}
         self.in_checkout = False
         self.search: tuple[Path, ...] = ()
+        self.allocation: tuple[int | None, int | None] = (None, None)
         self.text, self.name, self.path, self.bom = text, name, path, bom
         self.encoding, self.arguments, self.variables = encoding, arguments, variables
         self._starts: list[int] | None = None
@@ -209,7 +212,7 @@ class Source:
         """The same file with another text."""
         made = Source(text, self.name, path=self.path, bom=self.bom, encoding=self.encoding)
         made.arguments, made.variables, made.beside = self.arguments, self.variables, self.beside
-        made.in_checkout, made.search = self.in_checkout, self.search
+        made.in_checkout, made.search, made.allocation = self.in_checkout, self.search, self.allocation
         return made
 
     def encode(self, text: str) -> bytes:

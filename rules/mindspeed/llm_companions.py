@@ -56,7 +56,7 @@ MINDSPEED_LLM.add(
     ),
     refuse(
         "lora-targets-of-other-names",
-        ~a.use_legacy_models & any_of(*(a.lora_target_modules.has(name) for name in OTHER_NAMES)),
+        ~a.use_legacy_models & a.spec.is_none & any_of(*(a.lora_target_modules.has(name) for name in OTHER_NAMES)),
         severity=Severity.WARNING,
         at=(a.lora_target_modules,),
         message="--lora-target-modules {lora_target_modules} names layers that mcore does not have: no adapter is made",

@@ -2,7 +2,9 @@
 
 ## What it does
 Looks at `--lora-target-modules` of a run over mcore's layers: names of Hugging Face's or of the older layers, several
-names in one word with commas, and slips of mcore's names. It is silent where one of them is a name that is not known.
+names in one word with commas, and slips of mcore's names. It is silent where one of them is a name that is not known,
+and warns where a layer of that name may exist: a slip may be a layer of a fork, and a `--spec` from elsewhere than
+MindSpeed-LLM may build any layer.
 
 ## Why is this bad?
 peft compares whole names. Where none of them is the name of a layer it raises "Target modules not found in the base
@@ -34,8 +36,12 @@ FOREIGN = frozenset(
 )
 LAYERS = (
     "linear_qkv linear_proj linear_fc1 linear_fc2 linear_q_proj linear_kv_proj linear_qb linear_kvb linear_qgkv "
-    "linear_q_down_proj linear_q_up_proj linear_kv_down_proj linear_kv_up_proj linear_q linear_k linear_v linear_o"
+    "linear_q_down_proj linear_q_up_proj linear_kv_down_proj linear_kv_up_proj linear_q linear_k linear_v linear_o "
+    "linear_kv linear_qk_nope linear_qk_rope linear_kv_nope linear_o_down_proj linear_o_up_proj"
 ).split()
+OF_SPECS = {"qwen3_next_spec": frozenset(["q_proj", "k_proj", "v_proj"])}
+"""Layers of a module of specifications that elsewhere have other names."""
+SPECS = "mindspeed_llm.tasks.models.spec."
 ENTRIES = ("pretrain_gpt.py", "posttrain_gpt.py")
 
 
@@ -49,16 +55,27 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
         yield Unverified(value.because)
         return
     names = value.raw if isinstance(value.raw, (list, tuple)) else [value.raw]
-    dead = [str(name) for name in names if _is_no_layer(str(name))]
+    module = _module_of_specs(a.get("spec").raw)
+    dead = [str(name) for name in names if _is_no_layer(str(name)) and name not in OF_SPECS.get(module or "", ())]
     slips = [name for name in dead if name not in FOREIGN]
     if dead and len(dead) == len(names):
         template = "no layer of mcore is called {names}: peft finds none to adapt{hint}"
         message = Message(template, names=", ".join(dead), hint=_hint(dead))
-        yield Finding(message, job.place(value), key=value.key)
+        sure = module is not None and not any("," not in name for name in slips)
+        severity = None if sure else Severity.WARNING
+        yield Finding(message, job.place(value), key=value.key, severity=severity)
     elif slips:
         template = "no layer of mcore is called {names}: peft passes over it{hint}"
         message = Message(template, names=slips[0], hint=_hint(slips))
         yield Finding(message, job.place(value), key=value.key, severity=Severity.WARNING)
+
+
+def _module_of_specs(spec: object) -> str | None:
+    """The module of MindSpeed-LLM that says which layers are built, "" for mcore's own; None where another may."""
+    if spec is None:
+        return ""
+    first = str(spec[0]) if isinstance(spec, (list, tuple)) and spec else ""
+    return first.removeprefix(SPECS) if first.startswith(SPECS) else None
 
 
 def _is_no_layer(name: str) -> bool:

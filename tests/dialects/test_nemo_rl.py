@@ -298,3 +298,18 @@ def test_a_parent_by_another_ending_is_told(named: str, told: bool, tmp_path: Pa
     config.write_text(f"defaults: {named}\npolicy: {{megatron_cfg: {{enabled: true}}}}\n", encoding="utf-8")
     rules = {f.rule for f in preflight.check([str(config)], target="nemo-rl@0.7.0").findings}
     assert ("composition-refused" in rules) is told
+
+
+@pytest.mark.parametrize(
+    ("lies", "severity"), [("0.7.0", Severity.ERROR), ("0.4.0", None), ("", Severity.WARNING)], ids=["0.7", "0.4", "-"]
+)
+def test_types_are_checked_where_the_release_checks_them(tmp_path: Path, lies: str, severity: Severity | None) -> None:
+    if lies:
+        (tmp_path / "nemo_rl").mkdir()
+        parts = zip(("MAJOR", "MINOR", "PATCH"), lies.split("."), strict=True)
+        text = "".join(f"{name} = {number}\n" for name, number in parts)
+        (tmp_path / "nemo_rl" / "package_info.py").write_text(text, encoding="utf-8")
+    found = report(tmp_path, "grpo: {num_prompts_per_step: many}\n").findings
+    refused = [one for one in found if one.rule == "composition-refused"]
+    assert [one.severity for one in refused] == ([] if severity is None else [severity])
+    assert lies or refused[0].message.endswith("; earlier releases do not check it")

@@ -115,6 +115,16 @@ def test_the_scheduler_outweighs_the_script(gate):
     assert gate(script, allocation=Allocation.read({"nodes": 1, "devices_per_node": 8})).word == "refuse"
 
 
+@pytest.mark.parametrize(
+    ("asked", "nodes", "word"), [(2, None, "refuse"), (2, 4, "pass"), (4, None, "pass"), (4, 2, "refuse")]
+)
+def test_what_sbatch_is_given_outweighs_the_lines(gate, asked: int, nodes: int | None, word: str):
+    """A launcher for 4 nodes, below lines that ask for as many or for fewer."""
+    script = SCRIPT.format(tensor=1, batch=64, nodes="4").replace("-N2", f"-N{asked}")
+    given = {"nodes": nodes, "devices_per_node": 8} if nodes else {}
+    assert gate(script, allocation=Allocation.read(given)).word == word
+
+
 def test_a_component_is_not_judged_by_its_own_lines(gate):
     script = SCRIPT.format(tensor=16, batch=64, nodes="$SLURM_NNODES").replace("-N2", "-N1")
     assert gate(script).word == "refuse"
