@@ -1,9 +1,9 @@
 """The weights that the run loads are not whole.
 
 ## What it does
-With `--site`, looks at weights: whether each file is there that the list of a Hugging Face folder or the `metadata.json`
-of a MindFormers checkpoint names, whether its latest iteration has `common.json`, and whether each file of safetensors
-or `.ckpt`, in folders `rank_N` the one that is loaded, is as long as its heads require.
+With `--site`, looks at weights: whether each file is there that the list of a Hugging Face folder or the
+`metadata.json` of a MindFormers checkpoint names, whether its latest iteration has `common.json`, and whether each
+file of safetensors or `.ckpt`, in folders `rank_N` the one that is loaded, is as long as its heads require.
 
 ## Why is this bad?
 The run ends when it loads. A download that was interrupted leaves such a folder.

@@ -2,8 +2,8 @@
 
 ## What it does
 With `--site`, compares the hidden size of the config with the table of embeddings in the weights of `load_checkpoint`
-or `checkpoint.load_path`: in `metadata.json`, in the heads of safetensors, or between the tensors of a `.ckpt`. Files of
-single ranks hold parts of tensors, and are not compared.
+or `checkpoint.load_path`: in `metadata.json`, in the heads of safetensors, or between the tensors of a `.ckpt`. Files
+of single ranks hold parts of tensors, and are not compared.
 
 ## Why is this bad?
 Loading ends the run: each tensor must have the shape that the network gives it.
