@@ -121,7 +121,7 @@ def _of_iteration(eyes: Eyes, path: str) -> Weights:
 def _metadata(eyes: Eyes, path: str) -> tuple[dict[str, tuple[int, ...]], set[str]]:
     """The whole shapes of tensors, by name, and the files that hold them. Raises Unread."""
     try:
-        data = json.loads(eyes.read(path))
+        data = json.loads(eyes.read(path).decode())
         shapes = {name: tuple(one["global_shape"]) for name, one in data["state_dict_metadata"].items()}
         files = {part["file_name"] for parts in data["storage_data"].values() for part in parts}
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
@@ -140,7 +140,7 @@ def _width(shapes: Mapping[str, tuple[int, ...]]) -> int:
 def _listed(eyes: Eyes, path: str) -> list[str]:
     """The files that the list of a folder names. Raises Unread."""
     try:
-        files = json.loads(eyes.read(path))["weight_map"].values()
+        files = json.loads(eyes.read(path).decode())["weight_map"].values()
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise Unread(f"{path} is not a list of weights") from None
     names = sorted({file for file in files if isinstance(file, str)})
@@ -175,7 +175,9 @@ def _safetensors(eyes: Eyes, path: str) -> Shapes:
         raise Unread(f"the head of {path} has {length:,} bytes; more than {HEAD:,} are not read")
     try:
         tensors = {
-            name: part for name, part in json.loads(eyes.read(path, 8, length)).items() if name != "__metadata__"
+            name: part
+            for name, part in json.loads(eyes.read(path, 8, length).decode()).items()
+            if name != "__metadata__"
         }
         ends = [part["data_offsets"][1] for part in tensors.values()]
         shapes = {name: tuple(part["shape"]) for name, part in tensors.items()}
