@@ -10,14 +10,19 @@ from functools import partial
 
 from preflight.job import Job, NamedPath
 from preflight.site.apart import Eyes, Task, Unread
+from preflight.site.data_index import Bounds
+from preflight.site.megatron_run import WHOLE, Data, Part, read_blend
 from preflight.site.mindspore_checkpoint import MOST_RANKS, Shapes, by_rank, read_ckpt
 from preflight.site.named_paths import read_path, read_save_folder
+from preflight.site.samples import SPLITS, SURPLUS, Need, split_bounds
 from preflight.source.record import NamedTuple
 
 DATA = (
     *("train_dataset.data_loader.dataset_dir", "train_dataset.data_loader.dataset_files"),
     *("train_dataset.data_loader.path", "train_dataset.dataloader.path"),
 )
+LOADER = "train_dataset.data_loader"
+BLEND = f"{LOADER}.config.data_path"
 WEIGHTS = ("load_checkpoint", "checkpoint.load_path", "pretrained_model_dir")
 SAVE = ("output_dir", "checkpoint.save_path")
 TRACKER = "latest_checkpointed_iteration.txt"
@@ -32,7 +37,7 @@ HEAD = 16 * 1024 * 1024
 
 def mindformers_tasks(job: Job, folders: tuple[str, ...]) -> list[Task]:
     """What is to be looked at."""
-    tasks: list[Task] = []
+    tasks: list[Task] = _blended(job, folders)
     for argument in DATA:
         for name in _paths(job, argument):
             tasks.append(partial(read_path, name=name, argument=argument, folders=folders))
@@ -43,6 +48,38 @@ def mindformers_tasks(job: Job, folders: tuple[str, ...]) -> list[Task]:
         for name in _paths(job, argument)[:1]:
             tasks.append(partial(read_save_folder, name=name, argument=argument, folders=folders))
     return tasks
+
+
+def _blended(job: Job, folders: tuple[str, ...]) -> list[Task]:
+    """Data of Megatron's format, of which the run draws a stated number of samples."""
+    if _raw(job, f"{LOADER}.type") != "BlendedMegatronDatasetDataLoader":
+        return []
+    words, split = _raw(job, BLEND), _raw(job, f"{LOADER}.config.split")
+    words = [words] if isinstance(words, str) else words
+    if not isinstance(words, (list, tuple)) or not all(isinstance(word, (str, int, float)) for word in words):
+        return []
+    bounds = split_bounds(split) if isinstance(split, str) else None
+    sizes, sequence = _raw(job, f"{LOADER}.sizes"), _raw(job, f"{LOADER}.config.seq_length")
+    size = sizes[0] if isinstance(sizes, (list, tuple)) and sizes else None
+    need = None
+    if bounds is not None and type(size) is int and size > 0 and type(sequence) is int and sequence > 0:
+        extra = 0 if _raw(job, f"{LOADER}.config.add_extra_token_to_sequence") is False else 1
+        need = Need((size, None, None), sequence, SURPLUS, extra)
+    part = Part(BLEND, tuple(map(str, words)), (0, 1, 2))
+    return [partial(_drawn, part=part, folders=folders, bounds=bounds or (WHOLE, WHOLE, WHOLE), need=need)]
+
+
+def _raw(job: Job, argument: str) -> object:
+    """What an argument surely is; None where that is not known."""
+    value = job.arguments.given(argument)
+    sure = value is not None and value.known and (value.setting is None or not value.setting.maybe)
+    return value.raw if value is not None and sure else None
+
+
+def _drawn(eyes: Eyes, part: Part, folders: Sequence[str], bounds: Sequence[Bounds], need: Need | None) -> Data:
+    """What lies at the prefixes, and what training draws from there: nothing else is drawn."""
+    found = read_blend(eyes, part, folders, bounds, need)
+    return found._replace(draws=tuple(draw for draw in found.draws if draw.split == SPLITS[0]))
 
 
 def _paths(job: Job, argument: str) -> list[str]:
