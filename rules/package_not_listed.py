@@ -6,7 +6,7 @@ MindSpeed, MindSpeed-LLM and MindFormers list for their releases, by their first
 stated. `torch_npu` is not compared: its packages are numbered otherwise than the tables.
 
 ## Why is this bad?
-Nobody has tested that pair. Functions that the release calls may be missing, which ends the run at import or in its
+The pair is not tested upstream. Functions that the release calls may be missing, which ends the run at import or in its
 first step; often it runs.
 
 ## Example
