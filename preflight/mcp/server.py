@@ -175,7 +175,7 @@ def _add_why(server: MCPServer, root: Path) -> None:
     async def why(
         context: Context,
         logs: Logs = None,
-        text: Annotated[str | None, Field(description="What a log says, where it is not in a file.")] = None,
+        text: Annotated[str | None, Field(description="The text of a log that is not in a file.")] = None,
         run: Annotated[str | None, Field(description="The config or launch script of the job.")] = None,
         world_size: World = None,
         nodes: Nodes = None,

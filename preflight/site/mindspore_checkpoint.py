@@ -96,7 +96,7 @@ def by_rank(eyes: Eyes, folder: str, names: list[str]) -> list[str]:
         newest = max(saved, key=lambda file: _time(eyes, os.path.join(inside, file)), default="")
         noted = _noted(eyes, os.path.join(inside, "meta.json"))
         if not newest or (noted and noted[2] != newest):
-            raise Unread(f"{inside} does not say which of its files is loaded")
+            raise Unread(f"{inside} does not show which of its files is loaded")
         steps.add(noted[:2])
         files.append(os.path.join(inside, newest))
     if len(steps) > 1:
