@@ -158,13 +158,16 @@ class Checkpoint(NamedTuple):
 
 class NamedPath(NamedTuple):
     """A file or folder that a run names. fault: "missing", "no-files" for a folder without any that its reader wants,
-    "cut-off" for one that is not whole, "unread" where that is not known, for the reason `because`."""
+    "cut-off" for one that is not whole, "unread" where that is not known, for the reason `because`.
+    kind: the format of weights, "" where it is not known; width: their hidden size, 0 where it is not known."""
 
     name: str
     argument: str
     path: str = ""
     fault: Literal["", "unread", "missing", "no-files", "cut-off"] = ""
     because: str = ""
+    kind: str = ""
+    width: int = 0
 
 
 class SaveFolder(NamedTuple):

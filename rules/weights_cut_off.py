@@ -1,9 +1,9 @@
 """The weights that the run loads are not whole.
 
 ## What it does
-With `--site`, looks at weights in safetensors: whether each file that the list of a Hugging Face folder names is there,
-whether the latest iteration of a MindFormers checkpoint has its `common.json`, and whether each file is as long as its
-head requires.
+With `--site`, looks at weights: whether each file is there that the list of a Hugging Face folder or the
+`metadata.json` of a MindFormers checkpoint names, whether its latest iteration has `common.json`, and whether each
+file of safetensors or `.ckpt`, in folders `rank_N` the one that is loaded, is as long as its heads require.
 
 ## Why is this bad?
 The run ends when it loads. A download that was interrupted leaves such a folder.
@@ -16,7 +16,8 @@ With `model-00002-of-00004.safetensors` missing from the folder, under `--site`:
 Use instead a folder with all of its files.
 
 ## References
-MindFormers 1.9.0, mindformers/checkpoint/checkpoint.py; safetensors, README, Format
+MindFormers 1.9.0, mindformers/checkpoint/checkpoint.py; safetensors, README, Format;
+MindSpore 2.7.1, mindspore/ccsrc/utils/checkpoint.proto
 """
 
 from collections.abc import Iterator

@@ -98,6 +98,46 @@ def test_every_command_about_a_run_takes_it(real_cli: Cli, place: Path, command:
     assert real_cli(command, "run.sh", "--site").code in (0, 1)
 
 
+def test_show_prints_the_place_and_has_it_for_programs(real_cli: Cli, place: Path) -> None:
+    out = real_cli("show", "run.sh", "--site").out
+    assert f"seen: {place}/data/a.bin" in out
+    assert "training: 80 samples of 180 tokens, 8 epochs, data/a" in out
+    site = json.loads(real_cli("show", "run.sh", "--site", "-f", "json").out)["runs"][0]["site"]
+    assert [one["name"] for one in site["data"]] == ["data/a"]
+    assert "site" not in json.loads(real_cli("show", "run.sh", "-f", "json").out)["runs"][0]
+
+
+BLENDED = """\
+run_mode: train
+trainer: {type: CausalLanguageModelingTrainer}
+train_dataset:
+  data_loader:
+    type: BlendedMegatronDatasetDataLoader
+    sizes: [80, 0, 0]
+    config: {split: "90, 10, 0", seq_length: 16, data_path: ['1', data/a]}
+"""
+
+
+def test_blended_data_of_mindformers_is_megatrons(real_cli: Cli, place: Path) -> None:
+    (place / "run.yaml").write_text(BLENDED)
+    words = ("check", "run.yaml", "--site", "--target", "mindformers@1.7.0")
+    site = json.loads(real_cli(*words, "-f", "json").out)["runs"][0]["site"]
+    assert [(one["name"], one["fault"], one["tokens"]) for one in site["data"]] == [("data/a", "", 200)]
+    assert [(one["split"], one["samples"], one["epochs"]) for one in site["draws"]] == [("training", 81, 8)]
+    (place / "data/a.bin").write_bytes(bytes(100))
+    assert "data/a.bin has 100 bytes, its index counts 400" in real_cli(*words).out
+    (place / "data/a.bin").unlink()
+    assert "[data-missing]" in real_cli(*words).out
+
+
+def test_fix_counts_faults_of_the_place_and_estimates_stay(real_cli: Cli, place: Path) -> None:
+    words = ("run.sh", "--device", "h100", "-f", "json")
+    for command in ("memory", "layouts"):
+        assert real_cli(command, *words, "--site").out == real_cli(command, *words).out, command
+    (place / "data/a.bin").write_bytes(bytes(100))
+    assert [real_cli("fix", "run.sh").code, real_cli("fix", "run.sh", "--site").code] == [0, 1]
+
+
 def test_a_fault_at_the_place_is_found_only_with_the_option(real_cli: Cli, place: Path) -> None:
     (place / "data/a.bin").write_bytes(bytes(100))
     assert real_cli("check", "run.sh").code == 0

@@ -18,7 +18,7 @@ Root = Annotated[
 def mcp(folder: Root = Path(".")) -> int:
     """Serve an agent over stdin and stdout, by the Model Context Protocol.
 
-    Tools: check, fix (as a patch), explain, memory, layouts, migrate. Files are read and never written.
+    Tools: check, fix (as a patch), explain, memory, layouts, migrate, why. Files are read and never written.
     """
     from preflight.mcp.server import make
 

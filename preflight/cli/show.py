@@ -18,6 +18,7 @@ from preflight.cli.options import AtSite, Inputs, JobFacts, Printed, Rules, Star
 from preflight.cli.output import deliver, read_for, refuse_unread
 from preflight.job import Job
 from preflight.report.dump import dumped
+from preflight.report.terminal import Look
 from preflight.source.record import replace
 from preflight.source.text import InputError
 
@@ -43,10 +44,16 @@ def show(
     """
     from preflight.report.overview import overview
     from preflight.report.plan import plan_dict, plan_text
+    from preflight.report.text import seen
     from preflight.report.utilisation import seconds
 
     step = seconds(step_time) if step_time else None
-    as_text = partial(plan_text if everything else overview, step=step)
+    described = partial(plan_text if everything else overview, step=step)
+
+    def as_text(job: Job, look: Look) -> str:
+        around = [] if job.site is None else seen(job.site)
+        return described(job, look=look) + "".join(f"{line}\n" for line in around)
+
     return show_jobs((inputs, facts, at, rules, out), command, as_text, plan_dict)
 
 

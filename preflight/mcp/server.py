@@ -25,7 +25,8 @@ from preflight.source.text import InputError
 INSTRUCTIONS = """\
 preflight checks LLM training configs (Megatron-LM, MindSpeed, MindFormers, verl and others) without running them.
 Loop: check the file; for errors call fix and apply its patch, or edit by hand with `explain`; check again, with
-`text` for content that is not saved; then memory with the device, and layouts where it does not fit.
+`text` for content that is not saved; then memory with the device, and layouts where it does not fit. For a job that
+died call why with its logs and its config.
 An error means that the framework rejects the run. A warning runs, probably not as intended. What is unknown is listed
 under `unknown` and is not judged: pass world_size, device and target where you know them, and never guess them."""
 
@@ -36,13 +37,14 @@ World = Annotated[int | None, Field(description="Number of devices of the job, w
 Nodes = Annotated[int | None, Field(description="Number of nodes of the job, where known.", ge=1)]
 Device = Annotated[str | None, Field(description="The accelerator, e.g. h100 or ascend-910b3, where known.")]
 Target = Annotated[str | None, Field(description="Framework and release, e.g. megatron@0.19.0, where known.")]
+Logs = Annotated[list[str] | None, Field(description="Logs of one job, of all its ranks: files, or folders of them.")]
 Values = Annotated[dict[str, str] | None, Field(description="Values of arguments or of variables of scripts.")]
 
 
 def make(root: Path) -> MCPServer:
     """A server that reads one folder."""
     server = MCPServer("preflight", version=preflight.__version__, instructions=INSTRUCTIONS, log_level="WARNING")
-    for add in (_add_check, _add_fix, _add_explain, _add_memory, _add_layouts, _add_migrate):
+    for add in (_add_check, _add_fix, _add_explain, _add_memory, _add_layouts, _add_migrate, _add_why):
         add(server, root)
     return server
 
@@ -166,3 +168,23 @@ def _add_migrate(server: MCPServer, root: Path) -> None:
         """What changes for each run of a file in another release: options that go, new checks, values and defaults."""
         call = partial(tools.migrate, path=path, to=to, job=tools.Job(target=target))
         return await _run(root, context, lambda folder: call(folder))
+
+
+def _add_why(server: MCPServer, root: Path) -> None:
+    @server.tool()
+    async def why(
+        context: Context,
+        logs: Logs = None,
+        text: Annotated[str | None, Field(description="The text of a log that is not in a file.")] = None,
+        run: Annotated[str | None, Field(description="The config or launch script of the job.")] = None,
+        world_size: World = None,
+        nodes: Nodes = None,
+        device: Device = None,
+        target: Target = None,
+        set: Values = None,
+    ) -> dict[str, Any]:
+        """Why a job died: the failure that came first, its cause, the rules that tell it and, with `run`, the line of
+        the config and its fix. Returns the data of `preflight why -f json`; cause `unknown` where the logs do not
+        show it."""
+        job = tools.Job(world_size, nodes, None, device, target, set)
+        return await _run(root, context, lambda folder: tools.why(folder, logs or (), text, run, job))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import io
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,8 @@ from preflight.source.text import InputError, Source
 
 MOST_FILES = 500
 """Files that one call checks."""
+TEXT = "<text>"
+"""The name of a log that is no file."""
 
 
 class Job(NamedTuple):
@@ -178,6 +181,40 @@ def layouts(folder: Folder, path: str, text: str | None, show: int, job: Job) ->
     workspace = checker(folder, job, folder.path(path)).workspace([folder.source(path, text)])
     found = every_run(workspace, Limits(show=max(1, show)), None)
     return {"schema": 1, "files": [layouts_dict(path, result, number) for number, result in enumerate(found, 1)]}
+
+
+def why(folder: Folder, paths: Iterable[str], text: str | None, run: str | None, job: Job) -> dict[str, Any]:
+    """Why a job died, by the schema `why`. text: what a log says that is not in a file; run: the config of the job."""
+    from preflight.logs.diagnosis import diagnosed
+    from preflight.logs.failures import Failures
+    from preflight.logs.files import log
+    from preflight.logs.run_behind import behind
+    from preflight.logs.stream import lines_of_interest
+    from preflight.report.why import why_dict
+
+    logs, failures = _logs(folder, paths), Failures()
+    if not logs and text is None:
+        raise InputError("no log is named: give paths of files or folders, or text")
+    for path in logs:
+        with log(str(path)) as file:
+            failures.read(_shown(folder, path), lines_of_interest(file))
+    if text is not None:
+        failures.read(TEXT, lines_of_interest(io.BytesIO(text.encode("utf-8", "replace"))))
+    found = diagnosed(failures.found)
+    report = checker(folder, job, folder.path(run)).check_source(folder.source(run)) if run is not None else None
+    names = [*(_shown(folder, path) for path in logs), *([TEXT] if text is not None else [])]
+    return why_dict(found, behind(found, report) if report is not None else None, names)
+
+
+def _logs(folder: Folder, names: Iterable[str]) -> list[Path]:
+    """The logs that names stand for; nobody waits for a pipe here. Raises InputError."""
+    from preflight.logs.files import opened
+
+    paths = [Path(path) for path in opened([str(folder.path(name)) for name in names]) if folder.holds(path)]
+    for path in paths:
+        if not path.is_file():
+            raise InputError("is not a file", _shown(folder, path))
+    return paths
 
 
 def migrate(folder: Folder, path: str, to: str, job: Job) -> dict[str, Any]:

@@ -103,11 +103,11 @@ def run_dict(job: Job) -> dict[str, Any]:
         "source": job.judged.outcome if job.judged is not None else None,
         "devices": job.cluster.count.raw if job.cluster.count.known else None,
         "device": device.name if device else None,
-        **({"site": _site(job.site)} if job.site is not None else {}),
+        **({"site": site_dict(job.site)} if job.site is not None else {}),
     }
 
 
-def _site(site: Site) -> dict[str, Any]:
+def site_dict(site: Site) -> dict[str, Any]:
     """What was looked at where it lies, as plain data."""
     return {
         "host": site.host,

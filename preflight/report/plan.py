@@ -7,6 +7,7 @@ from typing import Any
 
 from preflight.job import Job
 from preflight.loaders.document import Unknown
+from preflight.report.json import site_dict
 from preflight.report.terminal import Look, plain
 from preflight.report.utilisation import lines, step_dict
 from preflight.run.value import Value
@@ -127,6 +128,7 @@ def plan_dict(job: Job) -> dict[str, Any]:
         "parameters": [stage.parameters for stage in job.memory.stages],
         "step_time": step_dict(job),
         "values": {name: _value(value) for name, value in job.plan.values().items()},
+        **({"site": site_dict(job.site)} if job.site is not None else {}),
     }
 
 

@@ -191,7 +191,7 @@ def _details(report: Report) -> Iterator[str]:
         if job.program:
             yield plain(f"  {local(f'checked against {job.program}')}")
         if job.site is not None:
-            yield from _seen(job.site)
+            yield from seen(job.site)
         for switch in job.arguments.switches:
             yield plain(
                 f"  {local(f'{switch.name}: {switch.before} becomes {switch.after}')} ({local(switch.cause)}; "
@@ -199,7 +199,7 @@ def _details(report: Report) -> Iterator[str]:
             )
 
 
-def _seen(site: Site) -> Iterator[str]:
+def seen(site: Site) -> Iterator[str]:
     """What was looked at where it lies, and what a run draws from its data."""
     yield plain(f"  {local(f'looked at on {site.host}:')}")
     for one in site.opened:

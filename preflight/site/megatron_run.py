@@ -84,7 +84,7 @@ def data_tasks(job: Job, folders: tuple[str, ...]) -> list[Task]:
         return []
     bounds = split_bounds(_split(job)) or (WHOLE, WHOLE, WHOLE)
     need = _need(job)
-    return [partial(_look, part=part, folders=folders, bounds=bounds, need=need) for part in _parts(job)]
+    return [partial(read_blend, part=part, folders=folders, bounds=bounds, need=need) for part in _parts(job)]
 
 
 def _split(job: Job) -> str:
@@ -159,7 +159,7 @@ def _need(job: Job) -> Need | None:
     return Need(samples, sequence, surplus if type(surplus) is float else SURPLUS)
 
 
-def _look(eyes: Eyes, part: Part, folders: Sequence[str], bounds: Sequence[Bounds], need: Need | None) -> Data:
+def read_blend(eyes: Eyes, part: Part, folders: Sequence[str], bounds: Sequence[Bounds], need: Need | None) -> Data:
     """What lies at the prefixes of a part, and what is drawn from there."""
     words: tuple[str, ...] | None = part.words
     if part.file:

@@ -5,30 +5,39 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 from preflight.job import Job, NamedPath
 from preflight.site.apart import Eyes, Task, Unread
+from preflight.site.data_index import Bounds
+from preflight.site.megatron_run import WHOLE, Data, Part, read_blend
+from preflight.site.mindspore_checkpoint import MOST_RANKS, Shapes, by_rank, read_ckpt
 from preflight.site.named_paths import read_path, read_save_folder
+from preflight.site.samples import SPLITS, SURPLUS, Need, split_bounds
+from preflight.source.record import NamedTuple
 
 DATA = (
     *("train_dataset.data_loader.dataset_dir", "train_dataset.data_loader.dataset_files"),
     *("train_dataset.data_loader.path", "train_dataset.dataloader.path"),
 )
+LOADER = "train_dataset.data_loader"
+BLEND = f"{LOADER}.config.data_path"
 WEIGHTS = ("load_checkpoint", "checkpoint.load_path", "pretrained_model_dir")
 SAVE = ("output_dir", "checkpoint.save_path")
 TRACKER = "latest_checkpointed_iteration.txt"
 LIST = "model.safetensors.index.json"
 MOST_FILES = 256
 """Files of weights whose heads are read."""
+EMBEDDINGS = ("embedding.word_embeddings.weight", "model.tok_embeddings.embedding_weight", "model.embed_tokens.weight")
+"""Tables of vocabulary by hidden size: of MindFormers' networks, of its earlier ones, of Hugging Face."""
 HEAD = 16 * 1024 * 1024
 """Bytes of a head that are read."""
 
 
 def mindformers_tasks(job: Job, folders: tuple[str, ...]) -> list[Task]:
     """What is to be looked at."""
-    tasks: list[Task] = []
+    tasks: list[Task] = _blended(job, folders)
     for argument in DATA:
         for name in _paths(job, argument):
             tasks.append(partial(read_path, name=name, argument=argument, folders=folders))
@@ -41,6 +50,38 @@ def mindformers_tasks(job: Job, folders: tuple[str, ...]) -> list[Task]:
     return tasks
 
 
+def _blended(job: Job, folders: tuple[str, ...]) -> list[Task]:
+    """Data of Megatron's format, of which the run draws a stated number of samples."""
+    if _raw(job, f"{LOADER}.type") != "BlendedMegatronDatasetDataLoader":
+        return []
+    words, split = _raw(job, BLEND), _raw(job, f"{LOADER}.config.split")
+    words = [words] if isinstance(words, str) else words
+    if not isinstance(words, (list, tuple)) or not all(isinstance(word, (str, int, float)) for word in words):
+        return []
+    bounds = split_bounds(split) if isinstance(split, str) else None
+    sizes, sequence = _raw(job, f"{LOADER}.sizes"), _raw(job, f"{LOADER}.config.seq_length")
+    size = sizes[0] if isinstance(sizes, (list, tuple)) and sizes else None
+    need = None
+    if bounds is not None and type(size) is int and size > 0 and type(sequence) is int and sequence > 0:
+        extra = 0 if _raw(job, f"{LOADER}.config.add_extra_token_to_sequence") is False else 1
+        need = Need((size, None, None), sequence, SURPLUS, extra)
+    part = Part(BLEND, tuple(map(str, words)), (0, 1, 2))
+    return [partial(_drawn, part=part, folders=folders, bounds=bounds or (WHOLE, WHOLE, WHOLE), need=need)]
+
+
+def _raw(job: Job, argument: str) -> object:
+    """What an argument surely is; None where that is not known."""
+    value = job.arguments.given(argument)
+    sure = value is not None and value.known and (value.setting is None or not value.setting.maybe)
+    return value.raw if value is not None and sure else None
+
+
+def _drawn(eyes: Eyes, part: Part, folders: Sequence[str], bounds: Sequence[Bounds], need: Need | None) -> Data:
+    """What lies at the prefixes, and what training draws from there: nothing else is drawn."""
+    found = read_blend(eyes, part, folders, bounds, need)
+    return found._replace(draws=tuple(draw for draw in found.draws if draw.split == SPLITS[0]))
+
+
 def _paths(job: Job, argument: str) -> list[str]:
     """The paths that an argument has; a name without a folder may be that of a model."""
     value = job.arguments.given(argument)
@@ -51,39 +92,92 @@ def _paths(job: Job, argument: str) -> list[str]:
 
 
 def read_weights(eyes: Eyes, name: str, argument: str, folders: Sequence[str]) -> NamedPath:
-    """What lies in a folder of weights, or at a file of them, and whether it is whole."""
+    """What lies in a folder of weights, or at a file of them, of which kind it is, and whether it is whole."""
     found = read_path(eyes, name, argument, folders)
     if found.fault:
         return found
     try:
-        because = _lacking(eyes, found.path)
-        return found._replace(fault="cut-off", because=because) if because else found
+        kind, because, width = _weights(eyes, found.path)
+        return found._replace(fault="cut-off" if because else "", because=because, kind=kind, width=width)
     except Unread as error:
         return found._replace(fault="unread", because=str(error))
 
 
-def _lacking(eyes: Eyes, path: str) -> str:
-    """What a folder or file of weights lacks; "" where nothing is known to be missing."""
+class Weights(NamedTuple):
+    """Their kind, what they lack, "" where nothing is known to be missing, and the size of the hidden state."""
+
+    kind: str = ""
+    because: str = ""
+    width: int = 0
+
+
+def _weights(eyes: Eyes, path: str) -> Weights:
     if eyes.is_file(path):
-        return _short(eyes, path) if path.endswith(".safetensors") else ""
+        return _of_file(eyes, path)
     if eyes.is_file(os.path.join(path, TRACKER)):
-        text = eyes.text(os.path.join(path, TRACKER), 100).strip()
-        if not text.isdecimal():
-            return ""
-        path = os.path.join(path, f"iteration_{int(text):08d}")
-        for wanted in (path, os.path.join(path, "common.json")):
-            if eyes.status(wanted) is None:
-                return f"{wanted} is not there"
-        return _of_files(eyes, path, [file for file in eyes.listed(path) if file.endswith(".safetensors")])
+        return _of_iteration(eyes, path)
     if eyes.is_file(os.path.join(path, LIST)):
-        return _of_files(eyes, path, _listed(eyes, os.path.join(path, LIST)))
-    return ""
+        found = _of_files(eyes, path, _listed(eyes, os.path.join(path, LIST)))
+        return found._replace(kind="hugging-face")
+    ranks = [f"rank_{rank}" for rank in range(MOST_RANKS)]
+    if not eyes.is_folder(os.path.join(path, ranks[0])):
+        return Weights()
+    for file in by_rank(eyes, path, ranks):
+        if because := _of_file(eyes, file).because:
+            return Weights("mindspore-ranks", because)
+    return Weights("mindspore-ranks")  # a rank has a part of each tensor
+
+
+def _of_file(eyes: Eyes, path: str) -> Weights:
+    if path.endswith(".safetensors"):
+        shapes = _safetensors(eyes, path)
+        return Weights("safetensors", shapes.because, _width(shapes.tensors))
+    if not path.endswith(".ckpt"):
+        return Weights()
+    shapes = read_ckpt(eyes, path)
+    return Weights("mindspore-ckpt", shapes.because, _width(shapes.tensors))
+
+
+def _of_iteration(eyes: Eyes, path: str) -> Weights:
+    """The iteration that is loaded of a checkpoint of JSON and safetensors."""
+    text, kind = eyes.text(os.path.join(path, TRACKER), 100).strip(), "mindformers"
+    if not text.isdecimal():
+        return Weights(kind)
+    path = os.path.join(path, f"iteration_{int(text):08d}")
+    for wanted in (path, os.path.join(path, "common.json")):
+        if eyes.status(wanted) is None:
+            return Weights(kind, f"{wanted} is not there")
+    names, whole, stored = eyes.listed(path), dict[str, tuple[int, ...]](), set[str]()
+    if "metadata.json" in names:
+        whole, stored = _metadata(eyes, os.path.join(path, "metadata.json"))
+    files = sorted({*(file for file in names if file.endswith(".safetensors")), *stored})
+    found = _of_files(eyes, path, files)
+    return Weights(kind, found.because, _width(whole) if whole else found.width if len(files) == 1 else 0)
+
+
+def _metadata(eyes: Eyes, path: str) -> tuple[dict[str, tuple[int, ...]], set[str]]:
+    """The whole shapes of tensors, by name, and the files that hold them. Raises Unread."""
+    try:
+        data = json.loads(eyes.read(path).decode())
+        shapes = {name: tuple(one["global_shape"]) for name, one in data["state_dict_metadata"].items()}
+        files = {part["file_name"] for parts in data["storage_data"].values() for part in parts}
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        raise Unread(f"{path} is not understood") from None
+    if not all(isinstance(file, str) and file.endswith(".safetensors") and "/" not in file for file in files):
+        raise Unread(f"{path} is not understood")
+    return shapes, files
+
+
+def _width(shapes: Mapping[str, tuple[int, ...]]) -> int:
+    """The size of the hidden state: the last of the table of embeddings; 0 where there is no such table."""
+    shape: tuple[int, ...] = next((shapes[name] for name in EMBEDDINGS if name in shapes), ())
+    return shape[1] if len(shape) == 2 and type(shape[1]) is int else 0
 
 
 def _listed(eyes: Eyes, path: str) -> list[str]:
     """The files that the list of a folder names. Raises Unread."""
     try:
-        files = json.loads(eyes.read(path))["weight_map"].values()
+        files = json.loads(eyes.read(path).decode())["weight_map"].values()
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise Unread(f"{path} is not a list of weights") from None
     names = sorted({file for file in files if isinstance(file, str)})
@@ -92,29 +186,39 @@ def _listed(eyes: Eyes, path: str) -> list[str]:
     return names
 
 
-def _of_files(eyes: Eyes, folder: str, files: Sequence[str]) -> str:
+def _of_files(eyes: Eyes, folder: str, files: Sequence[str]) -> Weights:
+    """What files of a folder lack; the width is that of the one with the embeddings."""
+    width = 0
     for file in files[:MOST_FILES]:
         path = os.path.join(folder, file)
         if not eyes.is_file(path):
-            return f"{path} is not there"
-        if file.endswith(".safetensors") and (because := _short(eyes, path)):
-            return because
-    return ""
+            return Weights("", f"{path} is not there")
+        if file.endswith(".safetensors"):
+            shapes = _safetensors(eyes, path)
+            if shapes.because:
+                return Weights("", shapes.because)
+            width = width or _width(shapes.tensors)
+    return Weights("", "", width)
 
 
-def _short(eyes: Eyes, path: str) -> str:
-    """How a file of safetensors is shorter than its head says; "" where it is not."""
+def _safetensors(eyes: Eyes, path: str) -> Shapes:
+    """The tensors of a file, and how it is shorter than its head says. Raises Unread."""
     size = eyes.size(path) or 0
     head = eyes.read(path, 0, 8)
     length = int.from_bytes(head, "little")
     if len(head) < 8 or 8 + length > size:
-        return f"{path} has {size:,} bytes, its head alone needs {8 + length:,}"
+        return Shapes({}, f"{path} has {size:,} bytes, its head alone needs {8 + length:,}")
     if length > HEAD:
         raise Unread(f"the head of {path} has {length:,} bytes; more than {HEAD:,} are not read")
     try:
-        tensors = json.loads(eyes.read(path, 8, length))
-        ends = [part["data_offsets"][1] for name, part in tensors.items() if name != "__metadata__"]
+        tensors = {
+            name: part
+            for name, part in json.loads(eyes.read(path, 8, length).decode()).items()
+            if name != "__metadata__"
+        }
+        ends = [part["data_offsets"][1] for part in tensors.values()]
+        shapes = {name: tuple(part["shape"]) for name, part in tensors.items()}
     except (ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError):
         raise Unread(f"{path} is not a safetensors file") from None
     needed = 8 + length + max((end for end in ends if type(end) is int), default=0)
-    return f"{path} has {size:,} bytes, its head counts {needed:,}" if size < needed else ""
+    return Shapes(shapes, f"{path} has {size:,} bytes, its head counts {needed:,}" if size < needed else "")

@@ -14,6 +14,7 @@ from .gate import gate, manifest
 from .names import names
 from .parsers import composition, small
 from .protocol import protocol
+from .site import site
 from .texts import loader, shell, sums, toml
 
 Fuzz = Callable[[Choices], int | None]
@@ -40,6 +41,7 @@ TARGETS: dict[str, tuple[int, Fuzz]] = {
     "protocol": (1, protocol),
     "composition": (3, composition),
     "small-parsers": (3, small),
+    "site": (3, site),
     "functions": (3, programs.function),
     "programs": (1, programs.program),
 }

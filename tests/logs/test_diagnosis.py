@@ -12,11 +12,14 @@ from pathlib import Path
 
 import pytest
 import yaml
+from jsonschema import Draft202012Validator
 
 from preflight.logs.diagnosis import Diagnosis, diagnosed
 from preflight.logs.failures import Failures
 from preflight.logs.prefixes import seconds, taken_apart
 from preflight.logs.stream import lines_of_interest
+from preflight.report.dump import dumped
+from preflight.report.why import why_dict
 
 sys.path.insert(0, str(Path(__file__).parent))
 from died_runs import died, shuffled
@@ -46,6 +49,12 @@ def test_deaths_of_many_kinds() -> None:
         if not right:
             wrong.append((case["name"], found.cause.value, root.text[:80] if root else None, root and root.rank, named))
     assert not wrong
+
+
+def test_what_programs_read_follows_its_schema() -> None:
+    schema = Draft202012Validator(json.loads((HERE.parents[1] / "schemas/why.json").read_text(encoding="utf-8")))
+    for case in yaml.safe_load((HERE / "deaths.yaml").read_text(encoding="utf-8")):
+        assert not list(schema.iter_errors(json.loads(dumped(why_dict(why(case["log"]), None, ["run.log"])))))
 
 
 def test_the_place_of_a_log_does_not_matter() -> None:

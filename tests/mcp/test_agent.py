@@ -25,7 +25,7 @@ pytestmark = pytest.mark.asyncio
 EXAMPLES = Path(__file__).parents[2] / "examples"
 CONFIG = EXAMPLES / "mindformers" / "run_llama2_7b.yaml"
 SCHEMA = json.loads(files("preflight.schemas").joinpath("report.json").read_text(encoding="utf-8"))
-TOOLS = {"check", "fix", "explain", "memory", "layouts", "migrate"}
+TOOLS = {"check", "fix", "explain", "memory", "layouts", "migrate", "why"}
 
 Call = Callable[..., Awaitable[dict[str, Any]]]
 
@@ -95,6 +95,32 @@ async def test_layouts_and_migrate_answer_as_the_commands_do(tmp_path: Path) -> 
         assert len(found["files"][0]["layouts"]) == 2
         moved = await call("migrate", path="sound.yaml", to="megatron@0.19.0")
         assert moved["runs"]
+
+
+async def test_why_a_job_died_by_files_and_by_text(tmp_path: Path) -> None:
+    schema = json.loads(files("preflight.schemas").joinpath("why.json").read_text(encoding="utf-8"))
+    log = (EXAMPLES / "logs" / "died.log").read_text(encoding="utf-8")
+    script = (EXAMPLES / "megatron" / "train_8b_faults.sh").read_text(encoding="utf-8")
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs" / "rank_0.log").write_text(log, encoding="utf-8")
+    (tmp_path / "train.sh").write_text(script, encoding="utf-8")
+    (tmp_path / "other.log").symlink_to("/proc/self/status")
+    os.mkfifo(tmp_path / "pipe.log")
+    async with agent(tmp_path) as (client, call):
+        for given in ({"logs": ["logs"]}, {"text": log}):
+            found = await call("why", run="train.sh", **given)
+            jsonschema.validate(found, schema)
+            assert (found["cause"], found["run"]["foreseen"]) == ("config", True)
+            assert [(one["rule"], one["path"]) for one in found["run"]["findings"]] == [("bad-choice", "train.sh")]
+        for logs, said in (
+            (["other.log"], "outside of the folder"),
+            (["pipe.log"], "is not a file"),
+            (["-"], "is not a file"),
+            ([], "no log is named"),
+        ):
+            refused = await client.call_tool("why", {"logs": logs})
+            assert refused.is_error
+            assert said in refused.content[0].text
 
 
 async def test_nothing_outside_of_the_folder_is_opened(tmp_path: Path) -> None:

@@ -1,0 +1,123 @@
+"""Checkpoints of MindSpore: `.ckpt`, a sequence of named tensors, and folders of them by rank. What stands between the
+tensors is read, never their values."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any
+
+from preflight.site.apart import Eyes, Unread
+from preflight.source.record import NamedTuple
+
+MOST_TENSORS = 20_000
+"""Tensors of a file that are walked over."""
+MOST_RANKS = 64
+"""Folders by rank that are looked into."""
+HEAD = 512
+"""Bytes of a tensor that are read: its name, shape and type come first."""
+CHECKSUM = b"crc_num"
+"""Written behind the last tensor, with ten bytes of a number."""
+_VALUE, _TEXT, _SHAPE = 0x0A, 0x0A, 0x08
+ENDS = (".ckpt", ".safetensors")
+
+
+class Shapes(NamedTuple):
+    """The tensors of a file, by name, or how it is cut off."""
+
+    tensors: dict[str, tuple[int, ...]]
+    because: str = ""
+
+
+def read_ckpt(eyes: Eyes, path: str) -> Shapes:
+    """The tensors of a file, and whether it ends where its last one does. Raises Unread for another format."""
+    size, at, found = eyes.size(path) or 0, 0, dict[str, tuple[int, ...]]()
+    for _ in range(MOST_TENSORS):
+        if at == size:
+            return Shapes(found, "" if size else f"{path} is empty")
+        head = eyes.read(path, at, HEAD)
+        if head.startswith(CHECKSUM) and size - at == len(CHECKSUM) + 10:
+            return Shapes(found)
+        if head[0] != _VALUE or (not at and _named(head) is None):
+            raise Unread(f"{path} is not a plain checkpoint of MindSpore")
+        length, begin = _number(head, 1)
+        if length is None or at + begin + length > size:
+            needed = "its last tensor has no length" if length is None else f"its tensors need {at + begin + length:,}"
+            return Shapes(found, f"{path} has {size:,} bytes, {needed}")
+        if (one := _named(head)) is not None:
+            found.setdefault(*one)
+        at += begin + length
+    raise Unread(f"{path} has more than {MOST_TENSORS:,} tensors")
+
+
+def _number(data: bytes, at: int) -> tuple[int | None, int]:
+    """A number of seven bits a byte and the place behind it; None where the data ends in it, or it has no end."""
+    number = 0
+    for shift in range(0, 70, 7):
+        if at >= len(data):
+            return None, at
+        byte = data[at]
+        number, at = number | (byte & 0x7F) << shift, at + 1
+        if byte < 0x80:
+            return number, at
+    return None, at
+
+
+def _named(head: bytes) -> tuple[str, tuple[int, ...]] | None:
+    """Name and shape of the tensor that begins here; None for another kind of value."""
+    _, at = _number(head, 1)
+    if head[at : at + 1] != bytes([_TEXT]):
+        return None
+    length, at = _number(head, at + 1)
+    if length is None or not 0 < length < HEAD or at + length >= len(head):
+        return None
+    name, at = head[at : at + length], at + length
+    if head[at] != 0x12 or not name.isascii():
+        return None
+    _, at = _number(head, at + 1)
+    shape = []
+    while at < len(head) and head[at] == _SHAPE:
+        size, at = _number(head, at + 1)
+        if size is None:
+            return None
+        shape.append(size)
+    return name.decode("ascii"), tuple(shape)
+
+
+def by_rank(eyes: Eyes, folder: str, names: list[str]) -> list[str]:
+    """The file that each rank loads from a folder of ranks. Raises Unread where that is not sure: ranks that stand at
+    other steps, or a file that is newer than the one that was noted last."""
+    files, steps = [], set()
+    for name in names[:MOST_RANKS]:
+        inside = os.path.join(folder, name)
+        if not eyes.is_folder(inside):
+            continue
+        saved = [file for file in eyes.listed(inside) if file.endswith(ENDS)]
+        newest = max(saved, key=lambda file: _time(eyes, os.path.join(inside, file)), default="")
+        noted = _noted(eyes, os.path.join(inside, "meta.json"))
+        if not newest or (noted and noted[2] != newest):
+            raise Unread(f"{inside} does not show which of its files is loaded")
+        steps.add(noted[:2])
+        files.append(os.path.join(inside, newest))
+    if len(steps) > 1:
+        raise Unread(f"the ranks in {folder} are at several steps")
+    return files
+
+
+def _time(eyes: Eyes, path: str) -> float:
+    found = eyes.status(path)
+    return found.st_mtime if found is not None else 0.0
+
+
+def _noted(eyes: Eyes, path: str) -> tuple[Any, ...]:
+    """Epoch, step and file of the last save, as its rank has noted them; () where nothing is noted."""
+    if not eyes.is_file(path):
+        return ()
+    try:
+        noted = json.loads(eyes.text(path))
+        found = tuple(noted[name] for name in ("last_epoch", "last_step", "last_ckpt_file"))
+    except (ValueError, KeyError, TypeError, RecursionError):
+        raise Unread(f"{path} is not understood") from None
+    if not (type(found[0]) is int and type(found[1]) is int and isinstance(found[2], str)):
+        raise Unread(f"{path} is not understood")
+    return found
