@@ -75,7 +75,8 @@ def _runs(row: dict[str, Any]) -> Iterator[Run]:
         return
     if "launcher" in row:
         words, accept = (row["entry"], *row["argv"]), row["status"] == "accept"
-        yield Run(row["id"], "stack", words, _environment(row), row["world_size"], accept, "mindspeed-llm", ASCEND)
+        world = row["world_size"] or 1  # a launcher without options starts one process
+        yield Run(row["id"], "stack", words, _environment(row), world, accept, "mindspeed-llm", ASCEND)
         return
     tree = row.get("fork") or row.get("release") or ""
     entry = "pretrain_hybrid.py" if row.get("entry") == "hybrid" else "pretrain_gpt.py"

@@ -38,6 +38,8 @@ USUAL = "pretrain_gpt.py"
 PARSER = "argparse"
 NEVER_SURE = frozenset(["AttributeError", "NameError", "UnboundLocalError", "ImportError", "ModuleNotFoundError"])
 """Errors that may come of something that was not read: a run is not refused for them."""
+LACKS_ARGUMENT = ("patches", "AttributeError")
+"""Stage and error of a run whose patches ask for an argument before the parser that has it: this one is sure."""
 MOST_SHOWN = 4
 ASKED_FOR = ("CUDA_DEVICE_MAX_CONNECTIONS",)
 UNRECOGNIZED = lazy_pattern(r"unrecognized arguments: (.*)")
@@ -208,7 +210,8 @@ def _without_guesses(verdict: Verdict, checkout: Checkout | None, job: Job) -> V
     mentioned = (
         checkout is not None and options and options & checkout.mentioned
     )  # which looks through the whole checkout
-    if certain.error not in NEVER_SURE and not brought and not mentioned:
+    guessed = certain.error in NEVER_SURE and (certain.stage, certain.error) != LACKS_ARGUMENT
+    if not guessed and not brought and not mentioned:
         return verdict
     why = "values of a checkpoint are not known" if brought else f"{_text(certain)} ({certain.place})"
     return verdict._replace(outcome="unread", refusals=(), why=why)

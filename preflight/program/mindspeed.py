@@ -6,6 +6,7 @@ changes is loaded, so that the files of operators are not read.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -29,6 +30,10 @@ PRESENT = frozenset(("torch-npu", "transformer-engine"))
 """What is installed where MindSpeed runs; it brings its own stand-in of Transformer Engine."""
 VERSION = "99.0"
 """Of that stand-in."""
+LACKS_ARGUMENT = re.compile(r"'Namespace' object has no attribute ")
+"""What Python says of an option that the features' parser does not have and the command does not give."""
+MINDSPORE = "mindspore"
+"""The value of --ai-framework with which a program runs on MindSpore."""
 CAPABILITY = (8, 0)
 """What MindSpeed makes of an NPU where a program asks for the capability of a device."""
 
@@ -70,10 +75,17 @@ class MindSpeed(Megatron):
         try:
             self.run.load(adaptor)
         except Raised as raised:
-            raised.sure = raised.sure and not isinstance(raised.error, AttributeError)
+            raised.sure = raised.sure and self._is_certain(raised.error)
             raise
         self._reached("patches", None)
         super().__call__()
+
+    def _is_certain(self, error: BaseException) -> bool:
+        """Whether an error of the patches is the program's own. An argument that the parser of the features lacks is
+        missing for sure, but where the program runs on MindSpore, which another tool rewrites it for."""
+        if not isinstance(error, AttributeError):
+            return True
+        return LACKS_ARGUMENT.match(str(error)) is not None and MINDSPORE not in self.run.argv
 
     def later(self) -> dict[str, Callable[[], Value]]:
         """The process groups; what MindSpeed changes of the others is not read."""

@@ -162,3 +162,19 @@ Derived.patches_info["megatron.layers.kernel"].apply_patch()
     adaptor.write_text(adaptor.read_text() + derived)
     verdict = judged(root, "--width", "16")
     assert verdict.outcome == "accepts" and "mindspeed/operators.py" not in verdict.files
+
+
+def test_an_argument_that_only_the_later_parser_has_ends_the_run(root: Path) -> None:
+    features = root / "mindspeed/features.py"
+    features.write_text(features.read_text().replace("if args.wide:", "if args.wide and args.kind == 'fancy':"))
+    refusal = judged(root, "--wide").refusals[-1]
+    assert (refusal.certain, refusal.stage) == (True, "patches")
+    assert refusal.message == "'Namespace' object has no attribute 'kind'"
+    assert judged(root).outcome == "accepts"
+    assert judged(root, "--wide", "--ai-framework", "mindspore").outcome == "unread"
+
+
+def test_an_attribute_of_something_else_than_the_arguments_refuses_nothing(root: Path) -> None:
+    features = root / "mindspeed/features.py"
+    features.write_text(features.read_text().replace("if args.wide:", "if args.wide and manager.other:"))
+    assert judged(root, "--wide").outcome == "unread"
