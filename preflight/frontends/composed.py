@@ -27,10 +27,13 @@ LEVELS = 6
 
 
 def opener(document: Document, surroundings: Surroundings) -> Callable[[Document, str], Document | None]:
-    """What opens parents of a config, by a path relative to the one that names it. --isolated opens none."""
+    """What opens parents of a config, by a path relative to the one that names it: in its checkout, and with
+    --isolated in its folder or below."""
     around = surroundings.around
     path = document.source.path
-    top = None if path is None or around is None or around.isolated else checkout_root(path)
+    top = None
+    if path is not None and around is not None:
+        top = os.path.realpath(path.parent) if around.isolated else checkout_root(path)
 
     def opened(current: Document, name: str) -> Document | None:
         here = current.source.path

@@ -316,7 +316,7 @@ def test_configs_that_name_themselves_end_and_nothing_outside_is_opened(tmp_path
     report(tmp_path, BODY.replace("tensor_model_parallel_size: 2", "tensor_model_parallel_size: 3"))
     run = str(tmp_path / "conf" / "train.yaml")
     assert "not a multiple of tensor 3" in real_cli("check", run).out
-    assert "not a multiple of tensor 3" not in real_cli("check", "--isolated", run).out
+    assert "not a multiple of tensor 3" in real_cli("check", "--isolated", run).out
 
 
 @pytest.mark.parametrize("text", ["experiment: {task: {backend: vllm}, runner: {}}\n", "experiment: []\n", "- 1\n"])

@@ -148,10 +148,17 @@ def test_without_the_model_nothing_is_known_of_its_sizes(tmp_path: Path) -> None
     assert found.jobs[0].plan.layout.tensor.raw == 2
 
 
-def test_isolated_opens_no_model(tmp_path: Path, real_cli: Cli) -> None:
+def test_isolated_opens_no_model_outside_of_the_folder_of_the_config(tmp_path: Path, real_cli: Cli) -> None:
     path = write(tmp_path, model=MODEL.replace("num_layers: 8", "num_layers: 7"))
     assert real_cli("check", str(path)).code == 1
-    assert real_cli("check", "--isolated", str(path)).code == 0
+    assert real_cli("check", "--isolated", str(path)).code == 1
+    elsewhere = tmp_path / "elsewhere"
+    (path.parent / "model").rename(elsewhere)
+    deeper = path.parent / "deeper"
+    deeper.mkdir()
+    moved = path.rename(deeper / path.name)
+    (deeper / "model").symlink_to(elsewhere)
+    assert real_cli("check", "--isolated", str(moved)).code == 0
 
 
 def test_a_config_without_roles_says_no_devices(tmp_path: Path) -> None:

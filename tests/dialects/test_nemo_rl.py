@@ -151,11 +151,19 @@ def test_a_parent_outside_of_the_checkout_stays_closed(tmp_path: Path) -> None:
     assert len(preflight.check([str(inner / "run.yaml")]).jobs[0].documents) == 1
 
 
-def test_isolated_opens_no_parent(tmp_path: Path, real_cli: Cli) -> None:
+def test_isolated_opens_no_parent_outside_of_the_folder_of_the_config(tmp_path: Path, real_cli: Cli) -> None:
     report(tmp_path, "cluster: {num_nodes: 3}\n")
-    run = str(tmp_path / "recipes" / "run.yaml")
-    assert "does not spread" in real_cli("check", run).out
-    assert "does not spread" not in real_cli("check", "--isolated", run).out
+    run = tmp_path / "recipes" / "run.yaml"
+    words = ("check", str(run), "--target", "nemo-rl")
+    assert "does not spread" in real_cli(*words).out
+    assert "does not spread" not in real_cli(*words, "--isolated").out
+    beside = run.with_name("parent_megatron.yaml")
+    beside.write_text((tmp_path / "base_megatron.yaml").read_text())
+    run.write_text(run.read_text().replace("../base_megatron.yaml", "parent_megatron.yaml"))
+    assert "does not spread" in real_cli(*words, "--isolated").out
+    beside.unlink()
+    beside.symlink_to(tmp_path / "base_megatron.yaml")
+    assert "does not spread" not in real_cli(*words, "--isolated").out
 
 
 MEGATRONS = {
