@@ -76,7 +76,8 @@ def _fixes(job: Job, experts: int, parallel: int) -> Iterator[Fix]:
 def _is_a_guess(experts: int, parallel: int, nearest: int) -> bool:
     """Whether the ranks are rounder than the experts, whose number may then be the wrong one,
     or more ranks are as near."""
-    rounder = parallel < experts and parallel & -parallel > experts & -experts
+    alike = parallel < experts or experts & (experts - 1) != 0
+    rounder = alike and parallel & -parallel > experts & -experts
     return rounder or experts % (2 * parallel - nearest) == 0
 
 

@@ -36,6 +36,11 @@ SLIPS: dict[str, tuple[dict[str, str], list[str], bool]] = {
         ["set the number of experts to 64", "set expert parallel to 1"],
         False,
     ),
+    "fewer experts than a round number of ranks": (
+        {"more": "--num-experts 6 --expert-model-parallel-size 8 --sequence-parallel --disable-bias-linear"},
+        ["set expert parallel to 2"],
+        False,
+    ),
     "odd ranks for a round number of experts": (
         {"more": "--num-experts 64 --expert-model-parallel-size 6 --sequence-parallel --disable-bias-linear"},
         ["set expert parallel to 4"],

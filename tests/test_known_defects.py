@@ -21,7 +21,7 @@ from preflight.plugins.manager import load
 from preflight.source.finding import Severity
 from upstream.defects import TABLE, as_text, described, ranges, releases
 from upstream.frameworks import FRAMEWORKS, FRONT_ENDS
-from upstream.repositories import Repositories
+from upstream.repositories import Repositories, wheels
 
 SCHEMAS = Path(schemas.__file__).parent
 SOURCES = FRAMEWORKS | FRONT_ENDS
@@ -87,6 +87,9 @@ def test_the_releases_of_a_row_are_those_of_the_trees(framework: str) -> None:
         pytest.skip("PREFLIGHT_UPSTREAM names no folder with the repository")
     table = described(SCHEMAS, SOURCES[framework])
     assert table["releases"] == list(releases(SOURCES[framework]))
+    packed = {one.revision for one in SOURCES[framework].releases if one.revision.endswith(".whl")}
+    if missing := sorted(one for one in packed if not (wheels() / one).is_file()):
+        pytest.skip(f"{wheels()} lacks {', '.join(missing)}")
     found = ranges(SOURCES[framework], repositories, table["defects"])
     kept = {id: (row["in"], row.get("mended", [])) for id, row in table["defects"].items()}
     wrong = {id: (kept[id], one) for id, one in found.items() if kept[id] != (one.runs, one.mended)}

@@ -55,6 +55,14 @@ MEGATRON.add(
         at=(a.tensorboard_log_interval,),
     ),
     refuse(
+        "workers-negative",
+        all_of(TRAINS, a.num_workers < 0, a.dataloader_type != "external"),
+        message="--num-workers is {num_workers}; it must be at least 0, which reads the data in the rank itself",
+        why="torch's data loader refuses a negative number where the data sets are built",
+        at=(a.num_workers,),
+        upstream="https://pytorch.org/docs/2.9/data.html#torch.utils.data.DataLoader",
+    ),
+    refuse(
         "manual-gc-interval-negative",
         all_of(TRAINS, a.manual_gc, a.manual_gc_interval < 0),
         message="--manual-gc-interval is {manual_gc_interval}; it must be at least 0",

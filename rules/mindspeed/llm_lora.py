@@ -30,6 +30,14 @@ MINDSPEED_LLM.add(
         why="adapters are split like their layers, which the flag changes; dies at launch",
     ),
     refuse(
+        "lora-rank-not-positive",
+        LORA & (a.lora_r <= 0),
+        at=(a.lora_r,),
+        message="--lora-r is {lora_r}; the rank of the adapters must be at least 1",
+        why="peft refuses the rank when it adds the adapters to the model, on every rank",
+        upstream="https://github.com/huggingface/peft/blob/v0.7.1/src/peft/tuners/lora/layer.py",
+    ),
+    refuse(
         "lora-fusion-gather",
         a.lora_fusion & a.overlap_param_gather,
         severity=Severity.WARNING,
