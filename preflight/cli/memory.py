@@ -67,7 +67,7 @@ def _proven(checker: Checker, job: Job) -> dict[str, Any]:
 
 
 def _device(name: str) -> Device:
-    """An accelerator by name. Raises InputError for one that nobody knows."""
+    """An accelerator by name. Raises InputError for an unknown one."""
     from preflight.checking.verification import verify_facts
     from preflight.run.cluster import find_device
     from preflight.run.settings import Facts
