@@ -103,7 +103,7 @@ def _of_files(eyes: Eyes, folder: str, files: Sequence[str]) -> str:
 
 
 def _short(eyes: Eyes, path: str) -> str:
-    """How a file of safetensors is shorter than its head says; "" where it is not."""
+    """How a file of safetensors is shorter than its header states; "" where it is not."""
     size = eyes.size(path) or 0
     head = eyes.read(path, 0, 8)
     length = int.from_bytes(head, "little")
