@@ -137,7 +137,7 @@ class Teller:
         return told
 
     def tell(self, files: list[Named], jobs: int) -> Iterator[Told]:
-        """The reports of files, in no order. jobs: how many processes may work, 0 for as many as pay."""
+        """The reports of files, in no order. jobs: how many processes may work, 0: automatic."""
         done, left = 0, []
         for item in files:
             told = self.memo.recall(item) if self.memo is not None else None

@@ -44,7 +44,7 @@ def memory(
 ) -> int:
     """Estimate the memory of each run.
 
-    Per pipeline stage and term by term; says whether the run fits the device.
+    Per pipeline stage and term by term, with a verdict on whether the run fits the device.
     """
     from preflight.report.memory import memory_dict, memory_text
     from preflight.report.plot import plot as draw

@@ -38,9 +38,9 @@ def why(
     color: Colour = "auto",
     lang: Lang = None,
 ) -> int:
-    """Say why a job died, from the logs of its ranks.
+    """Find why a job died, from the logs of its ranks.
 
-    The failure that came first, apart from what followed; its cause, the rule that tells it, and with --run the line of
+    The first failure, apart from what followed; its cause, the rule that reports it, and with --run the line in
     the config and its fix.
     """
     from preflight.logs.diagnosis import diagnosed

@@ -42,7 +42,7 @@ class Fields:
         config: Composed,
         beneath: Container[str] = frozenset(),
     ) -> None:
-        """`beneath`: names that other programs read, to which sections are handed on."""
+        """Other programs read some names, and sections are handed on to these."""
         self.label, self.classes, self.config, self.beneath = label, classes, config, beneath
 
     def faults(self, kind: Kind, path: Path) -> tuple[Fault, ...]:

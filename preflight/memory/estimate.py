@@ -116,7 +116,7 @@ def estimate(plan: Plan, cluster: Cluster) -> MemoryEstimate:
 
 
 def _chosen(plan: Plan, cluster: Cluster) -> tuple[MemoryEstimate, Plan]:
-    """The estimate, and the plan that it is of: as it is, or as it is supposed where that says more."""
+    """The estimate, and the plan that it is of: as it is, or as it is supposed where that shows more."""
     found = _estimated(plan, cluster)
     if (found.stages and not _undivided(plan, found)) or plan.supposed is None or (supposed := plan.supposed()) is None:
         return found, plan

@@ -86,7 +86,7 @@ GAPS: dict[Unmodelled, Gap] = {
     Unmodelled.SHARDING_THAT_IS_SEARCHED: Gap(bound=False),
     # parts of the model may be frozen, others are added
     Unmodelled.OWN_ENTRY_SCRIPT: Gap(least=0.0, whole=1.25, low=_FROZEN, bound=False),
-    # additional encoders, of a fifth of its weights at the most (InternViT-6B beside 34B and 72B)
+    # additional encoders, of a fifth of its weights at the most (InternViT-6B with 34B and 72B)
     Unmodelled.FROZEN_LANGUAGE_MODEL: Gap(least=0.0, whole=1.3, low=_FROZEN, high=_FROZEN, bound=False),
     # further networks besides the one that the options describe
     Unmodelled.REINFORCEMENT_LEARNING: Gap(most=None),

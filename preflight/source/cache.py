@@ -2,7 +2,7 @@
 
 What lies there is believed only where this user wrote it on this machine. The folder may lie in a checkout, which
 others fill: so it is never reached through a link, belongs to the user, has no other writer, and every text in
-it carries a hash under a secret. The secret lies next to it and counts only with the number and time of its own file,
+it carries a hash under a secret. The secret lies next to it and counts only with the number and time of its file,
 which is unknown before that is made: one that comes with a checkout, an archive or a copy is worth nothing.
 """
 

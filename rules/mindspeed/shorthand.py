@@ -1,4 +1,4 @@
-"""Sentences that MindSpeed's checks say again and again: "not together with", "only together with" and the like."""
+"""Sentences that MindSpeed's checks repeat: "not together with", "only together with" and the like."""
 
 from __future__ import annotations
 
