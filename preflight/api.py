@@ -45,7 +45,7 @@ def request(
     machine: Mapping[str, str] | None = None,
 ) -> Request:
     """A Request from plain values. target: "mindformers@1.5.0" or a Target. Raises InputError for a device or framework
-    that nobody knows, and for a program that is no folder."""
+    that is unknown, and for a program that is not a folder."""
     source = str(program) if program is not None else None
     facts = Facts(world_size, device=device, target=str(target) if target else None, program=source)
     verify_facts(facts, installed())
@@ -64,7 +64,7 @@ def request(
 
 def policy(select: Iterable[str] = ()) -> Policy:
     """Which rules run: those that are selected by id (with `*`), group or severity, all where none is. Raises
-    InputError for one that nobody knows."""
+    InputError for an unknown one."""
     if not (wanted := tuple(select)):
         return Policy()
     from preflight.checking.checker import Checker
@@ -126,7 +126,7 @@ def check_text(
     machine: Mapping[str, str] | None = None,
     select: Iterable[str] = (),
 ) -> Report:
-    """Check a config given as text; its name tells YAML from a script. program, machine, select: as for check."""
+    """Check a config given as text; YAML or script by its name. program, machine, select: as for check."""
     source = Source.decode(text.encode("utf-8"), name, path=Path(name))
     try:
         asked = request(world_size, device, target, program=program, machine=machine)
@@ -138,7 +138,7 @@ def check_text(
 
 def unreadable(source: Source, error: InputError, target: str | Target | None = None) -> Report:
     """The report of a text that cannot be parsed: one error at the place,
-    and where the target's framework says the same."""
+    and where the target's framework makes the same check."""
     known = 0 < error.line <= len(source.starts)  # a parser may point behind the last line
     at = source.offset(error.line, error.column) if known else len(source.text) if error.line else 0
     wanted = Target.parse(target) if isinstance(target, str) else target
@@ -204,7 +204,7 @@ def estimate_memory(plan: Plan, device: Device | str | None = None) -> MemoryEst
 
 
 def estimate_step_time(job: Job) -> StepTimeEstimate:
-    """Seconds of a training step of a job, with its terms; `.seconds` is None where `.unknown` says why."""
+    """Seconds of a training step of a job, with its terms; `.seconds` is None where `.unknown` has the reason."""
     from preflight.steptime import estimate
 
     return estimate(job.plan, job.cluster)

@@ -1,4 +1,4 @@
-"""Everything a rule may look at, frozen, and what the program of the run says of it."""
+"""Everything a rule may look at, frozen, and the verdict of the run's program."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ class Refused(NamedTuple):
 
 
 class Judged(NamedTuple):
-    """What the program says. outcome: "accepts" where all that is interpreted lets the run pass, "unread" where the
+    """Its verdict. outcome: "accepts" where all that is interpreted lets the run pass, "unread" where the
     source could not be read.
 
-    said: its refusals, and what would decide those that depend on the machine. refused: the statement that is sure to
-    refuse. possible: where it refuses for some values of what nobody states. files: those whose checks were
+    `said`: its refusals, and what would decide those that depend on the machine. refused: the statement that is sure to
+    refuse. possible: where it refuses for some values of unstated values. files: those whose checks were
     interpreted. looked: the files that were read, as paths. changes: what the program changes after parsing it, by
     argument.
     """
@@ -62,7 +62,7 @@ class Judged(NamedTuple):
 
     @property
     def undecided(self) -> bool:
-        """Whether the source cannot say that the run passes, nor that it does not."""
+        """Whether the source decides neither that the run passes nor that it fails."""
         return self.outcome in ("may refuse", "unread")
 
 
@@ -94,7 +94,7 @@ class DataFile(NamedTuple):
     """A data set that a run names. argument: which argument names it; path: where it lies.
 
     fault: what is wrong with it, "" for a sound one, "unread" where that is not known, for the reason `because`.
-    dtype, sequences, documents, tokens, needed: as its index says. size: bytes of its tokens on disk.
+    dtype, sequences, documents, tokens, needed: as its index states. size: bytes of its tokens on disk.
     """
 
     name: str
@@ -172,7 +172,7 @@ class NamedPath(NamedTuple):
 
 class SaveFolder(NamedTuple):
     """The folder that a run saves to. path: it, or the nearest folder above it that is there. fault: "no-right" where
-    nothing can be written there, "no-folder" where a file stands in its place. free: bytes, whatever quotas say."""
+    nothing can be written there, "no-folder" where a file is at its path. free: bytes, whatever the quotas are."""
 
     name: str
     argument: str
@@ -216,7 +216,7 @@ class Site(NamedTuple):
 
 
 AT_SITE = "(site)"
-"""In place of an argument: a rule that reads it has nothing to say about a run that is not looked at where it lies."""
+"""Instead of an argument: a rule that reads it is silent about a run that is not looked at where it lies."""
 
 
 @dataclass(frozen=True)
@@ -253,12 +253,12 @@ class Job:
 
     @cached_property
     def site(self) -> Site | None:
-        """What the run names, as it lies on this machine; None where nobody asks to look."""
+        """What the run names, as it lies on this machine; None where no look is requested."""
         return self.look(self) if self.look is not None else None
 
     @cached_property
     def judged(self) -> Judged | None:
-        """What the source of the run's program says of it; None where that is not at hand."""
+        """The verdict of the source of the run's program; None where that is not at hand."""
         return self.judge(self) if self.judge is not None else None
 
     @property
@@ -275,11 +275,11 @@ class Job:
         return self.documents[0].start
 
     def place(self, *values: Value | None) -> Span:
-        """The first of the values that somebody typed, else the start of the document."""
+        """The first of the values that are typed, else the start of the document."""
         return next((v.setting.span for v in values if v is not None and v.setting is not None), self.start)
 
     def flow(self, span: Span) -> tuple[Related, ...]:
-        """Where a value that stands at a place in a script is used on its way to its option; at most three places."""
+        """Where a value at a place in a script is used on its way to its option; at most three places."""
         if self.documents[0].launch is None:
             return ()
         setting = self._flowing.get((span.path, span.start))
@@ -290,7 +290,7 @@ class Job:
 
     @cached_property
     def _flowing(self) -> Mapping[tuple[str, int], Setting]:
-        """Settings whose value stands elsewhere than their option, by the place of the value."""
+        """Settings whose value is at another place than their option, by the place of the value."""
         settings = [
             value.setting
             for value in self.arguments.written.values()
@@ -355,15 +355,15 @@ class Job:
 
     @property
     def withheld(self) -> str:
-        """Why no verdict on memory, and no step time, is told of the run: it cannot start, or its estimate is that of
-        other sizes than those that are typed; "" where they are told."""
+        """Why no verdict on memory and no step time is printed for the run: it cannot start, or its estimate is of
+        other sizes than those that are typed; "" where they are printed."""
         if self.refused:
             return f"the run is refused ({', '.join(self.refused)}; `preflight check` shows why)"
         return "; ".join(self.memory.replaced)
 
     @property
     def sizes(self) -> Sizes:
-        """The layout as it stands; what is unknown counts as 1."""
+        """The present layout; what is unknown counts as 1."""
         layout, batch, recompute = self.plan.layout, self.plan.batch, self.plan.recompute
         return Sizes(
             tensor=_number(layout.tensor),
@@ -394,7 +394,7 @@ def _number(value: Value) -> int:
 
 
 def fix_of(problem: Problem, safety: Safety) -> Fix | None:
-    """One splice; an empty one beside it for each further setting that it changes."""
+    """One splice; an additional empty one for each further setting that it changes."""
     if problem.fix is None:
         return None
     title, span, text = problem.fix

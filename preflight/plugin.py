@@ -1,7 +1,7 @@
-"""What plugins import beside the public names of `preflight`:
+"""What plugins import besides the public names of `preflight`:
 the parts of a dialect, of a front end, and of a rule that reads documents.
 
-These names keep their meaning until the next major version. The modules they once stood in still hand them over, with a
+These names keep their meaning until the next major version. The modules they were once in still hand them over, with a
 warning, for one minor release.
 """
 

@@ -39,9 +39,9 @@ class Case:
     fixed: the text after `preflight fix --unsafe` with the first way out chosen where it is only offered; left out: not
     compared.
     unknown: what could not be verified, a line `because [rule]` each; a case with this key is an *unknown* case.
-    rules: ids to compare, where they do not follow from the file's name. files: other files beside the config;
+    rules: ids to compare, where they do not follow from the file's name. files: other files next to the config;
     of bytes with !!binary. site: what the run names is looked at where it lies, as with --site; python, inventory:
-    beside the config, as with these options.
+    next to the config, as with these options.
     """
 
     name: str
@@ -70,7 +70,7 @@ class Case:
 
     @property
     def request(self) -> Request:
-        """What a user would say on the command line."""
+        """The words of a user's command line."""
         target = Target.parse(self.target) if self.target else None
         said = Request(self.devices, self.nodes, self.devices_per_node, self.device, target, dict(self.environment))
         return said._replace(site=SiteRequest(kept={})) if self.site else said
@@ -103,7 +103,7 @@ class Case:
     def outcome(self, folder: Path, rules: Collection[str] = (), plugins: Plugins | None = None) -> dict[str, str]:
         """What really comes out, by the names `found`, `unknown`, `fixed` (where the case asks for it).
 
-        Raises AssertionError for a crash, a text that nobody claims, a fix that is not final or brings a new error.
+        Raises AssertionError for a crash, a text that no dialect claims, a fix that is not final or causes a new error.
         """
         plugins = plugins or installed()
         wanted = frozenset(self.rules or rules)

@@ -1,4 +1,4 @@
-"""preflight's own rules, found by walking this package; they enter by the same entry point as anybody's."""
+"""preflight's own rules, found by walking this package; they enter by the same entry point as third-party ones."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ UPSTREAM = {
 
 
 CALCULATOR = "megatron/core/num_microbatches_calculator.py:381"
-"""Where Megatron 0.20 refuses a global batch whose evaluation, with a size of its own, divides."""
+"""Where Megatron 0.20 refuses a global batch whose evaluation, with a separate size, divides."""
 
 _PLAIN = "global batch {total} is not a multiple of micro batch {micro} x data parallel {ranks} = {unit}"
 _SHARDED = (
@@ -80,7 +80,7 @@ def _is_power(number: int) -> bool:
 
 
 def _smaller_parts(micro: Value, total: int, ranks: int) -> Iterator[Fix]:
-    """Micro-batches around an odd one beside a global batch that is a power of 2: that of the two is the slip."""
+    """Micro-batches around an odd one with a global batch that is a power of 2: that of the two is the slip."""
     if _is_power(micro.raw) or not _is_power(total) or total % ranks:
         return
     below = next(size for size in range(micro.raw, 0, -1) if total // ranks % size == 0)
@@ -90,7 +90,7 @@ def _smaller_parts(micro: Value, total: int, ranks: int) -> Iterator[Fix]:
 
 
 def _totals(total: Value, unit: int) -> Iterator[Fix]:
-    """The nearest global batch; with the one on the other side, and a power of 2 near by, where nothing tells between
+    """The nearest global batch; with the one on the other side, and a power of 2 near by, where nothing decides between
     them."""
     whole, rest = divmod(total.raw, unit)
     near, far = sorted(
@@ -108,6 +108,6 @@ def _totals(total: Value, unit: int) -> Iterator[Fix]:
 
 
 def _evaluates(job: Job, ranks: int) -> bool:
-    """Evaluation has sizes of its own, which divide."""
+    """Evaluation has separate sizes, which divide."""
     sizes = known(job.arguments.get("eval_global_batch_size"), job.arguments.get("eval_micro_batch_size"))
     return sizes is not None and sizes[1] > 0 and sizes[0] % (sizes[1] * ranks) == 0

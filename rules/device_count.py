@@ -124,7 +124,7 @@ def _stated(job: Job, world: int, model: int) -> Iterator[Finding]:
 
 
 def _restate(job: Job, before: int, after: int) -> tuple[Fix, ...]:
-    """Data parallel that fits. Where micro-batches would keep the global batch, nothing tells whether the size was a
+    """Data parallel that fits. Where micro-batches would keep the global batch, nothing shows whether the size was a
     slip or the job has become another: both ways are offered."""
     edits = job.plan.layout.data.becomes(after)
     if not edits:

@@ -40,7 +40,7 @@ COMPARED = {
     "top_k": "{size} experts per token",
 }
 LEAST = 4
-"""Sizes that must agree before the odd one is told."""
+"""Sizes that must agree before the odd one is reported."""
 
 
 @rule(severity=Severity.WARNING)

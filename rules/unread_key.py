@@ -41,7 +41,7 @@ def check(job: Job) -> Iterator[Finding]:
 
 
 def _renamed(job: Job, problem: Problem) -> Fix | None:
-    """Write the name that may be meant, unless it stands there already."""
+    """Write the name that may be meant, unless it is there already."""
     if problem.fix is None or any(v.key[-1:] == (problem.fix[2],) for v in job.arguments.written.values()):
         return None
     key = problem.keys or (problem.span.text.partition("=")[0],)

@@ -70,7 +70,7 @@ def _leave(code: int) -> None:
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
-        except BrokenPipeError:  # a pipe that nobody reads
+        except BrokenPipeError:  # a pipe without a reader
             pass
         except OSError as error:
             code = _unwritten(error)

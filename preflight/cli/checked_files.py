@@ -25,7 +25,7 @@ if TYPE_CHECKING:  # one file needs no further process
     from multiprocessing.process import BaseProcess
 
 CHUNK = 8
-"""Items that a process takes at a time: few enough that none ends long before the others, or works on for nobody."""
+"""Items that a process takes at a time: few enough that none ends long before the others, or works without a reader."""
 
 
 class Died(RuntimeError):
@@ -59,7 +59,7 @@ def _hire(team: dict[Connection, BaseProcess], work: Callable[[Any], Any], chunk
 
 
 def _results(team: dict[Connection, BaseProcess], number: int) -> Iterator[Any]:
-    """Hand out pieces of the work to whoever is free, and give their results in order."""
+    """Hand out pieces of the work to the processes that are free, and give their results in order."""
     from multiprocessing.connection import wait
 
     left, due, done = iter(range(number)), 0, dict[int, list[Any]]()
@@ -115,21 +115,21 @@ def _answer(
 FIRST = 8
 """Files that are checked before there are further processes."""
 PAYS = 100
-"""So many files are worth a process of their own."""
+"""So many files are worth a separate process."""
 
 
 class Teller:
-    """Checks one file after the other, and tells what was found."""
+    """Checks one file after the other, and reports what was found."""
 
     def __init__(self, checker: Checker, look: Look, memo: Memo | None, *, lenient: bool) -> None:
         self.checker, self.look, self.memo, self.lenient = checker, look, memo, lenient
 
     def of(self, report: Report) -> Told:
-        """What a report says."""
+        """The content of a report."""
         return tell(report, self.look)._replace(problems=output.problems(report))
 
     def check(self, item: Named) -> Told:
-        """Check a file, and remember what is told of it."""
+        """Check a file, and remember its report."""
         report = self.checker.check_file(item, lenient=self.lenient)
         told = self.of(report)
         if self.memo is not None:
@@ -137,7 +137,7 @@ class Teller:
         return told
 
     def tell(self, files: list[Named], jobs: int) -> Iterator[Told]:
-        """What is told of files, in no order. jobs: how many processes may work, 0 for as many as pay."""
+        """The reports of files, in no order. jobs: how many processes may work, 0: automatic."""
         done, left = 0, []
         for item in files:
             told = self.memo.recall(item) if self.memo is not None else None

@@ -43,7 +43,7 @@ SITE = "--site="
 
 
 def _with_scheduler(argv: list[str]) -> list[str]:
-    """The words with `--site --scheduler NAME` in place of `--site=NAME`."""
+    """The words with `--site --scheduler NAME` instead of `--site=NAME`."""
     at = argv.index(END) if END in argv else len(argv)
     spelled = (["--site", "--scheduler", w.removeprefix(SITE)] if w.startswith(SITE) else [w] for w in argv[:at])
     return [*(word for words in spelled for word in words), *argv[at:]]

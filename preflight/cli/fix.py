@@ -33,7 +33,7 @@ from preflight.source.text import InputError, Source
 
 
 class Dialogue:
-    """The questions of one call. They stand on stderr, so that stdout stays what the command prints."""
+    """The questions of one call. They are printed to stderr, so that stdout stays what the command prints."""
 
     def __init__(self, look: Look) -> None:
         self.look = look
@@ -249,7 +249,7 @@ def _delivered(
 
 
 def _suggest() -> Suggest:
-    """What finds other layouts; where a search needs numpy and it is not installed, that is said, and the rest goes
+    """What finds other layouts; where a search needs numpy and it is not installed, that is reported, and the rest goes
     on."""
     from preflight.layouts.suggest import suggest
 

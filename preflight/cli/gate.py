@@ -128,7 +128,7 @@ def final_rules(given: list[str] | None, loaded: plugins.Plugins) -> frozenset[s
 
 
 def _audited(path: str, reply: Reply, who: str, seconds: float) -> Reply:
-    """The reply with its line written; where that cannot be done it stands, but for an override."""
+    """The reply with its line written; where that fails it is unchanged, except for an override."""
     why = trail.Trail(Path(path), lambda line: None, max(seconds, LEAST)).write(trail.line(reply.verdict, who))
     if not why:
         return reply

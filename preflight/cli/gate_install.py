@@ -24,7 +24,7 @@ def gate_install(
     closed: Closed = False,
     client: Client = False,
 ) -> int:
-    """Install the Slurm gate: job_submit.lua next to slurm.conf, and say what to add to slurm.conf."""
+    """Install the Slurm gate: job_submit.lua next to slurm.conf, and print the lines to add to slurm.conf."""
     from preflight.gate.install import install
 
     names = ("job_submit", "cli_filter") if client else ("job_submit",)

@@ -1,4 +1,4 @@
-"""Whatever goes wrong is told in a line, and has an exit code."""
+"""Every failure is reported in one line, and has an exit code."""
 
 from __future__ import annotations
 

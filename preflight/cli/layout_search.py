@@ -57,7 +57,7 @@ class Wanted(NamedTuple):
 
 
 Said = tuple[JobFacts, AtSite]
-"""What a call says of its jobs, and of where they run."""
+"""The options of a call about its jobs and the devices they run on."""
 
 
 def search(inputs: Inputs, said: Said, rules: Rules, out: Printed, wanted: Wanted) -> int:
@@ -147,7 +147,7 @@ def sizes_of(given: list[str] | None) -> dict[str, int]:
 
 
 def _searched(checker: Checker, inputs: Inputs, limits: Limits) -> tuple[list[Searched], Report]:
-    """The layouts of every run of every file; a report of what is no config, and of what went wrong."""
+    """The layouts of every run of every file; a report of each file that is not a config, and of what went wrong."""
     results, errors, reports = list[Searched](), list[InputError](), list[Report]()
     progress = _progress if sys.stderr.isatty() else None
 
@@ -167,7 +167,7 @@ def _searched(checker: Checker, inputs: Inputs, limits: Limits) -> tuple[list[Se
 
 
 def _applied(workspace: Workspace, found: tuple[Result, ...], wanted: int, run: int) -> list[tuple[Source, Source]]:
-    """The files that say the layout, and the same with another one. Raises InputError where there is none such."""
+    """The files that set the layout, and the same with another one. Raises InputError where there is none such."""
     name = workspace.sources[0].name
     if not 0 < run <= len(found):
         raise InputError(f"there are {len(found)} runs, not {run}", name)

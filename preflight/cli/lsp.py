@@ -15,6 +15,6 @@ def lsp() -> int:
     """
     from preflight.lsp.server import make
 
-    # the server closes what it serves, so it gets descriptors of its own
+    # the server closes what it serves, so it gets separate descriptors
     make().start_io(os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb"))
     return OK

@@ -1,4 +1,4 @@
-"""What was told of files in earlier calls, taken again as long as nothing that went into it has changed.
+"""Reports of files from earlier calls, reused as long as nothing that went into it has changed.
 
 Only where preflight's own plugin is the only one, and the settings measure nothing: what others read is not known.
 PREFLIGHT_NO_CACHE or `--no-cache` switch it off.
@@ -34,11 +34,11 @@ WRITTEN_BY_RUNS = (
     *(".log", ".out", ".err", ".pid", ".lock", ".tmp", ".swp", "~", ".pyc"),
     *(".pt", ".bin", ".idx", ".ckpt", ".safetensors", ".npy", ".csv", ".jsonl", ".png"),
 )
-"""Ends of names that no check looks for: a job writes such files beside its config while it runs."""
+"""Ends of names that no check looks for: a job writes such files next to its config while it runs."""
 
 
 class Memo:
-    """Remembers by everything that a call says beside its files."""
+    """The key is every input of a call except its files."""
 
     def __init__(self, key: str, checker: Checker) -> None:
         self._key, self._checker = cache.digest(key), checker
@@ -57,7 +57,7 @@ class Memo:
         return cls(f"{__version__}\n{rule_table.stamp()}\n{said!r}", checker)
 
     def recall(self, item: Named) -> Told | None:
-        """What was told of a file, None where that is not known or not true any more."""
+        """The report of a file, None where it is unknown or out of date."""
         kept = cache.read(self._name(item))
         try:
             found = json.loads(kept or "")
@@ -71,7 +71,7 @@ class Memo:
             return None
 
     def keep(self, item: Named, told: Told, looked: tuple[str, ...]) -> None:
-        """Remember what was told of a file that was read after this memory was made."""
+        """Remember the report of a file that was read after this memory was made."""
         if told.unreadable or told.crashed or self._checker.settings_of(item.path).measured is not None:
             return
         files = [(path, self._state(path)) for path in (os.path.abspath(item.path), *map(os.path.abspath, looked))]
@@ -93,7 +93,7 @@ class Memo:
         return [self._folders[path]]
 
     def sweep(self) -> None:
-        """Forget what was not told for long."""
+        """Forget what was not used for long."""
         cache.sweep(FOLDER, self._now / 1e9)
 
     def _name(self, item: Named) -> str:
@@ -104,7 +104,7 @@ class Memo:
 
 
 def _said(settings: Settings) -> tuple[object, ...]:
-    """What settings say, and for which folder."""
+    """The settings, and their folder."""
     return settings.root, sorted(settings.raw.items(), key=str)
 
 

@@ -44,7 +44,7 @@ def memory(
 ) -> int:
     """Estimate the memory of each run.
 
-    Per pipeline stage and term by term; says whether the run fits the device.
+    Per pipeline stage and term by term, with a verdict on whether the run fits the device.
     """
     from preflight.report.memory import memory_dict, memory_text
     from preflight.report.plot import plot as draw
@@ -67,7 +67,7 @@ def _proven(checker: Checker, job: Job) -> dict[str, Any]:
 
 
 def _device(name: str) -> Device:
-    """An accelerator by name. Raises InputError for one that nobody knows."""
+    """An accelerator by name. Raises InputError for an unknown one."""
     from preflight.checking.verification import verify_facts
     from preflight.run.cluster import find_device
     from preflight.run.settings import Facts

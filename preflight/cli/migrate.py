@@ -69,7 +69,7 @@ def _verify(checker: Checker, inputs: Inputs, to: str, *, write: bool) -> None:
 def _moved(
     checker: Checker, inputs: Inputs, to: Target, unread: list[InputError], *, write: bool
 ) -> tuple[list[Migration], list[Rewritten]]:
-    """Each run beside itself in the other release, and each file as it is rewritten. What cannot be read is among
+    """Each run in both releases, and each file as it is rewritten. What cannot be read is among
     the unread."""
     from preflight.checking.migration import migrations
     from preflight.fix.allowed import Boundary

@@ -20,7 +20,7 @@ class Option(NamedTuple):
 
 
 def option(*names: str, help: str, completion: str = "", **more: Any) -> Option:
-    """Declare an option. more: what typer.Option takes beside the names and the help."""
+    """Declare an option. more: what typer.Option takes besides the names and the help."""
     return Option(names, {"help": help, "show_default": False, **more}, completion)
 
 
@@ -29,7 +29,7 @@ Started = Annotated[list[str] | None, "the command after a bare --"]
 
 
 class Entry(NamedTuple):
-    """How an option is read without typer. flag: the value it gives without a word of its own, None where it takes one.
+    """How an option is read without typer. flag: the value it gives without a separate word, None where it takes one.
 
     least: the lowest number. repeats: its values make a list.
     """
@@ -42,7 +42,7 @@ class Entry(NamedTuple):
 
 
 class Table(NamedTuple):
-    """What a command takes: options by their spelling, and the parameter of the words that are no option."""
+    """What a command takes: options by their spelling, and the parameter of the words that are not options."""
 
     options: dict[str, Entry]
     words: str = ""
@@ -75,7 +75,7 @@ class Inputs(NamedTuple):
 
 
 class JobFacts(NamedTuple):
-    """What holds for the job beside the files."""
+    """What holds for the job besides the files."""
 
     world_size: Annotated[int | None, option("--world-size", metavar="N", help="Number of devices.")] = None
     nodes: Annotated[int | None, option("--nodes", metavar="N", help="Number of nodes.")] = None
@@ -184,7 +184,7 @@ class Printed(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """How `fix` tells what it did."""
+    """How `fix` reports what it did."""
 
     color: Color = "auto"
     quiet: Quiet = False

@@ -75,7 +75,7 @@ def _folded(name: str) -> str:
 
 Render = Callable[[Report, Look], str]
 MOST_LOOKS = 20
-"""Skipped files that are opened to say whose they are."""
+"""Skipped files that are opened to identify their framework."""
 LONGEST_LOOK = 100_000
 """Bytes of a file that is none of ours in which options are looked for."""
 
@@ -122,7 +122,7 @@ def _opens_links() -> bool:
 
 
 FOR_PEOPLE = ("text", "html")
-"""Formats that speak the language of the call throughout, the locale's too."""
+"""Formats in the language of the call throughout, the locale's too."""
 
 
 def formats(output: Output, plugins: Plugins) -> list[tuple[Render, Path | None]]:
@@ -150,14 +150,14 @@ def _load(name: str, target: str) -> Render:
         render: Render = getattr(import_module(module), attribute)
     except Exception as error:
         if isinstance(error, ModuleNotFoundError) and missing(error):
-            raise  # it is told which extra to install
+            raise  # the error names the extra to install
         why = f"{type(error).__name__}: {error}"
         raise PluginError(f"output format {name!r} ({target}) cannot be loaded: {why}") from error
     return render
 
 
 def in_language(render: Render) -> Render:
-    """A format that programs read: English, with the messages in another language where the call says one itself."""
+    """A format that programs read: English, with the messages in another language where the call names one."""
 
     def rendered(report: Report, look: Look) -> str:
         from preflight.checking.translated import translated
@@ -189,7 +189,7 @@ def write(report: Report, targets: list[tuple[Render, Path | None]], style: Look
 
 
 def nothing(done: str, skipped: Sequence[str], checker: Checker) -> int:
-    """Say why nothing was done, and give the exit code. skipped: what was looked at."""
+    """Report why nothing was done, and return the exit code. skipped: what was looked at."""
     why = local("no YAML file or shell script was found")
     other = _undescribed(skipped)
     if other:
@@ -242,11 +242,11 @@ def problems(report: Report) -> tuple[str, ...]:
         lines.append(f"preflight: {plain(local(crash_line(crash)))}")
         if os.environ.get("PREFLIGHT_DEBUG"):
             lines.append(crash.trace)
-    return tuple(dict.fromkeys(lines))  # settings that hold for many files are told once
+    return tuple(dict.fromkeys(lines))  # settings that hold for many files are reported once
 
 
 def tell_lock(name: str) -> None:
-    """Say what a call waits for."""
+    """Report what a call waits for."""
     text = local(Message("waiting: another process locks {name}", name=name))
     print(f"preflight: {plain(text)}", file=sys.stderr, flush=True)
 

@@ -205,7 +205,7 @@ def _generated(index: Path) -> bool:
 
 
 def _write(folder: Path, texts: dict[str, str]) -> None:
-    """Bring a folder of pages up to date; pages of rules that are gone go as well."""
+    """Update a folder of pages; pages of rules that are gone go as well."""
     if any(folder.rglob("*.md")) and not _generated(folder / "README.md"):
         raise InputError("contains files not written by preflight; name another folder", str(folder))
     with told(str(folder)):

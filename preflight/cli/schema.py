@@ -59,6 +59,6 @@ def every_name() -> list[str]:
 
 
 def names() -> tuple[str, ...]:
-    """Schemas in files: every table that says it is a JSON Schema."""
+    """Schemas in files: every table that declares itself a JSON Schema."""
     said = (name for name in schemas.names() if '"$schema"' in schemas.text(f"{name}.json")[:4000])
     return tuple(name for name in said if isinstance(schemas.read(name), dict))

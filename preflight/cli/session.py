@@ -34,7 +34,7 @@ SHELLS = ("bash", "sh", "sbatch", "source")
 
 
 class UnreadableSettings(InputError):
-    """A pyproject.toml above the working directory that cannot be read: nobody knows whether it has settings."""
+    """A pyproject.toml above the working directory that cannot be read: it is unknown whether it has settings."""
 
 
 def read_settings(rules: Rules, search: Search) -> Settings:
@@ -60,7 +60,7 @@ def _nearest(search: Search) -> Path | None:
 def checker(facts: JobFacts, rules: Rules, *, lenient: bool = False, at: AtSite = AtSite()) -> Checker:
     """A checker for a call. Raises InputError, or PluginError where a plugin is broken.
 
-    lenient: a pyproject.toml that cannot be read is reported beside what is found without it.
+    lenient: a pyproject.toml that cannot be read is reported together with what is found without it.
     """
     broken, search = None, Search(_tell_ignored)
     try:
@@ -79,7 +79,7 @@ def checker(facts: JobFacts, rules: Rules, *, lenient: bool = False, at: AtSite 
 
 
 def _tell_ignored(path: str, why: str) -> None:
-    """Say which settings do not count, and why."""
+    """Report which settings do not count, and why."""
     text = local(Message("these settings are ignored: {why}; --config FILE uses them", why=why))
     print(f"preflight: {plain(display(Path(path)))}: {text}", file=sys.stderr)
 
@@ -122,7 +122,7 @@ def site_of(at: AtSite, found: Settings) -> SiteRequest | None:
 
 
 def facts_of(facts: JobFacts) -> Facts:
-    """What a call says about its jobs. Raises InputError for what is set without a value."""
+    """The options of a call about its jobs. Raises InputError for what is set without a value."""
     said: dict[str, str] = {}
     for word in facts.set or ():
         name, equals, value = word.partition("=")
@@ -147,7 +147,7 @@ def reports(check: Checker, inputs: Inputs, command: list[str] | None) -> Iterat
 
 
 def typed(check: Checker, inputs: Inputs, command: list[str] | None) -> Iterator[Report]:
-    """The reports of what is no file: stdin and a command. Raises InputError where a call names nothing at all."""
+    """The reports of inputs that are not files: stdin and a command. Raises InputError where a call names nothing."""
     paths = inputs.paths or []
     if not paths and command is None:
         raise InputError("nothing to check: give files, folders (. for this one), - for stdin, or -- and a command")
@@ -169,7 +169,7 @@ def named(check: Checker, inputs: Inputs) -> list[Named]:
     wanted = Wanted(excluded, listed(inputs.include), markdown=inputs.include_markdown)
     ignored = None if inputs.no_gitignore or check.isolated else _ignored
     found = list(discover(paths, check.settings_of, wanted, force=inputs.force_exclude, ignored=ignored))
-    for item in found:  # before several processes do: what is wrong with settings is told once
+    for item in found:  # before several processes do: what is wrong with settings is reported once
         check.settings_of(item.path)
     return found
 

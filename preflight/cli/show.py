@@ -68,7 +68,7 @@ def show_jobs(
     proven: Callable[[Checker, Job], dict[str, Any]] = lambda checker, job: {},
 ) -> int:
     """Print something about every run of a call, as text or as JSON. proven: what is tried on the text of a run first,
-    by the name under which it is told."""
+    by the name under which it is printed."""
     inputs, facts, at, rules, out = options
     style, as_json = output.printed(out), out.output_format == "json"
     checker = session.checker(facts, rules, lenient=True, at=at)

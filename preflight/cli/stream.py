@@ -1,4 +1,4 @@
-"""Writing to stdout, whatever stands behind it: a closed pipe is silence, a poor encoding is no crash."""
+"""Writing to stdout, whatever reads it: a closed pipe is silent, a limited encoding does not crash."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from preflight.source.text import InputError
 
 
 class Gone(BaseException):
-    """Nobody reads the report any more: there is no reason to go on with it."""
+    """The report has no reader any more: there is no reason to go on with it."""
 
 
 def refuse_gone() -> None:
@@ -27,7 +27,7 @@ def refuse_gone() -> None:
 
 
 def say(text: str) -> None:
-    """Write a text and flush it; when nobody reads any more, the rest is dropped and the exit code stays true.
+    """Write a text and flush it; when the reader is gone, the rest is dropped and the exit code stays true.
 
     Raises InputError where it cannot be written, as on a full disk.
     """

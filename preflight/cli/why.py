@@ -38,9 +38,9 @@ def why(
     color: Colour = "auto",
     lang: Lang = None,
 ) -> int:
-    """Say why a job died, from the logs of its ranks.
+    """Find why a job died, from the logs of its ranks.
 
-    The failure that came first, apart from what followed; its cause, the rule that tells it, and with --run the line of
+    The first failure, apart from what followed; its cause, the rule that reports it, and with --run the line in
     the config and its fix.
     """
     from preflight.logs.diagnosis import diagnosed
@@ -66,7 +66,7 @@ def why(
 
 
 def _logs(named: list[str], job: str | None) -> tuple[list[str], tuple[str, ...]]:
-    """The logs of a call, and what the scheduler says of a job. Raises InputError where there are none."""
+    """The logs of a call, and the scheduler's record of a job. Raises InputError where there are none."""
     from preflight.logs.files import opened
 
     said: tuple[str, ...] = ()
@@ -81,6 +81,6 @@ def _logs(named: list[str], job: str | None) -> tuple[list[str], tuple[str, ...]
 
 
 def _checked(run: str, facts: JobFacts, rules: Rules) -> Report:
-    """What `check` says of a config."""
+    """The report of `check` on a config."""
     checker = session.checker(facts, rules)
     return merge(session.reports(checker, Inputs(paths=[run]), None))

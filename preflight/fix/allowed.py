@@ -47,7 +47,7 @@ class Boundary:
         self._folders = tuple(dict.fromkeys(map(os.path.realpath, folders)))
 
     def __call__(self, source: Source) -> bool:
-        """Whether a source may be written; what is no file is the caller's own."""
+        """Whether a source may be written; what is not a file belongs to the caller."""
         if self._follow or source.path is None:
             return True
         path = os.path.realpath(source.path)

@@ -32,7 +32,7 @@ def apply(
     """The edited sources of the fixes of findings, each proven by itself to change only what it means to.
 
     partial: leave out a fix that overlaps one taken before it or cannot be written; else raise CannotEdit or NotProven.
-    proven: False where the texts are only looked at, and proven later if anybody wants them.
+    proven: False where the texts are only looked at, and proven later if they are used.
     """
     documents = _documents(report)
     planned: dict[str, list[Splice]] = {}
@@ -148,7 +148,7 @@ def _words(value: object) -> str:
 
 
 def original(place: Position, now: Source, before: Mapping[str, Source]) -> Position:
-    """Where a place of an edited text stood in the text that the call began with."""
+    """Where a place of an edited text was in the text that the call began with."""
     old = before.get(now.name)
     if old is None or old.text == now.text:
         return place

@@ -21,7 +21,7 @@ from preflight.source.text import InputError, Source
 
 
 def retyped(document: Document, edits: Sequence[Edit]) -> Document | None:
-    """The document with options set and removed; None where it is no launch, or the edits are of another kind."""
+    """The document with options set and removed; None where it is not a launch, or the edits are of another kind."""
     launch = document.launch
     if launch is None or any(
         edit.action not in ("set", "remove") or len(edit.key) != 1 or edit.run != document.run for edit in edits

@@ -128,7 +128,7 @@ def _texts(words: Sequence[Word]) -> tuple[object, ...]:
 
 
 def flags(words: Sequence[Word]) -> Flags:
-    """Each flag with the words after it; words before the first flag stand under "", but for key=value by its key."""
+    """Each flag with the words after it; words before the first flag are under "", but for key=value by its key."""
     found: dict[str, list[object]] = {"": []}
     flag = ""
     for text in _texts(words):
@@ -173,7 +173,7 @@ def _prove_yaml(old: Document, edits: Sequence[Edit], new: Document) -> None:
     before, after = _marked_lines(old.source.text), _marked_lines(new.source.text)
     splices = any(edit.action == "splice" for edit in edits)
     if before == after or (not splices and _ends(before) == _ends(after)):
-        return  # what is no comment any more, or has become one, would have changed a setting
+        return  # what is not a comment any more, or has become one, would have changed a setting
     spliced = [edit.span for edit in edits if edit.action == "splice" and edit.span is not None]
     before = _comments(old.source.text)
     after = _comments(new.source.text)
@@ -184,7 +184,7 @@ def _prove_yaml(old: Document, edits: Sequence[Edit], new: Document) -> None:
 
 
 def _places(old: Document, key: Key) -> list[Key]:
-    """Where the value of a setting stands: at its key, and wherever an alias repeats the anchor that is edited."""
+    """Where the value of a setting is: at its key, and wherever an alias repeats the anchor that is edited."""
     node = old.tree.get(*key) if old.tree is not None else None
     if node is None or not node.anchor:
         return [key]
@@ -268,7 +268,7 @@ def _carry_out(tree: Any, edit: Edit) -> Any:
 
 
 def _copy(want: Any, have: Any, key: Key) -> None:
-    """Take over the new value of a setting that a splice says it changes."""
+    """Take over the new value of a setting that a splice declares."""
     *path, last = key
     try:
         for part in path:

@@ -77,7 +77,7 @@ State = Literal[
 
 
 class Outcome(NamedTuple):
-    """What became of one finding. place: where it stood in the text as it was."""
+    """What became of one finding. place: where it was in the text as it was."""
 
     finding: Finding
     state: State
@@ -94,7 +94,7 @@ class Fixed:
         self.outcomes: list[Outcome] = []
         self.report = report
         self.work = 0
-        """Characters that were edited, read and proven, with what each attempt costs beside them."""
+        """Characters that were edited, read and proven, with what each attempt costs in addition."""
 
 
 def fix(
@@ -111,8 +111,8 @@ def fix(
     """Fix what can be fixed and proven. Nothing is written; raises InputError where a file cannot be read.
 
     wanted: whether a finding is to be fixed; the proof looks at all of them.
-    suggest: puts fixes on findings that have none of their own; asked once the rules' own fixes are done, and again
-    when one of its own is: each run of a file has its layout.
+    suggest: puts fixes on findings that have none; asked once the rules' own fixes are done, and again
+    when one of those fixes is written: each run of a file has its layout.
     inside: whether a file may be written; None where all may.
     offered: also what is only offered. others: try the further ways out. notes: whether a rule's notes are fixed.
     """
@@ -142,7 +142,7 @@ def fix(
 def _left_over(
     workspace: Workspace, result: Fixed, refused: Mapping[tuple[str, ...], str], wanted: Callable[[Finding], bool]
 ) -> list[Finding]:
-    """What is left, with those ways out that are proven; of what was tried in vain it is said why."""
+    """What is left, with those ways out that are proven; what was tried without success has its reason."""
     left = [finding for finding in result.report.findings if wanted(finding)]
     tried = [finding for finding in left if _identity(finding) in refused]
     others = [finding for finding in left if _identity(finding) not in refused]

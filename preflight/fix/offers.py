@@ -13,7 +13,7 @@ from preflight.source.record import replace
 MOST_WORK = 120_000
 """What attempts may cost together during the check of one file; `fix` proves its fixes whatever they cost."""
 ATTEMPT, SLOWER = 2_000, 8_000
-"""What an attempt costs beside the characters that are checked, and with how many of these one costs twice."""
+"""What an attempt costs besides the characters that are checked, and with how many of these one costs twice."""
 
 MOST_TOGETHER = 4
 """How many times as much the safe fixes of a file may cost that are proven in one go."""

@@ -24,9 +24,9 @@ WAYS = "needs a decision: {ways}"
 
 
 class Rewritten(NamedTuple):
-    """The runs of a file as they were, and what a rewrite made of them. found: each run beside itself in the other
-    release, after the rewrite; result: the new texts; pinned: the defaults that are written out; left: what nobody
-    but a person can change, with the reason."""
+    """The runs of a file as they were, and what a rewrite made of them. found: each run with itself in the other
+    release, after the rewrite; result: the new texts; pinned: the defaults that are written out; left: what only
+    a person can change, with the reason."""
 
     found: list[Migration]
     result: Fixed
@@ -108,7 +108,7 @@ def _identity(finding: Finding) -> tuple[object, ...]:
 
 def _decision(finding: Finding, jobs: dict[int, Migration]) -> str:
     """Why a person decides about a finding: there are several ways out, or the only one takes away or changes what is
-    trained. "" where nobody has to."""
+    trained. "" where not needed."""
     if finding.fix is not None and finding.fix.offered and finding.alternatives:
         ways = " or ".join(str(one.title) for one in (finding.fix, *finding.alternatives))
         return Message(WAYS, ways=ways)
@@ -120,7 +120,7 @@ def _decision(finding: Finding, jobs: dict[int, Migration]) -> str:
 
 
 def _decisive(edit: Edit, one: Migration) -> str:
-    """The option of an edit that says what is trained, where the edit changes what it says."""
+    """The option of an edit that decides what is trained, where the edit changes it."""
     if edit.action not in ("set", "remove") or not edit.key:
         return ""
     typed = {value.key: name for name, value in one.before.arguments.written.items()}

@@ -24,18 +24,18 @@ class FrontEndDialect(NamedTuple):
     """Dialects that leave a document to this one where both claim it."""
 
     weak: Callable[[Document], bool] | None = None
-    """What is enough where somebody says that a document is this front end's; None: the sign."""
+    """The sufficient sign where a document is stated to be this front end's; None: the sign."""
 
     others: tuple[str, ...] = ()
     """Further releases that are described."""
 
     @property
     def targets(self) -> tuple[Target, ...]:
-        """The releases whose sources were read, first the one that is taken where nobody states one."""
+        """The releases whose sources were read, first the one that is taken where none is stated."""
         return tuple(Target(self.name, release) for release in (self.release, *self.others))
 
     def claims(self, document: Document, request: Request) -> bool:
-        """Whether a document is a run through this front end; one that somebody says is another's is not."""
+        """Whether a document is a run through this front end; one that is stated to be another's is not."""
         if request.target is None:
             return self.sign(document)
         return request.target.framework == self.name and (self.weak or self.sign)(document)
@@ -120,7 +120,7 @@ _SLIME_OWN = frozenset(
         *("--tensor-model-parallel-size", "--num-attention-heads"),
     ]
 )
-"""With a batch of rollouts, these are slime's, or Megatron's beneath it."""
+"""With a batch of rollouts, these are slime's, or those of the Megatron below it."""
 
 
 def is_slime(document: Document) -> bool:
@@ -145,7 +145,7 @@ _SWIFT_COMMENT = lazy_pattern(r"(?m)^[ \t]*#.{0,200}\bmegatron (?:pt|sft|rlhf)\b
 
 def is_ms_swift(document: Document) -> bool:
     """`megatron pt|sft|rlhf|export`, or a flat file with a micro-batch and a key that only it has, or a comment that
-    says what reads it."""
+    shows what reads it."""
     if document.launch is not None:
         return document.launch.launcher == "megatron" and entry(document) in ("pt", "sft", "rlhf", "export")
     if document.tree is None or document.tree.get("micro_batch_size") is None:
@@ -155,7 +155,7 @@ def is_ms_swift(document: Document) -> bool:
 
 
 def may_be_ms_swift(document: Document) -> bool:
-    """What is enough of a file that somebody says is ms-swift's."""
+    """What is enough of a file that is stated to be ms-swift's."""
     tree = document.tree
     flat = tree is not None and tree.get("micro_batch_size") is not None
     also = ("dataset", "output_dir", "model")
@@ -168,7 +168,7 @@ _ENGINE = lazy_pattern(r"\+*model_engine=(\w+)")
 
 
 def _names_no_engine(text: str) -> bool:
-    """Whether an override chooses an engine beside those which are known not to be Megatron: MindSpeed's, or a slip."""
+    """Whether an override chooses an engine besides those known not to be Megatron: MindSpeed's, or a slip."""
     found = _ENGINE.fullmatch(text)
     return found is not None and found[1] not in _ENGINES
 
@@ -267,7 +267,7 @@ def _is_bridge_config(tree: Node) -> bool:
         return False
     made = tree.get("_target_")
     if made is not None:
-        data = tree.get("dataset")  # null in the record beside a checkpoint that was converted: nothing trains by it
+        data = tree.get("dataset")  # null in the record next to a checkpoint that was converted: nothing trains by it
         converted = data is not None and data.kind == "scalar" and data.value is None
         return str(made.value).startswith("megatron.bridge.") and not converted
     steps = all(tree.get("train", key) is not None for key in ("train_iters", "micro_batch_size", "global_batch_size"))
@@ -315,7 +315,7 @@ def is_mindrlhf(document: Document) -> bool:
 
 
 def is_primus(document: Document) -> bool:
-    """A module of an experiment that trains with Megatron, beside the presets that it takes."""
+    """A module of an experiment that trains with Megatron, next to the presets that it takes."""
     modules = document.tree.get("modules") if document.tree is not None and document.kind == "yaml" else None
     for one in modules.entries if modules is not None else ():
         named = (

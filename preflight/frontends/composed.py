@@ -87,7 +87,7 @@ def hydra(document: Document, surroundings: Surroundings) -> Hydra | None:
 
 
 def _elsewhere(words: tuple[Word, ...]) -> bool:
-    """Whether the folder of configs is another one; what stands before its name may be unknown."""
+    """Whether the folder of configs is another one; what precedes its name may be unknown."""
     for at, word in enumerate(words):
         head, tail = (word.pieces[0].text, word.pieces[-1].text) if word.pieces else (word.text, word.text)
         if (head or "").startswith(FOLDERS):
@@ -114,7 +114,7 @@ class Dotted(NamedTuple):
 
 
 def typed(front_end: FrontEnd, dotted: Dotted, surroundings: Surroundings, own: DottedWriter | None = None) -> Typed:
-    """What somebody typed of it, by Megatron's names. own: makes the edits, where it is another one."""
+    """The typed values of it, by Megatron's names. own: makes the edits, where it is another one."""
     parsed, writer = Parsed(), own or DottedWriter(front_end, dotted)
     keys = (pair for pair in front_end.keys.options.items() if not pair[0].startswith("--"))
     for key, flag in (*keys, *_inside(front_end, dotted)):
@@ -148,13 +148,13 @@ def _inside(front_end: FrontEnd, dotted: Dotted) -> Iterator[tuple[str, Flag]]:
 
 
 def _value(found: Found, flag: Flag, dotted: Dotted, writer: DottedWriter) -> Value:
-    """A value with the place where somebody typed it."""
+    """A value with the place where it is typed."""
     assert found.node is not None
     raw = _converted(found, flag)
     key_span = found.key.span if found.key is not None else found.node.span
     override = dotted.command is not None and found.node.span.source is dotted.command.source
     key: Key = (".".join(map(str, found.path)),) if override else found.path
-    uses = tuple(span for span in found.uses if span.source is not dotted.own)  # nobody reads that file
+    uses = tuple(span for span in found.uses if span.source is not dotted.own)  # nothing reads that file
     setting = Setting(key, raw, found.node.span, key_span, uses, found.exact, run=dotted.documents[0].run)
     if isinstance(raw, Unknown):
         return Value(raw, Origin.UNKNOWN, setting, raw.because)
@@ -178,7 +178,7 @@ def _converted(found: Found, flag: Flag) -> object:
 
 
 class DottedWriter:
-    """Makes the edits that write an argument: at its override, in the file where it stands, or as another override."""
+    """Makes the edits that write an argument: at its override, in the file that has it, or as another override."""
 
     def __init__(self, front_end: FrontEnd, dotted: Dotted) -> None:
         self.dotted = dotted

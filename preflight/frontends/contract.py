@@ -19,7 +19,7 @@ from preflight.source.text import Source
 
 FOLDER = "frontends/contracts"
 CLOSE = 0.75
-"""From here on a key is told as a slip of another one beside it."""
+"""From here on a key is reported as a slip of another one next to it."""
 
 
 class Contract:
@@ -48,7 +48,7 @@ class Contract:
 
     @cached_property
     def node(self) -> Node:
-        """The same as nodes of a file of its own."""
+        """The same as nodes of a separate file."""
         text = json.dumps(self.tree)
         tree = load_yaml(Source(text, f"{self.front_end}/config")).tree
         assert tree is not None
@@ -60,7 +60,7 @@ class Contract:
         return found
 
     def registered(self, registry: str) -> Sequence[str]:
-        """The names that a registry has; () where nobody knows them."""
+        """The names that a registry has; () where they are unknown."""
         found: Sequence[str] = self._data["registries"].get(registry, ())
         return found
 
@@ -139,7 +139,7 @@ def contract(front_end: str, release: str, engine: str = "") -> Contract:
 
 def nearest_release(front_end: str, releases: Sequence[str], asked: Target | None, default: str) -> str:
     """The described release that a stated one is read as: itself, else the newest of its minor release, else the newest
-    before it, else the oldest; the default where nobody states one."""
+    before it, else the oldest; the default where none is stated."""
     wanted = numbers(asked.version) if asked is not None and asked.framework == front_end else ()
     if not wanted:
         return default

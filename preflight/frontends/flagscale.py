@@ -23,7 +23,7 @@ from preflight.run.value import Value, unknown
 NAME = "experiment"
 GPT = ("train_gpt.py", "train_aquila_sft.py")
 TOKENIZERS = {"train_rwkv.py": "RWKVTokenizer", "train_qwen2_5_vl.py": "Qwen2VLTokenizer"}
-"""What its entry scripts take for a tokenizer unless the config says it; the others take that of GPT-2."""
+"""What its entry scripts take for a tokenizer unless the config sets it; the others take that of GPT-2."""
 OTHERS = ("train_llava.py", "train_llava_onevision.py", *TOKENIZERS)
 SHAPE = Shape(
     sections=(("train", "system"), ("train", "model"), ("train", "data")),
@@ -87,7 +87,7 @@ def folders(run: Run) -> None:
 
 @derives("tokenizer_type", "entry_is_known", "entry_is_shipped")
 def script(run: Run) -> None:
-    """Its entry scripts of other models have options and a tokenizer of their own."""
+    """Its entry scripts of other models have different options and a different tokenizer."""
     name = str(run.entrypoint).rpartition("/")[2]
     run.derive("entry_is_known", name in GPT)
     run.derive("entry_is_shipped", True)
@@ -125,7 +125,7 @@ def tuned(run: Run) -> None:
 
 @derives("transformer_pipeline_model_parallel_size")
 def embedding_stage(run: Run) -> None:
-    """The embedding may have a stage of its own: how layers are split is not described."""
+    """The embedding may have a separate stage: how layers are split is not described."""
     if run.standalone_embedding_stage:
         for name in ("num_layers", "encoder_num_layers", "transformer_pipeline_model_parallel_size"):
             run.lose(name, "the embedding has a separate stage")

@@ -58,15 +58,15 @@ class FrontEnd(NamedTuple):
 
     core: the release of Megatron-LM that it needs. world: the devices that train, from the run's own values.
     before, after: what it sets or forces around `steps`, the derivations of Megatron that it runs.
-    unread: what becomes of a key that nobody knows: "dropped", "skipped" with a warning, or "refused".
+    unread: what becomes of an unknown key: "dropped", "skipped" with a warning, or "refused".
     apart: where the code of Megatron begins that it does not run: checks there are not made.
     elsewhere: beginnings of keys that other parts of the program read. shortened: a key may be cut short as long as it
     is the only one that begins so. models: arguments whose paths name the model that the network is taken from.
-    planned: what a plan of its runs has beside what Megatron's arguments say. options: its keys, where preflight has no
-    file of them; takes_megatron: whether all options of Megatron are keys beside those. on: what stands between it and
+    planned: what a plan of its runs has besides Megatron's arguments. options: its keys, where preflight has no
+    file of them; takes_megatron: whether all options of Megatron are keys besides those. on: what is between it and
     Megatron. since: its rules that older releases do not have, each with the first that has it. own: its keys with
     those of the checkout around a run. own_checks: rules of all frameworks whose check is its own in its
-    runs, each with the file of it. lacks: its rules whose check the release does not make. stated: somebody says that
+    runs, each with the file of it. lacks: its rules whose check the release does not make. stated: the user states that
     it is this release.
     """
 
@@ -109,7 +109,7 @@ class FrontEnd(NamedTuple):
 
     @property
     def known(self) -> frozenset[str]:
-        """Keys that are no mistake though this release does not read them: those of its other releases."""
+        """Keys that are not a mistake although this release does not read them: those of its other releases."""
         return frozenset() if self.options else frozenset(data(self.name).get("other releases", ()))
 
     def takes_elsewhere(self, key: str, value: str) -> bool:
@@ -149,7 +149,7 @@ def as_flags(front_end: str, rows: Mapping[str, list[Any]]) -> list[Flag]:
 
 @cache
 def _given_keys(front_end: str, release: str, core: str, options: tuple[Flag, ...], takes_megatron: bool) -> Keys:
-    """The keys of a front end that says them itself."""
+    """The keys of a front end that states them itself."""
     below = table("megatron", core)
     flags = {flag.option: flag for flag in (*(below.options.values() if takes_megatron else ()), *options)}
     return Keys(front_end, release, list(flags.values()), below)
@@ -167,13 +167,13 @@ def _with_dashes(flag: Flag) -> Flag:
 
 
 def names(front_end: str) -> frozenset[str]:
-    """The names that a front end's own checks may use beside Megatron's."""
+    """The names that a front end's own checks may use besides Megatron's."""
     return frozenset(row[0] for row in data(front_end)["keys"].values())
 
 
 UNREAD = "unread-key"
 CLOSE = 0.85
-"""From here on a key is told as a slip of another one."""
+"""From here on a key is reported as a slip of another one."""
 _SAID = {
     "dropped": "{front_end} has no option {key} and drops it without a word{hint}",
     "skipped": "{front_end} has no key {key} and skips it with a warning{hint}",
@@ -182,7 +182,7 @@ _SAID = {
 
 
 def of_front_end(front_end: FrontEnd, faults: Iterable[Problem], *, stated: bool) -> Iterator[Problem]:
-    """The faults of parsing as the front end takes them. stated: somebody says the release."""
+    """The faults of parsing as the front end takes them. stated: the user states the release."""
     for fault in faults:
         key = fault.span.text.partition("=")[0]
         if fault.kind == UNKNOWN_FLAG:
@@ -195,7 +195,7 @@ def of_front_end(front_end: FrontEnd, faults: Iterable[Problem], *, stated: bool
 
 
 def _of_release(front_end: FrontEnd, fault: Problem) -> Problem:
-    """A choice that is refused; of one that another release takes, nobody knows whether that is the one."""
+    """A choice that is refused; of one that another release takes, it is unknown whether that is the one."""
     said = values_of(fault.message)
     if not front_end.takes_elsewhere(str(said.get("option")), str(said.get("value"))):
         return fault
@@ -220,7 +220,7 @@ def unread(
     shown: str = "",
     elsewhere: bool = False,
 ) -> Problem:
-    """A key that the front end does not know, and what becomes of it. path: where it stands in a file, shown: its name.
+    """A key that the front end does not know, and what becomes of it. path: its place in a file, shown: its name.
     elsewhere: whether another release has it."""
     elsewhere = elsewhere or key in front_end.known
     section = key.rpartition(".")[0]
@@ -239,6 +239,6 @@ def unread(
 
 
 def doubted(found: Problem, surroundings: Surroundings) -> Problem:
-    """A key that another release may have, where nobody says which it is, unless it is a slip of another key."""
+    """A key that another release may have, where the release is unknown, unless it is a slip of another key."""
     stated = surroundings.request.target is not None
     return found._replace(harmless=found.harmless or (found.fix is None and not stated))

@@ -1,4 +1,4 @@
-"""What Hydra refuses of a command: words that are no override, groups without such an option, keys that are there or
+"""What Hydra refuses of a command: words that are not overrides, groups without such an option, keys that are there or
 not, interpolations that lead nowhere; each at its word, with what would be right."""
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def malformed(words: Sequence[Word]) -> Iterator[Problem]:
 
 
 def _why(text: str, after: Sequence[str]) -> str:
-    """Why a word is no override; "" where it is one."""
+    """Why a word is not an override; "" where it is one."""
     match = KEY.match(text)
     if match is None or not match["equal"]:
         if match is not None and match["sign"] == "~" and match.end() == len(text):
@@ -131,7 +131,7 @@ def of_keys(
     contract: Contract, refused: Iterable[Refused], others: Sequence[Contract] = (), stated: bool = False
 ) -> Iterator[Problem]:
     """Keys that the config does not have, or has already. others: the contracts of the other releases: what one of them
-    takes is no error where nobody states the release."""
+    takes is not an error where no release is stated."""
     for kind, one in refused:
         if kind == "unknown" and not contract.has(one.key):
             elsewhere = tuple(other.release for other in others if one.key in other.keys)
@@ -167,7 +167,7 @@ def _unknown(contract: Contract, one: Override, elsewhere: Sequence[str]) -> Pro
 
 
 def of_another_engine(contract: Contract, refused: Iterable[Refused]) -> Iterator[Problem]:
-    """The first key that a config without Megatron does not have: nobody chooses the one that has it."""
+    """The first key that a config without Megatron does not have: no group selects the one that has it."""
     for kind, one in refused:
         if kind == "unknown" and not contract.has(one.key):
             template = "{front_end} has no key {key} with model_engine={engine}: it refuses the run{hint}"
@@ -209,7 +209,7 @@ def of_interpolations(config: Composed, overrides: Iterable[Override]) -> Iterat
     """Values that lead to a key which the config does not have."""
     for one in overrides:
         node = one.node
-        whole = one.value is not None and one.value.text is not None  # not a variable of the shell that nobody sets
+        whole = one.value is not None and one.value.text is not None  # not a variable of the shell that is not set
         lost = config.dead(one.path, node) if whole and node is not None and node.kind == "scalar" else ""
         if "." in lost and node is not None:  # a name alone may be a variable of the shell
             yield Problem(
@@ -222,7 +222,7 @@ def of_interpolations(config: Composed, overrides: Iterable[Override]) -> Iterat
 def of_choices(
     contract: Contract, config: Composed, own: Source, more: Mapping[str, Sequence[object]], made: Iterable[str]
 ) -> Iterator[Problem]:
-    """Values that somebody typed and the program does not take. more: keys with the values that they take, beside those
+    """Typed values that the program does not take. more: keys with the values that they take, besides those
     of classes; made: the sections of which classes are made."""
     for key, choices in {**dict(contract.choices(made)), **more}.items():
         found = config.at(*key.split("."))

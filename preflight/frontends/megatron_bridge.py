@@ -45,7 +45,7 @@ OPTIONS = {option: key for options, key in _KEYS.items() for option in options}
 
 
 def launched(document: Document, surroundings: Surroundings) -> Dotted:
-    """The overrides of a launch over its file; the recipe beneath is not read."""
+    """The overrides of a launch over its file; the underlying recipe is not read."""
     assert document.launch is not None
     words = document.launch.words
     file = _file(document, words, surroundings)
@@ -100,7 +100,7 @@ class RecipeWriter(DottedWriter):
     """Makes the edits of a recipe."""
 
     def at(self, path: Key, value: object) -> tuple[Edit, ...]:
-        """The edit at a literal; none where what is assigned is made by code, or stands in another function."""
+        """The edit at a literal; none where what is assigned is made by code, or is in another function."""
         document = self.dotted.documents[0]
         node = document.tree.get(*path) if document.tree is not None else None
         plain = isinstance(value, bool | int | float | str) or value is None
@@ -152,7 +152,7 @@ TRANSFORMER = "src/megatron/bridge/models/transformer_config.py"
 RUNNER = "scripts/training/recipe_runner.py"
 RECIPE = "it may be set in the recipe, which is not read"
 APART = ("megatron/training/", "megatron/legacy", "megatron/rl", "pretrain_", "gpt_builders", "model_provider")
-"""It builds the network and trains it with code of its own."""
+"""It builds the network and trains it with its own code."""
 OFF = (TRAINERS - {"eval_global_batch_size", "eval_micro_batch_size"}) | {
     *("tensor_parallel_num_weight_shards", "expert_tensor_parallel_num_weight_shards"),
     *("encoder_seq_length", "encoder_num_layers", "encoder_tensor_model_parallel_size"),
@@ -167,7 +167,7 @@ UNEVEN = frozenset(
 )
 """What the config.json of a published model does not set."""
 DERIVED = frozenset({"model_layers"})
-"""Names of its own checks that no key has."""
+"""Names in its checks that no key has."""
 PRECISION = frozenset(
     [
         *("bf16", "fp16", "params_dtype", "accumulate_allreduce_grads_in_fp32", "fp8", "fp8_recipe", "fp8_margin"),
@@ -175,7 +175,7 @@ PRECISION = frozenset(
         *("first_last_layers_bf16", "num_layers_at_start_in_bf16", "num_layers_at_end_in_bf16"),
     ]
 )
-"""What mixed_precision sets, whatever stands elsewhere (training/mixed_precision.py:138-156)."""
+"""What mixed_precision sets, whatever is set elsewhere (training/mixed_precision.py:138-156)."""
 OVERLAP = frozenset(
     [
         *("overlap_grad_reduce", "overlap_param_gather", "align_param_gather", "tp_comm_overlap", "overlap_p2p_comm"),
@@ -183,12 +183,12 @@ OVERLAP = frozenset(
         *("wgrad_deferral_limit", "batch_p2p_comm", "overlap_param_gather_with_optimizer_step"),
     ]
 )
-"""What comm_overlap may set, whatever stands elsewhere (training/comm_overlap.py:376-600)."""
+"""What comm_overlap may set, whatever is set elsewhere (training/comm_overlap.py:376-600)."""
 
 
 @derives(*PRECISION, *OVERLAP)
 def set_by_others(run: Run) -> None:
-    """Two sections write their values over those of others; a precision is a name, or an object that nobody reads."""
+    """Two sections write their values over those of others; a precision is a name, or an object that is not read."""
     for section, names in (("mixed_precision", PRECISION), ("comm_overlap", OVERLAP)):
         given = run.value(section)
         for name in names if not given.written or given.raw is not None else ():
@@ -228,7 +228,7 @@ def distributed_optimizer(run: Run) -> None:
 
 @derives()
 def beneath(run: Run) -> None:
-    """The recipe beneath may say anything that is not typed; what no recipe says unseen is off."""
+    """The underlying recipe may set anything that is not typed; what no recipe sets unseen is off."""
     for name in run.table.defaults:
         if name not in run.written:
             run.lose(name, RECIPE)
@@ -239,7 +239,7 @@ def beneath(run: Run) -> None:
 
 @derives()
 def made_here(run: Run) -> None:
-    """Where a recipe makes the model of a published one, nothing beneath it says anything of that."""
+    """Where a recipe makes the model of a published one, nothing below it sets any of that."""
     for name in UNEVEN - run.written.keys() if run.value("hf_model_id").written else ():
         if not run.effective[name].written:
             run.effective[name] = run.default(name)
@@ -259,7 +259,7 @@ def nulls(parsed: Parsed) -> tuple[Step, tuple[str, ...]]:
 
 @derives("expert_tensor_parallel_size")
 def expert_tensor(run: Run) -> None:
-    """Without a size of its own it is 1 where experts are spread, and not that of the other layers."""
+    """Without a separate size it is 1 where experts are spread, and not that of the other layers."""
     if run.expert_tensor_parallel_size is None and run.expert_model_parallel_size > 1:
         run.derive("expert_tensor_parallel_size", 1, "experts are spread", of="expert_tensor_parallel_size")
 
@@ -342,7 +342,7 @@ def read(document: Document, surroundings: Surroundings) -> Reading:
     writer = RecipeWriter(BRIDGE, found) if document.kind == "python" else None
     made = typed(BRIDGE, found, surroundings, writer)
     made.parsed.faults += unread_keys(BRIDGE, found)
-    made.parsed.open = True  # the recipe beneath may say anything else
+    made.parsed.open = True  # the underlying recipe may set anything else
     first, *rest = BRIDGE.before
     model = (made_here,) if document.kind == "python" else ()
     front_end = BRIDGE._replace(before=(first, nulls(made.parsed), *model, *rest))

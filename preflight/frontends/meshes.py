@@ -44,12 +44,12 @@ OF_EACH = (
     *("tensor_model_parallel_size", "context_parallel_size", "expert_model_parallel_size", "micro_batch_size"),
     *("pipeline_model_parallel_size", "expert_tensor_parallel_size", "sequence_parallel"),
 )
-"""What each mesh has of its own."""
+"""What differs between meshes."""
 
 
 @derives(*NAMES)
 def meshes(run: Run) -> None:
-    """What holds of all meshes together; a rank takes the sizes of its own mesh for those of the run."""
+    """What holds of all meshes together; a rank takes the sizes of its mesh for those of the run."""
     numbers = run.hetero_process_meshes
     if numbers is None:
         for name in NAMES:

@@ -1,4 +1,4 @@
-"""MindRLHF: a file of its own replaces sections of the MindFormers config that it names."""
+"""MindRLHF: a separate file replaces sections of the MindFormers config that it names."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def _edits(path: Key, document: Document, value: object) -> tuple[Edit, ...]:
 
 
 def _made(tree: Node) -> dict[str, Value]:
-    """What MindRLHF makes itself: its optimizer, its loop, the copies of the model beside this one; the mode is
+    """What MindRLHF makes itself: its optimizer, its loop, the copies of the model besides this one; the mode is
     semi-automatic (ref_worker.py:79), the optimizer is split over data parallel ranks (train_worker.py:109)."""
     lost = ("optimizer.type", "lr_schedule.type", "runner_config.epochs", "runner_wrapper.type")
     sharded, ranks = tree.get(ACTOR, "enable_parallel_optimizer"), tree.get(ACTOR, "parallel_config", "data_parallel")
@@ -156,7 +156,7 @@ def _on_the_host(tree: Node) -> bool:
 
 
 def _alone(said: dict[str, Value]) -> Reading:
-    """The file without the other one: what that says is unknown."""
+    """The file without the other one: its contents are unknown."""
     target = BENEATH
     lost = unknown("the config that model_config names is not read")
     arguments = Arguments(

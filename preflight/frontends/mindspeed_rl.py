@@ -51,7 +51,7 @@ def batches(run: Run) -> None:
 
 @derives("pad_to_multiple_of")
 def padding(run: Run) -> None:
-    """Whatever the config says (megatron_config.py:402)."""
+    """Independent of the config (megatron_config.py:402)."""
     ranks = run.tensor_model_parallel_size * run.context_parallel_size
     run.derive("pad_to_multiple_of", ranks, "tensor x context parallel")
 
@@ -146,7 +146,7 @@ def _release(config: Composed, wanted: Target | None) -> FrontEnd:
 
 
 def _typed(front_end: FrontEnd, dotted: Dotted, surroundings: Surroundings) -> Typed:
-    """The actor's options, what the other sections say, and the layouts of the other roles."""
+    """The actor's options, the values of the other sections, and the layouts of the other roles."""
     config = dotted.config
     writer = Writer(front_end, dotted, (TRAINING, ACTOR))
     made = typed(front_end, dotted, surroundings, writer)
@@ -162,7 +162,7 @@ def _typed(front_end: FrontEnd, dotted: Dotted, surroundings: Surroundings) -> T
 
 
 def _prompts(writer: Writer, parsed: Parsed) -> None:
-    """The batch under a name of its own: Megatron gets another one."""
+    """The batch under a different name: Megatron gets another one."""
     samples = parsed.written.get("n_samples_per_prompt")
     writer.samples = samples.raw if samples is not None else 1
     for section in INTEGRATED:

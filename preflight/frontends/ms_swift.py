@@ -1,4 +1,4 @@
-"""ms-swift: options of its own, by a command or in a flat YAML file; the network is the model's."""
+"""ms-swift: its options, by a command or in a flat YAML file; the network is the model's."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ ARGUMENTS = "swift/megatron/arguments/megatron_args.py"
 NETWORK = (FORCED | FILLED | {"vocab_size", "qk_layernorm", "multi_latent_attention", "window_size"}) - {
     *("seq_length", "moe_grouped_gemm", "moe_token_dispatcher_type", "mtp_num_layers", "ckpt_format")
 }
-"""What the model's config.json says."""
+"""The values of the model's config.json."""
 OTHERS = ("4.4.3", "4.3.2", "4.2.3", "4.1.3", "4.0.4")
-"""Described releases beside that of the table."""
+"""Described releases besides that of the table."""
 OLDER = {"__train_type": "tuner_type", "__load": "mcore_model"}
 DERIVED = frozenset({"published_layers", "bare_prediction_stage"})
-"""Names of its own checks that no key has."""
+"""Names in its checks that no key has."""
 TYPES = {"bfloat16": "bf16", "bf16": "bf16", "float16": "fp16", "fp16": "fp16", "float32": "fp16"}
 
 
@@ -59,7 +59,7 @@ def layers(run: Run) -> None:
 
 @derives("bare_prediction_stage")
 def prediction(run: Run) -> None:
-    """The first stage, from 1, that predicts further tokens and has no layer beside; 0 where there is none."""
+    """The first stage, from 1, that predicts further tokens and has no other layer; 0 where there is none."""
     stages = parse_layout(run.pipeline_model_parallel_layout or "").stages
     bare = [at for at, stage in enumerate(stages, 1) if "m" in stage and "t" not in stage]
     run.derive("bare_prediction_stage", bare[0] if bare else 0, of="pipeline_model_parallel_layout")
@@ -79,7 +79,7 @@ def precision(run: Run) -> None:
 
 @derives("seq_length")
 def sequence(run: Run) -> None:
-    """Packing has a length of its own."""
+    """Packing has a separate length."""
     if run.packing_length is not None:
         run.derive("seq_length", run.packing_length, "the length of packing", of="packing_length")
     elif run.seq_length is None:
@@ -96,7 +96,7 @@ def padding(run: Run) -> None:
 
 @derives("recompute_granularity")
 def recomputation(run: Run) -> None:
-    """`none` is no recomputation."""
+    """`none` means without recomputation."""
     if run.recompute_granularity == "none":
         run.derive("recompute_granularity", None, "none", of="recompute_granularity")
 
@@ -202,7 +202,7 @@ TRAINED = ("micro_batch_size", "global_batch_size", "train_iters", "lr", "lr_dec
 
 
 def exporting(front_end: FrontEnd) -> FrontEnd:
-    """The front end of a run that converts: its own options and defaults beside those of training (ms-swift v4.5.2,
+    """The front end of a run that converts: its own options and defaults besides those of training (ms-swift v4.5.2,
     swift/megatron/arguments/export_args.py)."""
     own = front_end.keys.with_own(of_part(front_end, "export"))
     return front_end._replace(before=(*front_end.before, untrained), after=(), planned=_converts, own=own)
@@ -216,7 +216,7 @@ def untrained(run: Run) -> None:
 
 
 def _converts(plan: Plan, run: Run) -> Plan:
-    """Weights alone, and no optimizer beside them."""
+    """Weights alone, and without an optimizer."""
     return replace(plan, inference=Inference(enabled=derived(True, "an export trains nothing")))
 
 
@@ -232,7 +232,7 @@ def read(document: Document, surroundings: Surroundings) -> Reading:
 
 
 def _older(typed: Typed) -> Typed:
-    """What a launch of 3.x says by names that this release does not have, for the estimates alone."""
+    """What a launch of 3.x sets by names that this release does not have, for the estimates alone."""
     texts = [word.text for word in typed.spelled.words]
     for option, text in pairwise(texts):
         name = OLDER.get((option or "").replace("-", "_"))

@@ -41,7 +41,7 @@ DEFAULTS = {
     "run_sft.py": "configs/sft.yaml",
     "run_vlm_grpo.py": "configs/vlm_grpo_3B.yaml",
 }
-"""The config of a script that is given none, beside it."""
+"""The config of a script that is given none, in the same folder."""
 BYPASS = "NRL_IGNORE_TP_ACCURACY_CHECK"
 """The variable that turns a check off."""
 
@@ -127,7 +127,7 @@ def _known(word: Word) -> str:
 
 SETUP = "nemo_rl/models/megatron/setup.py"
 APART = ("megatron/training/", "megatron/legacy", "megatron/rl", "pretrain_", "gpt_builders", "model_provider")
-"""It builds the network with Megatron-Bridge and trains it with code of its own."""
+"""It builds the network with Megatron-Bridge and trains it with its own code."""
 OPTIONAL = frozenset(
     [
         *("decoder_first_pipeline_num_layers", "decoder_last_pipeline_num_layers", "use_linear_ce_fusion_loss"),
@@ -167,7 +167,7 @@ def _trained(run: Run) -> int:
 
 
 DERIVED = frozenset({"batches_are_checked"})
-"""Names of its own checks that no key has."""
+"""Names in its checks that no key has."""
 
 
 @derives("sequence_parallel", "bf16", "fp16", "params_dtype", "calculate_per_token_loss")
@@ -203,7 +203,7 @@ def fusions(run: Run) -> None:
 
 @derives("fp8", "fp8_recipe", "fp8_param_gather")
 def low_precision(run: Run) -> None:
-    """FP8 is a section with a switch of its own."""
+    """FP8 is a section with a separate switch."""
     on = run.fp8_enabled
     for name, key in (
         ("fp8", "engine_fp8"),
@@ -314,7 +314,7 @@ def of_interpolations(config: Composed) -> Iterator[Problem]:
 
 
 def of_parents(documents: Sequence[Document], missing: Sequence[str]) -> Iterator[Problem]:
-    """Parents that are not there while a file is that differs in case, ending, hyphens alone; of others nobody knows: a
+    """Parents that are not there while a file is that differs in case, ending, hyphens alone; others are unknown: a
     config may have been copied here without them."""
     for document in documents:
         named = document.tree.get("defaults") if document.tree is not None else None
@@ -349,7 +349,7 @@ def read(document: Document, surroundings: Surroundings) -> Reading:
     documents = found.documents if document.launch is None else (document, *found.documents)
     made = typed(NEMO_RL, Dotted(config, documents, given), surroundings)
     if config.at("policy", "megatron_cfg", "enabled").value is not True:
-        made.parsed.written.clear()  # another engine trains, or nobody knows which
+        made.parsed.written.clear()  # another engine trains, or it is unknown which
         missing = missing or "Megatron is not enabled"
     made.parsed.open = bool(missing) or open_to_more(document)
     made.parsed.faults += [] if missing else refusals(NEMO_RL, not_taken, surroundings)

@@ -114,11 +114,11 @@ def read_file(front_end: FrontEnd, document: Document, parsed: Parsed, writer: F
 
 
 def _words(tree: Node) -> Iterator[Word]:
-    """`--key value` of each entry, as `str` writes the value; the environment is no option."""
+    """`--key value` of each entry, as `str` writes the value; the environment is not an option."""
     for entry in tree.entries:
         if entry.shadowed or entry.key.value == ENVIRONMENT:
             continue
-        if entry.value.kind == "mapping":  # what a role has of its own, or a text of JSON
+        if entry.value.kind == "mapping":  # what is specific to a role, or a text of JSON
             continue
         yield Word(f"--{entry.key.value}", entry.key.span)
         if entry.value.kind == "sequence":

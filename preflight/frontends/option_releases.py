@@ -16,8 +16,8 @@ from preflight.run.versions import numbers
 
 
 def at_stated(front_end: FrontEnd, others: Sequence[str], asked: Target | None) -> FrontEnd:
-    """The front end at the release that somebody states, or the described one next to it. others: the described
-    releases beside that of its table."""
+    """The front end at the stated release, or the described one next to it. others: the described
+    releases besides that of its table."""
     release = nearest_release(front_end.name, (*others, front_end.release), asked, front_end.release)
     found = front_end if release == front_end.release else at_release(front_end, release)
     exact = asked is not None and numbers(asked.version) in (numbers(release), numbers(release)[:2])

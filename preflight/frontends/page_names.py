@@ -49,7 +49,7 @@ OF_FILES = ("mindformers", "pynative")
 
 
 def spelling(framework: str) -> Spell | None:
-    """How a framework's arguments are spelled; None where nobody says."""
+    """How a framework's arguments are spelled; None where unknown."""
     if framework in (front_end.name for front_end in FRONT_ENDS):
         return of_front_end(framework)
     return option if framework in OF_COMMANDS else setting if framework in OF_FILES else None

@@ -28,7 +28,7 @@ from preflight.source.text import Source
 CORE = "0.16.0"
 """Primus v26.5.1 has Megatron-LM at d3528a2, 0.16.0rc0."""
 SLIP = 0.92
-"""From here on a key that no preset and no option of Megatron has is told as a slip of one."""
+"""From here on a key that no preset and no option of Megatron has is reported as a slip of one."""
 _VARIABLE = lazy_pattern(r"\$\{\w+(?::(?P<default>[^}]*))?\}")
 
 
@@ -114,7 +114,7 @@ def _slips(overrides: Node | None, known: frozenset[str]) -> Iterator[Problem]:
 
 
 def _written(made: Typed, presets: dict[str, Any]) -> None:
-    """What presets say beside Megatron's defaults counts as typed, as Megatron sees it; patterns become lists."""
+    """What presets set besides Megatron's defaults counts as typed, as Megatron sees it; patterns become lists."""
     for flag in table("megatron", CORE).options.values():
         value = _usable(flag, presets.get(flag.dest))
         if value not in (None, flag.default) and flag.dest not in made.parsed.written:
@@ -125,7 +125,7 @@ def _written(made: Typed, presets: dict[str, Any]) -> None:
 
 
 PATCHED = ("megatron/",)
-"""Primus replaces layers, schedules, checkpoints and parts of Megatron's validator as other keys say, so its checks are
+"""Primus replaces layers, schedules, checkpoints, parts of Megatron's validator as other keys select, so its checks are
 not those of a release; what no program can do without stays."""
 PRIMUS = FrontEnd("primus", "26.5.1", core=CORE, unread="dropped", apart=PATCHED)
 

@@ -122,7 +122,7 @@ OFF = frozenset(
 
 
 def trained(run: Run, of: str, count: int, note: str) -> Value:
-    """The devices that train, at the place of the key that says how many a node has."""
+    """The devices that train, at the place of the key that sets how many a node has."""
     value = run.value(of).derived(count, note)
     setting = value.setting._replace(key=("devices that train",)) if value.setting is not None else None
     return value._replace(setting=setting, edits=None)

@@ -1,4 +1,4 @@
-"""From what somebody typed to a Reading: Megatron's own names, derivations and plan."""
+"""From typed values to a Reading: Megatron's own names, derivations and plan."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ def with_own_options(front_end: FrontEnd, document: Document, surroundings: Surr
 
 
 def certainty(front_end: FrontEnd, document: Document, surroundings: Surroundings) -> Certainty:
-    """How sure it is that a run is of the release that is read: what another one in the checkout may not check is no
-    error."""
+    """How sure it is that a run is of the release that is read: what another one in the
+    checkout may not check is not an error."""
     package = _package(front_end, document, surroundings)
     stated = surroundings.request.target is not None
     release = numbers(front_end.release)
@@ -75,7 +75,7 @@ def certainty(front_end: FrontEnd, document: Document, surroundings: Surrounding
     mine = f"{front_end.name}/"
 
     def has(rule: str) -> bool | None:
-        """Whether what lies there has the checks of a rule: of its own nobody knows; Megatron's of an older program
+        """Whether what lies there has the checks of a rule: its own are unknown; Megatron's of an older program
         are those of an older release."""
         if rule.startswith(mine) or rule in front_end.own_checks:
             return False
@@ -114,7 +114,7 @@ def asked(front_end: FrontEnd, document: Document, surroundings: Surroundings) -
 
 
 def _package(front_end: FrontEnd, document: Document, surroundings: Surroundings) -> FrontEndPackage | None:
-    """The program in the checkout, where nobody states the release."""
+    """The program in the checkout, where no release is stated."""
     if surroundings.request.target is not None or surroundings.around is None or surroundings.around.isolated:
         return None
     return surroundings.around.front_end(document.source.path, front_end.name)
@@ -128,7 +128,7 @@ class Writer(Protocol):
 
 
 class Typed(NamedTuple):
-    """What somebody typed. parsed: values by Megatron's names, and the faults; documents: what it was read from."""
+    """The typed values. parsed: values by Megatron's names, and the faults; documents: what it was read from."""
 
     parsed: Parsed
     spelled: Spelled
@@ -155,13 +155,13 @@ class Front(NamedTuple):
 
     @property
     def lost(self) -> str:
-        """Why nothing is known of what nobody typed; "" where it is."""
+        """Why nothing is known of values that are not typed; "" where it is."""
         return "options may be added when the job starts" if self.parsed.open else ""
 
     @property
     def model(self) -> Published | None:
-        """The published model that the network is taken from; None where no path names one. The end of a path says it
-        also where its folder is a variable that nobody sets."""
+        """The published model that the network is taken from; None where no path names one. The end of a path shows it
+        also where its folder is a variable that is not set."""
         given = [value for name in self.front_end.models if (value := self.parsed.written.get(name)) is not None]
         texts = (value.raw if value.known else value.span.text if value.span else None for value in given)
         return published([text.strip("\"'") for text in texts if isinstance(text, str)])
@@ -180,11 +180,11 @@ class Front(NamedTuple):
         return self._run(self.parsed.written, None, self.lost)
 
     def again(self, written: Mapping[str, Value], count: Value) -> Run:
-        """The run with other values, as if nobody added to them, and with the network of the model that is named."""
+        """The run with other values, without additions, and with the network of the model that is named."""
         return self._run(written, count, None, self.model)
 
     def planned(self, plan: Plan, run: Run) -> Plan:
-        """A plan of the run with what the front end knows beside Megatron's arguments."""
+        """A plan of the run with what the front end knows besides Megatron's arguments."""
         return self.front_end.planned(plan, run) if self.front_end.planned is not None else plan
 
     def _run(
@@ -208,11 +208,11 @@ class Front(NamedTuple):
         return run
 
     def _world(self, run: Run) -> Value:
-        """The devices that train: as the caller says, else as the front end's own keys do."""
+        """The devices that train: as the caller states, else as the front end's own keys do."""
         return self.cluster.count if self.stated or self.front_end.world is None else self.front_end.world(run)
 
     def asked(self, run: Run) -> Value:
-        """The devices that the front end's own keys ask for, where the caller says how many there are."""
+        """The devices that the front end's own keys ask for, where the caller states how many there are."""
         front_end = self.front_end
         return (
             front_end.world(run)
@@ -222,7 +222,7 @@ class Front(NamedTuple):
 
     @property
     def stated(self) -> bool:
-        """Whether the caller says how many devices there are."""
+        """Whether the caller states how many devices there are."""
         count = self.cluster.count
         return count.known and count.setting is None and count.origin is Origin.STATED
 

@@ -1,4 +1,4 @@
-"""What a front end puts beside the model that learns, on the same devices."""
+"""What a front end runs next to the model that learns, on the same devices."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _of(run: Run, function: Callable[[Run], Any]) -> Value:
 def _with(
     plan: Plan, run: Run, colocated: Colocated | None = None, packed: Value | None = None, *more: Unmodelled
 ) -> Plan:
-    """The plan with what stands beside, a packed micro-batch, and further features that have no formula."""
+    """The plan with the further models, a packed micro-batch, and further features that have no formula."""
     model = run.value(ASSUMED).raw
     images = (IMAGES,) if isinstance(model, Published) and model.traits.get("images") else ()
     batch = replace(plan.batch, packed=packed) if packed is not None else plan.batch
@@ -79,7 +79,7 @@ def _tokens(limit: int | None, run: Run) -> int | None:
 
 
 def slime(plan: Plan, run: Run) -> Plan:
-    """With --colocate the engine has the actor's devices, and each frees them for the other unless told not to; the
+    """With --colocate an engine shares the actor's devices: each frees them for the other unless switched off; the
     reference model lies on the host (slime/utils/tensor_backper.py:59)."""
     beside = Colocated(
         policy=default(True),

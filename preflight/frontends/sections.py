@@ -29,7 +29,7 @@ def option(key: str) -> str:
 
 
 def layered(config: Composed, sections: Sequence[str]) -> dict[str, Found]:
-    """The keys of a model and of sections over it: the last that has a key says it."""
+    """The keys of a model and of sections over it: the last that has a key sets it."""
     found: dict[str, Found] = {}
     named = [config.at(section, MODEL).value for section in sections if config.at(section, MODEL).node is not None]
     for path in (*([(MODEL, str(named[-1]))] if named else []), *((section,) for section in sections)):
@@ -41,7 +41,7 @@ def layered(config: Composed, sections: Sequence[str]) -> dict[str, Found]:
 
 
 class SectionWriter(DottedWriter):
-    """Writes keys where they stand, and new ones in the section that wins."""
+    """Writes keys where they are, and new ones in the section that wins."""
 
     def __init__(self, front_end: FrontEnd, dotted: Dotted, sections: Sequence[str]) -> None:
         super().__init__(front_end, dotted)
@@ -50,7 +50,7 @@ class SectionWriter(DottedWriter):
         self.found = layered(dotted.config, sections)
 
     def put(self, name: str, value: object) -> tuple[Edit, ...]:
-        """The edits that give an argument a value; none where no key says it."""
+        """The edits that give an argument a value; none where no key sets it."""
         flags = {
             key: flag for flag in self.table.flags(name) if (key := _key_of_flag(flag)) in self.front_end.keys.options
         }
@@ -80,7 +80,7 @@ def _key_of_flag(flag: Flag) -> str:
 
 
 def where(found: Found, documents: Sequence[Document]) -> tuple[Key, Document | None]:
-    """The path of a value in the file where it stands: a config that is chosen by name lacks the first keys there."""
+    """The path of a value in the file that has it: a config that is chosen by name lacks the first keys there."""
     node = found.node
     document = next((one for one in documents if node is not None and one.source is node.span.source), None)
     for start in range(len(found.path)):
@@ -122,7 +122,7 @@ def _words(name: str, one: Found, instead: Mapping[str, str]) -> Iterator[Word]:
 
 
 def _off(places: Mapping[str, Found], paths: Mapping[str, Key], writer: SectionWriter) -> Iterator[tuple[str, Value]]:
-    """Switches that somebody typed as off."""
+    """Switches that are typed as off."""
     table: Table = writer.table
     for name, one in places.items():
         flag = table.options[name]
@@ -139,7 +139,7 @@ _TO_FILL_IN = lazy_pattern(r"[xX]{3,}(?: [xX]{3,})*|<[^<>]*>")
 
 
 class Shape(NamedTuple):
-    """Where the options are. left_out: keys that are no options, where they have this value; REMOVE: any.
+    """Where the options are. left_out: keys that are not options, where they have this value; REMOVE: any.
 
     environment: where the variables of the job are, runner: which of those keys are something else.
     """
@@ -225,8 +225,8 @@ def _key(option: str) -> str:
 
 
 def flatten(front_end: FrontEnd, typed: Typed, dotted: Dotted, shape: Shape, *, stated: bool, foreign: bool) -> Typed:
-    """What the sections say as options, in their order. stated: whether somebody named the release; foreign: whether
-    the entry script has options that nobody knows."""
+    """The sections as options, in their order. stated: whether the release is named; foreign: whether
+    the entry script has options that are unknown."""
     top = {key: leaf for section in shape.sections for key, leaf in _keys(dotted.config, section)}
     leaves = [leaf for key, found in top.items() for leaf in _leaves(dotted.config, found, shape)]
     paths = {leaf.option: leaf.path for leaf in leaves}
@@ -312,7 +312,7 @@ def _words_of_leaf(config: Composed, leaf: _Leaf, front_end: FrontEnd) -> Iterat
 
 
 def _variables(config: Composed, shape: Shape) -> Iterator[tuple[str, Value]]:
-    """The variables of the job; those that a node or device has of its own are not known."""
+    """The variables of the job; those that differ by node or device are not known."""
     for entry in _live(config.at(*shape.environment).node):
         name = str(entry.key.value)
         found = config.at(*shape.environment, name)

@@ -19,9 +19,9 @@ APART = (
     *("megatron/training/training.py", "megatron/training/initialize.py", "megatron/training/datasets"),
     *("megatron/core/datasets", "megatron/rl", "pretrain_", "gpt_builders", "model_provider"),
 )
-"""slime builds the network, feeds and trains it with code of its own."""
+"""slime builds the network, feeds and trains it with its own code."""
 OTHERS = ("0.3.0", "0.2.4", "0.2.0", "0.1.0")
-"""Described releases beside that of the table."""
+"""Described releases besides that of the table."""
 
 
 def world(run: Run) -> Value:
@@ -35,7 +35,7 @@ def world(run: Run) -> Value:
 
 @derives("global_batch_size")
 def batch(run: Run) -> None:
-    """Steps per rollout say the batch: rollout batch x samples per prompt // steps."""
+    """Steps per rollout set the batch: rollout batch x samples per prompt // steps."""
     if run.global_batch_size is None and run.num_steps_per_rollout is not None:
         samples = run.rollout_batch_size * run.n_samples_per_prompt
         note = f"{samples} samples / {run.num_steps_per_rollout} steps per rollout"

@@ -21,7 +21,7 @@ Path = tuple[str | int, ...]
 WORDS = {"int": "an integer", "float": "a number", "bool": "true or false", "str": "a text", "list": "a list"}
 TRUTHS = frozenset("true false t f yes no y n on off 1 0".split())
 SLIP = 0.8
-"""From here on a key that no field has is told as a slip of one."""
+"""From here on a key that no field has is reported as a slip of one."""
 
 
 class Fault(NamedTuple):
@@ -42,7 +42,7 @@ class Fields:
         config: Composed,
         beneath: Container[str] = frozenset(),
     ) -> None:
-        """beneath: names that other programs read, to which sections are handed on."""
+        """Other programs read some names, and sections are handed on to these."""
         self.label, self.classes, self.config, self.beneath = label, classes, config, beneath
 
     def faults(self, kind: Kind, path: Path) -> tuple[Fault, ...]:
@@ -125,7 +125,7 @@ def _switches(deep: Sequence[tuple[Fault, ...]]) -> bool:
 
 
 def _is_one(value: object, choices: Sequence[object]) -> bool:
-    """Whether a literal takes a value; of numbers and truths in each other's place nobody knows."""
+    """Whether a literal takes a value; of numbers and truths in each other's place it is unknown."""
     return any(value == one or (isinstance(one, bool) and isinstance(value, int)) for one in choices)
 
 

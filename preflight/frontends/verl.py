@@ -43,9 +43,9 @@ TRAINER = "verl.trainer.main_ppo"
 RELEASES = ("0.6.1", "0.7.1", "0.8.0", "0.9.0", "0.9.1")
 """Releases whose contract is described."""
 NAMES = ("ppo_trainer", "ppo_megatron_trainer")
-"""Its own configs; others are in files that belong to somebody else."""
+"""Its own configs; others are in files that belong to other projects."""
 APART = ("megatron/training/", "megatron/legacy", "megatron/rl", "pretrain_", "gpt_builders", "model_provider")
-"""It builds the network with Megatron-Bridge and trains it with code of its own."""
+"""It builds the network with Megatron-Bridge and trains it with its own code."""
 VARIANTS = ("fully_async_ppo_megatron_trainer", "one_step_off_ppo_megatron_trainer")
 """Configs of its other trainers: they add keys, and change none that is read here."""
 
@@ -61,7 +61,7 @@ def world(run: Run) -> Value:
 
 @derives("sequence_parallel", "bf16", "fp16", "variable_seq_lengths", "moe_router_load_balancing_type")
 def forced(run: Run) -> None:
-    """What it sets, unless the transformer's own overrides say otherwise; gradients are fp32 unless main_grads_dtype is
+    """What it sets, unless the transformer's overrides set it; gradients are fp32 unless main_grads_dtype is
     another (transformer_impl.py:428-451)."""
     if run.tensor_model_parallel_size == 1:
         run.switch("sequence_parallel", False, "tensor parallel is 1", f"{CONFIG}:268")
@@ -261,7 +261,7 @@ def _may_be_any(word: Word) -> bool:
 
 
 SECTIONS = {"actor_rollout_ref.actor.megatron.": "engine.", "actor_rollout_ref.actor.optim.": "optim."}
-"""Where what the actor has stands here."""
+"""Where the actor's value is in this file."""
 KEYS = {
     "data.max_length": ("max_length", "int"),
     "data.max_token_len_per_gpu": ("max_token_len_per_gpu", "int"),

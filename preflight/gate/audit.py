@@ -35,7 +35,7 @@ def line(verdict: Mapping[str, Any], user: str) -> str:
 
 
 def lost(number: int, why: str, user: str | None = None) -> str:
-    """The line for submissions that left none: nobody asked, or nothing could be written."""
+    """The line for submissions that left none: the gate was not asked, or nothing could be written."""
     who = {} if user is None else {"user": user}
     return json.dumps(
         {"time": _now(), **who, "verdict": "unknown", "submissions": number, "problem": why}, sort_keys=True
@@ -49,7 +49,7 @@ def _now() -> str:
 def append(path: Path, text: str) -> None:
     """Append a line in one write, so that lines of several processes do not mix.
 
-    Never waits for a pipe. Raises OSError, also for what is no file: a link, a pipe, a folder.
+    Never waits for a pipe. Raises OSError, also for what is not a regular file: a link, a pipe, a folder.
     """
     try:
         handle = open_to_append(path)
@@ -66,7 +66,7 @@ def append(path: Path, text: str) -> None:
 
 
 class _Line:
-    """A line on its way to the file. why: what went wrong; dropped: nobody wants it any more."""
+    """A line on its way to the file. why: what went wrong; dropped: it is not needed any more."""
 
     __slots__ = ("done", "dropped", "text", "why")
 
@@ -76,9 +76,9 @@ class _Line:
 
 
 class Trail:
-    """The file of a resident checker. A thread of its own writes, so that no answer waits for a disk for long.
+    """The file of a resident checker. A separate thread writes, so that no answer waits for a disk for long.
 
-    Lines that cannot be written are counted, and the number is written later. tell gets a line for the log of the
+    Lines that cannot be written are counted, and the number is written later. `tell` gets a line for the log of the
     service when that begins, and when it ends.
     """
 

@@ -76,7 +76,7 @@ def make_work(policies: Policies, recorded: bool) -> Work:
 
 
 class Desk:
-    """Asks the budget, then a worker, and writes down what came of it. tell gets lines for the log of the service."""
+    """Asks the budget, then a worker, and writes down what came of it. `tell` gets lines for the log of the service."""
 
     def __init__(self, number: int, policies: Policies, log: Path | None, tell: Callable[[str], None]) -> None:
         self._policies = policies
@@ -88,7 +88,7 @@ class Desk:
         self._turns = threading.Semaphore(number)
         self._waiting = threading.Semaphore(
             number + max(number, round(number * policies.seconds / FAIR))
-        )  # more would wait in vain
+        )  # more would wait without result
         self._lock = threading.Lock()
         self.counts: Counter[str] = Counter()
         self._workers = Workers(number, make_work(policies, self._trail is not None), tell)
@@ -169,7 +169,7 @@ class Desk:
         if not why or not needed:
             return reply
         reply = reply.unrecorded(why)
-        if why == audit.HANGS:  # the line of the override is dropped, or comes late: this one says what was answered
+        if why == audit.HANGS:  # the line of the override is dropped, or comes late: this one records the answer
             trail.write(audit.line(reply.verdict, question.user))
         return reply
 

@@ -17,7 +17,7 @@ from typing import Generic, TypeVar
 from preflight.source.record import NamedTuple
 
 AGAIN = 0.5
-"""Seconds until it is raised anew: in a finalizer or a callback of the garbage collector an exception is lost."""
+"""Seconds until it is raised again: in a finalizer or a callback of the garbage collector an exception is lost."""
 
 
 class OutOfTime(BaseException):
@@ -60,7 +60,7 @@ def limit_memory(most: int) -> None:
 
 
 def limit_processor(seconds: float) -> None:
-    """Let this process take so many seconds more, and some: the last resort when nobody is left who would kill it."""
+    """Let this process take so many seconds more, and some: the last resort when no process is left to kill it."""
     try:
         import resource
     except ImportError:
@@ -70,7 +70,7 @@ def limit_processor(seconds: float) -> None:
 
 
 def _lower(kind: int, value: int) -> None:
-    """Set the soft limit; the hard one stays, so that it can be set anew."""
+    """Set the soft limit; the hard one stays, so that it can be set again."""
     import resource
 
     hard = resource.getrlimit(kind)[1]
@@ -94,7 +94,7 @@ LEAST_COST = 0.05
 USER_RATE, RATE = 0.05, 0.1
 """Seconds that a second brings back, to a user's account and to the common one."""
 USER_DEBT, DEBT = 0.5, 1.0
-"""Seconds that can be owed: nobody waits longer than ten seconds for an account to be even."""
+"""Seconds that can be owed: no wait is longer than ten seconds for an account to be even."""
 REMEMBERED, REMEMBERED_SHORT, REMEMBERED_SLOW = 600.0, 30.0, 5.0
 """Seconds for which a submission without a verdict is known: after a full deadline, a shortened one, a slow machine."""
 STANDING = 3600.0
@@ -163,7 +163,7 @@ class Recent(Generic[Key, Value]):
 class Budget:
     """Decides how long each check may take.
 
-    seconds: the deadline of a site; tell: gets one line when the breaker opens or closes.
+    seconds: the deadline of a site; `tell`: gets one line when the breaker opens or closes.
     """
 
     def __init__(

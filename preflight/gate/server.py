@@ -31,7 +31,7 @@ from preflight.source.text import InputError
 
 @contextmanager
 def claimed(path: Path) -> Iterator[None]:
-    """Inside the block nobody else claims a socket in this folder, and the path is free. Raises InputError, OSError."""
+    """In the block no other process claims a socket here, and the path is free. Raises InputError, OSError."""
     folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
     try:
         fcntl.flock(folder, fcntl.LOCK_EX)
@@ -55,7 +55,7 @@ def _free(path: Path) -> None:
             caller.connect(str(path))
         except (ConnectionRefusedError, FileNotFoundError):
             pass
-        except OSError as error:  # it hangs, or it is somebody else's: it may still be alive
+        except OSError as error:  # it hangs, or it belongs to another process: it may still be alive
             raise InputError(
                 f"is the socket of something that does not answer: {error.strerror or error}", str(path)
             ) from None
@@ -83,7 +83,7 @@ READING = 2.0
 """Seconds in which a question must be there; Slurm's side sends it in a few milliseconds."""
 LOOK, SPARE = 0.1, 0.3
 ENDING, HURRY = 2.5, 1.0
-"""Seconds for checks in flight when it is told to end, and then for answers without a verdict."""
+"""Seconds for checks in flight when it is asked to end, and then for answers without a verdict."""
 DRAINED = 64 * 1024 * 1024
 """Bytes of a refused body that are read all the same: a caller that still writes would not see the answer."""
 
@@ -148,13 +148,13 @@ class Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
         self.desk.look()
 
     def _close_late(self) -> None:
-        end = time.monotonic() - READING - SPARE  # who is only just late is told so
+        end = time.monotonic() - READING - SPARE  # a caller that is only just late gets that answer
         with self._lock:
             for late in [request for request, since in self._reading.items() if since < end]:
                 _close(late)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A caller that goes away is no error of ours."""
+        """A caller that goes away is not an error of the gate."""
         error = sys.exception() if sys.version_info >= (3, 11) else sys.exc_info()[1]
         if not isinstance(error, OSError):
             self._tell(f"an answer failed: {type(error).__name__}: {error}")
@@ -278,7 +278,7 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
-        """What is no question at all: wrong usage, in the same shape, and audited."""
+        """Input that is not a question: wrong usage, in the same shape, and audited."""
         why = f"this is not a question to the gate: {plain(message or HTTPStatus(int(code)).phrase)[:100]}"
         self._send(int(code), self.server.desk.refuse(Question(self._asked(), b""), why))
 

@@ -23,7 +23,7 @@ from preflight.source.text import InputError, Source
 
 
 class Allocation(NamedTuple):
-    """Devices of the job; None where nobody says. source: scheduler, script, manifest, flag or unknown."""
+    """Devices of the job; None where unknown. source: scheduler, script, manifest, flag or unknown."""
 
     nodes: int | None = None
     devices_per_node: int | None = None
@@ -32,7 +32,7 @@ class Allocation(NamedTuple):
 
     @property
     def known(self) -> bool:
-        """Whether anything is said."""
+        """Whether anything is stated."""
         return self.source != "unknown"
 
     @classmethod
@@ -60,7 +60,7 @@ class Override(NamedTuple):
 class Submission(NamedTuple):
     """One job as it is about to be queued. kind: sbatch or manifest; name: the file's or the job's, for messages.
 
-    component: the script is one component of a heterogeneous job: its own #SBATCH lines do not say what the job gets.
+    component: the script is one component of a heterogeneous job: its own #SBATCH lines do not state what the job gets.
     change: the job is queued already, and what it asks for is changed.
     folder: where the job will run, and files that it names are looked for; None: they are not opened.
     """
@@ -92,7 +92,7 @@ class Question(NamedTuple):
 
     @property
     def key(self) -> bytes:
-        """Identity of the text that is checked, whoever asks."""
+        """Identity of the text that is checked, independent of the caller."""
         return hashlib.sha256(self.asked.get("kind", "").encode() + b"\n" + self.body).digest()
 
     def encode(self, seconds: float, advice: float) -> bytes:
@@ -120,7 +120,7 @@ class Question(NamedTuple):
         )
 
     def unasked(self) -> list[tuple[str, int]]:
-        """Users, and for how many submissions of theirs nobody asked: `2001:3,2002:1`."""
+        """Users, and for how many submissions of theirs the gate was not asked: `2001:3,2002:1`."""
         pairs = (part.partition(":") for part in self.asked.get("unasked", "").split(",")[:MOST_UNASKED])
         return [
             (user, int(count))
@@ -144,7 +144,7 @@ _SBATCH = re.compile(r"^#SBATCH(?=[ \t])", re.MULTILINE)
 
 
 class Reading(NamedTuple):
-    """What was found in a submission, and its allocation: as given, else as it says itself.
+    """What was found in a submission, and its allocation: as given, else as its own lines state it.
 
     workspace: of a script, to try layouts in.
     """
@@ -192,7 +192,7 @@ def read(
 def _script(source: Source, submission: Submission, follow: bool) -> Source:
     """The source under a name by which the loader knows a script.
 
-    Of a component, the #SBATCH lines say that there are others.
+    Of a component, the #SBATCH lines show that there are others.
     """
     name = source.name
     if not source.text.startswith("#!") and not name.endswith((".sh", ".sbatch", ".slurm", ".bash", ".job")):

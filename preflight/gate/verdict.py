@@ -211,7 +211,7 @@ UNJUDGED = "rules are final here: nothing passes without a verdict"
 
 
 def told(verdict: Verdict, recorded: bool = True) -> list[str]:
-    """Lines for people; empty when there is nothing to say. recorded: an override is written down."""
+    """Lines for people; empty when there is nothing to report. recorded: an override is written down."""
     if verdict.problem:
         return _unjudged(verdict)
     findings = [f for f in verdict.report.findings if f.severity is Severity.ERROR]

@@ -23,7 +23,7 @@ from preflight.plugins.manager import Plugins
 from preflight.source.record import NamedTuple
 
 Work = Callable[[bytes], tuple[bytes, bool]]
-"""Answers a question, and says whether the worker is fit for another one."""
+"""Answers a question, and returns whether the worker is fit for another one."""
 GRACE = 0.05
 """Seconds beyond a deadline, for the answer that a worker gives when its own alarm rang."""
 MOST_ANSWERS = 2000
@@ -31,7 +31,7 @@ MOST_MEMORY = 256 * MIB
 LOOK_FOR_PARENT = 5.0
 MOST_FILES = 4096
 AGAIN = 0.5
-"""Seconds until a worker that could not be started is tried anew."""
+"""Seconds until a worker that could not be started is tried again."""
 STUCK = struct.pack("ll", 1, 0)
 """A second, for a write or read on the pipe of a process that was stopped."""
 LOOK = 0.05
@@ -71,7 +71,7 @@ class Outcome(NamedTuple):
 class Workers:
     """A fixed number of workers. They are copies of this process: what `work` has loaded before is there in each.
 
-    tell gets a line when a worker cannot be started; it is tried again until it can.
+    `tell` gets a line when a worker cannot be started; it is tried again until it can.
     """
 
     def __init__(
@@ -141,7 +141,7 @@ class Workers:
         return False
 
     def _take(self, patience: float) -> Worker | None:
-        """An idle worker that is alive. One that died meanwhile is no reason to give up."""
+        """An idle worker that is alive. One that died meanwhile does not end the search."""
         end = time.monotonic() + patience
         while True:
             try:
@@ -168,7 +168,7 @@ class Workers:
                     self._ending.wait(AGAIN)
 
     def hurry(self) -> None:
-        """End checks in flight: whoever waits for one is told so, and nobody is given another worker."""
+        """End checks in flight: each caller that waits for one is informed, and no further worker is handed out."""
         self._ending.set()
         for worker in tuple(self._busy):
             worker.process.kill()
@@ -183,7 +183,7 @@ class Workers:
 
 
 def _processor(pid: int | None) -> float:
-    """Processor seconds of a process so far; 0 where the system does not tell."""
+    """Processor seconds of a process so far; 0 where the system does not report it."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")

@@ -22,7 +22,7 @@ from preflight.steptime.traits import Traits
 
 
 def placed(s: Shape, wanted: Sizes, selected: frozenset[str] = frozenset()) -> Shape:
-    """The model in another layout; layers that do not divide lie as the layout says, else as now, else rounded up."""
+    """The model in another layout; uneven layers are placed as the layout states, else as now, else rounded up."""
     layers = sum(map(sum, s.stages))
     row = wanted.stages or (-(-layers // (wanted.pipeline * wanted.virtual)),) * wanted.pipeline
     same = wanted.stages is None and (len(s.stages), len(s.stages[0])) == (wanted.virtual, wanted.pipeline)
@@ -195,7 +195,7 @@ def _rank(space: Space, columns: Columns, facts: dict[str, Any], *, first: bool)
 
 
 def _steady(s: Shape, columns: Columns, dense: Any, experts: Any, tables: Any) -> Any:
-    """Weights, gradients and optimizer states, sharded as the plan says but over the candidate's ranks."""
+    """Weights, gradients and optimizer states, sharded as in the plan but over the candidate's ranks."""
     shards = columns["data"] * columns["context"] if s.zero else np.ones_like(columns["data"])
     grid = columns["expert_tensor"] * columns["expert"] * columns["pipeline"]
     world = columns["data"] * columns["tensor"] * columns["pipeline"] * columns["context"]

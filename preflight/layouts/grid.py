@@ -22,7 +22,7 @@ COLUMNS = ("tensor", "pipeline", "context", "expert", "expert_tensor", "data", "
 RECOMPUTE = ("none", "selective", "full")
 COUNTED = len(RECOMPUTE)
 """Only so many layers of each stage as memory asks for: first cheap operators alone,
-where the framework can be told, then in full."""
+where the framework has an option for it, then in full."""
 LISTED = COUNTED + 1
 """Cheap operators in every layer: no candidate, but the edge between the two."""
 Columns = Mapping[str, Any]
@@ -33,7 +33,7 @@ class Space:
     """What is fixed: the model, the number of devices and how many a node, the global batch, the framework's accents.
 
     stated: data parallel is stated and experts lie inside it (MindFormers); split: how uneven stages can be written
-    ("any", "ends", "" for not at all); chunked: each virtual stage can have a number of layers of its own; fixed, most:
+    ("any", "ends", "" for not at all); chunked: each virtual stage can have a different number of layers; fixed, most:
     the user's limits by name; near: the layout to stay close to. batch 0: it follows from the layout. measured: the
     shape is enough to estimate memory. even: stages are to be written even where they are not split, because what is
     written is faulty.
@@ -54,10 +54,10 @@ class Space:
     even: bool = False
     # outputs that the operators named for every layer free in selective recomputation
     selected: frozenset[str] = frozenset()
-    cheap: frozenset[str] = frozenset()  # outputs of elementwise operators that the framework can be told to make again
+    cheap: frozenset[str] = frozenset()  # outputs of elementwise operators that the framework can be set to recompute
     traits: Traits = field(default_factory=Traits)  # precision, windows and overlaps, for the time
     vocab: int = 0  # rows that times take the vocabulary to have, where the shape has the most that it can have
-    assumed: tuple[str, ...] = ()  # what times take for granted because the job does not say it
+    assumed: tuple[str, ...] = ()  # what times take for granted because the job does not state it
     fp8: str = ""  # the recipe that is written with each layout
     pace: float = 1.0  # how many times as fast as its estimate a run was measured to be
 
@@ -97,7 +97,7 @@ def sizes(columns: Columns, row: int, space: Space | None = None) -> Sizes:
 
 
 def present(space: Space) -> Sizes:
-    """The layout as it stands, nothing recomputed."""
+    """The present layout, nothing recomputed."""
     s = space.shape
     return Sizes(
         tensor=s.tensor, pipeline=s.pipeline, context=s.context, expert=s.expert, expert_tensor=s.expert_tensor,
@@ -252,7 +252,7 @@ _SHARDING = 0.1
 def cost(columns: Columns, near: Sizes, *, stated: bool = False) -> Any:
     """The distance of candidates; of one degree the nearer size is the smaller change.
 
-    Data parallel and the number of micro-batches follow from the others; so does expert tensor parallel where nobody
+    Data parallel and the number of micro-batches follow from the others; so does expert tensor parallel where no option
     chose it.
     """
     now = _row(near)

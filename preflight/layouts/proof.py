@@ -123,7 +123,7 @@ class Proof:
             rejected[why] += 1
 
     def wanted(self, row: int) -> Sizes | None:
-        """The sizes of a candidate; None where the memory model says already that it may run out."""
+        """The sizes of a candidate; None where the memory model already shows that it may run out."""
         found = sizes(self.columns, row, self.where)._replace(sharded=self.limits.sharded)
         if self.columns["recompute"][row] == COUNTED:
             counted = self.counted(found)
@@ -163,7 +163,7 @@ class Proof:
         return why
 
     def says(self, job: Job, wanted: Sizes) -> bool:
-        """Whether the file says what the table shows: a release may have no option for it."""
+        """Whether the file expresses what the table shows: a release may have no option for it."""
         now, held = job.sizes, known(job.plan.layout.stages)
         rows = wanted.chunks or ((wanted.stages,) if wanted.stages else None)
         if rows is not None and held is not None and held[0] != rows:
@@ -205,7 +205,7 @@ class Proof:
         return wanted._replace(full_layers=counts.full, listed=counts.listed if any(counts.listed) else None)
 
     def needless(self, edits: tuple[Edit, ...]) -> str:
-        """Why a change is not worth to be tried beside those that were found; "" when it is."""
+        """Why a change is not worth trying in addition to those that were found; "" when it is."""
         if len({edit.key for edit in edits}) > MOST_SETTINGS:
             return f"more than {MOST_SETTINGS} settings would change"
         if not edits or any(set(_plain(found.edits)) <= set(_plain(edits)) for found in self.result.layouts):

@@ -32,11 +32,11 @@ class Found(NamedTuple):
 class Result:
     """Layouts, best first; how many were looked at; why others were left out; why nothing could be searched.
 
-    device: whose speed the times assume; "" where no device is named. present: the sizes as they stand. current: the
-    layout as it stands, whether or not it fits; None where withheld says why it has no time and no verdict. rank: its
+    device: whose speed the times assume; "" where no device is named. present: the present sizes. current: the
+    present layout, whether or not it fits; None where `withheld` is the reason that it lacks them. rank: its
     place by time among the layouts that pass the rules and fit, 0 where it has none; at_least: no fewer are faster, and
     not all were tried. tokens: of a step. pace: how many times as fast as its estimate a measured run was, 1 without
-    one. assumed: what times take for granted because the run does not say it. standing: rules whose errors no layout
+    one. assumed: what times take for granted because the run does not state it. standing: rules whose errors no layout
     cures, and that stay. fp8: the recipe that is written with each layout; not_fp8: why there is none, where FP8 is
     asked for.
     """

@@ -84,13 +84,13 @@ KEPT_FREE = 0.02
 """Of the memory of a device, what a layout leaves free where one can: what is idle on devices of a kind differs by
 0.5 GiB and more (npu-smi: 2.8 to 3.3 GiB of 64), and one run in twenty needs more than the estimate's high end."""
 RANK_TRIES = 300
-"""So many candidates that seem faster than the layout as it stands are tried for its rank."""
+"""So many candidates that seem faster than the present layout are tried for its rank."""
 BEYOND = 4
-"""So many more are proven than shown: their exact times may bring them forward."""
+"""So many more are proven than shown: their exact times may move them forward."""
 KIND = ("tensor", "pipeline", "expert")
 KIND_ROWS, MOST_OF_A_KIND = 20, 6
 Progress = Callable[[int, int], None]
-"""Told how many layouts are proven, of how many that are wanted."""
+"""Called with how many layouts are proven, of how many that are wanted."""
 
 
 def search(
@@ -102,7 +102,7 @@ def search(
 ) -> Result:
     """Layouts for a job's model, devices and unchanged global batch. edits_for writes sizes in the document's spelling.
 
-    progress: told how many layouts are proven, of how many that are wanted.
+    progress: called with how many layouts are proven, of how many that are wanted.
     """
     result = Result(device=job.cluster.device.name if job.cluster.device else "")
     sought = in_fp8(job, edits_for, attempt) if limits.fp8 else InFP8(job)
@@ -159,7 +159,7 @@ def _candidates(result: Result, call: Call, available: float) -> tuple[Proof, li
 
 def _prove(proof: Proof, rows: list[int], now: Sizes, progress: Progress | None) -> None:
     """Try candidates in order until enough are proven: of each kind some; where none of them holds, those nearest to
-    the layout as it stands."""
+    the present layout."""
     result, limits = proof.result, proof.limits
     _try_each(proof, rows[: MOST_RANKED * (KIND_ROWS if limits.kinds else 1)], progress)
     if not result.layouts and limits.near is None:
@@ -187,7 +187,7 @@ def _try_each(proof: Proof, rows: list[int], progress: Progress | None) -> None:
 
 
 def _compare(result: Result, call: Call, budget: float) -> None:
-    """The layout as it stands, and its place among those that pass the rules and fit."""
+    """The present layout, and its place among those that pass the rules and fit."""
     job, where = call.job, call.where
     result.pace, result.assumed = where.pace, where.assumed
     result.tokens = float(where.batch * where.shape.sequence)
@@ -230,8 +230,8 @@ class Kinds:
 
 
 def _cheap(where: Space, edits_for: Callable[[Sizes], tuple[Edit, ...]], attempt: Try) -> frozenset[str]:
-    """Outputs that the framework can be told to make again operator by operator,
-    found by telling it in the present layout."""
+    """Outputs that the framework can be set to recompute operator by operator,
+    found by setting it in the present layout."""
     if (
         where.split != "any"
         or where.near is not None

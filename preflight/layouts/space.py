@@ -1,5 +1,5 @@
 """What a search keeps fixed: the model, the devices, the global batch;
-and what stands in for what a faulty layout leaves unknown."""
+and what replaces the values that a faulty layout leaves unknown."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from preflight.steptime.traits import traits
 
 STANDS_IN = "replaced by the search"
 ANYTHING = 2**20 * 3 * 5 * 7
-"""A size that divides by every degree of parallelism: where the model does not say its size, the rules decide."""
+"""A size that divides by every degree of parallelism: where the model does not state its size, the rules decide."""
 ANY_LAYERS = 5040
 
 

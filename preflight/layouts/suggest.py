@@ -21,13 +21,13 @@ ALTERNATIVES = 3
 
 
 Absent = Callable[[str, str], None]
-"""Told of a file in which no layout is searched for, and why not."""
+"""Called for a file in which no layout is searched for, and why not."""
 
 
 def suggest(workspace: Workspace, report: Report, absent: Absent | None = None) -> Report:
-    """The report with layout fixes on every error that another layout would cure, after a fix of its own.
+    """The report with layout fixes on every error that another layout would cure, after the error's own fix.
 
-    absent: told where a search is needed and numpy is not installed; without it that is raised.
+    absent: called where a search is needed and numpy is not installed; without it that is raised.
     """
     findings = list(report.findings)
     for job in report.jobs:
@@ -63,13 +63,13 @@ def suggest(workspace: Workspace, report: Report, absent: Absent | None = None) 
 
 
 def _stands_in(finding: Finding, job: Job) -> bool:
-    """Whether a finding points at a setting of a run: the runs of a file have settings of their own."""
+    """Whether a finding points at a setting of a run: the runs of a file have separate settings."""
     spans = (value.setting.span for value in job.arguments.written.values() if value.setting is not None)
     return any((span.path, span.start) == (finding.path, finding.span.start) for span in spans)
 
 
 def _without(workspace: Workspace, report: Report, job: Job, findings: list[Finding]) -> None:
-    """Where a setting is refused and says nothing of what is trained, its default is a way out."""
+    """Where a setting is refused and does not affect what is trained, its default is a way out."""
     attempt = Attempts(workspace, report, job)
     was = Counter((f.rule, f.message) for f in report.findings if f.severity is Severity.ERROR)
     for i, finding in enumerate(findings):
@@ -127,7 +127,7 @@ def nearest(workspace: Workspace, report: Report, job: Job, others: frozenset[tu
 
 def _is_a_guess(layouts: list[Found], finding: Finding, job: Job, policy: Policy) -> bool:
     """Whether the run may need more devices instead, the nearest layout changes something else than what the finding
-    points at, another is as near, or a size that nobody would type has become one of several."""
+    points at, another is as near, or a size that no user would type has become one of several."""
     if not finding.key or not layouts:
         return False
     sizes = known(job.plan.layout.world, job.plan.layout.tensor, job.plan.layout.pipeline, job.plan.layout.context)
@@ -151,7 +151,7 @@ def _fix(found: Found, *, offered: bool, fastest: float) -> Fix:
 
 
 def _cost(found: Found, fastest: float) -> str:
-    """What a layout costs beside the others: estimated step time, memory; the search keeps the global batch."""
+    """What a layout costs next to the others: estimated step time, memory; the search keeps the global batch."""
     worst = found.memory.worst
     told = [f"{worst.required / 2**30:.1f} GiB on the fullest stage"] if worst is not None else []
     if fastest > 0:

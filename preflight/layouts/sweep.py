@@ -47,7 +47,7 @@ def _installed() -> Plugins:
 
 
 def every_run(workspace: Workspace, limits: Limits, progress: Progress | None = None) -> tuple[Result, ...]:
-    """The layouts of every run of a workspace; one result that says why where there is none."""
+    """The layouts of every run of a workspace; one result with the reason where there is none."""
     report = workspace.check()
     found = []
     for job in report.jobs:

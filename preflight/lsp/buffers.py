@@ -41,7 +41,7 @@ class Buffer(NamedTuple):
 class Buffers:
     """The open files of an editor, by URI. What one of them names is read as it is in the editor.
 
-    tell: says which settings do not count, and why.
+    `tell`: reports which settings do not count, and why.
     """
 
     def __init__(self, tell: Tell = lambda path, why: None) -> None:

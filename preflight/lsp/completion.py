@@ -64,7 +64,7 @@ def _of_config(lines: list[str], line: int, head: str, offers: Offers) -> list[t
 
 
 def _above(lines: list[str], line: int, indent: int) -> Key:
-    """The keys under which a line with this indent stands."""
+    """The keys under which a line with this indent belongs."""
     found: list[str | int] = []
     for text in reversed(lines[:line]):
         match = KEY.match(text)
@@ -92,7 +92,7 @@ def _siblings(lines: list[str], line: int, indent: int) -> set[str]:
 
 
 def _at(schema: Mapping[str, Any], key: Key) -> Mapping[str, Any]:
-    """The schema of what stands at a key path; empty where nothing is said of it."""
+    """The schema of the value at a key path; empty where nothing describes it."""
     for part in key:
         schema = _properties(schema).get(str(part), {})
     return schema if isinstance(schema, Mapping) else {}

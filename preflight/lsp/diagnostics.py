@@ -26,7 +26,7 @@ SEVERITIES = {
 
 
 def diagnostics(buffer: Buffer) -> list[types.Diagnostic]:
-    """What is found in a file, and why it cannot be read. Findings in other files are told at its start."""
+    """What is found in a file, and why it cannot be read. Findings in other files are reported at its start."""
     found = [diagnostic(finding, buffer) for finding in buffer.report.findings]
     if buffer.report.errors:
         found += _kept(buffer)

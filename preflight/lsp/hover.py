@@ -30,7 +30,7 @@ from preflight.source.text import Span
 
 @lru_cache(maxsize=256)
 def section(rule: str) -> str:
-    """The section of a rule in Markdown; "" for what is no rule."""
+    """The section of a rule in Markdown; "" for what is not a rule."""
     found = _rules().get(rule)
     return rule_page(found) if found is not None else ""  # type: ignore[arg-type]
 
@@ -61,7 +61,7 @@ def hover(buffer: Buffer, offset: int) -> types.Hover | None:
 
 
 def typed_at(job: Job, buffer: Buffer, offset: int) -> tuple[str, Value] | None:
-    """The argument whose option, key or value stands at an offset; the narrowest of several."""
+    """The argument whose option, key or value is at an offset; the narrowest of several."""
     found = [
         (span.end - span.start, name, value)
         for name, value in job.arguments.written.items()

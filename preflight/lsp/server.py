@@ -1,4 +1,4 @@
-"""The language server: what an editor asks, and what it is told."""
+"""The language server: what an editor asks, and what it answers."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ DELAY = 0.15
 
 
 def make() -> LanguageServer:
-    """A server with everything that preflight can tell about open files."""
+    """A server with everything that preflight reports about open files."""
     server = LanguageServer("preflight", preflight.__version__)
     buffers = Buffers(lambda path, why: _warn(server, path, why))
     typing = Typing(server, buffers)
@@ -41,7 +41,7 @@ def make() -> LanguageServer:
 
 
 def _warn(server: LanguageServer, path: str, why: str) -> None:
-    """Say which settings do not count, and why."""
+    """Report which settings do not count, and why."""
     told = f"{plain(path)}: {local(Message('these settings are ignored: {why}', why=why))}"
     server.window_show_message(types.ShowMessageParams(types.MessageType.Warning, told))
 
@@ -154,7 +154,7 @@ def _surrounding(server: LanguageServer, buffers: Buffers, typing: Typing) -> No
 
 
 def _reading(server: LanguageServer, typing: Typing) -> None:
-    """What stands at a place, and what leads from it."""
+    """What is at a place, and what leads from it."""
 
     @server.feature(types.TEXT_DOCUMENT_HOVER)
     def hovered(params: types.HoverParams) -> types.Hover | None:

@@ -9,7 +9,7 @@ from preflight.lsp.buffers import Buffer, Buffers
 from preflight.source.text import Source
 
 REASON = "TODO: reason"
-"""What stands for the reason until somebody writes it."""
+"""The placeholder of the reason until the user writes it."""
 MOST = 8
 """Lines above a finding at which a comment is tried."""
 

@@ -30,7 +30,7 @@ class Saving(NamedTuple):
 
 
 def savings(plan: Plan, cluster: Cluster) -> list[Saving]:
-    """The changes that save, the largest saving first, each as it is estimated beside the run; nothing is written."""
+    """The changes that save, the largest saving first, each as it is estimated for this run; nothing is written."""
     known = counted(plan, cluster)
     if known is None:
         return []

@@ -1,4 +1,4 @@
-"""From allocated bytes to what the device must have: allocator slack, communicators, context, the models beside."""
+"""From allocated bytes to what the device must have: allocator slack, communicators, context, the further models."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ FILLED = ("layers", "hidden", "heads", "query_groups", "head_dim", "ffn", "vocab
 
 
 def with_published(plan: Plan) -> Plan:
-    """The plan with the sizes of the model that is named, where it has none of its own."""
+    """The plan with the sizes of the model that is named, where it has none."""
     open_ = [name for name in FILLED if not getattr(plan.model, name).known]
     names = plan.model.names.raw
     if not open_ or not isinstance(names, tuple) or not names:
@@ -116,7 +116,7 @@ def estimate(plan: Plan, cluster: Cluster) -> MemoryEstimate:
 
 
 def _chosen(plan: Plan, cluster: Cluster) -> tuple[MemoryEstimate, Plan]:
-    """The estimate, and the plan that it is of: as it stands, or as it is supposed where that says more."""
+    """The estimate, and the plan that it is of: as it is, or as it is supposed where that shows more."""
     found = _estimated(plan, cluster)
     if (found.stages and not _undivided(plan, found)) or plan.supposed is None or (supposed := plan.supposed()) is None:
         return found, plan
@@ -135,7 +135,7 @@ def _undivided(plan: Plan, found: MemoryEstimate) -> bool:
 
 
 def _estimated(plan: Plan, cluster: Cluster) -> MemoryEstimate:
-    """A plan as it stands. Where it has values that are assumed, it does not fit only if it does not without them."""
+    """A plan as it is. Where it has values that are assumed, it does not fit only if it does not without them."""
     plan = with_published(plan)
     try:
         found = _counted(plan, cluster)
@@ -149,7 +149,7 @@ def _estimated(plan: Plan, cluster: Cluster) -> MemoryEstimate:
 
 
 def _no_bound(verdict: Verdict) -> Verdict:
-    """A verdict whose low end is no bound, for something is assumed."""
+    """A verdict whose low end is not a bound, for something is assumed."""
     return "at-risk" if verdict == "does-not-fit" else verdict
 
 
@@ -247,7 +247,7 @@ def _inference(plan: Plan, cluster: Cluster, available: float | None) -> MemoryE
 
 
 def stage(s: Shape, rank: int, cluster: Cluster, beside: Gap = _NO_GAP) -> Stage:
-    """One pipeline rank. beside: what features without a formula may change."""
+    """One pipeline rank. `beside`: what features without a formula may change."""
     n = parameters.stage(s, rank)
     steady = [*states.steady_terms(s, n), *states.terms(s, rank, n)]
     stays = states.gradient_copy(s, n) + states.last_inputs(s, rank)
@@ -260,7 +260,7 @@ def stage(s: Shape, rank: int, cluster: Cluster, beside: Gap = _NO_GAP) -> Stage
 
 
 def _with_gap(dynamic: list[Term], steady: list[Term], beside: Gap) -> list[Term]:
-    """Activations from their least on, and what may be there in addition as a term of its own."""
+    """Activations from their least on, and what may be there in addition as a separate term."""
     alive, held = sum(term.high for term in dynamic), sum(term.high for term in steady)
     freed = {f"activations: {name}" for name in beside.freed}
     terms = [term._replace(low=0.0 if term.name in freed else term.low * beside.least) for term in dynamic]
@@ -290,7 +290,7 @@ def cached_tokens(plan: Plan) -> float | None:
 
 
 class Rest(NamedTuple):
-    """What a rank's totals need beside its terms. copy: bytes that stay after the step but are gone at the peak;
+    """What a rank's totals need besides its terms. copy: bytes that stay after the step but are gone at the peak;
     step: bytes that the optimizer's step holds for a moment, when no activation is alive."""
 
     parameters: float

@@ -82,7 +82,7 @@ class Shape:
     groups: int
     head_dim: int
     gated: bool
-    gate_kept: int  # tensors of the intermediate size that the gate's activation keeps beside its input and the product
+    gate_kept: int  # tensors of intermediate size that the gate's activation keeps besides its input and the product
     vocab: int
     sequence: int
     positions: int
@@ -103,7 +103,7 @@ class Shape:
     streams: Streams | None  # residual streams, where there are several
     # tensors of heads x sequence² that attention adds: a sample's in a layer in flight, that stay, a sample's that stay
     pair_bias: tuple[float, float, float] | None
-    # beside a decoder that is frozen: frozen and trained parameters, bytes that they keep for a token
+    # next to a decoder that is frozen: frozen and trained parameters, bytes that they keep for a token
     beside: tuple[float, float, float] | None
     adapter_rank: int
     adapters: tuple[str, ...]  # linears with a low-rank adapter; only adapters are trained then
@@ -127,7 +127,7 @@ class Shape:
     # why activations may be fewer than counted: samples that are not padded, activations that are swapped out; "" when
     # they are not
     open: str
-    frozen: float  # copies of the weights beside the trained ones
+    frozen: float  # copies of the weights besides the trained ones
     policy: bool  # the loss is one of reinforcement learning
     rollout: float  # part of the device that a colocated engine takes to generate; 0: none
     asleep: bool  # the engine frees it before a training step
@@ -150,7 +150,7 @@ class Shape:
     fp8: bool
     fp8_recipe: str
     fp8_parameters: bool
-    gather_buffer: bool  # gathered weights pass through a buffer of their own
+    gather_buffer: bool  # gathered weights pass through a separate buffer
     optimizer: str
     zero: int
     weights_sharded: bool  # stored weights are sharded with the optimizer states (MindSpore)

@@ -19,7 +19,7 @@ class Parameters(NamedTuple):
     embedding: float
     output: float
     adapter: float = 0.0
-    frozen: bool = False  # adapters, or what stands beside the decoder, are all that is trained
+    frozen: bool = False  # adapters, or the parts next to the decoder, are all that is trained
     expert_adapter: float = 0.0
 
     @property
@@ -123,7 +123,7 @@ def mtp(s: Shape) -> tuple[float, float]:
 
 
 def widest(s: Shape) -> float:
-    """Elements of the largest matrix of a layer that is no expert: queries, keys and values together,
+    """Elements of the largest matrix of a layer that is not an expert: queries, keys and values together,
     or the MLP's input."""
     h, t = s.hidden, s.tensor
     attention_in = h * (s.heads + 2 * s.groups) * s.head_dim / t if s.latent is None else s.heads * s.latent.v * h / t

@@ -28,7 +28,7 @@ def gathered_terms(s: Shape, rank: int) -> list[Term]:
 
 def _torch(s: Shape, rank: int, layer: float) -> Term:
     """PyTorch's FSDP2 around each layer, the embedding and the output layer (Megatron-LM core_v0.19.0,
-    torch_fully_sharded_data_parallel.py:67-72): at the least a layer is whole. At the most there are beside it the
+    torch_fully_sharded_data_parallel.py:67-72): at the least a layer is whole. At the most there are in addition the
     flat buffer that the next one is gathered into, its own gradient, and the gradient of the part before it, which is
     being scattered (PyTorch 002a76f, distributed/fsdp/_fully_shard/_fsdp_param_group.py, wait_for_unshard and
     post_backward). Where nothing is sharded again after the

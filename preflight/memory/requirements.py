@@ -1,4 +1,4 @@
-"""What a plan must say before memory can be estimated, and the least and the most that a missing size can be."""
+"""What a plan must state before memory can be estimated, and the least and the most that a missing size can be."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ _DECIDING = {
     "model.streams": "number of residual streams",
     "model.pair_bias": "bias of attention",
 }
-"""What a dialect may leave out, but must not be guessed where it says why it does not know."""
+"""What a dialect may leave out, but must not be guessed where it gives the reason why it is unknown."""
 
 _OF_EXPERTS = {
     "model.top_k": "number of experts per token",
@@ -135,7 +135,7 @@ MOST_CHUNKS = 4096
 
 
 def verify(values: Mapping[str, Value]) -> None:
-    """Raises Missing for what is not known, or is no size."""
+    """Raises Missing for what is not known, or is not a size."""
     for name in open_names(values):
         raise Missing(not_known(name, values[name]))
     _sizes(values)
@@ -164,7 +164,7 @@ def _raw(values: Mapping[str, Value], name: str) -> Any:
 
 
 def _sizes(values: Mapping[str, Value]) -> None:
-    """Sizes must be whole numbers of at least 1 (counts of what may be absent at least 0): rules say so,
+    """Sizes must be whole numbers of at least 1 (counts of what may be absent at least 0): rules report it,
     here nothing is estimated."""
     for name, words in _WORDS.items():
         size = _raw(values, name)
@@ -179,7 +179,7 @@ def _sizes(values: Mapping[str, Value]) -> None:
 
 
 def _stages(values: Mapping[str, Value]) -> None:
-    """Every pipeline rank has a number of layers in every chunk; recomputed layers are said for the same ranks."""
+    """Every pipeline rank has a number of layers in every chunk; recomputed layers are given for the same ranks."""
     stages, pipeline, full = (
         _raw(values, name) for name in ("layout.stages", "layout.pipeline", "recompute.full_layers")
     )

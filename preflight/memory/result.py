@@ -1,4 +1,4 @@
-"""What an estimate says: terms per stage, steady and peak bytes, what the device needs, the verdict.
+"""The values of an estimate: terms per stage, steady and peak bytes, what the device needs, the verdict.
 Bytes throughout."""
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ LOW_MIXED = 0.87
 the lowest had 0.92."""
 
 WIDE = 2.0
-"""A range wider than this factor tells what a run may need, not what it is likely to."""
+"""A range wider than this factor shows what a run may need, not what it is likely to."""
 
 Verdict = Literal["does-not-fit", "at-risk", "fits", "unknown"]
 
@@ -55,7 +55,7 @@ KINDS = ("steady", "dynamic", "device")
 
 
 def term_names(stages: Iterable[Stage]) -> list[str]:
-    """Names of all terms, each once: what stays, what is alive at the peak, what lies beside allocated bytes."""
+    """Names of all terms, each once: what stays, what is alive at the peak, what is outside allocated bytes."""
     terms = [term for stage in stages for term in stage.terms if term.high]
     return list(dict.fromkeys(term.name for kind in KINDS for term in terms if term.kind == kind))
 
@@ -76,7 +76,7 @@ class MemoryEstimate:
     taken: tuple[str, ...] = ()
     assumed: tuple[str, ...] = ()
     supposed: bool = False
-    """Whether the run itself says too little, or what the framework refuses: no rule reports it."""
+    """Whether the run itself states too little, or what the framework refuses: no rule reports it."""
 
     replaced: tuple[str, ...] = ()
     """What is typed and was replaced for the estimate, in words: then it gives no verdict on the run."""

@@ -107,7 +107,7 @@ def _open(get: Get) -> str:
 
 
 def _colocated(get: Get) -> dict[str, Any]:
-    """Models beside the one that is trained."""
+    """Models besides the one that is trained."""
     return {
         "frozen": get("colocated.reference", int(bool(get("batch.pairs")))),
         "policy": bool(get("colocated.policy")),

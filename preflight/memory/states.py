@@ -12,7 +12,7 @@ MOMENTS = {"adam": 2, "adamw": 2, "lamb": 2, "came": 2, "sgd": 1, "muon": 1, "li
 
 
 def states_per_parameter(s: Shape) -> float:
-    """Bytes of optimizer state per parameter beside the master copy: Adam 2 moments, SGD and Muon 1,
+    """Bytes of optimizer state per parameter besides the master copy: Adam 2 moments, SGD and Muon 1,
     8-bit Adam 2 bytes, LOMO 0."""
     if s.optimizer == "adam8bit":
         return 2.0
@@ -89,7 +89,7 @@ def steady_terms(s: Shape, n: Parameters) -> list[Term]:
 
 
 def _unquantized(s: Shape, n: Parameters) -> float:
-    """Bytes of weights that are wider than the others: tables beside FP8; the embedding and adapters beside NF4."""
+    """Bytes of weights that are wider than the others: tables with FP8; the embedding and adapters with NF4."""
     if s.parameter_bytes < 1:
         return (2 - s.parameter_bytes) * (n.embedding + n.adapter + n.expert_adapter)
     return n.embedding + n.output if s.fp8_parameters else 0.0
@@ -111,7 +111,7 @@ def at_step(s: Shape, n: Parameters) -> float:
     """What the optimizer's step holds beyond what stays. States that lie on the host visit the device in parts, none
     smaller than what a rank has of a parameter (MindSpeed, swap_optimizer.py:609-622). Moments of 16 bits are widened
     for the update, one parameter at a time (MindSpeed-LLM's O2AdamW, adamw.py:26-55). MindSpeed before 2025-04-22
-    (cbe4363) updates a parameter out of place: an fp32 copy of it; a later one in place, which only the release tells
+    (cbe4363) updates a parameter out of place: an fp32 copy of it; a later one in place, which only the release shows
     apart."""
     n = n.trained
     if s.swapped:
@@ -186,7 +186,7 @@ def grid_buffer(s: Shape) -> float:
 def caches(s: Shape, n: Parameters) -> tuple[float, float]:
     """FP8 compute: a copy of each linear weight unless weights are FP8 themselves, and one transposed: the matrix units
     before Blackwell multiply rows by rows alone, and recipes that scale blocks scale rows and columns apart
-    (Transformer Engine 2.17, pytorch/tensor/utils.py:936, module/linear.py:405-432); older ones turn FP8 weights anew
+    (Transformer Engine 2.17, pytorch/tensor/utils.py:936, module/linear.py:405-432); older ones turn FP8 weights again
     each time. MXFP8 weights are gathered in 16 bits."""
     if not s.fp8:
         return 0.0, 0.0
@@ -201,7 +201,7 @@ def placeholders(s: Shape, rank: int) -> float:
     """A linear that accumulates its weight gradient in place hands autograd a tensor in its stead, one for each shape,
     which is kept for good (get_dummy_wgrad: Transformer Engine 2.17 pytorch/module/base.py:85, since 2.3, of experts
     since 2.10; Megatron-LM d98e8a6 tensor_parallel/layers.py:742, since 2025-08). Older ones keep none, which no
-    argument tells."""
+    argument shows."""
     if s.kernels not in CUDA or not s.gradient_fusion or s.adapters or s.beside:
         return 0.0
     each = 2 if s.fp8_parameters else s.parameter_bytes

@@ -39,16 +39,16 @@ GAPS: dict[Unmodelled, Gap] = {
     # they lie on the host while other layers are at work, all or none of them
     Unmodelled.OFFLOADED_ACTIVATIONS: Gap(least=0.0),
     # what layers keep lies in a pool of the graphs', which replay does not count as allocated and nothing else may use:
-    # the device has it all the same, and buffers that graphs read and write beside it. One run of a pair, alike but for
+    # the device has it all the same, and buffers that graphs read and write too. One run of a pair, alike but for
     # graphs, peaks at 119.8 GiB, the other at 85.9 (Megatron-Bridge 067f987, nemo-mbridge-memory-snapshot-analysis)
     Unmodelled.CUDA_GRAPHS: Gap(whole=1.4),
     # 1.5 to 2 times the peak (Megatron-Bridge 067f987, nemo-mbridge-perf-cuda-graphs, pitfall 4)
     Unmodelled.WHOLE_CUDA_GRAPH: Gap(whole=2.0),
     # a bias of the size of the scores, or scores that no fused kernel keeps from being there
     Unmodelled.ALIBI: Gap(high={"model.attention": "unfused-fp32"}),
-    # other operators instead of attention's: of its own outputs none may be there, and an indexer's beside them
+    # other operators instead of attention's: its outputs may be absent, and an indexer's may be added
     Unmodelled.OTHER_ATTENTION: Gap(freed=_ATTENTION, most=2.0, steady=0.8, whole=1.1),
-    # latent attention stays as it is, with an indexer beside it: q·n·d + h(d + n) weights where there is one, under 3 %
+    # latent attention stays as it is, with an additional indexer: q·n·d + h(d + n) weights where there is one, < 3 %
     # of a layer; a recording of GLM-5.2 with ten layers (MindSpeed-LLM, pretrain_glm52_tp1pp2ep1_dsa_share_index) has
     # 0.7 % more after the step than the model without
     Unmodelled.LATENT_ATTENTION_INDEXER: Gap(freed=_ATTENTION, most=2.0, whole=1.03),
@@ -60,7 +60,7 @@ GAPS: dict[Unmodelled, Gap] = {
     Unmodelled.FSDP2_BY_FILE: Gap(least=0.0, low={"optimizer.offload": 1.0}, bound=False),
     # recordings need 7 to 35 % more
     Unmodelled.FP8_WITH_FSDP: Gap(recorded=1.35),
-    # 4 bits where 8-bit training has 8, with scales; copies of weights beside them
+    # 4 bits where 8-bit training has 8, with scales; copies of weights in addition
     Unmodelled.FP4: Gap(least=0.5, most=1.25, whole=1.1),
     # states lie in memory that the host lends
     Unmodelled.VIRTUAL_OPTIMIZER: Gap(low={"optimizer.offload": 1.0}),
@@ -75,7 +75,7 @@ GAPS: dict[Unmodelled, Gap] = {
     # layers of one operator each instead of attention and an MLP: a Mamba layer (d_inner = 2 h) has 6 h² weights and
     # keeps 28·T·h, attention alone from 2 h² on; a whole layer has 12 h² and keeps 34·T·h (Korthikanti et al. 2022)
     Unmodelled.HYBRID_MODEL: Gap(least=0.2, most=1.1, steady=0.2),
-    # its own head and pooler beside the layers, and scores of padded samples
+    # its own head and pooler besides the layers, and scores of padded samples
     Unmodelled.ENCODER_ALONE: Gap(most=1.2, whole=1.1),
     # a decoder as deep again, with attention to the encoder in each layer: 4/3 of the encoder's weights
     Unmodelled.ENCODER_AND_A_DECODER: Gap(most=2.5, whole=2.6),
@@ -84,13 +84,13 @@ GAPS: dict[Unmodelled, Gap] = {
     Unmodelled.HYPER_CONNECTIONS: Gap(most=4.0, whole=1.1),
     # a search may divide any operator over any of the devices of a stage, or leave it whole
     Unmodelled.SHARDING_THAT_IS_SEARCHED: Gap(bound=False),
-    # parts of the model may be frozen, others stand beside it
+    # parts of the model may be frozen, others are added
     Unmodelled.OWN_ENTRY_SCRIPT: Gap(least=0.0, whole=1.25, low=_FROZEN, bound=False),
-    # encoders beside it, of a fifth of its weights at the most (InternViT-6B beside 34B and 72B)
+    # additional encoders, of a fifth of its weights at the most (InternViT-6B with 34B and 72B)
     Unmodelled.FROZEN_LANGUAGE_MODEL: Gap(least=0.0, whole=1.3, low=_FROZEN, high=_FROZEN, bound=False),
-    # further networks beside the one that the options describe
+    # further networks besides the one that the options describe
     Unmodelled.REINFORCEMENT_LEARNING: Gap(most=None),
-    # an optimizer and activations of its own, of a size that nothing here says
+    # an optimizer and activations in addition, of a size that nothing here states
     Unmodelled.CRITIC: Gap(most=None),
     # 0.5 to 6 billion parameters that need 2 bytes each while they are frozen, and what images keep
     Unmodelled.ENCODERS_BESIDE: Gap(most=1.3, whole=1.15),

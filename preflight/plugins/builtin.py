@@ -1,4 +1,4 @@
-"""preflight's own dialects, devices, reporters and rules, through the same entry point as anybody's."""
+"""preflight's own dialects, devices, reporters and rules, through the same entry point as third-party ones."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Entry points of a group, read from the folders on the path:
 `importlib.metadata` does the same in forty times as long.
 
-Whatever this cannot judge (a zip file on the path, an egg, a finder of somebody's own) is left to `importlib.metadata`.
+Whatever this cannot judge (a zip file on the path, an egg, a custom finder) is left to `importlib.metadata`.
 """
 
 from __future__ import annotations

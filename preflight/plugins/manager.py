@@ -1,4 +1,4 @@
-"""Loads plugins and hands out what they bring. A plugin that cannot be loaded is fatal and named."""
+"""Loads plugins and hands out what they register. A plugin that cannot be loaded is fatal and named."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ OWN = "preflight.plugins.builtin"
 
 
 class PluginError(Exception):
-    """A plugin failed: says which distribution, version and entry point, and how."""
+    """A plugin failed: names which distribution, version and entry point, and how."""
 
 
 class Plugins:
@@ -34,7 +34,7 @@ class Plugins:
 
     @property
     def own_only(self) -> bool:
-        """Whether nobody else's plugin takes part."""
+        """Whether no third-party plugin takes part."""
         return isinstance(self._hook, _Alone)
 
     def _gather(self, hook: str) -> list[Any]:

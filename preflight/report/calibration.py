@@ -1,4 +1,4 @@
-"""What measured runs say of the estimates, for people and for programs."""
+"""What measured runs show about the estimates, for people and for programs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LABEL = 8
 
 
 def calibration_text(runs: Sequence[Run], found: Sequence[Factor], look: Look = Look()) -> str:
-    """Each run beside its estimate, what the factors leave of the error, and the settings."""
+    """Each run with its estimate, what the factors leave of the error, and the settings."""
     lines = [line for run in runs for line in _run(run, look)]
     lines += _gain(runs, found)
     lines += ["", look.paint(local("settings for this cluster:"), "bold"), *settings_of(found)]

@@ -147,9 +147,9 @@ _FACTS: dict[str, Callable[[Job], str]] = {
 
 COLORS = {"error": "red", "warning": "yellow"}
 SHOWN = 12
-"""Of the arguments that nobody types so many are listed."""
+"""Of the arguments that no user types so many are listed."""
 SHORT = 80
-"""Characters of the two states of a fact that stand on one line."""
+"""Characters of the two states of a fact that fit on one line."""
 ABSENT = "not known"
 
 
@@ -218,7 +218,7 @@ def _name(run: RunChange) -> str:
 
 
 def _split(differences: Iterable[Difference]) -> tuple[list[Difference], list[Difference]]:
-    """Those that somebody types, what decides about the training first; and the others."""
+    """Those that a user types, what decides about the training first; and the others."""
     found = list(differences)
     typed = sorted((one for one in found if one.typed), key=lambda one: not one.decides)
     return typed, [one for one in found if not one.typed]

@@ -1,4 +1,4 @@
-"""What the installed distribution says of itself."""
+"""The addresses in the metadata of the installed distribution."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from importlib.metadata import PackageNotFoundError, metadata
 
 
 def home() -> str | None:
-    """Where preflight lives, as its installed distribution says; None where that names no place."""
+    """The address of the project in the installed distribution; None where it has none."""
     return _url("homepage", "repository")
 
 
 def page_url(page: str, section: str) -> str | None:
-    """A section of a page of docs/ on the web; None where the distribution does not say where they are.
+    """A section of a page of docs/ on the web; None where the distribution has no address.
 
     The documentation is a site, whose pages are folders; a repository shows the files themselves.
     """

@@ -49,7 +49,7 @@ _GROUP = {
     "log-probabilities and entropy": "activations",
 }
 MOST_PICTURES = 30
-"""Runs whose memory is drawn, those nearest to the limit of their device first; of others one line says it."""
+"""Runs whose memory is drawn, those nearest to the limit of their device first; the others have one line."""
 RULE_TEXT = 3000
 """Characters of a rule's page that are shown."""
 LAYOUT = ("world", "data", "tensor", "pipeline", "virtual", "context", "expert", "expert_tensor", "sequence_parallel")
@@ -147,7 +147,7 @@ def _overview(job: Job) -> dict[str, Any]:
 
 
 def _why(rule: Checkable) -> str:
-    """The section of a rule's page that says why it is bad; "" where it has none."""
+    """The section of a rule's page that explains why it is bad; "" where it has none."""
     _, _, rest = rule_text(rule).partition("## Why is this bad?\n")
     return "\n".join(map(plain, rest.partition("\n## ")[0].strip()[:RULE_TEXT].splitlines()))
 
@@ -167,7 +167,7 @@ def _room(job: Job) -> float:
 
 
 def _rule_text(rule: Checkable) -> str:
-    """What the page of a rule says after its first line."""
+    """The page of a rule after its first line."""
     return "\n".join(map(plain, rule_text(rule).partition("\n")[2].strip()[:RULE_TEXT].splitlines()))
 
 

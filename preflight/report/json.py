@@ -44,7 +44,7 @@ def as_dict(report: Report) -> dict[str, Any]:
 
 
 def finding_dict(finding: Finding, report: Report | None = None) -> dict[str, Any]:
-    """One finding as plain data. report: the one it is of, which says where in the text its fixes are written."""
+    """One finding as plain data. report: the one it is of, which locates in the text its fixes are written."""
     return {
         "rule": finding.rule,
         "severity": str(finding.severity),

@@ -87,7 +87,7 @@ class Shown(NamedTuple):
 
 
 def layouts_text(path: str, result: Result, shown: Shown = Shown()) -> str:
-    """A table: the layout as it stands, then others, best first, each with what it changes."""
+    """A table: the present layout, then others, best first, each with what it changes."""
     if result.unknown:
         return plain(f"{path}: {local(f'no layouts: {result.unknown}')}") + "\n"
     shown_layouts = len(result.layouts)
@@ -140,7 +140,7 @@ def _notes(result: Result, shown: Shown) -> Iterator[str]:
 
 
 def _placed(now: Found, result: Result) -> Iterator[str]:
-    """Whether the layout as it stands fits, and its place by time among those that do."""
+    """Whether the present layout fits, and its place by time among those that do."""
     low, budget = now.memory.low, now.memory.budget
     if now.memory.verdict == "does-not-fit" and budget is not None:
         yield f"now does not fit: at least {(low - budget) / GIB:.1f} GiB are missing"
@@ -162,7 +162,7 @@ def _written(found: Found) -> str:
 
 
 def _caveats(result: Result) -> Iterator[str]:
-    """What of the run or of the call limits what the table says."""
+    """What of the run or of the call limits what the table shows."""
     yield from (f"assumed: {words}" for words in result.assumed)
     if result.fp8:
         yield f"layouts but now compute in FP8 ({result.fp8}), and --apply writes its options; 16-bit s: without"

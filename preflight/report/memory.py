@@ -22,7 +22,7 @@ BAR = 30
 
 
 def memory_text(job: Job, look: Look = Look(), others: Sequence[Device] = (), savings: Sequence[Saving] = ()) -> str:
-    """The answer, what it stands on, the table, the bars. others: devices to compare with; savings: what is proven to
+    """The answer, what it is based on, the table, the bars. others: devices to compare with; savings: what is proven to
     shrink it."""
     estimate = job.memory
     lines = [look.paint(plain(f"{job.documents[0].source.name}: {job.target}"), "bold")]
@@ -127,7 +127,7 @@ def _table(estimate: MemoryEstimate, look: Look) -> list[str]:
 
 
 def _beside(rows: list[Row], width: int) -> Iterator[list[Row]]:
-    """The table in parts that have as many stages beside each other as the width holds."""
+    """The table in parts that have as many stages side by side as the width holds."""
     name = max(columns(name) for name, _ in rows) + 2
     cell = max(columns(cell) for _, cells in rows for cell in cells) + 2
     count = len(rows[0][1])

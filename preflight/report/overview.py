@@ -22,7 +22,7 @@ ALL = "`preflight show --all` lists every value with its place"
 
 
 def overview(job: Job, look: Look = Look(), step: float | None = None) -> str:
-    """The lines about a run; one that has nothing to say is left out. step: a measured step in seconds."""
+    """The lines about a run; one that has nothing to show is left out. step: a measured step in seconds."""
     head = look.paint(plain(f"{job.documents[0].source.name}: {local(job.named)}"), "bold")
     shown = [cut(plain(f"  {padded(label, LABEL)}{text}"), look.width) for label, text in rows(job, step)]
     return "".join(f"{line}\n" for line in (head, *shown, look.paint(f"  {local(ALL)}", "dim")))

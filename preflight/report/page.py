@@ -1,4 +1,4 @@
-"""Pages about rules: the section about one rule, a page for each topic, the list of all, and where each stands."""
+"""Pages about rules: the section about one rule, a page for each topic, the list of all, and the place of each."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ PAGES = "rule-pages.json"
 class Topic(NamedTuple):
     """One file of rules, or a family of rule functions, and the page about it.
 
-    title: the id of its only rule, or what the file says of itself.
+    title: the id of its only rule, or the file's own title.
     """
 
     path: str
@@ -87,7 +87,7 @@ def _paths() -> dict[str, str]:
 
 
 def page_path(id: str) -> str:
-    """The page of a rule below docs/rules; a rule from elsewhere has one of its own."""
+    """The page of a rule below docs/rules; a rule from elsewhere has a separate one."""
     return _paths().get(id, f"{id}.md")
 
 
@@ -126,14 +126,14 @@ def examples() -> Mapping[str, Mapping[str, str]]:
 
 
 def rule_text(rule: Checkable) -> str:
-    """What the page of a rule says, in its own words or in those of its declaration, with the headings of a page."""
+    """The text of the page of a rule, in its own words or in those of its declaration, with the headings of a page."""
     real: Any = getattr(rule, "real", rule)
     spell = spelling(real.framework) if isinstance(real, Constraint) else None
     return rule.page if spell is None else declared_page(real, spell, examples().get(rule.id))
 
 
 def rule_page(rule: Checkable) -> str:
-    """The page of one rule as Markdown: its id, when it speaks, its words, its options."""
+    """The page of one rule as Markdown: its id, when it reports, its words, its options."""
     head, _, rest = rule_text(rule).partition("\n")
     return (
         "\n".join(

@@ -38,7 +38,7 @@ def plot(job: Job, path: Path) -> None:
 
 
 def plot_scale(points: list[tuple[int, float]], path: Path, name: str) -> None:
-    """Draw tokens per second over devices, beside what perfect scaling would be.
+    """Draw tokens per second over devices, next to what perfect scaling would be.
 
     Raises InputError for an unknown format or nothing to draw.
     """
@@ -79,8 +79,8 @@ def _save(figure: Any, path: Path) -> None:
 
 
 def _looks(estimate: MemoryEstimate) -> dict[str, tuple[str, float, str]]:
-    """How each term is drawn: a hue for what stays, one for activations and one for what lies beside them; within it
-    a shade and a pattern of its own."""
+    """How each term is drawn: a hue for what stays, one for activations and one for what is outside both; within it
+    a different shade and pattern."""
     kinds: dict[str, list[str]] = {kind: [] for kind in HUES}
     for term in (term for stage in estimate.stages for term in stage.terms):
         if term.name not in kinds[term.kind]:

@@ -54,7 +54,7 @@ def _unverified(path: str, because: str, rule: str) -> str:
 
 
 def shown(told: Told, look: Look) -> str:
-    """The text of everything that is told."""
+    """The text of everything that is reported."""
     lines = list(texts(told.entries)) if look.grouped else [entry.text for entry in told.entries]
     if look.unknown:
         lines += told.unverified

@@ -1,4 +1,4 @@
-"""What the text report says of all files: counts, repeated findings, skipped checks."""
+"""The part of the text report about all files: counts, repeated findings, skipped checks."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Told(NamedTuple):
     suppressed: int = 0
     problems: tuple[str, ...] = ()
     bounded: int = 0
-    """Runs whose release only their options and keys tell."""
+    """Runs whose release only their options and keys show."""
 
     unreadable: bool = False
     crashed: bool = False
@@ -68,7 +68,7 @@ class Told(NamedTuple):
 
 
 def added(parts: Iterable[Told]) -> Told:
-    """What is told of all the files; entries in the order of findings."""
+    """The report of all files; entries in the order of findings."""
     columns = list(zip(*parts, strict=True))
     if not columns:
         return Told()
@@ -91,7 +91,7 @@ SHOWN = 3
 PLACES = {"warning": 20, "note": 3}
 """So many of those that are only counted are named, by severity."""
 ONE_LINE = "placeholder-value"
-"""The rule whose notes are one line: their message says all."""
+"""The rule whose notes are one line: their message is enough."""
 
 
 def texts(entries: Sequence[Entry]) -> Iterator[str]:

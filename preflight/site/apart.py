@@ -1,5 +1,5 @@
 """Looks at files in a child process with limits: a file system that hangs, a file that is a trap, and a reader that
-takes too much harm nobody. What the child finds comes back as values, and no name in it is resolved but those of
+takes too much do not harm the caller. Results come back as values, and no name in them is resolved but those of
 preflight's own facts."""
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ NO_FORK = "this system cannot start a separate process for it"
 
 
 class Unread(Exception):
-    """Something is not read; the message says why."""
+    """Something is not read; the message has the reason."""
 
 
 class Eyes:
@@ -53,7 +53,7 @@ class Eyes:
             self.opened[path, how] = Opened(path, how, because)  # type: ignore[arg-type]
 
     def status(self, path: str) -> os.stat_result | None:
-        """What there is at a path, links followed; None where there is nothing. Raises Unread where nobody may know."""
+        """What is at a path, links followed; None where there is nothing. Raises Unread where access is denied."""
         try:
             found = os.stat(path)
         except (FileNotFoundError, NotADirectoryError, ValueError):  # ValueError: a NUL in the name
@@ -174,7 +174,7 @@ def _in_child(tasks: Sequence[Task], seconds: float, answers: list[Answer]) -> s
                 return f"it takes more than {seconds:.0f} s" if frame is None else "it takes more than it may take"
             answers.append(_Facts(io.BytesIO(frame)).load())
         return ""
-    except Exception:  # what comes back is no answer
+    except Exception:  # what comes back is not an answer
         return "it takes more than it may take"
     finally:
         os.close(reader)

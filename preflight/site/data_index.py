@@ -1,4 +1,4 @@
-"""The index of tokenized data, PREFIX.idx, and what it says of PREFIX.bin; few of its numbers are read."""
+"""The index of tokenized data, PREFIX.idx, and its description of PREFIX.bin; few of its numbers are read."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Broken(Exception):
 
 
 class Index:
-    """An index whose numbers are read where they stand."""
+    """An index whose numbers are read in place."""
 
     def __init__(self, eyes: Eyes, path: str) -> None:
         self._eyes, self._path = eyes, path

@@ -16,7 +16,7 @@ PACKAGES = (
     *("megatron-core", "megatron-bridge", "mindspeed", "mindspeed-llm", "mindformers", "mindspore", "torch"),
     *("torch-npu", "transformer-engine", "apex", "flash-attn", "nvidia-resiliency-ext", "nvidia-modelopt"),
 )
-"""Those of a trainer and of what it stands on."""
+"""Those of a trainer and of its dependencies."""
 MOST_ENTRIES = 20_000
 _DEVICES = re.compile(r"\b(gpu|npu|dcu|xpu)(?::([A-Za-z][\w.\-]*))?:(\d{1,4})")
 VERSION = re.compile(r"(?m)^Version: *(\S{1,64})")

@@ -73,7 +73,7 @@ def _step(eyes: Eyes, found: Checkpoint, step: int) -> Checkpoint:
 
 
 def _contents(eyes: Eyes, found: Checkpoint, fsdp: bool) -> Checkpoint:
-    """With its kind, and what it says of the run that saved it."""
+    """With its kind, and its record of the run that saved it."""
     inside = found.step
     if (text := _text(eyes, os.path.join(inside, "metadata.json"))) is not None:
         try:
@@ -106,7 +106,7 @@ def _text(eyes: Eyes, path: str) -> str | None:
 
 
 def _common(eyes: Eyes, inside: str) -> Mapping[str, Any]:
-    """What is common to all ranks: in a file of its own, or since 0.19 in one of the shards."""
+    """What is common to all ranks: in a separate file, or since 0.19 in one of the shards."""
     path = os.path.join(inside, "common.pt")
     metadata = os.path.join(inside, ".metadata")
     if not eyes.is_file(metadata):
@@ -123,7 +123,7 @@ def _common(eyes: Eyes, inside: str) -> Mapping[str, Any]:
 
 
 def _entries(eyes: Eyes, inside: str, wanted: Sequence[str]) -> Mapping[str, Any]:
-    """Values that are saved as entries of their own."""
+    """Values that are saved as separate entries."""
     windows = _shards(eyes, inside)
     return {name: saved(eyes, windows[name]) for name in wanted if name in windows}
 
@@ -155,7 +155,7 @@ def _shards(eyes: Eyes, inside: str) -> dict[str, Window]:
 
 
 def _with_state(found: Checkpoint, state: Mapping[str, Any]) -> Checkpoint:
-    """With what the state of a run says of it."""
+    """With what the state of a run records."""
     arguments = []
     for name, value in sorted(fields(state.get("args")).items()):
         known, made = plain(value)

@@ -177,7 +177,7 @@ def read_blend(eyes: Eyes, part: Part, folders: Sequence[str], bounds: Sequence[
     if need is None:
         return Data(files)
     if len(part.splits) == 1 and len(files) == 1:
-        blend = Blend(blend.names, None)  # a split of its own with one data set is no blend
+        blend = Blend(blend.names, None)  # a separate split with one data set is not a blend
     built = [split for split in part.splits if splits[split] is not None]
     return Data(files, tuple(draws(blend, files, built, need)))
 

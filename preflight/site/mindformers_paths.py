@@ -202,7 +202,7 @@ def _of_files(eyes: Eyes, folder: str, files: Sequence[str]) -> Weights:
 
 
 def _safetensors(eyes: Eyes, path: str) -> Shapes:
-    """The tensors of a file, and how it is shorter than its head says. Raises Unread."""
+    """The tensors of a file, and how it is shorter than its header states. Raises Unread."""
     size = eyes.size(path) or 0
     head = eyes.read(path, 0, 8)
     length = int.from_bytes(head, "little")

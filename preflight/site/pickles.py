@@ -1,4 +1,4 @@
-"""Reads pickles without running them: no name is resolved. A name stands for an inert class of its own, which keeps
+"""Reads pickles without running them: no name is resolved. A name stands for a separate inert class, which keeps
 what it is called with; the operations are looked through first."""
 
 from __future__ import annotations
@@ -171,7 +171,7 @@ def is_named(value: object, name: str) -> bool:
 def fields(value: object) -> dict[str, Any]:
     """The attributes that an inert object was given."""
     state = value.state if isinstance(value, Made) else None
-    if isinstance(state, tuple) and len(state) == 2:  # slots beside a dict
+    if isinstance(state, tuple) and len(state) == 2:  # slots besides a dict
         state = state[1] if isinstance(state[1], dict) else state[0]
     found = state if isinstance(state, dict) else {}
     return {key: each for key, each in found.items() if isinstance(key, str)}

@@ -21,7 +21,7 @@ class Place(NamedTuple):
 
 def find(eyes: Eyes, name: str, folders: Sequence[str], ends: Sequence[str] = ("",)) -> Place:
     """The first path of a name at which there is something with one of the ends. Where nothing is there: the path at
-    which it is sure to be missing. Raises Unread where nobody can know where the name leads."""
+    which it is sure to be missing. Raises Unread where it is unknown where the name leads."""
     for path in candidates(name, folders):
         if any(eyes.status(path + end) is not None for end in ends):
             return Place(path, True)
@@ -29,7 +29,7 @@ def find(eyes: Eyes, name: str, folders: Sequence[str], ends: Sequence[str] = ("
 
 
 def candidates(name: str, folders: Sequence[str]) -> list[str]:
-    """The paths that a name may have. Raises Unread for what is no path of this machine."""
+    """The paths that a name may have. Raises Unread for what is not a path of this machine."""
     if "://" in name or name.startswith(("s3:", "msc:")):
         raise Unread(f"{name} lies in an object store")
     if not name or name.startswith("~") or "$" in name or len(name) > 4096 or "\0" in name:

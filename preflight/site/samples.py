@@ -47,7 +47,7 @@ def normalized(weights: Sequence[float]) -> list[float] | None:
 
 
 def split_bounds(text: str) -> tuple[Bounds, Bounds, Bounds] | None:
-    """The splits of `--split 99,1,0`; None where it is no such text."""
+    """The splits of `--split 99,1,0`; None where it is another text."""
     try:
         parts = [float(part) for part in re.findall(r"[.0-9]+", text)]
     except ValueError:

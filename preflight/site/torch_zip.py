@@ -100,7 +100,7 @@ def _entries(data: bytes) -> list[tuple[str, int, int, int]]:
 
 
 def _far(extra: bytes, size: int, place: int) -> tuple[int, int]:
-    """Size and place, of which those of large files stand apart."""
+    """Size and place, of which those of large files are separate."""
     at = 0
     while at + 4 <= len(extra):
         kind, length = struct.unpack("<HH", extra[at : at + 4])

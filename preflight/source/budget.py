@@ -1,8 +1,8 @@
-"""What the check of one file may take, and what a call may read of a checkout: the one place where such bounds stand.
+"""What the check of one file may take, and what a call may read of a checkout: the one place where such bounds are set.
 
-Whoever reads another file, builds a tree or compares words draws from the budget of the file that is being checked.
+Code that reads another file, builds a tree or compares words draws from the budget of the file that is being checked.
 Where it is used up, what is only a help (a suggestion, the size of a vocabulary) is left out, and what the verdict
-rests on is an error of that file beside the findings of all others. What asks for nothing, such as a search that goes
+rests on is an error of that file besides all other findings. What asks for nothing, such as a search that goes
 astray, is ended by a watch over the processor time. A check draws the same in every order of files, on every machine.
 """
 
@@ -30,7 +30,7 @@ COMPARISONS = 60_000
 CHECK_SECONDS, FIX_SECONDS, SEARCH_SECONDS = 10.0, 60.0, 600.0
 """Of the processor, for one file: a check takes two at most, so these end only what has no end."""
 AGAIN = 0.5
-"""Seconds until the watch rings anew: in a finalizer an exception is lost."""
+"""Seconds until the watch rings again: in a finalizer an exception is lost."""
 
 
 class Exceeded(InputError):
@@ -109,7 +109,7 @@ def draw_values(number: int, name: str) -> None:
 
 
 def _is_free() -> bool:
-    """Whether this is the main thread, and nobody uses the signal."""
+    """Whether this is the main thread, and the signal is free."""
     import signal
     import threading
 
@@ -125,7 +125,7 @@ class _Watch:
 
 
 def keep_watch() -> None:
-    """Let `watched` use a signal: for commands, never for a library in somebody else's process."""
+    """Let `watched` use a signal: for commands, never for a library in another program's process."""
     _Watch.kept = True
 
 

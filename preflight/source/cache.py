@@ -1,9 +1,9 @@
 """A folder of the user for what can be made again: safe to delete, never needed, replaced in one step.
 
 What lies there is believed only where this user wrote it on this machine. The folder may lie in a checkout, which
-others fill: so it is never reached through a link, belongs to the user and to nobody else to write, and every text in
-it carries a hash under a secret. The secret lies beside it and counts only with the number and time of its own file,
-which nobody knows before that is made: one that comes with a checkout, an archive or a copy is worth nothing.
+others fill: so it is never reached through a link, belongs to the user, has no other writer, and every text in
+it carries a hash under a secret. The secret lies next to it and counts only with the number and time of its file,
+which is unknown before that is made: one that comes with a checkout, an archive or a copy is worth nothing.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def sweep(name: str, now: float, days: int = 30) -> None:
 
 
 def _owned(where: str) -> bool:
-    """Whether a path is a real folder of this user, which nobody else may write to."""
+    """Whether a path is a real folder of this user, which no other user may write to."""
     try:
         status = os.lstat(where)
     except (OSError, ValueError):

@@ -12,7 +12,7 @@ from preflight.source.pattern import lazy_pattern
 
 FOLDER = Path(__file__).parent.parent / "locale"
 LEAST = 2
-"""Letters that a template must have beside its placeholders to be recognised in a plain text."""
+"""Letters that a template must have besides its placeholders to be recognised in a plain text."""
 SURE = 12
 """With so many letters it is a sentence, which nothing else looks like."""
 _BETWEEN = lazy_pattern("(?<=[\u3000-\u9fff\uff00-\uffef]) +(?=[\u3000-\u9fff\uff00-\uffef])")
@@ -20,9 +20,9 @@ _AFTER = lazy_pattern("(?<=[\u3000-\u9fff\uff00-\uffef]); ")
 _DIGITS = lazy_pattern(r"\d[\d.,]*( [TBM])?")
 _WORDS = lazy_pattern("[a-z]{2,} [a-z]{2,}")
 LISTS = {"; ": "；", ", ": "，"}
-"""What stands between texts that are put one after another."""
+"""The separator of texts that are joined."""
 LISTED = "、"
-"""What stands between the items of a list."""
+"""The separator of the items of a list."""
 NUMBER = "number"
 """The placeholder that stands for digits only."""
 JOINTS = ("; ", ": ", " (", ", ")
@@ -82,7 +82,7 @@ class Catalogue:
         return self._seen[text]
 
     def _recognised(self, text: str) -> str | None:
-        """The translation by the template that fits a text best: the one with most words of its own. A list of texts
+        """The translation by the template that fits a text best: the one with the most fixed words. A list of texts
         that a template takes for one is translated one by one."""
         every = list(self._fitting(text))
         fitting = next((one for one in every if all(map(self._clean, one[1].values()))), next(iter(every), None))
@@ -108,7 +108,7 @@ class Catalogue:
                     yield template, filled
 
     def _may_be(self, name: str, value: str, few: bool) -> bool:
-        """Whether something may be the value of a placeholder. few: the template has few words of its own, so that
+        """Whether something may be the value of a placeholder. few: the template has few fixed words, so that
         words must be a text that is known."""
         if (name == NUMBER and not _DIGITS.fullmatch(value)) or value.count("(") != value.count(")"):
             return False
@@ -119,7 +119,7 @@ class Catalogue:
         return not value.isascii() or _WORDS.search(value) is None or self._plain(value) is not None
 
     def _part(self, text: str) -> str:
-        """A part of a plain text, which may be a text of its own."""
+        """A part of a plain text, which may be a separate text."""
         return self._plain(text) or text if " " in text.strip() or text in self.translations else text
 
 
@@ -138,7 +138,7 @@ def _patterns(translations: Mapping[str, str]) -> Iterator[tuple[str, tuple[list
 
 
 def _values(text: str, parts: list[str]) -> list[str] | None:
-    """What stands between the parts of a template in a text; None where it is not made by that template."""
+    """The text between the parts of a template in a text; None where it is not made by that template."""
     first, last = parts[0], parts[-1]
     if not text.startswith(first) or not text.endswith(last) or len(text) < len(first) + len(last):
         return None

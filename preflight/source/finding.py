@@ -1,4 +1,4 @@
-"""What a check says: sentences with their values, severities, edits by meaning, fixes, findings. Pure values."""
+"""The output of a check: sentences with their values, severities, edits by meaning, fixes, findings. Pure values."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Message(str):
 
     `{name}` is the value, `{name!r}` as Python writes it, `{name:.1f}` formatted; of a tuple `{name}` lists the items,
     and `{name:and}` joins them by that word, `{name:、}` by that sign. `{{` is a brace. A value may be a Message, a
-    part with a template of its own.
+    part with a separate template.
     """
 
     __slots__ = ("template", "values")
@@ -95,7 +95,7 @@ def literals(template: str) -> tuple[list[str], list[str]]:
 
 
 class NotProven(Exception):
-    """The edit would change something it did not mean to; the message says what."""
+    """The edit would change something it did not mean to; the message names it."""
 
 
 Key = tuple[str | int, ...]
@@ -119,7 +119,7 @@ class Severity(str, Enum):
 
 
 class Kind(str, Enum):
-    """What a rule's errors rest on, which says how far they hold for a release that is not described.
+    """What a rule's errors rest on, which decides how far they hold for a release that is not described.
 
     general: what all releases have in common. options: the options that a release's parser has. no_value: an option
     without its value, which no parser takes. release: a check of a release. absence: a check of a release that misses
@@ -199,8 +199,8 @@ class Change(str, Enum):
 class Fix(NamedTuple):
     """Edits that belong together, all or none.
 
-    change: what it does to what was typed; the policy says so. offered: it is written only where somebody chooses it.
-    cost: what it costs beside other ways out, where that is estimated.
+    change: what it does to what was typed; the policy decides. offered: it is written only where the user chooses it.
+    cost: what it costs compared with other solutions, where that is estimated.
     """
 
     title: str
@@ -219,9 +219,9 @@ class Related(NamedTuple):
 
 
 class Unverified(NamedTuple):
-    """What a rule could not check, and because of what ("$NNODES"). Rules yield it beside findings; it never refuses.
+    """What a rule could not check, and because of what ("$NNODES"). Rules yield it besides findings; it never refuses.
 
-    One without a because is not told: nothing is missing but what nobody set.
+    One without a because is not reported: nothing is missing but unset values.
     """
 
     because: str
@@ -230,12 +230,12 @@ class Unverified(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing to tell. Rules leave `rule` and `kind` as they are;
+    """One thing to report. Rules leave `rule` and `kind` as they are;
     the engine pairs a finding with the rule that made it.
 
     severity: None means the rule's own; a finding may lower it, never raise it.
-    message: a Message, which knows its template and values; a plain text is taken as it stands.
-    upstream: where the framework says the same, "path/in/repository.py:LINE", "argparse", or None.
+    message: a Message, which knows its template and values; a plain text is taken as it is.
+    upstream: where the framework makes the same check, "path/in/repository.py:LINE", "argparse", or None.
     layout: the fault is one that another parallel layout would cure. lowered: why what would be an error is none, ""
     where nothing was lowered.
     """

@@ -1,6 +1,6 @@
-"""The language that people read. English is what the code says and costs nothing; another one has a catalogue.
+"""The language that people read. English is what the code contains and costs nothing; another one has a catalogue.
 
-Texts are translated where they are printed: `local(text)`. A Message is looked up by its template and filled in anew; a
+Texts are translated where they are printed: `local(text)`. A Message is found by its template and filled in again; a
 plain text, such as a title that was put together, is recognised by the templates of the catalogue.
 """
 
@@ -20,13 +20,13 @@ OPTION = "--lang"
 VARIABLE = "PREFLIGHT_LANG"
 LOCALE = ("LC_ALL", "LC_MESSAGES", "LANG")
 SERVERS = ("gate", "gate-serve", "lsp")
-"""Commands that programs talk to: the locale of a server says nothing about who reads."""
+"""Commands that programs talk to: the locale of a server does not show who reads."""
 ENGLISH = "en"
 LANGUAGES = (ENGLISH, "zh")
 
 
 class Asked(NamedTuple):
-    """The language of a call. named: as it was written. explicit: an option or a variable of preflight's own says it,
+    """The language of a call. named: as it was written. explicit: an option or a variable of preflight sets it,
     so that what programs read follows it too."""
 
     language: str = ENGLISH
@@ -35,7 +35,7 @@ class Asked(NamedTuple):
 
 
 class _Now:
-    """What holds at present: one call of the command line speaks one language."""
+    """What holds at present: one call of the command line has one language."""
 
     asked: Asked = Asked()
     catalogue: Catalogue | None = None

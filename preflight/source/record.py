@@ -104,7 +104,7 @@ else:
         """A field without default."""
 
     class _Factory:
-        """A default that is made for each record."""
+        """A default that is computed for each record."""
 
         __slots__ = ("make",)
 

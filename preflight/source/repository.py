@@ -1,4 +1,4 @@
-"""A git repository that somebody else may have made: git reads objects within bounds, and runs nothing it names."""
+"""A git repository that may come from elsewhere: git reads objects within bounds, and runs nothing it names."""
 
 from __future__ import annotations
 
@@ -202,7 +202,7 @@ class Repository:
     @staticmethod
     def digest(path: Path, like: str | None = None) -> str:
         """The id that git gives to the content of a file; "" where there is no regular file. like: an id of the
-        repository, which tells how it makes them."""
+        repository, which shows how it makes them."""
         from hashlib import sha1, sha256
 
         try:
@@ -215,7 +215,7 @@ class Repository:
         return made(b"blob %d\0" % len(data) + data).hexdigest()
 
     def ignored(self, paths: Sequence[Path]) -> frozenset[Path]:
-        """Those of the paths that the rules in the repository ignore. Raises InputError where git does not say."""
+        """Those of the paths that the rules in the repository ignore. Raises InputError where git does not answer."""
         names: dict[bytes, Path] = {}
         for path in paths:
             try:
@@ -308,7 +308,7 @@ def _named_in(file: Path, before: str) -> Path | None:
 def _program(top: Path) -> tuple[str, dict[str, str]]:
     """The git to call, none from the repository, and its environment: of the caller's, nothing that steers git.
 
-    The user's own config is read: it says which folders of other owners are safe.
+    The user's own config is read: it lists which folders of other owners are safe.
     """
     folders = [part for part in os.environ.get("PATH", os.defpath).split(os.pathsep) if os.path.isabs(part)]
     trusted = os.pathsep.join(part for part in folders if not Path(os.path.realpath(part)).is_relative_to(top))

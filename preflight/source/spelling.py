@@ -1,4 +1,4 @@
-"""What somebody may have meant by a word that is not known: nothing, where a file has used up its comparisons."""
+"""What a user may have meant by a word that is not known: nothing, where a file has used up its comparisons."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _alike(word: str, known: tuple[str, ...], most: int, cutoff: float) -> tuple
 
 
 def slips(word: str, known: Iterable[str], cutoff: float = 0.78) -> tuple[str, ...]:
-    """The known words of which a word is most likely a slip; several where nothing tells between them.
+    """The known words of which a word is most likely a slip; several where nothing decides between them.
 
     Other capitals or separators come first, then a letter too many, missing or replaced, then two that are swapped,
     then the only word that it begins or that begins it, then the nearest by difflib.

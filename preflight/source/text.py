@@ -17,7 +17,7 @@ UTF_8 = "utf-8"
 CHINESE = "gb18030"
 """GBK and GB 2312 are parts of it."""
 BYTES = "latin-1"
-"""Gives every byte a character of its own, so that the ASCII in a text stands where a shell sees it."""
+"""Gives every byte a distinct character, so that the ASCII in a text is where a shell sees it."""
 
 
 def is_script_name(name: str) -> bool:
@@ -46,7 +46,7 @@ BOM = b"\xef\xbb\xbf"
 
 
 class InputError(Exception):
-    """Input that cannot be read: says which file, and where in it when that is known (line and column from 1)."""
+    """Input that cannot be read: names the file, and where in it when that is known (line and column from 1)."""
 
     def __init__(self, message: str, path: str = "", line: int = 0, column: int = 0) -> None:
         super().__init__(message)
@@ -130,11 +130,11 @@ class Position(NamedTuple):
 class Source:
     """The text of one file, decoded without changing a character (line ends included).
 
-    arguments: the words that a script is started with, where somebody says them. variables: what it has set, whatever
-    it assigns to them, likewise. beside: texts that stand for the files on disk, by their real path, where the source
+    arguments: the words that a script is started with, where they are known. variables: what it has set, whatever
+    it assigns to them, likewise. `beside`: texts that stand for the files on disk, by their real path, where the source
     is of another state than these. in_checkout: whether a script may source files of the checkout around it. search:
-    folders where the settings say that further scripts lie. allocation: the nodes of the job and the devices of each,
-    where somebody says them.
+    folders that the settings name for further scripts. allocation: the nodes of the job and the devices of each, where
+    they are known.
     """
 
     __slots__ = (

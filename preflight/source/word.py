@@ -45,7 +45,7 @@ class Piece(NamedTuple):
 
 
 class Word(NamedTuple):
-    """A word of a resolved command. text: None when unknown, `because` then says why.
+    """A word of a resolved command. text: None when unknown, `because` then has the reason.
 
     span: where a human typed it (the assignment, for a variable); uses: the places it flowed through to the command.
     pieces: what it is composed of, when that is more than one piece ("--log-dir=${DIR}/a").

@@ -24,7 +24,7 @@ _NO_LINK = sum(getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_
 
 
 def write_report(file: str, report: str | bytes, taken: Iterable[str] = ()) -> None:
-    """Write a report in one step, over nothing that somebody wrote or that was read for it.
+    """Write a report in one step, over nothing that a user wrote or that was read for it.
 
     taken: files that were read. Raises InputError.
     """
@@ -34,7 +34,7 @@ def write_report(file: str, report: str | bytes, taken: Iterable[str] = ()) -> N
 
 
 def refuse_report(file: str, taken: Iterable[str] = ()) -> None:
-    """Raise InputError where a report would replace a file that somebody wrote."""
+    """Raise InputError where a report would replace a file that a user wrote."""
     if _stream(file) is not None:
         return
     with told(file):
@@ -141,7 +141,7 @@ def told(shown: str) -> Iterator[None]:
 
 
 def _judged(file: str) -> os.stat_result | None:
-    """What stands where a file is to be written, None for nothing.
+    """What is at the path of a file to be written, None for nothing.
 
     Raises InputError where nothing may be written, OSError where that cannot be known.
     """
@@ -274,7 +274,7 @@ def _attributes(path: Path, name: str) -> None:
 
 
 PATIENCE = 10.0
-"""Seconds until a lock of somebody else is given up."""
+"""Seconds until a lock of another process is given up."""
 SILENCE = 0.5
 """Seconds until a user hears of it."""
 PAUSE = 0.02
@@ -283,7 +283,7 @@ PAUSE = 0.02
 def write(old: Source, new: Source, tell: Callable[[str], None] = lambda name: None) -> None:
     """Write an edited source over the file it was read from, in one step.
 
-    tell: is called with the file's name where another process locks it. Raises InputError when the file changed since,
+    `tell` is called with the file's name where another process locks it. Raises InputError when the file changed since,
     has other names, stays locked, or cannot be written.
     """
     if old.path is None:
@@ -306,7 +306,7 @@ def write(old: Source, new: Source, tell: Callable[[str], None] = lambda name: N
 def _locked(path: Path, shown: str, tell: Callable[[str], None]) -> Iterator[None]:
     """Keep other fixers away; a file that one of them has replaced meanwhile is seen as changed by its bytes.
 
-    Whoever may read the file may hold a lock on it: so the wait ends. Raises InputError.
+    Every reader of the file may hold a lock on it: so the wait ends. Raises InputError.
     """
     with open(path, "rb") as stream:
         start, waits = time.monotonic(), False
@@ -322,7 +322,7 @@ def _locked(path: Path, shown: str, tell: Callable[[str], None]) -> Iterator[Non
 
 
 def _lock(handle: int) -> bool:
-    """Lock a file; False where somebody else holds a lock."""
+    """Lock a file; False where another process holds a lock."""
     try:
         import fcntl
 

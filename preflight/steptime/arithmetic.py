@@ -14,7 +14,7 @@ def _are_numbers(*values: Number) -> bool:
 
 
 def _numpy() -> Any:
-    """numpy, loaded by whoever has columns of it already."""
+    """numpy, loaded by the caller that already has columns of it."""
     return import_module("numpy")
 
 

@@ -26,7 +26,7 @@ def inside(m: Machine, group: Group) -> Number:
 def rate(m: Machine, group: Group, share: float | None = None) -> Number:
     """Bytes a second and direction that a rank gets in a ring.
 
-    Where a group spans domains, each rank that it has in a domain brings a network link. In a full mesh a group uses
+    Where a group spans domains, each rank that it has in a domain adds a network link. In a full mesh a group uses
     the links between its members alone. share: of the network's figure that such a collective gets.
     """
     near = inside(m, group)

@@ -55,10 +55,10 @@ class StageTerms:
 
 @dataclass(frozen=True, slots=True)
 class StepTimeEstimate:
-    """Seconds of a training step; None where they cannot be estimated, and `unknown` says why.
+    """Seconds of a training step; None where they cannot be estimated, and `unknown` has the reason.
 
     terms: what the time of the slowest stage goes to; they add up to `seconds`. stages: each stage's micro-batch.
-    assumed: what the estimate takes for granted because the job does not say it. measured: how much faster a run of the
+    assumed: what the estimate assumes because the job does not state it. measured: how much faster a run of the
     user's own was than its estimate, by which this one is divided; 1 without one.
     """
 
@@ -198,7 +198,7 @@ def estimate(plan: Plan, cluster: Cluster) -> StepTimeEstimate:
 
 
 def _counted(plan: Plan) -> dict[Unmodelled, str]:
-    """Features that the memory model does not know and this one counts, and what is to be said of that."""
+    """Features that the memory model does not know and this one counts, and the sentence about that."""
     kind = plan.model.variant.raw if plan.model.variant.known else None
     if kind is not None:
         name = "linear" if isinstance(kind, LinearAttention) else "sparse"

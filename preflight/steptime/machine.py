@@ -108,7 +108,7 @@ def _has_more_fp4(device: Device) -> bool:
 
 
 FALLBACK = Device("", 80e9, None, 312e12, 300e9, 25e9, hbm=2.0e12)
-"""What stands in where no device is named: about an A100."""
+"""The substitute where no device is named: about an A100."""
 
 FP4 = ("nvfp4", "mxfp4")
 
@@ -183,6 +183,6 @@ def machine(cluster: Cluster) -> Machine:
 
 
 def devices_per_node(cluster: Cluster, device: Device) -> int:
-    """As many as the job says, else as the device is sold with."""
+    """As many as the job states, else as the device is sold with."""
     said = cluster.per_node.raw if cluster.per_node.known else None
     return said if isinstance(said, int) and not isinstance(said, bool) and said > 0 else device.per_node

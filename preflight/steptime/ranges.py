@@ -98,7 +98,7 @@ def _general(name: str) -> str:
 def on_a_good_network(m: Machine) -> Machine | None:
     """The machine on a network that gives what NVIDIA's own clusters get of it; None where the constants are of one.
 
-    Those of Ampere are of a cluster whose network is shared, and nothing says that the user's is.
+    Those of Ampere are of a cluster whose network is shared, and nothing shows that the user's is.
     """
     rates = calm(m.rates)
     return m._replace(rates=rates) if rates != m.rates and m.rates.measured == 1.0 else None
@@ -125,7 +125,7 @@ FACTORS: dict[Unmodelled, tuple[float, float]] = {
 
 
 def untimed(plan: Plan) -> tuple[Unmodelled, ...]:
-    """What a run has of these: as its front end tells, and as its plan has it."""
+    """What a run has of these: as its front end states, and as its plan has it."""
     batch, optimizer = plan.batch, plan.optimizer
     found = list(plan.untimed)
     if batch.varying.known and batch.varying.raw is True:
@@ -138,5 +138,5 @@ def untimed(plan: Plan) -> tuple[Unmodelled, ...]:
 
 
 def words(feature: Unmodelled) -> str:
-    """What is said of a feature under `assumed`."""
+    """The sentence about a feature under `assumed`."""
     return f"without {feature}: no term counts it, and the range is wider for it"

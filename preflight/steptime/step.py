@@ -60,7 +60,7 @@ def micro_batch(s: Shape, w: Spread, m: Machine, layers: Layers, held: Held) -> 
 
 
 def _with_gaps(s: Shape, t: Traits, w: Spread, m: Machine, routed: bool) -> Parts:
-    """A layer, and what is lost between its kernels; in one graph of the iteration nobody waits for experts' sizes."""
+    """A layer, and what is lost between its kernels; in one graph of the iteration nothing waits for experts' sizes."""
     waits = routed and not t.one_graph
     gap = m.rates.routed_gap if waits else m.rates.eager_gap if t.eager else m.rates.gap
     gap *= RECORDED if t.graphs else 1.0

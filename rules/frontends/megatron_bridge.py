@@ -21,7 +21,7 @@ LENGTHS = any_of(
         *("DirectHFSFTDatasetConfig", "EnergonDatasetConfig", "MockVLMSFTDatasetConfig"),
     ),
 )
-"""Datasets whose length is compared with the model's; of one that is not typed nobody knows."""
+"""Datasets whose length is compared with the model's; one that is not typed is unknown."""
 ENERGON = any_of(~a.dataset_target.is_set, a.dataset_target == "EnergonDatasetConfig")
 
 

@@ -1,4 +1,4 @@
-"""What NeMo RL checks of its engines that generate, its teacher and its validation, beside the policy that trains."""
+"""What NeMo RL checks of its engines that generate, its teacher and its validation, besides the policy that trains."""
 
 from preflight.dialects.megatron import megatron_names
 from preflight.frontends.front_end import names

@@ -1,4 +1,4 @@
-"""What verl checks of its roles beside the actor: critic, engines that roll out, teacher, reward model."""
+"""What verl checks of its roles besides the actor: critic, engines that roll out, teacher, reward model."""
 
 from preflight.dialects.megatron import megatron_names
 from preflight.frontends.front_end import names

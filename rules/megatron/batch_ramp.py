@@ -41,7 +41,7 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
 
 
 def fault_of(ramp: Sequence[str], batch: int) -> tuple[Message, str] | None:
-    """What is wrong with a ramp to a global batch size, and the statement upstream that says so."""
+    """What is wrong with a ramp to a global batch size, and the statement upstream that checks it."""
     if len(ramp) != 3:
         return Message(
             "--rampup-batch-size takes a start, an increment and samples, not {count} values", count=len(ramp)

@@ -58,7 +58,7 @@ class Step(NamedTuple):
 
 
 def fault_of(schedule: str, sequence: int | None) -> tuple[str, str] | None:
-    """What is wrong with a schedule, and the statement upstream that says so."""
+    """What is wrong with a schedule, and the statement upstream that checks it."""
     for entry in _entries(schedule):
         threshold, colon, size = entry.partition(":")
         if not colon:
@@ -93,7 +93,7 @@ def fault_of(schedule: str, sequence: int | None) -> tuple[str, str] | None:
 
 
 def steps_of(schedule: str, sequence: int | None) -> list[Step]:
-    """The steps in order; entries that are no two numbers are left out."""
+    """The steps in order; entries that are not two numbers are left out."""
     pairs = ((entry, [number(part) for part in entry.split(":", 1)]) for entry in _entries(schedule))
     steps = [
         Step(pair[0] // (sequence or 1), pair[1], entry)

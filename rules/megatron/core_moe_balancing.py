@@ -29,7 +29,7 @@ DROPPING = {
 }
 
 OF_ONE, OF_SEVERAL = ("fb8615c8ac", "657757815d", "f3ed62cdd0"), ("f21b65560c", "657757815d")
-"""The statements of upstream about a capacity factor, by release, beside one kind of balancing and several."""
+"""The statements of upstream about a capacity factor, by release, with one kind of balancing and several."""
 
 
 @rule(

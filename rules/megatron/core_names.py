@@ -21,14 +21,14 @@ selective_at_last: Expression = any_of(selective, a.moe_layer_recompute)
 recomputes_core_attention: Expression = a.recompute_modules.has("core_attn")
 recomputes_moe: Expression = any_of(a.moe_layer_recompute, a.recompute_modules.has("moe"))
 
-# Experts. The op fuser brings the grouped tensor with it.
+# Experts. The op fuser enables the grouped tensor with it.
 moe: Expression = a.num_experts.is_set
 grouped_tensor: Expression = any_of(
     a.moe_use_grouped_tensor, all_of(a.use_transformer_engine_op_fuser, a.moe_grouped_gemm)
 )
 quantized: Expression = any_of(a.fp8.is_set, a.fp4.is_set)
 
-# Attention variants; a pattern with D means sparse attention whatever the flag says.
+# Attention variants; a pattern with D means sparse attention whatever the flag is.
 sparse_attention: Expression = any_of(a.experimental_attention_variant == "dsa", a.hybrid_layer_pattern.has("D"))
 delta_net: Expression = a.experimental_attention_variant.is_in("gdn", "gdn2", "gated_delta_net")
 

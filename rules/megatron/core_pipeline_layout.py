@@ -28,7 +28,7 @@ from preflight.run.versions import matches
 from preflight.source.finding import Kind
 
 NAME = "pipeline_model_parallel_layout"
-# brings the layout to core 0.12.1
+# adds the layout to core 0.12.1
 MINDSPEED = "mindspeed/core/pipeline_parallel/pipeline_model_parallel_layout/layout.py"
 MINDSPEED_LINES = {
     "006d16a920": 101,

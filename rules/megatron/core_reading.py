@@ -17,7 +17,7 @@ def read(job: Job, *names: str) -> list[Any] | Unverified:
 
 
 def typed(job: Job, *names: str) -> list[Value]:
-    """What somebody typed for the names, in their order."""
+    """The typed values of the names, in their order."""
     return [value for name in names if (value := job.arguments.given(name)) is not None and value.setting is not None]
 
 

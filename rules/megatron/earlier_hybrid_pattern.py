@@ -80,7 +80,7 @@ def _pattern(pattern: str, layers: int, known: str) -> tuple[str, str] | None:
 
 
 def _counts(pattern: str, layers: int, attention: float, mlp: float) -> tuple[str, str] | None:
-    """Beside ratios, a pattern must have the layers that they give."""
+    """With ratios, a pattern must have the layers that they give."""
     if not attention and not mlp:
         return None
     many = round(layers * attention)

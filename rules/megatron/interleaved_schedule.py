@@ -20,7 +20,7 @@ OTHER_SCHEDULE: Expression = any_of(
     ),
     *(a.layerwise_disaggregated_training, a.enable_high_availability, a.schedules_method.is_set),
 )
-"""Features of MindSpeed that bring a schedule of their own."""
+"""Features of MindSpeed that have a separate schedule."""
 INTERLEAVED = all_of(STAGES > 1, VIRTUAL.is_set, ~a.skip_train, ~a.perform_rl_step, ~OTHER_SCHEDULE)
 LEAVE = drop(
     a.num_layers_per_virtual_pipeline_stage,

@@ -30,7 +30,7 @@ OVERWRITTEN = "--use-checkpoint-args sets {name} to {before}, as in the checkpoi
 
 @rule(severity=Severity.WARNING, frameworks=("megatron",), reads=("(site)",))
 def check(job: Job) -> Iterator[Finding]:
-    """Each argument that is typed in vain."""
+    """Each argument that has no effect."""
     if loaded(job) is None or job.site is None or job.arguments.get("use_checkpoint_args").raw is not True:
         return
     for name in FORCED:

@@ -24,7 +24,7 @@ from preflight import Finding, Job, Message, Severity, Unverified, rule
 from preflight.loaders.document import Unknown
 
 LONG = 3_000
-"""Iterations of a run that is no trial: the published ones without a folder have fewer."""
+"""Iterations of a run that is not a trial: the published ones without a folder have fewer."""
 ENTRIES = "pretrain_ posttrain_ finetune_ train_"
 LOST = ("unused-path", "lost-continuation", "undefined-group", "unused-group", "lost-options")
 

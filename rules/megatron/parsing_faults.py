@@ -54,13 +54,13 @@ def finding(
 
 
 def own_options(job: Job) -> Severity | None:
-    """A note at most where the entry script may define additional options and nobody said the target."""
+    """A note at most where the entry script may define additional options and no target is stated."""
     guessed = job.arguments.get("entry_is_known").raw is False and job.arguments.get("target_is_stated").raw is False
     return Severity.NOTE if guessed else None
 
 
 def renamed(job: Job, problem: Problem) -> Fix | None:
-    """Write another option instead of the one that stands there."""
+    """Write another option instead of the one that is there."""
     if problem.fix is None or any(value.key[-1:] == (problem.fix[2],) for value in job.arguments.written.values()):
         return None  # what is there already was not meant a second time
     document = job.documents[0]
@@ -69,7 +69,7 @@ def renamed(job: Job, problem: Problem) -> Fix | None:
 
 
 def removed(job: Job, problem: Problem, option: str = "") -> Fix | None:
-    """Take away an option that stands in this file."""
+    """Take away an option that is in this file."""
     document = job.documents[0]
     option = (option or problem.span.text).partition("=")[0]
     key = ("MODEL_ARGS", option) if document.kind == "yaml" else (option,)
@@ -77,7 +77,7 @@ def removed(job: Job, problem: Problem, option: str = "") -> Fix | None:
 
 
 def dropped(job: Job, problem: Problem) -> Fix | None:
-    """Take away the option whose value is refused, so that its default holds, unless it says what is trained."""
+    """Take away the option whose value is refused, so that its default holds, unless it decides what is trained."""
     for name, value in job.arguments.written.items():
         if value.span == problem.span and not job.arguments.keeps(name) and (edits := job.arguments.put(name, REMOVE)):
             return Fix(f"remove {job.arguments.spell(name)}", edits)
@@ -85,7 +85,7 @@ def dropped(job: Job, problem: Problem) -> Fix | None:
 
 
 def rewritten(job: Job, problem: Problem) -> Fix | None:
-    """Write another value where the refused one stands."""
+    """Write another value where the refused one is."""
     if problem.fix is None:
         return None
     for value in job.arguments.written.values():

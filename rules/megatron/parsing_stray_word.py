@@ -44,7 +44,7 @@ def check(job: Job) -> Iterator[Finding]:
 
 
 def _next_to(one: Span, other: Span) -> bool:
-    """Whether a word stands right behind another one: they stray together."""
+    """Whether a word is right behind another one: they stray together."""
     between = one.source.text[one.end : other.start] if one.source is other.source and one.end <= other.start else "x"
     return not between.strip(" \t\\")
 

@@ -30,7 +30,7 @@ NAME = "phase_transition_iterations"
     severity=Severity.ERROR, id="megatron/phase-iterations", kind=Kind.RELEASE, frameworks=("megatron",), reads=(NAME,)
 )
 def check(job: Job) -> Iterator[Finding | Unverified]:
-    """The first entry that is no whole number."""
+    """The first entry that is not a whole number."""
     given = typed(job, NAME)
     if not given:
         return

@@ -65,12 +65,12 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
     if not any(job.arguments.get(name).raw is True for name in ("entry_is_known", "entry_is_shipped")):
         return
     if job.arguments.given("retro_project_dir") is not None:
-        return  # its config brings the sizes
+        return  # its config has the sizes
     old = job.versions["megatron"] == "0.12.1"
     missing: list[Finding] = []
     for needed in NEEDED if job.arguments.get("entry_trains").raw is True else NEEDED[:-1]:
         if needed.names == ("micro_batch_size",) and job.arguments.given("batch_size") is not None:
-            continue  # its old name is told elsewhere
+            continue  # its old name is reported elsewhere
         values = [job.arguments.get(name).raw for name in needed.names]
         unknown = next((value for value in values if isinstance(value, Unknown)), None)
         if unknown is not None:

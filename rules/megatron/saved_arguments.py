@@ -1,4 +1,4 @@
-"""The arguments of the run that saved a checkpoint, beside those of the run that loads it."""
+"""The arguments of the run that saved a checkpoint, compared with those of the run that loads it."""
 
 from __future__ import annotations
 

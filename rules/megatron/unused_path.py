@@ -33,7 +33,7 @@ TRIAL = 100
 
 @rule(severity=Severity.WARNING, id="unused-path", frameworks=("megatron",))
 def check(job: Job) -> Iterator[Finding]:
-    """Folders that no option takes; those to save to only where the run is no trial."""
+    """Folders that no option takes; those to save to only where the run is not a trial."""
     iterations = job.arguments.get("train_iters").raw
     trial = isinstance(iterations, int) and iterations < TRIAL
     interval = job.arguments.given("save_interval")

@@ -130,7 +130,7 @@ def _lists_agree(job: Job, lengths: list[tuple[str, Fault]]) -> Finding:
 
 
 def _pipeline(job: Job) -> int | None:
-    """The stages that the setting says, which a served model does not reset even where it runs alone."""
+    """The stages that the setting names, which a served model does not reset even where it runs alone."""
     raw = job.arguments.get("parallel_config.pipeline_stage").raw
     return raw if isinstance(raw, int) and not isinstance(raw, bool) and raw > 0 else None
 

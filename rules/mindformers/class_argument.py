@@ -66,7 +66,7 @@ def check(job: Job) -> Iterator[Finding]:
 
 
 def _places(job: Job) -> Iterator[tuple[str, str, str]]:
-    """The sections whose class checks what it is given, where each stands, and the class:
+    """The sections whose class checks what it is given, the place of each, and the class:
     with a pipeline there is one wrapper alone."""
     a, stages = job.arguments, job.plan.layout.pipeline.raw
     where = [place for place in built(a, stages) if place[0] != "train_dataset_task"]

@@ -51,7 +51,7 @@ def check(job: Job) -> Iterator[Finding]:
     if tree is None or job.arguments.open or not table(job.target.version).templated:
         return
     if job.arguments.get("run_mode").raw is None:
-        return  # said on the command line, where much else may be said
+        return  # given on the command line, where much else may be given
     trainer = tree.get("trainer")
     if (trainer is None or trainer.value in (None, ())) and job.arguments.given("trainer.type") is None:
         said = "there is no trainer section" if trainer is None else "the trainer section is empty"
@@ -76,7 +76,7 @@ def check(job: Job) -> Iterator[Finding]:
 
 
 def _types(job: Job) -> Iterator[Finding]:
-    """Types that are no names; that the type of a part of the model, or of the trainer, is null is said elsewhere."""
+    """Types that are not names; a null type of a model part or trainer is reported elsewhere."""
     a = job.arguments
     for section, place in built(a, job.plan.layout.pipeline.raw):
         kind = a.given(f"{place}.type")
@@ -132,7 +132,7 @@ def _network(job: Job, model: Node) -> Iterator[Finding]:
 
 
 def _untyped(job: Job, name: str, node: Node, fix: Fix | None) -> Iterator[Finding]:
-    """A part of the network that does not say which class builds it."""
+    """A part of the network that does not name the class that builds it."""
     kind = node.get("type")
     if kind is not None and kind.value is not None:
         return

@@ -86,7 +86,7 @@ def _window(job: Job) -> Iterator[Finding]:
 
 
 def _frequency(job: Job, net: str, typed: Value | None) -> Iterator[Finding]:
-    """Which layers have experts: every n-th, or a 0 or 1 for each; after the dense ones that stand first, all."""
+    """Which layers have experts: every n-th, or a 0 or 1 for each; after the dense ones that are first, all."""
     if typed is None or not typed.known or typed.raw is None:
         return
     layers, dense = job.arguments.get(f"{net}.num_layers").raw, job.arguments.get(f"{net}.first_k_dense_replace")

@@ -1,4 +1,4 @@
-"""What the models of graph-mode MindFormers that are no Llama refuse,
+"""What the models of graph-mode MindFormers that are not Llama refuse,
 and how experts are laid over data-parallel ranks."""
 
 from preflight.lint.constraint import ConstraintSet, divides, put, refuse

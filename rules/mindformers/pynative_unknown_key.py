@@ -85,5 +85,5 @@ def check(job: Job) -> Iterator[Finding]:
 
 
 def _given(job: Job, key: tuple[str | int, ...], name: str) -> bool:
-    """Whether the right name stands there as well; then renaming would make it twice."""
+    """Whether the right name is there as well; then renaming would make it twice."""
     return job.arguments.given(".".join(str(part) for part in (*key[:-1], name))) is not None

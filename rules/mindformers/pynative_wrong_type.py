@@ -71,7 +71,7 @@ def _shown(fault: Fault) -> str:
 
 
 def _fix(fault: Fault) -> Fix | None:
-    """The number, switch or text that plainly stands there in another type; a list of the one text that does."""
+    """The number, switch or text that is plainly there in another type; a list of the one text that does."""
     value = fault.node.value
     meant = next((meant for meant in _meanings(fault.node) if _fits(meant, fault.accepted)), None)
     if meant is not None:

@@ -87,7 +87,7 @@ def check(job: Job) -> Iterator[Finding]:
 
 
 def _kept(selected: list[Item], excluded: list[Item]) -> list[Item]:
-    """The framework drops one selecting pattern for each excluding one that says the same."""
+    """The framework drops one selecting pattern for each excluding one with the same effect."""
     kept = list(selected)
     for out in excluded:
         if (same := next((item for item in kept if _same(out.pattern, item.pattern)), None)) is not None:

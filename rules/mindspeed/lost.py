@@ -11,7 +11,7 @@ MINDSPEED = ConstraintSet("mindspeed")
 MEGATRON = "megatron/training/arguments.py"
 TP, CP = a.tensor_model_parallel_size, a.context_parallel_size
 
-# bring an expert layer of their own
+# have a different expert layer
 OTHER_LAYER = a.moe_alltoall_overlap_comm | a.moe_allgather_overlap_comm | a.moe_tp_extend_ep
 
 MINDSPEED.add(

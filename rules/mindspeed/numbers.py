@@ -8,7 +8,7 @@ Nested = list["int | Nested"]
 
 
 def entries(text: object) -> tuple[int, ...] | None:
-    """The numbers of "1,2,3", or None when anything else stands there."""
+    """The numbers of "1,2,3", or None for anything else."""
     parts = str(text).split(",")
     return tuple(int(part) for part in parts) if all(part.isdigit() for part in parts) else None
 

@@ -1,4 +1,4 @@
-"""Sentences that MindSpeed's checks say again and again: "not together with", "only together with" and the like."""
+"""Sentences that MindSpeed's checks repeat: "not together with", "only together with" and the like."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ def flag(handle: Expression) -> str:
 
 
 def beside(one: Handle, other: Handle, value: str) -> str:
-    """What is said of an option that is refused beside one value of another."""
+    """The message for an option that is refused together with one value of another."""
     return f"{flag(one)} does not work with {flag(other)} {value}"
 
 
 def lacks(given: Handle, needed: Handle) -> str:
-    """What is said of an option that is only accepted beside another."""
+    """The message for an option that is only accepted together with another."""
     return f"{flag(given)} needs {flag(needed)}"
 
 
@@ -42,6 +42,6 @@ def clash(id: str, one: Expression, other: Expression, *, why: str, upstream: An
 
 
 def needs(id: str, given: Expression, needed: Expression, *, why: str, upstream: Any = "", **more: Any) -> Constraint:
-    """A switch that is only accepted beside another."""
+    """A switch that is only accepted together with another."""
     message = more.pop("message", f"{flag(given)} needs {flag(needed)}")
     return requires(id, given, needed, message=message, why=why, upstream=upstream, **more)

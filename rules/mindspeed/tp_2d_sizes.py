@@ -35,7 +35,7 @@ from preflight.source.record import NamedTuple
 CHECK = "mindspeed/features_manager/tensor_parallel/tp_2d.py:39"
 FEATURE = "mindspeed/features_manager/tensor_parallel/tp_2d.py:40"
 GROUPS = "mindspeed/core/tensor_parallel/tp_2d/parallel_state_2d.py"
-LARGEST = 65536  # nobody splits a matrix further
+LARGEST = 65536  # no run splits a matrix further
 OWN = (
     "tp_x",
     "tp_y",
