@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gettext
+import io
 import json
 import os
 import re
@@ -86,7 +88,9 @@ def test_the_compiled_catalogue_is_the_text_one() -> None:
     pytest.importorskip("babel")
     from update_catalogue import as_mo, compiled, read
 
-    assert as_mo(read("zh")) == compiled("zh").read_bytes()
+    texts = [gettext.GNUTranslations(io.BytesIO(data)) for data in (as_mo(read("zh")), compiled("zh").read_bytes())]
+    ours, built = (vars(one)["_catalog"] | {"": ""} for one in texts)  # the head names the version of Babel
+    assert ours == built
     assert compiled("zh").is_relative_to(FOLDER)
 
 

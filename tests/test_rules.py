@@ -86,7 +86,7 @@ def test_no_rule_is_lost() -> None:
         ((), 67),
         (("megatron", "megatron-yaml"), 723),
         (("mindspeed", "mindspeed-llm"), 449),
-        (("mindformers", "pynative"), 404),
+        (("mindformers", "pynative"), 405),
         (("slime", "ms-swift", "verl", "nemo-rl", "mindspeed-rl", "megatron-bridge", "flagscale", "primus"), 177),
     ]
 

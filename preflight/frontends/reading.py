@@ -106,7 +106,7 @@ def configures(front_end: FrontEnd, key: str, document: Document, surroundings: 
 
 
 def asked(front_end: FrontEnd, document: Document, surroundings: Surroundings) -> Target | None:
-    """The release that somebody states, else the one that lies in the checkout."""
+    """The release that is stated, else the one in the checkout."""
     if surroundings.request.target is not None:
         return surroundings.request.target
     package = _package(front_end, document, surroundings)

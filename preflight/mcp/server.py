@@ -183,7 +183,7 @@ def _add_why(server: MCPServer, root: Path) -> None:
         target: Target = None,
         set: Values = None,
     ) -> dict[str, Any]:
-        """Why a job died: the failure that came first, its cause, the rules that tell it and, with `run`, the line of
+        """Why a job died: the failure that came first, its cause, the rules that report it and, with `run`, the line of
         the config and its fix. Returns the data of `preflight why -f json`; cause `unknown` where the logs do not
         show it."""
         job = tools.Job(world_size, nodes, None, device, target, set)

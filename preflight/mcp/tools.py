@@ -24,7 +24,7 @@ from preflight.source.text import InputError, Source
 MOST_FILES = 500
 """Files that one call checks."""
 TEXT = "<text>"
-"""The name of a log that is no file."""
+"""The name of a log that is not a file."""
 
 
 class Job(NamedTuple):
@@ -184,7 +184,7 @@ def layouts(folder: Folder, path: str, text: str | None, show: int, job: Job) ->
 
 
 def why(folder: Folder, paths: Iterable[str], text: str | None, run: str | None, job: Job) -> dict[str, Any]:
-    """Why a job died, by the schema `why`. text: what a log says that is not in a file; run: the config of the job."""
+    """Why a job died, by the schema `why`. text: the content of a log that is not in a file; run: the config of the job."""
     from preflight.logs.diagnosis import diagnosed
     from preflight.logs.failures import Failures
     from preflight.logs.files import log
@@ -207,7 +207,7 @@ def why(folder: Folder, paths: Iterable[str], text: str | None, run: str | None,
 
 
 def _logs(folder: Folder, names: Iterable[str]) -> list[Path]:
-    """The logs that names stand for; nobody waits for a pipe here. Raises InputError."""
+    """The log files of these names; pipes are refused. Raises InputError."""
     from preflight.logs.files import opened
 
     paths = [Path(path) for path in opened([str(folder.path(name)) for name in names]) if folder.holds(path)]

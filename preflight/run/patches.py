@@ -9,10 +9,6 @@ from preflight import schemas
 from preflight.run.request import Target
 from preflight.run.versions import numbers
 
-TAGS = {"megatron": "core_v"}
-"""What the tags of a framework's releases begin with, where it is no v."""
-
-
 def patch(target: Target | None) -> Mapping[str, Any]:
     """What is described of a patch release: the release that it is read as in `of`, and the `options` that are other
     ones there; empty where it is none."""
@@ -29,7 +25,8 @@ def lacking(target: Target | None) -> frozenset[str]:
     if not schemas.exists(f"{target.framework}/published"):
         return frozenset()
     published: dict[str, Any] = schemas.read(f"{target.framework}/published")["published"]
-    revision = patch(target).get("revision", f"{TAGS.get(target.framework, 'v')}{target.version}")
+    tags = (f"v{target.version}", f"core_v{target.version}")
+    revision = patch(target).get("revision") or next((tag for tag in tags if tag in published), "")
     return frozenset(published.get(revision, {}).get("lacks", ()))
 
 

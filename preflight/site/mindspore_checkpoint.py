@@ -1,5 +1,5 @@
-"""Checkpoints of MindSpore: `.ckpt`, a sequence of named tensors, and folders of them by rank. What stands between the
-tensors is read, never their values."""
+"""Checkpoints of MindSpore: `.ckpt`, a sequence of named tensors, and folders of them by rank. Only the
+text between the tensors is read, never their values."""
 
 from __future__ import annotations
 
@@ -85,8 +85,8 @@ def _named(head: bytes) -> tuple[str, tuple[int, ...]] | None:
 
 
 def by_rank(eyes: Eyes, folder: str, names: list[str]) -> list[str]:
-    """The file that each rank loads from a folder of ranks. Raises Unread where that is not sure: ranks that stand at
-    other steps, or a file that is newer than the one that was noted last."""
+    """The file that each rank loads from a folder of ranks. Raises Unread where that is not sure: ranks at
+    different steps, or a file that is newer than the one that was noted last."""
     files, steps = [], set()
     for name in names[:MOST_RANKS]:
         inside = os.path.join(folder, name)
