@@ -184,7 +184,7 @@ def layouts(folder: Folder, path: str, text: str | None, show: int, job: Job) ->
 
 
 def why(folder: Folder, paths: Iterable[str], text: str | None, run: str | None, job: Job) -> dict[str, Any]:
-    """Why a job died, by the schema `why`. text: the content of a log that is not in a file; run: the config of the job."""
+    """Why a job died, by the schema `why`. text: log content that is not in a file; run: the config."""
     from preflight.logs.diagnosis import diagnosed
     from preflight.logs.failures import Failures
     from preflight.logs.files import log

@@ -9,6 +9,7 @@ from preflight import schemas
 from preflight.run.request import Target
 from preflight.run.versions import numbers
 
+
 def patch(target: Target | None) -> Mapping[str, Any]:
     """What is described of a patch release: the release that it is read as in `of`, and the `options` that are other
     ones there; empty where it is none."""
