@@ -217,6 +217,22 @@ class Site(NamedTuple):
 
 AT_SITE = "(site)"
 """Instead of an argument: a rule that reads it is silent about a run that is not looked at where it lies."""
+BY_SCRIPT = "(script)"
+"""The same: about a run that no script starts."""
+OF_ENVIRONMENT = "(environment)"
+"""The same: about a run whose script sets no environment variables."""
+ASSUMED = "(assumed)"
+"""The same: about a run to which no further options may be added."""
+SWITCHED = "(switched)"
+"""The same: about a run in which the framework changes no argument silently."""
+JUDGED = "(judged)"
+"""The same: about a run whose program is not at hand."""
+READ_AS_ANOTHER = "(another release)"
+"""The same: about a run that is read as the release that is asked for."""
+OF_FILES = "(files)"
+"""The same: about a run that is read from one file alone."""
+OF_YAML = "(yaml)"
+"""The same: about a run that is read from no YAML file."""
 
 
 @dataclass(frozen=True)
@@ -307,7 +323,29 @@ class Job:
         """Names whose value is not simply the default, nor brought by a run that was checked before;
         a constraint over none of them cannot be broken by this run."""
         known = (frozenset(self.arguments.written) | frozenset(self.arguments.effective)) - self.arguments.settled
-        return known if self.look is None else known | {AT_SITE}
+        return known.union(self._signals())
+
+    def _signals(self) -> Iterator[str]:
+        """What a rule may read that is no argument."""
+        launch = self.documents[0].launch
+        if self.look is not None:
+            yield AT_SITE
+        if launch is not None:
+            yield BY_SCRIPT
+            if launch.environment:
+                yield OF_ENVIRONMENT
+        if self.arguments.assumed:
+            yield ASSUMED
+        if self.arguments.switches:
+            yield SWITCHED
+        if self.judge is not None:
+            yield JUDGED
+        if self.asked is not None:
+            yield READ_AS_ANOTHER
+        if len(self.documents) > 1:
+            yield OF_FILES
+        if any(document.kind == "yaml" for document in self.documents):
+            yield OF_YAML
 
     @cached_property
     def noticed_kinds(self) -> frozenset[str]:

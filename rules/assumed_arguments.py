@@ -20,9 +20,10 @@ GNU Bash Reference Manual, section 3.4.2, Special Parameters
 from collections.abc import Iterator
 
 from preflight import Finding, Job, Message, Related, Severity, rule
+from preflight.job import ASSUMED
 
 
-@rule(severity=Severity.NOTE)
+@rule(severity=Severity.NOTE, reads=(ASSUMED,))
 def check(job: Job) -> Iterator[Finding]:
     words = job.arguments.assumed
     if not words:

@@ -24,6 +24,7 @@ import re
 from collections.abc import Iterator
 
 from preflight import Finding, Job, Message, Severity, rule
+from preflight.job import OF_ENVIRONMENT
 from preflight.source.spelling import nearest
 
 SIZES = ("HCCL_BUFFSIZE", "NCCL_BUFFSIZE")
@@ -39,7 +40,7 @@ OPTIONS = (
 )  # fmt: skip
 
 
-@rule(severity=Severity.WARNING)
+@rule(severity=Severity.WARNING, reads=(OF_ENVIRONMENT,))
 def check(job: Job) -> Iterator[Finding]:
     launch = job.documents[0].launch
     for name, word in (launch.environment if launch is not None else {}).items():

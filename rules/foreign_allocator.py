@@ -23,13 +23,14 @@ PyTorch, c10/cuda/CUDAAllocatorConfig.h; torch_npu, torch_npu/csrc/core/npu/NPUC
 from collections.abc import Iterator
 
 from preflight import Finding, Job, Message, Severity, rule
+from preflight.job import OF_ENVIRONMENT
 
 GPU, NPU = "PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_NPU_ALLOC_CONF"
 ON_NPUS = frozenset({"mindspeed"})
 """Frameworks whose runs are those of NPUs."""
 
 
-@rule(severity=Severity.WARNING, frameworks=("megatron",))
+@rule(severity=Severity.WARNING, frameworks=("megatron",), reads=(OF_ENVIRONMENT,))
 def check(job: Job) -> Iterator[Finding]:
     launch = job.documents[0].launch
     given = launch.environment if launch is not None else {}

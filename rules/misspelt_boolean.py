@@ -25,6 +25,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from preflight import Edit, Finding, Fix, Job, Message, Safety, Severity, rule
+from preflight.job import OF_YAML
 from preflight.loaders.document import Document, Node, walk
 from preflight.source.finding import Key
 from preflight.source.spelling import meant_boolean
@@ -33,7 +34,11 @@ _WORDS = {"true": True, "false": False}
 _NAMES = ("use_", "enable_", "is_", "do_")
 
 
-@rule(severity=Severity.WARNING, beside=("wrong-type", "pynative-wrong-type", "class-argument", "bad-recompute-value"))
+@rule(
+    severity=Severity.WARNING,
+    beside=("wrong-type", "pynative-wrong-type", "class-argument", "bad-recompute-value"),
+    reads=(OF_YAML,),
+)
 def check(job: Job) -> Iterator[Finding]:
     for document in job.documents:
         if document.kind == "yaml" and not document.source.name.endswith(".json") and any(map(_near, document.texts)):

@@ -25,9 +25,10 @@ The file and the line are those of the program that was read; docs/program.md ex
 from collections.abc import Iterator
 
 from preflight import Finding, Job, Severity, Unverified, rule
+from preflight.job import JUDGED
 
 
-@rule(severity=Severity.ERROR)
+@rule(severity=Severity.ERROR, reads=(JUDGED,))
 def check(job: Job) -> Iterator[Finding | Unverified]:
     if job.judged is not None:
         yield from job.judged.said

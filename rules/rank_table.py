@@ -26,10 +26,11 @@ from collections.abc import Iterator
 
 from preflight import Finding, Job, Message, Severity, Unverified, rule
 from preflight.dialects.machine import server_devices, servers
+from preflight.job import OF_FILES
 from preflight.loaders.document import Document
 
 
-@rule(severity=Severity.ERROR)
+@rule(severity=Severity.ERROR, reads=(OF_FILES,))
 def check(job: Job) -> Iterator[Finding | Unverified]:
     for document in job.documents[1:]:
         if document.tree is not None and document.tree.get("server_list") is not None:

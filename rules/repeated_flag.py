@@ -19,10 +19,11 @@ Python, Lib/argparse.py, ArgumentParser.parse_known_args: a later value replaces
 from collections.abc import Iterator, Sequence
 
 from preflight import Finding, Job, Message, Related, Severity, rule
+from preflight.job import BY_SCRIPT
 from preflight.loaders.document import Word
 
 
-@rule(severity=Severity.WARNING)
+@rule(severity=Severity.WARNING, reads=(BY_SCRIPT,))
 def check(job: Job) -> Iterator[Finding]:
     launch = job.documents[0].launch
     foreign = {(problem.span.path, problem.span.start) for problem in job.arguments.problems if problem.unknown_option}

@@ -23,13 +23,14 @@ from collections.abc import Iterator
 
 from preflight import Finding, Job, Severity, rule
 from preflight.frontends.claims import FRONT_ENDS
+from preflight.job import READ_AS_ANOTHER
 from preflight.run.versions import numbers
 from preflight.source.finding import Message
 
 NAMES = frozenset(one.name for one in FRONT_ENDS)
 
 
-@rule(severity=Severity.WARNING)
+@rule(severity=Severity.WARNING, reads=(READ_AS_ANOTHER,))
 def check(job: Job) -> Iterator[Finding]:
     if job.asked is None or job.target.framework not in NAMES:
         return

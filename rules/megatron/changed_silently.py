@@ -23,6 +23,7 @@ Megatron-LM d98e8a6, megatron/training/arguments.py:389-1987, validate_args; cor
 from collections.abc import Iterator
 
 from preflight import Finding, Job, Message, Severity, Value, rule
+from preflight.job import SWITCHED
 from preflight.lint.evidence import switched_at
 from preflight.run.arguments import Switch
 from preflight.source.finding import Kind
@@ -48,7 +49,7 @@ ALIASES = frozenset(
 )
 
 
-@rule(severity=Severity.WARNING, frameworks=("megatron",), kind=Kind.REWRITE)
+@rule(severity=Severity.WARNING, frameworks=("megatron",), kind=Kind.REWRITE, reads=(SWITCHED,))
 def check(job: Job) -> Iterator[Finding]:
     if "mindspeed" in job.versions:
         return

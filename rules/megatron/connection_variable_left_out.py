@@ -29,6 +29,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from preflight import Finding, Fix, Job, Message, Severity, Unverified, known, rule
+from preflight.job import OF_ENVIRONMENT
 from preflight.source.finding import Kind
 
 NAME = "CUDA_DEVICE_MAX_CONNECTIONS"
@@ -41,6 +42,7 @@ OTHERWISE = ("use_torch_fsdp2", "use_megatron_fsdp", "use_custom_fsdp", "overlap
     kind=Kind.RELEASE,
     frameworks=("megatron",),
     after=("megatron/connection-variable-missing", "megatron/one-connection-missing"),
+    reads=(OF_ENVIRONMENT,),
 )
 def check(job: Job) -> Iterator[Finding | Unverified]:
     launch, device = job.documents[0].launch, job.cluster.device

@@ -33,7 +33,13 @@ TOGETHER = "eb789f5b02"
 """The statements of upstream, as the evidence names them."""
 
 
-@rule(severity=Severity.ERROR, id="megatron/layer-allocation", kind=Kind.RELEASE, frameworks=("megatron",))
+@rule(
+    severity=Severity.ERROR,
+    id="megatron/layer-allocation",
+    kind=Kind.RELEASE,
+    frameworks=("megatron",),
+    reads=(PATTERN, ATTENTION, MLP),
+)
 def check(job: Job) -> Iterator[Finding | Unverified]:
     written = typed(job, PATTERN, ATTENTION, MLP)
     if not written or "mindspeed" in job.versions or job.arguments.get("entry").raw != "pretrain_mamba.py":

@@ -21,6 +21,7 @@ Megatron-LM d98e8a6, megatron/training/arguments.py:140, parse_args; core_v0.6.0
 from collections.abc import Iterator
 
 from preflight import Finding, Job, Message, Related, Severity, rule
+from preflight.job import OF_FILES
 from preflight.loaders.document import Word
 
 YAML = "--yaml-cfg"
@@ -33,6 +34,7 @@ SHOWN = 3
     id="megatron/options-beside-yaml",
     frameworks=("megatron", "megatron-yaml"),
     upstream=(UPSTREAM,),
+    reads=("yaml_cfg", OF_FILES),
 )
 def check(job: Job) -> Iterator[Finding]:
     launch = job.documents[0].launch

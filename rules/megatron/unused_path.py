@@ -31,7 +31,7 @@ TRIAL = 100
 """Fewer iterations are a trial, which often saves nothing."""
 
 
-@rule(severity=Severity.WARNING, id="unused-path", frameworks=("megatron",))
+@rule(severity=Severity.WARNING, id="unused-path", frameworks=("megatron",), noticed=True)
 def check(job: Job) -> Iterator[Finding]:
     """Folders that no option takes; those to save to only where the run is not a trial."""
     iterations = job.arguments.get("train_iters").raw

@@ -43,7 +43,7 @@ NEEDED = {
 }
 
 
-@rule(severity=Severity.ERROR, id="class-argument-missing", frameworks=("mindformers",))
+@rule(severity=Severity.ERROR, id="class-argument-missing", frameworks=("mindformers",), reads=(PLACE,))
 def check(job: Job) -> Iterator[Finding]:
     a = job.arguments
     if a.get("kind").raw not in ("legacy", "mcore") or not trains(a) or a.open or registers(a, job.documents[0]):

@@ -52,7 +52,7 @@ FOREIGN = frozenset(
 """Layers of other networks, which none of Llama's here is called."""
 
 
-@rule(severity=Severity.WARNING, id="lora-reaches-nothing", frameworks=("mindformers",))
+@rule(severity=Severity.WARNING, id="lora-reaches-nothing", frameworks=("mindformers",), reads=(SECTION,))
 def check(job: Job) -> Iterator[Finding]:
     a = job.arguments
     section = a.given(SECTION)

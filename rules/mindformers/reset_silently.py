@@ -23,12 +23,13 @@ MindFormers v1.5.0, mindformers/trainer/base_trainer.py:262, _check_global_batch
 from collections.abc import Iterator
 
 from preflight import Finding, Job, Message, Related, Severity, rule
+from preflight.job import SWITCHED
 from preflight.run.arguments import Switch
 
 _UNSAID = ("parallel_config.vocab_emb_dp",)
 
 
-@rule(severity=Severity.WARNING, frameworks=("mindformers",))
+@rule(severity=Severity.WARNING, frameworks=("mindformers",), reads=(SWITCHED,))
 def check(job: Job) -> Iterator[Finding]:
     if job.arguments.get("kind").raw not in ("legacy", "mcore"):
         return

@@ -37,6 +37,7 @@ EARLY = "--noop-layers names {early}, but --moe-fb-overlap needs them in the las
     severity=Severity.ERROR,
     frameworks=("mindspeed",),
     upstream=(f"{FILE}:65", f"{FILE}:135"),
+    reads=("moe_fb_overlap",),
 )
 def check(job: Job) -> Iterator[Finding | Unverified]:
     """Every chunk needs a real layer."""

@@ -41,6 +41,7 @@ SINCE = ">=26"
     severity=Severity.ERROR,
     frameworks=("mindspeed-llm",),
     upstream=(f"{FILE}:1180", f"{FILE}:1194"),
+    reads=("noop_layers",),
 )
 def check(job: Job) -> Iterator[Finding | Unverified]:
     """Every stage needs a layer to adapt."""

@@ -35,6 +35,7 @@ FILE = "mindspeed/features_manager/pipeline_parallel/noop_layers.py"
     severity=Severity.ERROR,
     frameworks=("mindspeed",),
     upstream=(f"{FILE}:43", f"{FILE}:46"),
+    reads=("noop_layers",),
 )
 def check(job: Job) -> Iterator[Finding | Unverified]:
     """Layer numbers must exist."""

@@ -56,6 +56,7 @@ _SUM = "--num-layer-list adds up to {total}, the model has {count} layers"
     frameworks=("mindspeed-llm",),
     after=("mindspeed-llm/layer-list-pipeline",),
     upstream=(LENGTH, BLOCK, SUM, SPLIT),
+    reads=("num_layer_list",),
 )
 def check(job: Job) -> Iterator[Finding | Unverified]:
     """One number a stage, together all layers."""

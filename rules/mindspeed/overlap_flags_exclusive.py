@@ -46,6 +46,7 @@ MORE = "{names:and} have no effect in the forward pass: {wins} takes precedence"
     severity=Severity.WARNING,
     frameworks=("mindspeed",),
     upstream=(DOCUMENT,),
+    reads=("tp_2d",),
 )
 def check(job: Job) -> Iterator[Finding | Unverified]:
     """At most one forward overlap."""

@@ -35,6 +35,7 @@ FILE = "mindspeed/features_manager/pipeline_parallel/unaligned_pineline_feature.
     severity=Severity.ERROR,
     frameworks=("mindspeed",),
     upstream=tuple(f"{FILE}:{line}" for line in (49, 55, 57, 65)),
+    reads=("pipeline_num_transformer_layers",),
 )
 def check(job: Job) -> Iterator[Finding | Unverified]:
     """One entry a stage, one number a virtual stage, together at most all layers."""

@@ -38,6 +38,7 @@ DOCUMENT = "docs/zh/features/tensor-parallel-2d.md:73"
     severity=Severity.WARNING,
     frameworks=("mindspeed",),
     upstream=(DOCUMENT,),
+    reads=("tp_2d", "tp_x", "tp_y"),
 )
 def check(job: Job) -> Iterator[Finding | Unverified]:
     """Both sizes should be above 1."""

@@ -51,6 +51,7 @@ OWN = (
     severity=Severity.ERROR,
     frameworks=("mindspeed",),
     upstream=(CHECK, FEATURE, f"{GROUPS}:242", f"{GROUPS}:247"),
+    reads=("tp_2d", "tp_x", "tp_y"),
 )
 def check(job: Job) -> Iterator[Finding | Unverified]:
     """x * y must be the tensor parallel size."""
