@@ -260,3 +260,23 @@ def test_the_schema_is_ready_for_schemastore() -> None:
     )
     entry = json.loads((Path(__file__).parents[1] / "editors" / "schemastore" / "catalog-entry.json").read_text())
     assert entry["fileMatch"] == ["preflight.toml"] and entry["url"].endswith("/preflight.json")
+
+
+def test_a_pyproject_is_parsed_only_where_it_may_have_settings(real_cli: Cli, tmp_path: Path) -> None:
+    """Every way that TOML has to write the table; a project that only depends on preflight costs no parser."""
+    (tmp_path / "run.yaml").write_text("a: 1\n")
+    project = tmp_path / "pyproject.toml"
+    ways = (
+        "[tool.preflight]\nnope = 1",
+        '[ tool . "preflight" ]\nnope = 1',
+        "[tool]\npreflight = {nope = 1}",
+        "[ 'tool' ] # all\npreflight.nope = 1",
+        "tool.preflight.nope = 1",
+        "tool = {preflight = {nope = 1}}",
+        "'tool'.'preflight'.nope = 1",
+    )
+    for text in ways:
+        project.write_text(f"{text}\n")
+        assert "there is no setting 'nope'" in real_cli("check", "run.yaml").err, text
+    project.write_text("[project]\nname = 'x'\nversion = '1'\ndependencies = ['preflight-llm']\n[tool.ruff]\n")
+    assert "nope" not in real_cli("check", "run.yaml").err

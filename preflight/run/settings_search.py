@@ -8,6 +8,7 @@ can only put folders of their own in the place, and these do not count.
 from __future__ import annotations
 
 import os
+import re
 import stat
 import sys
 from collections.abc import Callable
@@ -15,12 +16,16 @@ from pathlib import Path
 
 from preflight.run.settings import FILE, FILES, parse, read_any
 from preflight.source.finding import Message
+from preflight.source.pattern import lazy_pattern
 from preflight.source.text import InputError
 
 HIGHEST = 64
 """Folders that are looked into, a file's own and those above it."""
 PROJECT = "pyproject.toml"
 TABLE = "[tool.preflight"
+WITHIN_TOOL = lazy_pattern(r"""^[ \t]*\[?[ \t]*["']?tool\b["']?.*preflight""", re.MULTILINE)
+TOOL_ALONE = lazy_pattern(r"""^[ \t]*\[[ \t]*["']?tool["']?[ \t]*\]""", re.MULTILINE)
+"""Of a file with settings of preflight, one of the two: a line that names both, or the table of all tools."""
 
 
 Tell = Callable[[str, str], None]
@@ -73,8 +78,8 @@ class Search:
 def _has_table(path: Path) -> bool:
     """Whether a pyproject.toml has settings of preflight."""
     text = read_any(path)
-    if "preflight" not in text:
-        return False
+    if "preflight" not in text or not (WITHIN_TOOL.search(text) or TOOL_ALONE.search(text)):
+        return False  # most projects only depend on it
     tool = parse(path, text).get("tool")
     return isinstance(tool, dict) and "preflight" in tool
 
