@@ -20,12 +20,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from bridge import Published, published
+from bridge import EARLIER, Published, published
 
 import preflight
 from preflight.memory.shape import Shape, shape
-from preflight.steptime.estimate import completed, timed
+from preflight.source.record import replace
+from preflight.steptime.eras import kind_of
+from preflight.steptime.estimate import completed, machine_of_era, timed
 from preflight.steptime.machine import RATES, Machine, Rates, family, machine
+from preflight.steptime.ranges import untimed
 from preflight.steptime.traits import Traits, traits
 
 SHARED = next((up / "shared" for up in Path(__file__).parents if (up / "shared").is_dir()), Path("shared"))
@@ -42,6 +45,7 @@ GROUPS = {
     "nv-moe": ("NVIDIA, mixtures of experts", 0.20),
     "unseen-dense": ("NVIDIA, FP8 and FP4, dense, not fitted on", 0.12),
     "unseen-moe": ("NVIDIA, mixtures of experts with the options of NVIDIA's recipes, not fitted on", 0.20),
+    "unseen-earlier": ("NVIDIA, containers of spring 2025, not fitted on", math.inf),
     "unseen-moe-bare": ("the same rows, as far as the tables state", math.inf),
     "aa": ("A100 sweep of another framework", 0.12),
     "unseen-ms": ("MindSpeed-LLM on Ascend 910B, not fitted on", 0.12),
@@ -73,6 +77,8 @@ class Row(NamedTuple):
     numbers: Shape
     how: Traits
     where: Machine
+    container: float | None = None
+    kind: str = ""
 
     def estimate(self, rates: Mapping[str, Rates] = RATES) -> float:
         """Seconds of a step by these constants."""
@@ -100,6 +106,8 @@ def rows() -> Iterator[Row]:
 
 def unseen() -> Iterator[Row]:
     """The rows of Megatron-Bridge's tables that no constant was fitted on."""
+    for row in published(EARLIER):
+        yield _read(row, row.argv + (row.options or []), "unseen-earlier")
     for row in published():
         if "--num-experts" in row.argv:
             yield _read(row, row.argv, "unseen-moe-bare")
@@ -114,7 +122,11 @@ def _read(row: Published, argv: list[str], group: str) -> Row:
     job = report.jobs[0]
     plan = completed(job.plan)[0]
     numbers = shape(plan, job.cluster.device.architecture if job.cluster.device else 0)
-    return Row(row.name, group, "", "", row.seconds, numbers, traits(plan, numbers), machine(job.cluster))
+    cluster = replace(job.cluster, software=float(row.container))
+    return Row(
+        row.name, group, "", "", row.seconds, numbers, traits(plan, numbers),
+        machine_of_era(numbers, job.plan, cluster), cluster.software, kind_of(numbers, untimed(job.plan)),
+    )  # fmt: skip
 
 
 def unseen_scripts() -> Iterator[Row]:

@@ -52,6 +52,7 @@ class Unmodelled(Enum):
     RERUN_VALIDATION = "results that are computed again to compare them"
     DETERMINISTIC_KERNELS = "deterministic kernels"
     UNFUSED_OPERATORS = "operators that are not fused"
+    ATTENTION_SINKS = "attention sinks and their clamped gate"
     MIXED_PRECISIONS = "layers in another precision than the others"
     EXPERT_TRICKS = "options of experts' exchange and products"
     COMMUNICATION_TRICKS = "options of communication"

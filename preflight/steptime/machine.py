@@ -119,6 +119,8 @@ class Machine(NamedTuple):
     device: Device
     domain: int
     rates: Rates
+    era: float = 1.0
+    """How many times as long a step takes with the software of the run as with that of the constants."""
 
     @property
     def flops(self) -> float:

@@ -233,6 +233,6 @@ def step(s: Shape, w: Spread, m: Machine, stages: Sequence[StageTime], counts: S
     busy = w.count * pace * (1 + m.rates.coupling * (w.pipeline > 1))
     middle = stages[-1] if len(stages) < 2 else stages[1]
     between = sum(middle.parts[name].total for name in EXCHANGES if name in middle.parts) + middle.neighbours
-    factor = m.rates.straggler / m.rates.measured
+    factor = m.rates.straggler * m.era / m.rates.measured
     seconds = (busy + bubble + rest + update) * factor
     return Step(seconds, busy * factor, bubble * factor, (w.count * between + rest) * factor, update * factor)

@@ -41,8 +41,9 @@ UNTIMED: tuple[Untimed, ...] = (
         "no_bias_swiglu_fusion no_bias_gelu_fusion no_bias_dropout_fusion no_apply_rope_fusion "
         "no_masked_softmax_fusion no_gradient_accumulation_fusion no_persist_layer_norm disable_jit_fuser onnx_safe "
         "fused_residual_rmsnorm use_transformer_engine_op_fuser use_fused_weighted_squared_relu mla_down_proj_fusion "
-        "use_kitchen_attention flash_attention_version softmax_type qk_l2_norm attention_output_gate",
+        "use_kitchen_attention flash_attention_version qk_l2_norm attention_output_gate",
     ),
+    _reads(Unmodelled.ATTENTION_SINKS, "softmax_type enable_gpt_oss"),
     _reads(
         Unmodelled.MIXED_PRECISIONS,
         "fp32_residual_connection first_last_layers_bf16 num_layers_at_start_in_bf16 num_layers_at_end_in_bf16 "
