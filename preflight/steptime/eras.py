@@ -36,10 +36,10 @@ def eras() -> tuple[Era, ...]:
 
 def kind_of(s: Shape, features: Iterable[Unmodelled]) -> str:
     """Which eras hold for a run."""
-    if Unmodelled.ATTENTION_SINKS in features:
-        return SINKS
     if s.experts is None:
         return DENSE
+    if Unmodelled.ATTENTION_SINKS in features:
+        return SINKS
     return LATENT if s.latent is not None else EXPERTS
 
 

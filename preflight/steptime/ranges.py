@@ -82,7 +82,8 @@ def measured_range(found: Iterable[str], calibrated: bool) -> Range:
         only = known[MEASURED]
         return Range(only.low, only.high, MEASURED)
     kind, *special = found
-    rows = [known.get(kind) or known[_general(kind)], *(known[name] for name in special if name in known)]
+    general = known[_general(kind)]._replace(name=f"{kind}, of which too few models were measured")
+    rows = [known.get(kind) or general, *(known[name] for name in special if name in known)]
     widest = max(rows, key=lambda row: row.width)
     return Range(min(row.low for row in rows), max(row.high for row in rows), widest.name)
 

@@ -16,7 +16,10 @@ SCRIPT = (
     " --tensor-model-parallel-size 4 --pipeline-model-parallel-size 4 --sequence-parallel"
     " --global-batch-size 128 --train-iters 10 --lr 1e-4 --bf16 --vocab-size 50257 --tokenizer-type NullTokenizer"
 )
-SINKS = " --softmax-type learnable"
+SINKS = (
+    " --softmax-type learnable --num-experts 64 --moe-router-topk 4 --moe-ffn-hidden-size 1024 --moe-grouped-gemm"
+    " --expert-model-parallel-size 4 --expert-tensor-parallel-size 1"
+)
 
 
 def test_the_file_says_how_it_is_made_and_each_era_where_it_is_from():
