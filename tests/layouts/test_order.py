@@ -31,7 +31,7 @@ def test_the_simplest_of_a_class_comes_first_and_the_classes_by_time():
 
 
 def test_a_layout_that_leaves_nothing_has_to_be_faster():
-    full, roomy = found(10.0, free=0.0), found(10.0 * (1 + PRICE - ALIKE - 0.005), tensor=2)
+    full, roomy = found(10.0, free=0.0), found(10.25, tensor=2)
     assert [one.headroom for one in in_classes([full, roomy], BUDGET)] == [0.0, 20.0]  # alike: the simpler one
     roomy = found(10.1, tensor=2)
     assert [one.headroom for one in in_classes([full, roomy], BUDGET)] == [20.0, 0.0]

@@ -18,7 +18,7 @@ SCRIPT = (
 )
 SINKS = (
     " --softmax-type learnable --num-experts 64 --moe-router-topk 4 --moe-ffn-hidden-size 1024 --moe-grouped-gemm"
-    " --expert-model-parallel-size 4 --expert-tensor-parallel-size 1"
+    " --expert-model-parallel-size 4 --expert-tensor-parallel-size 1 --disable-bias-linear"
 )
 
 
