@@ -53,6 +53,8 @@ class Unmodelled(Enum):
     DETERMINISTIC_KERNELS = "deterministic kernels"
     UNFUSED_OPERATORS = "operators that are not fused"
     ATTENTION_SINKS = "attention sinks and their clamped gate"
+    ATTENTION_VARIANTS = "variants of attention"
+    CHOSEN_BY_THE_FRAMEWORK = "a layout or schedule that the framework chooses itself"
     MIXED_PRECISIONS = "layers in another precision than the others"
     EXPERT_TRICKS = "options of experts' exchange and products"
     COMMUNICATION_TRICKS = "options of communication"

@@ -120,6 +120,8 @@ FACTORS: dict[Unmodelled, tuple[float, float]] = {
     Unmodelled.UNFUSED_OPERATORS: (0.93, 1.25),
     # of 20 runs of GPT-OSS all took 1.16 to 1.63 times the estimate; where its container is stated, its era counts it
     Unmodelled.ATTENTION_SINKS: (1.0, 1.65),
+    Unmodelled.ATTENTION_VARIANTS: (0.8, 1.25),
+    Unmodelled.CHOSEN_BY_THE_FRAMEWORK: (0.75, 1.15),
     Unmodelled.MIXED_PRECISIONS: (0.9, 1.35),
     Unmodelled.EXPERT_TRICKS: (0.8, 1.25),
     Unmodelled.COMMUNICATION_TRICKS: (0.9, 1.15),
