@@ -228,20 +228,20 @@ def _counted(plan: Plan) -> dict[Unmodelled, str]:
 def timed(s: Shape, t: Traits, m: Machine) -> Timed:
     """The stages of a run and its step; stages that hold the same are timed once."""
     w = spread(s)
-    ranks = tuple(held(s, rank, m) for rank in range(s.pipeline))
+    ranks = tuple(held(s, t, w, rank, m) for rank in range(s.pipeline))
     kinds = Counter(ranks)
     stages = tuple(stage_times(s, t, w, m, kinds))
     counts = tuple(kinds.values())
     return Timed(s, t, w, m, stages, counts, ranks, step(s, w, m, stages, counts))
 
 
-def held(s: Shape, rank: int, m: Machine) -> Held:
+def held(s: Shape, t: Traits, w: Spread, rank: int, m: Machine) -> Held:
     """What a pipeline rank holds."""
     layers, routed = sum(row[rank] for row in s.stages), 0
     if s.experts is not None:
         starts = [(s.first_layer(v, rank), s.stages[v][rank]) for v in range(s.virtual)]
         routed = sum(sum(s.experts.layers[first : first + count]) for first, count in starts)
-    full, again = full_layers(s, rank), operators_again(s, m, rank)
+    full, again = full_layers(s, rank), operators_again(s, t, w, m, rank)
     return Held(layers - routed, routed, int(rank == 0), int(rank == s.last_rank), full, again)
 
 
