@@ -156,8 +156,8 @@ USUAL_HEAD, USUAL_SEQUENCE = 128, 8192
 
 
 def _by_shape(m: Machine, head: float, sequence: float) -> float:
-    """How many times as long the fused kernel takes for a pair as with usual sizes: the softmax of a pair takes the same
-    time for a small head as for a large one, and a short sequence does not fill the device."""
+    """How many times as long the fused kernel takes for a pair as with usual sizes: the softmax of a pair takes as long
+    for a small head as for a large one, and a short sequence does not fill the device."""
     ramp, width = m.rates.ramp, m.rates.width
     return (1 + width / head) / (1 + width / USUAL_HEAD) * (1 + ramp / sequence) / (1 + ramp / USUAL_SEQUENCE)
 

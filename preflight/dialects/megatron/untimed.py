@@ -43,7 +43,7 @@ UNTIMED: tuple[Untimed, ...] = (
     _reads(
         Unmodelled.UNFUSED_OPERATORS,
         "no_bias_swiglu_fusion no_bias_gelu_fusion no_bias_dropout_fusion no_apply_rope_fusion "
-        "no_masked_softmax_fusion no_gradient_accumulation_fusion no_persist_layer_norm disable_jit_fuser onnx_safe "
+        "no_gradient_accumulation_fusion no_persist_layer_norm disable_jit_fuser onnx_safe "
         "fused_residual_rmsnorm use_transformer_engine_op_fuser use_fused_weighted_squared_relu mla_down_proj_fusion "
         "use_kitchen_attention flash_attention_version qk_l2_norm attention_output_gate jit_compile skip_bias_add "
         "use_naive_l2norm use_legacy_models optimization_level lora_fusion gemm_gradient_accumulation_fusion "
@@ -66,7 +66,7 @@ UNTIMED: tuple[Untimed, ...] = (
         "use_grouped_gemm_for_shared_expert moe_use_grouped_tensor moe_single_grouped_weight "
         "overlap_dispatch_backward_with_experts_wgrad moe_extended_tp moe_use_legacy_grouped_gemm "
         "moe_ncclep_static_shape moe_allgather_overlap_comm moe_alltoall_mc2 moe_bmm_mc2 moe_experts_pipeline_degree "
-        "moe_hierarchical_alltoallv moe_permutation_async_comm moe_zerc moe_dynamic_padding moe_zero_memory_num_layers "
+        "moe_hierarchical_alltoallv moe_zerc moe_dynamic_padding moe_zero_memory_num_layers "
         "moe_adaptive_recompute_activation moe_train_capacity_factor moe_model_type balanced_moe_experts "
         "enable_expert_placement enable_fine_grained_expert_placement enable_token_rearrange_opt use_pipe_experts "
         "pipe_experts_multi_stream pipe_experts_multi_data trans_hot_expert_group_num dualpipev_dw_detach "
@@ -82,9 +82,9 @@ UNTIMED: tuple[Untimed, ...] = (
         "overlap_param_gather_with_optimizer_step high_priority_a2a_comm_stream tp_comm_bulk_wgrad "
         "ddp_pad_buckets_for_high_nccl_busbw megatron_fsdp_grad_comm_dtype "
         "megatron_fsdp_enable_fine_grained_param_gather ampipe_degree ampipe_tp_sp_comm_overlap coc_mode "
-        "coc_parallel_num coc_fused_kernel use_mc2 enable_overlap_ag_with_matmul enable_overlap_matmul_with_rs "
+        "coc_parallel_num coc_fused_kernel enable_overlap_ag_with_matmul enable_overlap_matmul_with_rs "
         "enable_backward_overlap_ag_with_matmul mla_up_proj_tp_overlap context_parallel_kv_cache_policy "
-        "use_cp_send_recv_overlap use_ulysses_allgather_kv megatron_cp_in_bnsd cp_window_size optimize_send_recv_comm "
+        "use_ulysses_allgather_kv megatron_cp_in_bnsd cp_window_size optimize_send_recv_comm "
         "optimize_vpp_send_recv_comm use_nd_matmul hccl_op_mode aiqos use_fused_ring_attention_update enable_zero3 "
         "use_multiparameter_pipeline_model_parallel dist_train use_nanopipe standalone_embedding_stage "
         "delay_grad_reduce delay_param_gather adaptive_cp_only_reschedule adaptive_cp_dynamic_attn_mask "
@@ -113,11 +113,16 @@ UNTIMED: tuple[Untimed, ...] = (
         "enable_elastic_training ttp_enabled use_ema print_expert_load lora_register_forward_hook",
     ),
 )
-"""Every option of these may change a step by more than 3 %; those of one feature widen the range once."""
+"""Every option of these may change a step by more than 3 %; those of one feature widen the range once. Those that the
+published rows of Ascend have on, from which its constants are (--use-mc2, --use-cp-send-recv-overlap,
+--moe-permutation-async-comm), are none of them."""
+USUAL_ON_ASCEND = ("no_gradient_accumulation_fusion", "no_bias_gelu_fusion")
+"""What all of these rows have on."""
+BAND = 4
+"""The mask of MindSpeed's fused attention under which a query sees --pre-tockens keys at most."""
 FUSED = (
     ("use_fused_rmsnorm", "normalization", "RMSNorm"),
     ("use_fused_swiglu", "swiglu", True),
-    ("use_fused_rotary_pos_emb", "position_embedding_type", "rope"),
 )
 """Kernels of MindSpeed that every published row of a step time has on, and the setting that needs them."""
 SAVES = 100
@@ -126,8 +131,12 @@ SAVES = 100
 
 def find_untimed(run: Run) -> tuple[Unmodelled, ...]:
     """The features that are on, as far as the run gives their options itself."""
-    found = [row.feature for row in UNTIMED if any(_given(run, name) for name in row.options)]
-    if Unmodelled.UNFUSED_OPERATORS not in found and any(_is_unfused(run, *row) for row in FUSED):
+    usual = USUAL_ON_ASCEND if "mindspeed" in run.versions else ()
+    found = [row.feature for row in UNTIMED if any(_given(run, name) for name in row.options if name not in usual)]
+    if run.value("sparse_mode").raw == BAND and Unmodelled.ATTENTION_VARIANTS not in found:
+        found.append(Unmodelled.ATTENTION_VARIANTS)
+    unfused = any(_is_unfused(run, *row) for row in FUSED) or _has_plain_softmax(run)
+    if Unmodelled.UNFUSED_OPERATORS not in found and unfused:
         found.append(Unmodelled.UNFUSED_OPERATORS)
     if _often(run):
         found.append(Unmodelled.FREQUENT_SAVES)
@@ -140,17 +149,32 @@ def _given(run: Run, name: str) -> bool:
     plain, wanted = (name.removeprefix("no_"), False) if name.startswith("no_") else (name, True)
     given = run.written.get(name)
     if given is not None and given.known:
-        return given.raw not in OFF
+        return given.raw not in OFF and not (wanted and _is_usual_number(run, name, given.raw))
     given = run.written.get(plain)
     if given is None or not given.known:
         return False
     return (given.raw not in OFF) is wanted
 
 
+def _is_usual_number(run: Run, name: str, raw: object) -> bool:
+    usual = run.default(name)
+    return isinstance(raw, (int, float)) and raw is not True and usual.known and raw == usual.raw
+
+
 def _is_unfused(run: Run, kernel: str, name: str, wanted: object) -> bool:
     """Whether a setting is on, and the kernel that the release has for it is off."""
     fused, given = run.value(kernel), run.value(name)
     return fused.known and fused.raw is False and given.known and given.raw == wanted
+
+
+def _has_plain_softmax(run: Run) -> bool:
+    """Whether scores are written out, and their softmax is not fused; where attention is, that option has no effect."""
+    if not _given(run, "no_masked_softmax_fusion"):
+        return False
+    flash, backend = run.value("use_flash_attn"), run.value("attention_backend")
+    return (backend.known and "unfused" in str(backend.raw)) or (
+        flash.known and not flash.raw and run.value("transformer_impl").raw == "local"
+    )
 
 
 def _often(run: Run) -> bool:
