@@ -2,8 +2,9 @@
 
 Each cause gets the two factors between which nine of ten measured times lie; every family of models weighs the same.
 A family is then left out in turn, the factors are learnt from the others, and it is counted how many of its runs lie
-inside: one factor widens all ranges until as many do as are promised. --write: schemas/step_time_ranges.json and the
-table in docs/step-time.md.
+inside: the ends of each cause are moved, both by one factor, to where as many do as are promised. What the software of
+another time takes (schemas/step_time_eras.json) is learnt before, without the family, too. --write: both files and
+the tables in docs/step-time.md.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import gzip
 import json
 import math
 import re
+import statistics
 import sys
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
@@ -23,49 +25,113 @@ from step_time import DATA, PUBLISHED, Row, unseen, unseen_scripts
 
 import preflight
 from preflight.memory.shape import shape
+from preflight.run.unmodelled import Unmodelled
+from preflight.steptime.eras import EXPERTS, SINKS, Era
 from preflight.steptime.estimate import completed, timed
 from preflight.steptime.machine import machine
-from preflight.steptime.ranges import MEASURED, STATED, names, on_a_good_network
+from preflight.steptime.ranges import FACTORS, MEASURED, STATED, names, on_a_good_network
 from preflight.steptime.traits import traits
 
 ROOT = Path(__file__).parents[1]
 TARGET = ROOT / "schemas" / "step_time_ranges.json"
+ERAS = ROOT / "schemas" / "step_time_eras.json"
+TIMES = ((0.0, 25.09), (25.1, 26.05), (26.06, 99.12))
+"""Containers between which NVIDIA's tables differ."""
+LAST = 99
+DIFFERS, SURELY = 0.05, 1.65
+"""What an era must differ by, and how many standard errors of its mean it must lie from none."""
+SOURCES = {
+    25.09: "NVIDIA/dgxc-benchmarking v25.05.05, containers 25.04",
+    26.05: "NVIDIA-NeMo/Megatron-Bridge docs/performance-summary.md, containers 25.11 to 26.04",
+    99.12: "NVIDIA-NeMo/Megatron-Bridge docs/performance-summary.md, containers 26.06 and 26.08",
+}
 PAGE = ROOT / "docs" / "step-time.md"
 MARKS = ("<!-- ranges -->", "<!-- end of ranges -->")
 PROMISED = 0.90
-STEPS = [1 + 0.02 * n for n in range(101)]
+STEPS = [0.7 + 0.02 * n for n in range(116)]
 LEAST, LEAST_SPECIAL = 20, 8
 """Runs that a kind of model on a device needs for a range of its own, and what is special about a run; with fewer, the
 range is that of the kind on any device: the largest of a few residuals is no twentieth of them."""
 
 
+class Software(NamedTuple):
+    """What decides which software a run has: its device, its kind of model, its container."""
+
+    device: str
+    kind: str
+    container: float
+
+
 class Residual(NamedTuple):
     """Measured over estimated seconds of a run, as a logarithm, with what may drive it. relief: the same logarithm of
-    what a good network would spare."""
+    what a good network would spare; stated: of what options without a term may add, where no era counts them."""
 
     family: str
     model: str
     causes: tuple[str, ...]
     error: float
     relief: float = 0.0
+    software: Software | None = None
+    stated: float = 0.0
 
 
-def residuals() -> Iterator[Residual]:
-    """Of every published run at hand."""
+def every_row() -> Iterator[Row]:
+    """Every published run at hand, once."""
     seen: set[tuple[str, float]] = set()
     for row in (*published_rows(), *unseen(), *unseen_scripts()):
-        if row.group == "unseen-moe-bare" or (row.name, row.seconds) in seen:
-            continue
-        seen.add((row.name, row.seconds))
+        if row.group != "unseen-moe-bare" and (row.name, row.seconds) not in seen:
+            seen.add((row.name, row.seconds))
+            yield row
+
+
+def residuals(rows: Iterable[Row]) -> Iterator[Residual]:
+    """Of every run, with software of any time."""
+    for row in rows:
+        row = row._replace(where=row.where._replace(era=1.0))
         found = row.estimate()
         better = on_a_good_network(row.where)
         relief = math.log(float(timed(row.numbers, row.how, better).step.seconds) / found) if better else 0.0
         causes = names(row.numbers, row.how, row.where)
-        yield Residual(family_of(row), model_of(row), causes, math.log(row.seconds / found), min(relief, 0.0))
+        software = Software(row.where.device.name, row.kind, row.container) if row.container is not None else None
+        error = math.log(row.seconds / found)
+        stated = math.log(FACTORS[Unmodelled.ATTENTION_SINKS][1]) if row.kind == SINKS else 0.0
+        yield Residual(family_of(row), model_of(row), causes, error, min(relief, 0.0), software, stated)
         if better:
             causes = names(row.numbers, row.how, better)
-            error = math.log(row.seconds / found) - relief
-            yield Residual(family_of(row), f"{model_of(row)}{STATED}", causes, error)
+            yield Residual(family_of(row), f"{model_of(row)}{STATED}", causes, error - relief)
+
+
+def learnt_eras(found: Iterable[Residual]) -> list[Era]:
+    """What containers of a time take, where their runs differ from the estimate: of mixtures of experts if it was
+    measured for two families of models, which are not alike as dense ones are."""
+    by: dict[tuple[str, str, tuple[float, float]], list[Residual]] = defaultdict(list)
+    for one in found:
+        if one.software is not None:
+            device, kind, container = one.software
+            by[device, kind, next(time for time in TIMES if time[0] <= container <= time[1])].append(one)
+    eras = []
+    for (device, kind, (since, until)), runs in sorted(by.items()):
+        errors = [one.error for one in runs]
+        if len(errors) < 2 or (kind == EXPERTS and len({one.family for one in runs}) < 2):
+            continue
+        mean, spread = statistics.mean(errors), statistics.stdev(errors)
+        if abs(mean) >= max(DIFFERS, SURELY * spread / math.sqrt(len(errors))):
+            eras.append(Era(device, kind, since, until, round(math.exp(mean), 3), len(errors), SOURCES[until]))
+    return eras
+
+
+def in_their_eras(found: Iterable[Residual], eras: Sequence[Era]) -> list[Residual]:
+    """Residuals of estimates that know the software of their runs."""
+    told = []
+    for one in found:
+        if one.software is not None:
+            device, kind, container = one.software
+            own = (era for era in eras if (era.device, era.kind) == (device, kind))
+            factor = next((era.factor for era in own if era.since <= container <= era.until), None)
+            if factor is not None:
+                one = one._replace(error=one.error - math.log(factor), stated=0.0)
+        told.append(one)
+    return told
 
 
 def published_rows() -> Iterator[Row]:
@@ -129,8 +195,8 @@ def ends(found: Sequence[Residual], wider: float) -> tuple[float, float]:
     return min(quantile(pairs, tail), 0.0) * wider, max(quantile(pairs, 1 - tail), 0.0) * wider
 
 
-def learnt(found: Sequence[Residual], wider: float) -> dict[str, tuple[float, float, int]]:
-    """Ends by cause, and how many runs they rest on."""
+def grouped(found: Iterable[Residual]) -> dict[str, list[Residual]]:
+    """Residuals by cause."""
     by: dict[str, list[Residual]] = defaultdict(list)
     for one in found:
         kind, *special = one.causes
@@ -143,25 +209,98 @@ def learnt(found: Sequence[Residual], wider: float) -> dict[str, tuple[float, fl
         for name in [kind] if routed or not special else special:
             by[name].append(one)
     return {
-        name: (*ends(rows, wider), len(rows))
-        for name, rows in by.items() if len(rows) >= (LEAST if " on " in name else LEAST_SPECIAL)
+        name: rows for name, rows in by.items() if len(rows) >= (LEAST if " on " in name else LEAST_SPECIAL)
     }  # fmt: skip
+
+
+Widths = dict[str, float]
+"""By cause: how many times as far off as the residuals' the ends of its range are."""
+
+
+def learnt(found: Iterable[Residual], widths: Widths) -> dict[str, tuple[float, float, int]]:
+    """Ends by cause, and how many runs they rest on."""
+    rows = {name: rows for name, rows in grouped(found).items() if widths.get(name)}
+    return {name: (*ends(runs, widths[name]), len(runs)) for name, runs in rows.items()}
+
+
+Views = dict[str, tuple[list[Residual], list[Residual]]]
+"""Of each family: the residuals of the others, and its own, in eras that are learnt from the others."""
+
+
+def widths_of(found: Sequence[Residual]) -> Widths:
+    """The least with which the ranges of other families hold what is promised: of each kind of run by itself, then of
+    what is special about one beside its kind. A kind that needs more than `MOST` has too few families to tell."""
+    views = {name: view_without(found, name) for name in {one.family for one in found}}
+    kinds = [name for name in grouped(found) if " on " in name or name in GENERAL]
+    widths = {name: _width(name, views) for name in kinds}
+    widths = {name: width for name, width in widths.items() if width <= MOST or name in GENERAL}
+    for name in grouped(found).keys() - set(kinds):
+        widths[name] = _width_beside(name, views, widths)
+    return widths
+
+
+GENERAL = ("a dense model", "experts")
+MOST = 2.5
+
+
+def _width(cause: str, views: Views) -> float:
+    """Of a kind of run."""
+    pairs = [(grouped(others).get(cause), grouped_all(own).get(cause)) for others, own in views.values()]
+    both = {str(at): (rest, left) for at, (rest, left) in enumerate(pairs) if rest and left}
+    for wider in STEPS:
+        told = {}
+        for at, (rest, left) in both.items():
+            low, high = ends(rest, wider)
+            told[at] = [low + one.relief <= one.error <= high + one.stated for one in left]
+        if not told or held(told) >= PROMISED:
+            return wider if told else 1.0
+    return math.inf
+
+
+def _width_beside(cause: str, views: Views, widths: Widths) -> float:
+    """Of what is special about a run: what the range of its kind needs beside it."""
+    for wider in (0.0, *STEPS):
+        told = {}
+        for name, (others, own) in views.items():
+            by = learnt(others, {**widths, cause: wider})
+            if left := [one for one in own if cause in one.causes]:
+                told[name] = [inside(one, by) for one in left]
+        if not told or held(told) >= PROMISED:
+            return wider
+    return STEPS[-1]
+
+
+def grouped_all(found: Iterable[Residual]) -> dict[str, list[Residual]]:
+    """Residuals under every cause that they have, few or many."""
+    by: dict[str, list[Residual]] = defaultdict(list)
+    for one in found:
+        for name in (*one.causes, "experts" if one.causes[0].startswith("experts") else "a dense model"):
+            by[name].append(one)
+    return by
+
+
+def view_without(found: Sequence[Residual], family: str) -> tuple[list[Residual], list[Residual]]:
+    """The residuals of the others and of a family, in eras that are learnt from the others."""
+    others = [one for one in found if one.family != family]
+    eras = learnt_eras(others)
+    return in_their_eras(others, eras), in_their_eras((one for one in found if one.family == family), eras)
 
 
 def inside(one: Residual, by: dict[str, tuple[float, float, int]]) -> bool:
     """Whether a run lies in the range that its causes give it."""
     kind, *special = one.causes
     general = "experts" if kind.startswith("experts") else "a dense model"
-    rows = [by.get(name) or by[general] for name in (kind, *special)]
-    return min(row[0] for row in rows) + one.relief <= one.error <= max(row[1] for row in rows)
+    rows = [by.get(kind) or by[general], *(by[name] for name in special if name in by)]
+    return min(row[0] for row in rows) + one.relief <= one.error <= max(row[1] for row in rows) + one.stated
 
 
-def left_out(found: Sequence[Residual], wider: float) -> dict[str, list[bool]]:
-    """Of each family: which of its runs lie in the ranges that were learnt without it."""
+def left_out(found: Sequence[Residual], widths: Widths) -> dict[str, list[bool]]:
+    """Of each family: which of its runs lie in the ranges that were learnt without it, eras included."""
     told: dict[str, list[bool]] = {}
     for name in sorted({one.family for one in found}):
-        by = learnt([one for one in found if one.family != name], wider)
-        told[name] = [inside(one, by) for one in found if one.family == name]
+        others, own = view_without(found, name)
+        by = learnt(others, widths)
+        told[name] = [inside(one, by) for one in own]
     return told
 
 
@@ -186,12 +325,13 @@ def after_a_measured_run(found: Sequence[Residual]) -> tuple[float, float, int]:
     return quantile(pairs, tail), quantile(pairs, 1 - tail), sum(len(rows) for rows in by.values() if len(rows) > 1)
 
 
-def table(found: Sequence[Residual], wider: float) -> dict[str, tuple[float, float, int]]:
+def table(found: Sequence[Residual], widths: Widths) -> dict[str, tuple[float, float, int]]:
     """Every cause by name."""
-    return {**dict(sorted(learnt(found, wider).items())), MEASURED: after_a_measured_run(found)}
+    found = in_their_eras(found, learnt_eras(found))
+    return {**dict(sorted(learnt(found, widths).items())), MEASURED: after_a_measured_run(found)}
 
 
-def written(by: dict[str, tuple[float, float, int]], wider: float) -> str:
+def written(by: dict[str, tuple[float, float, int]]) -> str:
     """The file, one cause a line."""
     rows = ",\n".join(
         json.dumps({"name": name, "low": round(math.exp(a), 3), "high": round(math.exp(b), 3), "runs": n})
@@ -200,36 +340,58 @@ def written(by: dict[str, tuple[float, float, int]], wider: float) -> str:
     head = {
         "command": "python benchmarks/step_ranges.py --write",
         "unit": "low and high: measured over estimated seconds; nine of ten runs lie between them",
-        "promised": PROMISED, "widened": round(wider, 2),
+        "promised": PROMISED,
     }  # fmt: skip
     return json.dumps(head)[:-1] + ',\n"causes": [\n' + rows + "\n]}\n"
 
 
-def page(found: Sequence[Residual], by: dict[str, tuple[float, float, int]], wider: float) -> str:
-    """The table as Markdown."""
-    lines = ["| what drives it | runs | measured ÷ estimated, nine of ten |", "| --- | --- | --- |"]
-    lines += [f"| {name} | {n} | {math.exp(a):.2f} to {math.exp(b):.2f} |" for name, (a, b, n) in by.items()]
-    told = left_out(found, wider)
+def written_eras(eras: Iterable[Era]) -> str:
+    """The file of eras, one a line."""
+    head = {"command": "python benchmarks/step_ranges.py --write", "unit": "factor: measured over estimated seconds"}
+    rows = ",\n".join(json.dumps(era._asdict()) for era in eras)
+    return json.dumps(head)[:-1] + ',\n"eras": [\n' + rows + "\n]}\n"
+
+
+def page(found: Sequence[Residual], by: dict[str, tuple[float, float, int]], widths: Widths) -> str:
+    """The tables as Markdown."""
+    lines = ["| what drives it | runs | measured ÷ estimated, nine of ten | as wide as the residuals, times |"]
+    lines.append("| --- | --- | --- | --- |")
+    lines += [
+        f"| {name} | {n} | {math.exp(a):.2f} to {math.exp(b):.2f} | {widths.get(name, 1.0):.2f} |"
+        for name, (a, b, n) in by.items()
+    ]
+    lines += ["", "| device | kind of model | containers | runs | measured ÷ estimated |"]
+    lines.append("| --- | --- | --- | --- | --- |")
+    lines += [f"| {e.device} | {e.kind} | {_time(e)} | {e.runs} | {e.factor:.2f} |" for e in learnt_eras(found)]
+    told = left_out(found, widths)
     lines += ["", "| family left out | runs | inside the range that the others give |", "| --- | --- | --- |"]
     lines += [f"| {name} | {len(rows)} | {sum(rows) / len(rows):.0%} |" for name, rows in told.items()]
     runs = [one for rows in told.values() for one in rows]
     mean = sum(sum(rows) / len(rows) for rows in told.values()) / len(told)
     lines.append(
         f"\nOf {len(runs)} runs {sum(runs) / len(runs):.0%} lie inside a range that was learnt without their family; "
-        f"of the {len(told)} families {mean:.0%} in the mean. Ranges are {wider:.2f} times as wide as the residuals."
+        f"of the {len(told)} families {mean:.0%} in the mean."
     )
     return "\n".join(lines) + "\n"
 
 
+def _time(era: Era) -> str:
+    if not era.since:
+        return f"up to {era.until:.2f}"
+    return f"from {era.since:.2f}" if era.until > LAST else f"{era.since:.2f} to {era.until:.2f}"
+
+
 def main(arguments: Iterable[str]) -> None:
     """Print the ranges, and write them where that is asked."""
-    found = list(residuals())
-    wider = next((w for w in STEPS if held(left_out(found, w)) >= PROMISED), STEPS[-1])
-    by = table(found, wider)
-    text = page(found, by, wider)
+    found = list(residuals(every_row()))
+    eras = learnt_eras(found)
+    widths = widths_of(found)
+    by = table(found, widths)
+    text = page(found, by, widths)
     print(text)
     if "--write" in arguments:
-        TARGET.write_text(written(by, wider), encoding="utf-8")
+        TARGET.write_text(written(by), encoding="utf-8")
+        ERAS.write_text(written_eras(eras), encoding="utf-8")
         before, _, rest = PAGE.read_text(encoding="utf-8").partition(MARKS[0])
         PAGE.write_text(f"{before}{MARKS[0]}\n{text}{MARKS[1]}{rest.partition(MARKS[1])[2]}", encoding="utf-8")
 

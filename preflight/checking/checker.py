@@ -108,9 +108,10 @@ Prove = Callable[[Workspace, Report, "Workspace | None"], Report]
 
 
 def with_network(request: Request, facts: Facts) -> Request:
-    """The request with the links of the cluster, where they are stated."""
+    """The request with the links of the cluster and its software, where they are stated."""
     network = network_rate(facts.network) if facts.network else None
-    return request._replace(network=network, link=facts.link * 1e9 if facts.link else None)
+    software = float(facts.software) if facts.software else None
+    return request._replace(network=network, link=facts.link * 1e9 if facts.link else None, software=software)
 
 
 class Checker:

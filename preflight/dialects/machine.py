@@ -8,6 +8,7 @@ from preflight.run.cluster import Cluster, Device
 from preflight.run.plan import Plan
 from preflight.run.request import Request
 from preflight.run.value import Origin, Value, derived, unknown
+from preflight.source.pattern import lazy_pattern
 from preflight.source.record import replace
 from preflight.source.text import InputError
 
@@ -35,6 +36,7 @@ _MB = 2**20
 def completed(cluster: Cluster, document: Document, request: Request, plan: Plan) -> Cluster:
     """The cluster with the size of a buffer, and with what was measured on it."""
     cluster = replace(cluster, measured=request.measured, pace=request.pace, network=request.network, link=request.link)
+    cluster = replace(cluster, software=request.software or _container(document.source.text))
     if request.factors:
         experts = bool(plan.model.experts.raw) if plan.model.experts.known else None
         found = next((one for one in request.factors if one.holds(cluster.device, experts)), None)
@@ -47,6 +49,18 @@ def completed(cluster: Cluster, document: Document, request: Request, plan: Plan
             return replace(cluster, buffer=unknown(f"{BUFFER_VARIABLE} is {word.because}"))
         text = word.text
     return replace(cluster, buffer=_size(text)) if text is not None else cluster
+
+
+CONTAINER = lazy_pattern(r"nvcr\.io[/#+]nvidia[/+](?:nemo|pytorch)[:+](\d\d\.(?:0[1-9]|1[0-2]))(?!\d)")
+"""An image of NVIDIA's, whose tag is the year and month of its software."""
+
+
+def _container(text: str) -> float | None:
+    """The container that a run names, where it names one."""
+    if "nvcr.io" not in text:
+        return None
+    tags = {found[1] for found in CONTAINER.finditer(text)}
+    return float(tags.pop()) if len(tags) == 1 else None
 
 
 def _size(text: str) -> Value:

@@ -13,6 +13,7 @@ import numpy as np
 
 from preflight.memory.shape import Shape
 from preflight.run.plan import Sizes
+from preflight.steptime.machine import Machine
 from preflight.steptime.traits import Traits
 
 # fmt: off
@@ -60,6 +61,7 @@ class Space:
     assumed: tuple[str, ...] = ()  # what times take for granted because the job does not state it
     fp8: str = ""  # the recipe that is written with each layout
     pace: float = 1.0  # how many times as fast as its estimate a run was measured to be
+    machine: Machine | None = None  # that of the job
 
     def kept(self, pipeline: int, virtual: int) -> bool:
         """Whether the layers lie as they do now, so that nothing is to be written."""

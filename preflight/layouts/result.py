@@ -14,7 +14,8 @@ from preflight.source.record import NamedTuple
 class Found(NamedTuple):
     """A layout that passes the rules and fits: seconds per step (estimated), parts of it, bytes left on the device.
 
-    plain: seconds of the same layout in 16 bits, where it is written with FP8.
+    plain: seconds of the same layout in 16 bits, where it is written with FP8. alike: layouts of one number are as fast
+    as each other, as far as estimates tell them apart.
     """
 
     sizes: Sizes
@@ -26,6 +27,7 @@ class Found(NamedTuple):
     memory: MemoryEstimate
     edits: tuple[Edit, ...]
     plain: float | None = None
+    alike: int = 1
 
 
 @dataclass

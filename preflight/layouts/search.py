@@ -13,6 +13,7 @@ import numpy as np
 from preflight.job import Job
 from preflight.layouts.fit import listed_bytes, required
 from preflight.layouts.grid import COUNTED, LISTED, Columns, Space, cost, grid, present
+from preflight.layouts.order import in_classes, price
 from preflight.layouts.proof import RISKY, Proof, Try, as_found
 from preflight.layouts.result import Result
 from preflight.layouts.space import Limits, everywhere, space
@@ -126,7 +127,7 @@ def search(
         if result.layouts or room == math.inf:
             break
     if limits.near is None:
-        result.layouts = sorted(result.layouts, key=lambda found: found.seconds)[: limits.show]
+        result.layouts = in_classes(result.layouts, budget)[: limits.show]
     _compare(result, call, budget)
     return result
 
@@ -279,7 +280,8 @@ def _moved(where: Space, columns: Columns, listed: Any) -> Any:
 def _ranked(where: Space, columns: Columns, need: Any, times: Time, available: float) -> list[int]:
     """Rows that fit, fastest first (or least changed first); ties go to the simpler layout."""
     simple = columns["virtual"] + columns["pipeline"] + columns["context"] + columns["tensor"]
+    seconds = times.total * price(available - need, available)
     order = np.lexsort(
-        (simple, times.total) if where.near is None else (times.total, cost(columns, where.near, stated=where.stated))
+        (simple, seconds) if where.near is None else (times.total, cost(columns, where.near, stated=where.stated))
     )
     return [int(row) for row in order if need[row] <= available * SLACK]

@@ -16,7 +16,7 @@ from preflight.run.plan import Layout, Model, Plan, Sizes
 from preflight.run.request import MOST_DEVICES
 from preflight.run.value import Value, derived, known
 from preflight.source.record import NamedTuple
-from preflight.steptime.estimate import completed
+from preflight.steptime.estimate import completed, machine_of_era
 from preflight.steptime.machine import FALLBACK, devices_per_node
 from preflight.steptime.traits import traits
 
@@ -69,7 +69,7 @@ def space(job: Job, limits: Limits) -> Space:
         fixed=limits.fixed, most=limits.most, near=limits.near, measured=measured, even=known(layout.stages) is None,
         selected=everywhere(job.plan), traits=traits(job.plan, numbers), pace=job.cluster.pace,
         vocab=full.model.vocab.raw if assumed and isinstance(full.model.vocab.raw, int) else 0,
-        assumed=assumed,
+        assumed=assumed, machine=machine_of_era(numbers, job.plan, job.cluster),
     )  # fmt: skip
 
 

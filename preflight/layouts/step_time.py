@@ -34,7 +34,10 @@ class Time(NamedTuple):
 
 
 def machine_of(space: Space, device: Device | None) -> Machine:
-    """The machine that candidates are timed on; where no device is named, one like an A100."""
+    """The machine that candidates are timed on, with its network and software; where no device is named, one like an
+    A100."""
+    if space.machine is not None:
+        return space.machine
     device = device or FALLBACK
     rates = RATES[family(device)]._replace(measured=space.pace)
     return Machine(device, max(space.per_node, device.domain), rates)

@@ -125,6 +125,7 @@ def _notes(result: Result, shown: Shown) -> Iterator[str]:
     if result.current is not None:
         yield "percentages and signed numbers are changes relative to now"
     yield "times are estimates; preflight show gives the range of each (docs/step-time.md)"
+    yield from _classes(result)
     for number, found in enumerate(result.layouts, 1):
         if rows := _uneven(found.sizes):
             each = "; ".join(map(_counts, rows))
@@ -137,6 +138,15 @@ def _notes(result: Result, shown: Shown) -> Iterator[str]:
         yield from _explained(result)
     if not result.device:
         yield NO_DEVICE
+
+
+def _classes(result: Result) -> Iterator[str]:
+    """Which layouts estimates do not tell apart."""
+    for _, group in groupby(enumerate(result.layouts, 1), key=lambda pair: pair[1].alike):
+        numbers = [number for number, _ in group]
+        if len(numbers) > 1:
+            between = "and" if len(numbers) == 2 else "to"
+            yield f"{numbers[0]} {between} {numbers[-1]} are alike, as far as estimates tell: the simplest comes first"
 
 
 def _placed(now: Found, result: Result) -> Iterator[str]:
@@ -282,6 +292,7 @@ def _found(found: Found) -> dict[str, Any]:
     return {
         "sizes": found.sizes._asdict(),
         "seconds": found.seconds,
+        "class": found.alike,
         "fp8_seconds": found.seconds if found.plain else None,
         "seconds_in_16_bits": found.plain,
         "mfu": found.mfu,

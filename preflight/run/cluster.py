@@ -87,6 +87,9 @@ class Cluster:
     link: float | None = None
     """The same inside a node."""
 
+    software: float | None = None
+    """The container of the run, as year and month (25.04), where the settings or the run itself state it."""
+
     named: Value = field(default_factory=lambda: unknown("the device is not named"))
     """Where the job itself names the device, if that is how it is known."""
 

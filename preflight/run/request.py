@@ -102,6 +102,8 @@ class Request(NamedTuple):
     network: float | None = None
     link: float | None = None
     """Bytes a second, device and direction between nodes, and inside a node."""
+    software: float | None = None
+    """The container of the cluster's runs, as year and month."""
 
     @property
     def devices(self) -> int | None:

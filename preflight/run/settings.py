@@ -147,7 +147,7 @@ _NOTHING: Mapping[str, Any] = MappingProxyType({})
 class Facts(NamedTuple):
     """What may be said about a job beside its files; None means not said. target: "mindformers@1.5.0". set: arguments
     and variables, as texts. program: the folder with the source that it runs. network: the network between nodes, by
-    name or in GB/s a device and direction; link: GB/s inside a node."""
+    name or in GB/s a device and direction; link: GB/s inside a node; software: the container, as "25.04"."""
 
     world_size: int | None = None
     nodes: int | None = None
@@ -158,6 +158,7 @@ class Facts(NamedTuple):
     program: str | None = None
     network: str | None = None
     link: float | None = None
+    software: str | None = None
 
     def over(self, weaker: Facts) -> Facts:
         """These facts, and what they leave open from weaker ones; a world size said here outweighs nodes said there."""
@@ -330,7 +331,9 @@ def _facts(data: Mapping[str, Any], root: Path) -> Facts:
     found = Facts(*(data.get(name.replace("_", "-")) for name in Facts._fields))
     cluster = data.get("cluster", {})
     network = cluster.get("network")
-    found = found._replace(network=None if network is None else str(network), link=cluster.get("link"))
+    found = found._replace(
+        network=None if network is None else str(network), link=cluster.get("link"), software=cluster.get("software")
+    )
     if found.program is not None:
         found = found._replace(program=str(root / found.program))
     return found._replace(set={name: written(value) for name, value in found.set.items()}) if found.set else found

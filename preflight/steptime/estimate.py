@@ -10,6 +10,7 @@ from preflight.run.plan import LinearAttention, Plan
 from preflight.run.unmodelled import Unmodelled
 from preflight.run.value import derived, known
 from preflight.source.record import NamedTuple, dataclass, replace
+from preflight.steptime.eras import era_ends, era_factor, kind_of
 from preflight.steptime.layer import (
     ATTENTION,
     CONTEXT,
@@ -26,7 +27,17 @@ from preflight.steptime.layer import (
 )
 from preflight.steptime.machine import FP4, Machine, machine
 from preflight.steptime.operators import model_operations
-from preflight.steptime.ranges import FACTORS, NETWORK, Range, measured_range, names, on_a_good_network, untimed, words
+from preflight.steptime.ranges import (
+    FACTORS,
+    NETWORK,
+    SOFTWARE,
+    Range,
+    measured_range,
+    names,
+    on_a_good_network,
+    untimed,
+    words,
+)
 from preflight.steptime.step import AGAIN, GAPS, HEAD, TABLE, Held, StageTime, Step, stage_times, step
 from preflight.steptime.traits import Spread, Traits, spread, traits
 
@@ -190,11 +201,17 @@ def estimate(plan: Plan, cluster: Cluster) -> StepTimeEstimate:
     except Missing as missing:
         return StepTimeEstimate(unknown=(str(missing),))
     try:
-        found = timed(s, traits(full, s), machine(cluster))
+        found = timed(s, traits(full, s), machine_of_era(s, plan, cluster))
     except (ArithmeticError, ValueError, TypeError, IndexError):
         return StepTimeEstimate(unknown=("a size of the run is not usable",))
     doubted = tuple(f"left out: {feature} may be on" for feature in plan.doubted if feature not in SAME_TIME)
-    return _told(found, (*assumed, *counted.values(), *doubted), untimed(plan))
+    return _told(found, (*assumed, *counted.values(), *doubted), untimed(plan), cluster.software is not None)
+
+
+def machine_of_era(s: Shape, plan: Plan, cluster: Cluster) -> Machine:
+    """The machine of a job with its software, where that is stated."""
+    found = machine(cluster)
+    return found._replace(era=era_factor(found.device, kind_of(s, untimed(plan)), cluster.software))
 
 
 def _counted(plan: Plan) -> dict[Unmodelled, str]:
@@ -211,27 +228,32 @@ def _counted(plan: Plan) -> dict[Unmodelled, str]:
 def timed(s: Shape, t: Traits, m: Machine) -> Timed:
     """The stages of a run and its step; stages that hold the same are timed once."""
     w = spread(s)
-    ranks = tuple(held(s, rank, m) for rank in range(s.pipeline))
+    ranks = tuple(held(s, t, w, rank, m) for rank in range(s.pipeline))
     kinds = Counter(ranks)
     stages = tuple(stage_times(s, t, w, m, kinds))
     counts = tuple(kinds.values())
     return Timed(s, t, w, m, stages, counts, ranks, step(s, w, m, stages, counts))
 
 
-def held(s: Shape, rank: int, m: Machine) -> Held:
+def held(s: Shape, t: Traits, w: Spread, rank: int, m: Machine) -> Held:
     """What a pipeline rank holds."""
     layers, routed = sum(row[rank] for row in s.stages), 0
     if s.experts is not None:
         starts = [(s.first_layer(v, rank), s.stages[v][rank]) for v in range(s.virtual)]
         routed = sum(sum(s.experts.layers[first : first + count]) for first, count in starts)
-    full, again = full_layers(s, rank), operators_again(s, m, rank)
+    full, again = full_layers(s, rank), operators_again(s, t, w, m, rank)
     return Held(layers - routed, routed, int(rank == 0), int(rank == s.last_rank), full, again)
 
 
-def _told(found: Timed, assumed: tuple[str, ...], features: tuple[Unmodelled, ...]) -> StepTimeEstimate:
+def _told(found: Timed, assumed: tuple[str, ...], features: tuple[Unmodelled, ...], dated: bool) -> StepTimeEstimate:
     s, m = found.s, found.m
     seconds = float(found.step.seconds)
-    span = _range(found, len(assumed), features)
+    kind = kind_of(s, features)
+    told = (f"software of its container: a step takes {m.era:.2f} times as long as usual",) if m.era != 1.0 else ()
+    if m.era != 1.0 and Unmodelled.ATTENTION_SINKS in features:
+        features = tuple(feature for feature in features if feature is not Unmodelled.ATTENTION_SINKS)
+    ends = (1.0, 1.0) if dated or m.rates.measured != 1.0 else era_ends(m.device, kind)
+    span = _range(found, len(assumed), features, ends)
     devices = s.data * s.tensor * s.pipeline * s.context
     samples = s.micro * s.count * s.data
     peak = m.peak(found.t.recipe)
@@ -240,24 +262,27 @@ def _told(found: Timed, assumed: tuple[str, ...], features: tuple[Unmodelled, ..
     return StepTimeEstimate(
         seconds, seconds * span.low, seconds * span.high, _terms(found),
         tuple(StageTerms(rank, _stage_terms(stages[kind])) for rank, kind in enumerate(found.ranks)),
-        assumed=(*assumed, *map(words, features)),
+        assumed=(*assumed, *map(words, features), *told),
         tokens=samples * s.sequence / seconds / devices, mfu=work / (seconds * devices * peak),
         peak=peak, precision=_precision(found.t, peak > m.flops), measured=m.rates.measured,
         because=span.because,
     )  # fmt: skip
 
 
-def _range(found: Timed, assumed: int, features: tuple[Unmodelled, ...]) -> Range:
-    """The factors of the estimate that its range lies between, and what makes it that wide."""
+def _range(found: Timed, assumed: int, features: tuple[Unmodelled, ...], ends: tuple[float, float]) -> Range:
+    """The factors of the estimate that its range lies between, and what makes it that wide. ends: what the software
+    that the run may have makes of it."""
     s, t, m = found.s, found.t, found.m
     span = measured_range(names(s, t, m), m.rates.measured != 1.0)
     better = on_a_good_network(m)
     spared = float(timed(s, t, better).step.seconds / found.step.seconds) if better is not None else 1.0
     reason = NETWORK if spared * span.high < 1.0 else span.because
+    if ends[1] / ends[0] > span.high / span.low:
+        reason = SOFTWARE
     low, high = 1 / ASSUMED**assumed, ASSUMED**assumed
     for least, most in map(FACTORS.__getitem__, features):
         low, high = low * least, high * most
-    return Range(span.low * min(spared, 1.0) * low, span.high * high, reason)
+    return Range(span.low * min(spared, 1.0) * low * ends[0], span.high * high * ends[1], reason)
 
 
 def _precision(t: Traits, faster: bool) -> str:
@@ -278,7 +303,7 @@ def _terms(found: Timed) -> tuple[Term, ...]:
     """What the step is made of, on the slowest stage; waiting is what the other terms leave."""
     slowest = max(found.stages, key=lambda time: float(time.seconds))
     last = max(found.stages, key=lambda time: float(time.once.gradients + time.once.parameters))
-    scale = 1 / found.m.rates.measured
+    scale = found.m.era / found.m.rates.measured
     once = {
         "pipeline bubble": float(found.step.bubble) / found.m.rates.straggler,
         "gradient reduction": float(last.once.gradients) * scale,

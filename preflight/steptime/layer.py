@@ -142,7 +142,7 @@ def _attention(s: Shape, t: Traits, w: Spread, m: Machine, tokens: Number) -> Bo
     pairs = tokens * seen * s.heads / w.tensor
     width = s.head_dim if s.latent is None else s.latent.nope + s.latent.rope
     value = s.head_dim if s.latent is None else s.latent.v
-    fused = fused_attention(m, pairs, width, value)
+    fused = fused_attention(m, pairs, width, value) * _by_shape(m, min(width, USUAL_HEAD), s.sequence)
     if s.attention != "unfused" and (t.sparse is None or t.sparse.fused):
         return fused
     square = tokens * s.sequence * s.heads / w.tensor
@@ -150,6 +150,16 @@ def _attention(s: Shape, t: Traits, w: Spread, m: Machine, tokens: Number) -> Bo
     if m.device.vendor == "nvidia" and (width % MATRIX_UNIT or value % MATRIX_UNIT):
         whole = whole * OFF_MATRIX_UNITS
     return moved(m, 10.0 * square, 14.0 * square).plus(whole)
+
+
+USUAL_HEAD, USUAL_SEQUENCE = 128, 8192
+
+
+def _by_shape(m: Machine, head: float, sequence: float) -> float:
+    """How many times as long the fused kernel takes for a pair as with usual sizes: the softmax of a pair takes as long
+    for a small head as for a large one, and a short sequence does not fill the device."""
+    ramp, width = m.rates.ramp, m.rates.width
+    return (1 + width / head) / (1 + width / USUAL_HEAD) * (1 + ramp / sequence) / (1 + ramp / USUAL_SEQUENCE)
 
 
 def _moves(s: Shape, w: Spread, m: Machine, tokens: Number) -> Both:
@@ -233,9 +243,12 @@ def full_layers(s: Shape, rank: int) -> int:
     return min(held, s.recompute_layers * (1 if s.recompute_shared else s.virtual))
 
 
-def operators_again(s: Shape, m: Machine, rank: int) -> float:
-    """Seconds of single operators that a stage runs again: products at their rate, the others by their bytes."""
-    work = sum(_work(s, name) * _left(s, counts, rank) for name, counts in s.repeated) * s.tokens / s.tensor
+def operators_again(s: Shape, t: Traits, w: Spread, m: Machine, rank: int) -> float:
+    """Seconds of single operators that a stage runs again: products at their rate, the others by their bytes, experts
+    with the exchange of their tokens."""
+    again = {name: _left(s, counts, rank) for name, counts in s.repeated}
+    experts = again.pop("experts", 0)
+    work = sum(_work(s, name) * count for name, count in again.items()) * s.tokens / s.tensor
     kept = activations.layer(s, False)
     products = {name for name, _ in s.repeated}
     size = sum(
@@ -244,7 +257,11 @@ def operators_again(s: Shape, m: Machine, rank: int) -> float:
         for name in names
         if _MADE_BY.get(name) not in products
     )
-    return work / m.sustained("") + size / m.memory
+    seconds = work / m.sustained("") + size / m.memory
+    if experts and s.experts is not None:
+        one = routed_mlp(s, t, w, m)
+        seconds += experts * float(one.products.forward + one.routing.forward + one.exchange.forward)
+    return seconds
 
 
 def _left(s: Shape, counts: tuple[tuple[int, ...], ...], rank: int) -> int:
@@ -268,5 +285,8 @@ _MADE_BY = {
     "fc1 output": "fc1",
     "attention output": "scores",
     "softmax statistics": "scores",
+    "router": "experts",
+    "dispatched tokens": "experts",
+    "expert outputs": "experts",
 }
 """Kept outputs of matrix work: running that again is counted in operations."""

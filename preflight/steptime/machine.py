@@ -20,7 +20,7 @@ class Rates(NamedTuple):
     fp4: float
     """Of the FP4 peak, in products whose operands are scaled and rotated first; not fitted."""
     attention: float
-    """Of the 16-bit peak, in the forward pass of fused attention."""
+    """Of the 16-bit peak, in the forward pass of fused attention: heads of 128 and 8,192 tokens."""
     attention_back: float
     """The same in its backward pass."""
     memory: float
@@ -55,6 +55,10 @@ class Rates(NamedTuple):
     """Pipelined micro-batches take so much longer, because stages wait for whichever is late."""
     straggler: float
     """A step takes so many times what it would if all ranks were always equally fast."""
+    ramp: float = 0.0
+    """Tokens of a sequence in which fused attention reaches half of its rate; 0 where that is the same for all."""
+    width: float = 0.0
+    """The size of a head at which it does, up to 128."""
     measured: float = 1.0
     """What a run of the user's own was faster than its estimate."""
 
@@ -85,8 +89,8 @@ RATES = {
         exchange=0.90, hidden=0.67, **_FP8, **_CALM, **_COMMON,
     ),
     "ascend": Rates(
-        matmul=0.73, attention=0.41, attention_back=0.25, memory=0.57, link=0.65, network=0.80, routed_gap=1.5e-3,
-        exchange=0.5, hidden=0.35, **_NO_FP8, **_CALM, **_COMMON,
+        matmul=0.73, attention=0.437, attention_back=0.267, memory=0.57, link=0.65, network=0.80, routed_gap=1.5e-3,
+        exchange=0.5, hidden=0.35, ramp=1024.0, width=128.0, **_NO_FP8, **_CALM, **_COMMON,
     ),
 }  # fmt: skip
 """Fitted by benchmarks/step_time.py (docs/step-time.md). Ampere: a sweep whose cluster shares its network and whose
@@ -119,6 +123,8 @@ class Machine(NamedTuple):
     device: Device
     domain: int
     rates: Rates
+    era: float = 1.0
+    """How many times as long a step takes with the software of the run as with that of the constants."""
 
     @property
     def flops(self) -> float:

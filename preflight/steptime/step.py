@@ -20,6 +20,9 @@ LOSS_BYTES = {"unfused": (14.0, 14.0), "unfused-copy": (20.0, 18.0), "mindspore"
 """Bytes per logit that the loss reads and writes, forward and backward: logits in fp32, maximum, difference,
 exponential, sum; fused kernels read and write each logit once."""
 FUSED_LOSS = (4.0, 4.0)
+ONE_BY_ONE = 1 / 3
+"""Of the gaps of a layer's forward pass, what an expert has that is computed by itself: two products and an activation,
+of about nine kernels."""
 RECORDED = 0.3
 """What is left of the gaps where kernels start from a recorded graph."""
 
@@ -62,8 +65,11 @@ def micro_batch(s: Shape, w: Spread, m: Machine, layers: Layers, held: Held) -> 
 def _with_gaps(s: Shape, t: Traits, w: Spread, m: Machine, routed: bool) -> Parts:
     """A layer, and what is lost between its kernels; in one graph of the iteration nothing waits for experts' sizes."""
     waits = routed and not t.one_graph
-    gap = m.rates.routed_gap if waits else m.rates.eager_gap if t.eager else m.rates.gap
-    gap *= RECORDED if t.graphs else 1.0
+    plain = m.rates.eager_gap if t.eager else m.rates.gap
+    gap: Number = m.rates.routed_gap if waits else plain
+    if routed and s.experts is not None and not s.grouped_gemm and s.kernels != "mindspore":
+        gap = gap + ONE_BY_ONE * plain * s.experts.count / w.expert
+    gap = gap * (RECORDED if t.graphs else 1.0)
     return {**layer(s, t, w, m, routed), GAPS: Both(gap, 2 * gap)}
 
 
@@ -233,6 +239,6 @@ def step(s: Shape, w: Spread, m: Machine, stages: Sequence[StageTime], counts: S
     busy = w.count * pace * (1 + m.rates.coupling * (w.pipeline > 1))
     middle = stages[-1] if len(stages) < 2 else stages[1]
     between = sum(middle.parts[name].total for name in EXCHANGES if name in middle.parts) + middle.neighbours
-    factor = m.rates.straggler / m.rates.measured
+    factor = m.rates.straggler * m.era / m.rates.measured
     seconds = (busy + bubble + rest + update) * factor
     return Step(seconds, busy * factor, bubble * factor, (w.count * between + rest) * factor, update * factor)

@@ -19,7 +19,7 @@ def test_the_file_says_how_it_is_made_and_every_range_holds_its_estimate():
 
 def test_experts_are_wider_than_dense_models_and_are_named():
     dense, routed = step(), step(*EXPERTS.split(), "--expert-model-parallel-size", "8")
-    assert dense.because == "a dense model on hopper" and routed.because == "experts on hopper"
+    assert dense.because == "a dense model on hopper" and routed.because.startswith("experts on hopper")
     assert routed.high / routed.low > dense.high / dense.low
 
 

@@ -292,12 +292,12 @@ def outputs(run: Run) -> tuple[tuple[tuple[str, ...], Counts], ...]:
 
 
 def repeated(run: Run) -> tuple[tuple[str, Counts], ...]:
-    """The linears that run again."""
-    if not modules(run) or run.num_experts:
+    """The linears that run again; of experts with their exchange."""
+    if not modules(run):
         return ()
     held = held_layers(run)
     counts = _dealt(held, _numbers(run, len(held))[1])
-    return ("fc1", counts), ("fc2", counts)
+    return (("experts", counts),) if run.num_experts else (("fc1", counts), ("fc2", counts))
 
 
 def _numbers(run: Run, chunks: int) -> tuple[int, int]:

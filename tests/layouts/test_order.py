@@ -1,0 +1,54 @@
+"""Layouts come as an expert ranks them: the fastest first, the simplest of those that are alike; free memory has a
+price."""
+
+from __future__ import annotations
+
+import math
+import random
+
+import numpy as np
+import pytest
+
+from preflight.layouts.order import ALIKE, PRICE, ROOM, in_classes, price
+from preflight.layouts.result import Found
+from preflight.run.plan import Sizes
+
+BUDGET = 80.0
+
+
+PLAIN = Sizes(1, 1, 1, 1, 1, 1, 1, False, 1, 1)
+
+
+def found(seconds: float, free: float = 20.0, **sizes: int) -> Found:
+    return Found(PLAIN._replace(**sizes), seconds, 0.0, 0.0, 0.0, free, None, ())  # type: ignore[arg-type]
+
+
+def test_the_simplest_of_a_class_comes_first_and_the_classes_by_time():
+    fast, simple, slow = found(10.0, tensor=4, pipeline=2), found(10.2), found(10.5)
+    ordered = in_classes([slow, simple, fast], BUDGET)
+    assert [one.seconds for one in ordered] == [10.2, 10.0, 10.5]
+    assert [one.alike for one in ordered] == [1, 1, 2]
+
+
+def test_a_layout_that_leaves_nothing_has_to_be_faster():
+    full, roomy = found(10.0, free=0.0), found(10.25, tensor=2)
+    assert [one.headroom for one in in_classes([full, roomy], BUDGET)] == [0.0, 20.0]  # alike: the simpler one
+    roomy = found(10.1, tensor=2)
+    assert [one.headroom for one in in_classes([full, roomy], BUDGET)] == [20.0, 0.0]
+    assert [one.headroom for one in in_classes([full, roomy], math.inf)] == [0.0, 20.0]
+
+
+def test_the_price_falls_with_what_is_free_and_ends_at_a_tenth():
+    free = np.array([-math.inf, 0.0, ROOM * BUDGET / 2, ROOM * BUDGET, BUDGET])
+    assert price(free, BUDGET) == pytest.approx([1 + PRICE, 1 + PRICE, 1 + PRICE / 2, 1.0, 1.0])
+
+
+def test_every_layout_stays_and_no_class_is_wider_than_said():
+    chance = random.Random(4)
+    for _ in range(200):
+        layouts = [found(chance.uniform(1, 1.3), tensor=2 ** chance.randrange(4)) for _ in range(chance.randrange(12))]
+        ordered = in_classes(layouts, BUDGET)
+        assert sorted(one.seconds for one in ordered) == sorted(one.seconds for one in layouts)
+        for number in {one.alike for one in ordered}:
+            times = [one.seconds for one in ordered if one.alike == number]
+            assert max(times) <= min(times) * (1 + ALIKE) * 1.0001
