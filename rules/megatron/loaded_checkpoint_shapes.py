@@ -4,8 +4,9 @@
 With `--site`, compares the shapes of tensors in the checkpoint with those that the arguments of the run make:
 attention, feed-forward networks, experts, positions, and of files by rank the vocabulary. It also reports tensors that
 the run wants and a distributed checkpoint lacks, such as the output layer where its embeddings were tied. With
-`--finetune`, which compares no arguments, it reports hidden size and layers as well. Networks with latent attention,
-hybrid layers or a separate specification are not compared.
+`--finetune`, which compares no arguments, it reports hidden size and layers as well. Before core 0.13 files by rank
+must have the tensors of the run and no others. Networks with latent attention, hybrid layers or a separate
+specification are not compared.
 
 ## Why is this bad?
 The run ends when it loads, after the queue and the building of the model: with `Global shape mismatch`, `size mismatch`
@@ -34,6 +35,8 @@ from preflight.rules.megatron.saved_shapes import Unlike, changed, unlike
 SHAPE = "the checkpoint has {tensor} of shape {saved}, {name} {now} makes it {wanted}: loading it ends the run"
 ABSENT = "the checkpoint has no {tensor}, which the run has with {name} {now}: loading it ends the run"
 
+MORE = "the checkpoint has {tensor}, which the run has not with {name} {now}: loading it ends the run"
+
 
 @rule(severity=Severity.ERROR, frameworks=("megatron",), reads=("(site)",))
 def check(job: Job) -> Iterator[Finding]:
@@ -55,6 +58,13 @@ def _decides(job: Job, one: Unlike) -> str:
 def _finding(job: Job, one: Unlike, name: str) -> Finding:
     now = job.arguments.get(name)
     named = {"tensor": one.tensor, "name": job.arguments.spell(name), "now": shown(now.raw)}
-    message = Message(SHAPE, **named, saved=one.saved, wanted=one.wanted) if one.saved else Message(ABSENT, **named)
+    if one.saved and one.wanted:
+        message = Message(SHAPE, **named, saved=_product(one.saved), wanted=_product(one.wanted))
+    else:
+        message = Message(MORE if one.saved else ABSENT, **named)
     others = (job.arguments.given(each) for each in (*one.names, "load", "pretrained_checkpoint"))
     return Finding(message, job.place(now, *others), key=now.key)
+
+
+def _product(shape: tuple[int, ...]) -> str:
+    return " x ".join(map(str, shape))

@@ -39,7 +39,8 @@ class Size(NamedTuple):
 
 
 class Unlike(NamedTuple):
-    """A tensor that is not as the run has it. names: the arguments that decide; saved: its shape, () for none."""
+    """A tensor that is not as the run has it. names: the arguments that decide; saved: its shape, () for none;
+    wanted: that of the run, () for none."""
 
     tensor: str
     names: tuple[str, ...]
@@ -117,7 +118,8 @@ def _inner(job: Job, found: Checkpoint) -> Iterator[Size]:
     if job.arguments.get("position_embedding_type").raw == "learned_absolute":
         places = "max_position_embeddings"
         yield Size("embedding.position_embeddings.weight", 2, number(places), (places,))
-    if found.kind == "torch":  # a distributed one is filled up or cut
+    null = job.arguments.get("tokenizer_type").raw == "NullTokenizer"  # the files of others may have any vocabulary
+    if found.kind == "torch" and null:  # a distributed one is filled up or cut
         padded = ("padded_vocab_size", "make_vocab_size_divisible_by", "vocab_size", TENSOR)
         yield Size("embedding.word_embeddings.weight", 2, number("padded_vocab_size"), padded, TENSOR)
 
@@ -148,36 +150,44 @@ def _parts(job: Job, name: str) -> int:
 
 
 def _missing(job: Job, found: Checkpoint) -> Iterator[Unlike]:
-    """Tensors that the run wants and the checkpoint lacks."""
+    """Tensors that the run wants and the checkpoint lacks; and the other way round where that ends the run as well."""
     if not _wants_all(job, found):
         return
-    names = {name for name, _ in found.shapes}
     if _named(found, "mlp.router.weight") == STACKED and _is_uneven(job.arguments.get("moe_layer_freq").raw):
         yield Unlike("decoder.layers.0.mlp.linear_fc1.weight", ("moe_layer_freq",))
         return
+    shapes, strict = dict(found.shapes), found.kind == "torch"
     for tensor, argument, needed in _wanted(job):
         whole = tensor if tensor.startswith(NETWORK) else _named(found, tensor)
-        if needed and whole not in names:
+        if needed is True and whole not in shapes:
             yield Unlike(whole or f"decoder.layers.*.{tensor}", (argument,))
+        elif needed is False and strict and whole in shapes:
+            yield Unlike(whole, (argument,), shapes[whole])
 
 
-def _wanted(job: Job) -> Iterator[tuple[str, str, bool]]:
-    """Tensors that not every network has, the arguments that decide, and whether the run surely has them."""
+def _wanted(job: Job) -> Iterator[tuple[str, str, bool | None]]:
+    """Tensors that not every network has, the arguments that decide, and whether the run has them; None for unsure."""
     get = job.arguments.get
     routed = is_on(job, "num_experts") and get("moe_layer_freq").raw in (1, None)
     shared, biased = "moe_shared_expert_intermediate_size", "moe_router_enable_expert_bias"
-    learned = get("position_embedding_type").raw == "learned_absolute"
     untied = "untie_embeddings_and_output_weights"
-    yield "output_layer.weight", untied, is_on(job, untied)
-    yield "decoder.final_layernorm.bias", "normalization", get("normalization").raw == "LayerNorm"
-    yield "embedding.position_embeddings.weight", "position_embedding_type", learned
-    yield "self_attention.linear_proj.bias", "add_bias_linear", get("add_bias_linear").raw is True
-    yield "self_attention.linear_qkv.bias", "add_qkv_bias", is_on(job, "add_qkv_bias")
-    yield "self_attention.q_layernorm.weight", "qk_layernorm", is_on(job, "qk_layernorm")
-    yield "mlp.linear_fc1.weight", "num_experts", get("num_experts").known and not get("num_experts").raw
-    yield "mlp.router.weight", "num_experts", routed
-    yield "mlp.router.expert_bias", biased, routed and is_on(job, biased)
-    yield "mlp.shared_experts.linear_fc1.weight", shared, routed and is_on(job, shared)
+    yield "output_layer.weight", untied, _is(job, untied, True)
+    yield "decoder.final_layernorm.bias", "normalization", _is(job, "normalization", "LayerNorm")
+    positions = _is(job, "position_embedding_type", "learned_absolute")
+    yield "embedding.position_embeddings.weight", "position_embedding_type", positions
+    yield "self_attention.linear_proj.bias", "add_bias_linear", _is(job, "add_bias_linear", True)
+    yield "self_attention.linear_qkv.bias", "add_qkv_bias", is_on(job, "add_qkv_bias") or None
+    yield "self_attention.q_layernorm.weight", "qk_layernorm", _is(job, "qk_layernorm", True)
+    yield "mlp.linear_fc1.weight", "num_experts", (get("num_experts").known and not get("num_experts").raw) or None
+    yield "mlp.router.weight", "num_experts", routed or None
+    yield "mlp.router.expert_bias", biased, (routed and is_on(job, biased)) or None
+    yield "mlp.shared_experts.linear_fc1.weight", shared, (routed and is_on(job, shared)) or None
+
+
+def _is(job: Job, name: str, wanted: object) -> bool | None:
+    """Whether an argument has a value; None where it is not known for sure."""
+    value = job.arguments.get(name)
+    return value.raw == wanted if is_known(value) else None
 
 
 def _is_uneven(frequency: object) -> bool:
