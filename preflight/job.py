@@ -140,6 +140,7 @@ class Checkpoint(NamedTuple):
     fault: what is wrong with it, "" for a sound one, "unread" where that is not known, for the reason `because`.
     step: the folder of the iteration that is loaded. kind: its format, as Megatron calls it. iteration: 0 of a release.
     arguments: those of the run that saved it, () where they are not known. sharding: how the optimizer's state is cut.
+    shapes: those of the network's tensors by name, `*` for the number of a layer; () where they are not known.
     """
 
     name: str
@@ -154,6 +155,7 @@ class Checkpoint(NamedTuple):
     version: float = 0.0
     arguments: tuple[tuple[str, Plain], ...] = ()
     sharding: str = ""
+    shapes: tuple[tuple[str, tuple[int, ...]], ...] = ()
 
 
 class NamedPath(NamedTuple):

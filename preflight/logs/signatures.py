@@ -345,6 +345,7 @@ SIGNATURES: tuple[Signature, ...] = (
     Signature(
         "unknown-argument", C.CONFIG,
         r"unrecognized arguments|remaining_argv|the following arguments are required|invalid choice"
+        r"|\bargument -\S+: (?:invalid \w+ value: |not allowed with|ignored explicit)"
         r"|ambiguous option|expected (?:one|at least one|\d+) arguments?"
         r"|got an unexpected keyword|Key '[\w.]+' is not in struct|Could not override",
         "the program does not take an argument as it is written",

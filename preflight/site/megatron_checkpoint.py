@@ -12,6 +12,7 @@ from preflight.job import Checkpoint, Plain
 from preflight.site.apart import Eyes, Unread
 from preflight.site.pickles import fields, is_named, loaded, mapping, plain
 from preflight.site.places import find
+from preflight.site.tensor_shapes import Shapes, distributed_shapes, shapes_of_rank
 from preflight.site.torch_zip import CutOff, Window, saved, whole
 
 TRACKER = "latest_checkpointed_iteration.txt"
@@ -81,14 +82,18 @@ def _contents(eyes: Eyes, found: Checkpoint, fsdp: bool) -> Checkpoint:
         except (ValueError, KeyError, TypeError):
             return found._replace(fault="cut-off", because=f"{inside}/metadata.json does not describe a checkpoint")
         found = found._replace(kind=backend)
-        return _with_state(found, _common(eyes, inside)) if backend == "torch_dist" else found
+        if backend != "torch_dist":
+            return found
+        state, shapes = _common(eyes, inside)
+        return _with_state(found, state)._replace(shapes=shapes)
     for name in RANK_0:
         if eyes.is_folder(os.path.join(inside, name)):
             found = found._replace(kind="torch")
             path = os.path.join(inside, name, STATE)
             if not eyes.is_file(path):
                 return found._replace(fault="cut-off", because=f"{path} is not there")
-            return _whole(eyes, _with_state(found, mapping(saved(eyes, whole(eyes, path)))), name)
+            state = mapping(saved(eyes, whole(eyes, path)))
+            return _whole(eyes, _with_state(found, state)._replace(shapes=shapes_of_rank(state)), name)
     if eyes.is_file(os.path.join(inside, ".metadata")):
         found = found._replace(kind="fsdp_dtensor" if fsdp else "torch_dcp")
         entries = _entries(eyes, inside, ("args", "iteration"))
@@ -105,31 +110,32 @@ def _text(eyes: Eyes, path: str) -> str | None:
     return eyes.text(path) if eyes.is_file(path) else None
 
 
-def _common(eyes: Eyes, inside: str) -> Mapping[str, Any]:
-    """What is common to all ranks: in a separate file, or since 0.19 in one of the shards."""
+def _common(eyes: Eyes, inside: str) -> tuple[Mapping[str, Any], Shapes]:
+    """What is common to all ranks, in a separate file, or since 0.19 in one of the shards; and the shapes of tensors,
+    where the metadata is small."""
     path = os.path.join(inside, "common.pt")
     metadata = os.path.join(inside, ".metadata")
     if not eyes.is_file(metadata):
         raise CutOff(f"{metadata} is not there")
+    small = (eyes.size(metadata) or 0) <= LARGEST_METADATA
+    windows, shapes = _shards(eyes, inside) if small or not eyes.is_file(path) else ({}, ())
     if eyes.is_file(path):
-        if (eyes.size(metadata) or 0) <= LARGEST_METADATA:
-            _shards(eyes, inside)
-        return mapping(saved(eyes, whole(eyes, path)))
-    for name, window in _shards(eyes, inside).items():
+        return mapping(saved(eyes, whole(eyes, path))), shapes
+    for name, window in windows.items():
         if name.partition("/")[0] == COMMON:
             state = saved(eyes, window)
-            return mapping(state[0] if isinstance(state, list) and state else state)
+            return mapping(state[0] if isinstance(state, list) and state else state), shapes
     raise Unread(f"{inside} does not name the run that saved it")
 
 
 def _entries(eyes: Eyes, inside: str, wanted: Sequence[str]) -> Mapping[str, Any]:
     """Values that are saved as separate entries."""
-    windows = _shards(eyes, inside)
+    windows, _ = _shards(eyes, inside)
     return {name: saved(eyes, windows[name]) for name in wanted if name in windows}
 
 
-def _shards(eyes: Eyes, inside: str) -> dict[str, Window]:
-    """Where each entry of bytes lies. Raises CutOff where a shard is missing or short."""
+def _shards(eyes: Eyes, inside: str) -> tuple[dict[str, Window], Shapes]:
+    """Where each entry of bytes lies, and the shapes of tensors. Raises CutOff where a shard is missing or short."""
     metadata = loaded(eyes.read(os.path.join(inside, ".metadata")))
     stored = fields(metadata).get("storage_data")
     ends: dict[str, int] = {}
@@ -151,7 +157,7 @@ def _shards(eyes: Eyes, inside: str) -> dict[str, Window]:
             raise CutOff(f"{path} is not there")
         if size < end:
             raise CutOff(f"{path} has {size:,} bytes, its metadata counts {end:,}")
-    return windows
+    return windows, distributed_shapes(metadata)
 
 
 def _with_state(found: Checkpoint, state: Mapping[str, Any]) -> Checkpoint:
