@@ -164,7 +164,12 @@ MINDSPEED = Framework(
                 ("0.16.0", "0.16.0"),
                 ("0.17.0", "0.17.0"),
                 ("0.18.0", "0.18.0"),
+                *((f"0.{minor}.0", f"0.{minor}.0") for minor in range(6, 11)),
             )
+        ),
+        *(
+            Release(name, name, (("megatron", name.rpartition("_r")[2]),), options_only=True)
+            for name in ("2.1.0_core_r0.8.0", "1.0.0_core_r0.7.0", "1.0.RC3_core_r0.7.0", "1.0.RC3_core_r0.6.0")
         ),
     ),
     roots=("mindspeed",),
