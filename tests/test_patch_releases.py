@@ -32,11 +32,56 @@ def test_an_option_that_a_patch_adds_is_known() -> None:
     assert errors("0.17.1", "--moe-hybridep-num-blocks-permute 4") == []
 
 
-def read_as(release: str) -> str:
-    report = check_command(RUN.split(), target=f"megatron@{release}")
-    return tell(report, Look()).targets[0]
+def test_a_patch_has_checks_that_its_release_has_not() -> None:
+    gather = "--fp4-param-gather"
+    assert errors("0.17.0", gather) == ["megatron/fp4-parameters-without-fp4"]
+    assert errors("0.17.1", gather) == ["megatron/fp4-gather-without-fp4"]
 
 
-def test_a_release_says_what_it_is_read_as() -> None:
-    assert read_as("0.18.2") == "megatron@0.18.0 (with what 0.18.2 changes)"
-    assert read_as("0.14.7") == "megatron@0.14.0, because 0.14.7 is not described; read between 0.14.0 and 0.15.0"
+@pytest.mark.parametrize(
+    ("target", "said"),
+    [
+        ("megatron@0.18.2", "megatron@0.18.0 (with what 0.18.2 changes)"),
+        ("megatron@0.14.7", "megatron@0.14.0, because 0.14.7 is not described; read between 0.14.0 and 0.15.0"),
+        ("megatron@0.5.0", "megatron@0.6.0, because 0.5.0 is not described; the oldest that is described is 0.6.0"),
+        ("megatron@0.21.0", "megatron@0.20.0, because 0.21.0 is not described; the newest that is described is 0.20.0"),
+        ("megatron@core_r0.14.0", "megatron@0.14.0"),
+        ("mindspeed@core_r0.7.0", "mindspeed@core_r0.7.0"),
+        ("mindspeed@core_r0.9.0", "mindspeed@core_r0.9.0"),
+        ("mindspeed@core_r0.10.0", "mindspeed@core_r0.10.0"),
+        ("mindspeed@2.1.0_core_r0.8.0", "mindspeed@2.1.0_core_r0.8.0"),
+        ("mindspeed@2.1.0_core_r0.12.1", "mindspeed@2.1.0"),
+        ("mindspeed@2.1", "mindspeed@2.1.0"),
+        (
+            "mindspeed@core_r0.13.0",
+            "mindspeed@core_r0.14.0, because core_r0.13.0 is not described; read between core_r0.10.0 and core_r0.14.0",
+        ),
+        (
+            "mindspeed-llm@2.0.1",
+            "mindspeed-llm@2.0.0, because 2.0.1 is not described; read between 2.0.0 and 2.1.0",
+        ),
+    ],
+)
+def test_a_release_says_what_it_is_read_as(target: str, said: str) -> None:
+    report = check_command(RUN.split(), target=target)
+    assert tell(report, Look()).targets[0] == said
+
+
+@pytest.mark.parametrize(
+    ("target", "option"),
+    [
+        ("mindspeed@core_r0.7.0", "--delay-param-gather"),
+        ("mindspeed@core_r0.9.0", "--adaptive-memory-optimization"),
+        ("mindspeed@2.1.0_core_r0.8.0", "--ampipe-degree 2"),
+        ("mindspeed@2.1.0", "--account-for-loss-in-pipeline-split"),
+    ],
+)
+def test_a_branch_on_an_older_megatron_has_its_own_options(target: str, option: str) -> None:
+    targets = ("mindspeed@core_r0.7.0", "mindspeed@core_r0.9.0", "mindspeed@2.1.0_core_r0.8.0", "mindspeed@2.1.0")
+    unknown = {
+        one: "unknown-flag"
+        in [finding.rule for finding in check_command(f"{RUN} {option}".split(), target=one).findings]
+        for one in targets
+    }
+    assert not unknown[target]
+    assert any(unknown.values())

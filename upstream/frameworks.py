@@ -164,7 +164,12 @@ MINDSPEED = Framework(
                 ("0.16.0", "0.16.0"),
                 ("0.17.0", "0.17.0"),
                 ("0.18.0", "0.18.0"),
+                *((f"0.{minor}.0", f"0.{minor}.0") for minor in range(6, 11)),
             )
+        ),
+        *(
+            Release(name, name, (("megatron", name.rpartition("_r")[2]),), options_only=True)
+            for name in ("2.1.0_core_r0.8.0", "1.0.0_core_r0.7.0", "1.0.RC3_core_r0.7.0", "1.0.RC3_core_r0.6.0")
         ),
     ),
     roots=("mindspeed",),
@@ -295,6 +300,7 @@ FRONT_ENDS = {
         _front_end("slime", "THUDM/slime", *_SLIME),
         _front_end("nemo-rl", "NVIDIA-NeMo/RL", "0.2.0", "0.2.1", "0.3.0", "0.3.1", "0.4.0", "0.5.0", "0.6.0", "0.7.0"),
         _front_end("ms-swift", "modelscope/ms-swift", *_MS_SWIFT_3, *_MS_SWIFT_4),
+        _front_end("megatron-bridge", "NVIDIA-NeMo/Megatron-Bridge", "0.4.0", "0.5.0", "0.6.0"),
     )
 }
 """Programs that start Megatron, whose known defects are tables, too."""

@@ -44,8 +44,12 @@ class News(NamedTuple):
 def known(framework: Framework) -> set[str]:
     """The names of the releases that are described, with their patch releases."""
     tags = (match for tag, _ in framework.published if (match := re.fullmatch(TAGS[framework.name], tag)))
-    patches = schemas.read("releases")["patches"].get(framework.name, {})
-    return {*(one.name for one in framework.releases), *(match[1] for match in tags), *patches}
+    return {*(one.name for one in framework.releases), *(match[1] for match in tags), *known_patches(framework.name)}
+
+
+def known_patches(name: str) -> frozenset[str]:
+    """The patch releases of a framework or front end that are described."""
+    return frozenset(schemas.read("releases")["patches"].get(name, ()))
 
 
 def patched(framework: Framework, name: str) -> str:
@@ -91,15 +95,24 @@ def fetched(framework: Framework, folder: Path, tags: Iterable[str], say: Say) -
     releases that the repository has."""
     if framework.name not in PROJECTS:
         return True
-    project = PROJECTS[framework.name]
+    have = known(framework) | {name for name, _ in packed(framework, folder)} | set(tags)
+    oldest = min(numbers(one.name) for one in framework.releases if numbers(one.name))
+
+    def wanted(version: str) -> bool:
+        return version not in have and numbers(version) > oldest
+
+    return missing_wheels(PROJECTS[framework.name], folder, wanted, say)
+
+
+def missing_wheels(project: str, folder: Path, wanted: Callable[[str], bool], say: Say) -> bool:
+    """Downloads the wheels of a project that are wanted and not in a folder; whether the package index answers."""
     listed = _pip("index", "versions", project, *FOR[:3])
     versions = re.search(r"^Available versions: (.*)$", listed or "", re.MULTILINE)
     if versions is None:
         return False
-    have = known(framework) | {name for name, _ in packed(framework, folder)} | set(tags)
-    oldest = min(numbers(one.name) for one in framework.releases if numbers(one.name))
     for version in versions[1].split(", "):
-        if re.fullmatch(VERSION, version) and version not in have and numbers(version) > oldest:
+        there = any(folder.glob(f"{project.replace('-', '_')}-{version}-*.whl"))
+        if re.fullmatch(VERSION, version) and wanted(version) and not there:
             say(f"{project} {version} is new on the package index")
             _pip("download", "--quiet", *FOR, "--dest", str(folder), f"{project}=={version}")
     return True
@@ -113,15 +126,6 @@ def _pip(*words: str) -> str | None:
     except subprocess.TimeoutExpired:
         return None
     return done.stdout if done.returncode == 0 else None
-
-
-def newer(front_end: Framework, repositories: Repositories) -> list[str]:
-    """The releases of a front end that are newer than all that are described."""
-    described = [numbers(one.name) for one in front_end.releases]
-    tags = (re.fullmatch(rf"v{VERSION}", tag) for tag in Checkout(repositories.path(front_end), "HEAD").tags)
-    names = [match[1] for match in tags if match is not None and numbers(match[1]) > max(described)]
-    read = {one for one in names if schemas.exists(f"frontends/contracts/{front_end.name}-{one}")}
-    return sorted(set(names) - read, key=numbers)
 
 
 def moved(framework: Framework, repositories: Repositories) -> Iterator[str]:

@@ -7,9 +7,12 @@ import sys
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
+from preflight.frontends.claims import FRONT_ENDS
 from upstream.frameworks import FRAMEWORKS, Framework
 
 PLACE = re.compile(r"([\w.-]+(?:/[\w.-]+)*\.(?:py|md)):(\d+)")
+PROGRAMS = frozenset(one.name for one in FRONT_ENDS)
+"""What the ids of rules of programs that start a framework begin with."""
 OLDER = re.compile(r"^<")
 """A range of releases that ends: its places are of the last of those that rules are read at."""
 
@@ -28,9 +31,13 @@ class Place(NamedTuple):
 
 
 def places(rules: tuple[Any, ...], framework: Framework) -> list[Place]:
-    """The places that rules name in one framework's repository, each once."""
+    """The places that rules name in one framework's repository, each once. The rules of a program that starts the
+    framework name lines of the release beneath it, which is none of those that are read: they hold by their own
+    contracts."""
     found: dict[tuple[str, str, int, str], Place] = {}
     for rule in rules:
+        if rule.id.partition("/")[0] in PROGRAMS:
+            continue
         for file, line, key, declared in _named(rule):
             if _of(framework, file, getattr(rule, "framework", "") or next(iter(rule.frameworks), "")):
                 place = Place(rule.id, file, line, _release(framework, key, getattr(rule, "versions", "")), declared)

@@ -5,7 +5,8 @@ pip install --quiet -e .
 python -m venv ../parsers
 ../parsers/bin/pip install --quiet "$(grep --only-matching '^packaging==[0-9.]*' upstream/requirements.txt)"
 mkdir -p "$PREFLIGHT_UPSTREAM/wheels"
-for repository in NVIDIA/Megatron-LM Ascend/MindSpeed Ascend/MindSpeed-LLM mindspore-lab/mindformers; do
+for repository in NVIDIA/Megatron-LM Ascend/MindSpeed Ascend/MindSpeed-LLM mindspore-lab/mindformers verl-project/verl \
+  modelscope/ms-swift THUDM/slime NVIDIA-NeMo/RL NVIDIA-NeMo/Megatron-Bridge; do
   git clone --quiet --bare "https://github.com/$repository" "$PREFLIGHT_UPSTREAM/${repository#*/}.git"
 done
 for wheel in $(grep --only-matching --no-filename 'mindformers-[0-9.]*-py3' schemas/mindformers/releases.json | sort --unique); do

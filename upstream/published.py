@@ -3,8 +3,8 @@
     python -m upstream.published mindspeed-llm [--tag TAG] [--repository PATH]
 
 writes schemas/<framework>/published.json: tag → the release that it is read as, its files that differ from that one's,
-and the rules that hold there and whose checks it does not have as they were read. What it checks and the release does
-not is left out; its options are those of its own parser, which lies beside a run. With --tag only the
+the rules that hold there and whose checks it does not have as they were read (`lacks`), and those whose checks it has
+and the release has not (`has`). Its options are those of its own parser, which lies beside a run. With --tag only the
 row of that tag is written anew.
 """
 
@@ -71,9 +71,11 @@ def _row(
     names = [one.name for one in framework.releases]
     here, there = names.index(tag), names.index(release)
     held = {rule: {n for first, last in spans for n in range(first, last + 1)} for rule, spans in holds.items()}
+    has = sorted(rule for rule, numbers in held.items() if here in numbers and there not in numbers)
     return {
         "files": {path: row[here] for path, row in objects.items() if row[here] != row[there]},
         "lacks": sorted(rule for rule, numbers in held.items() if there in numbers and here not in numbers),
+        **({"has": has} if has else {}),
     }
 
 

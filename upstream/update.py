@@ -19,8 +19,13 @@ from upstream.defects import TABLE, candidates
 from upstream.diff import diff
 from upstream.found import Found
 from upstream.frameworks import FRAMEWORKS, FRONT_ENDS, Framework, Release, with_found
+from upstream.front_end_news import Seen
+from upstream.front_end_news import describe as describe_front_end
+from upstream.front_end_news import offered as offered_by
+from upstream.front_end_news import section as front_end_section
+from upstream.front_end_news import stale as stale_contracts
 from upstream.keys import keys
-from upstream.news import News, Say, fetched, moved, newer, news, packed, patched, tagged
+from upstream.news import News, Say, fetched, moved, news, packed, patched, tagged
 from upstream.options import NoOptions, options
 from upstream.repositories import NoRepository, Repositories, wheels
 from upstream.trial import COUNT, Trial
@@ -86,11 +91,19 @@ def update(
             framework = with_found(framework)  # one that is shipped may have patch releases that are new, too
             of = patched(framework, one.name)
             done.append(describe(framework, repositories, one._replace(of=of), python, say))
+    seen = list[tuple[str, Seen]]()
     for front_end in FRONT_ENDS.values() if len(frameworks) == len(FRAMEWORKS) else ():
-        if repositories.has(front_end) and (names := newer(front_end, repositories)):
-            yield f"- {front_end.name}: {', '.join(names)} new, to be read by `python -m upstream.frontends`"
+        if not repositories.has(front_end):
+            continue
+        found = offered_by(front_end, repositories, say, offline=offline)
+        yield f"- {front_end.name}: {len(found)} releases are new"
+        for release in found:
+            say(f"{front_end.name} {release.name}")
+            seen.append((front_end.name, describe_front_end(front_end, repositories, release)))
     for described in done:
         yield from section(described)
+    for name, one_seen in seen:
+        yield from front_end_section(name, one_seen)
     yield ""
     yield f"{len(done)} described, {sum(one.shipped for one in done)} shipped, in {time.monotonic() - began:.0f} s."
 
@@ -326,6 +339,8 @@ def stale(frameworks: Sequence[Framework], repositories: Repositories, python: s
         for name, document in documents(framework, repositories, python, folder / "decisions.json", say).items():
             if (folder / name).read_text(encoding="utf-8") != entries(document):
                 yield f"{framework.name}/{name}"
+    if len(frameworks) == len(FRAMEWORKS):
+        yield from stale_contracts(repositories)
 
 
 def pinned() -> dict[str, dict[str, str]]:

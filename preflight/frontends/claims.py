@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 
 from preflight.dialects import Reading, Surroundings
+from preflight.frontends.described import contracts
 from preflight.loaders.document import Document, Node
 from preflight.run.request import Request, Target
 from preflight.source.pattern import lazy_pattern
@@ -328,18 +329,18 @@ def is_primus(document: Document) -> bool:
 
 FRONT_ENDS = (
     FrontEndDialect("primus", "26.5.1", is_primus, "preflight.frontends.primus"),
+    FrontEndDialect("slime", "0.3.1", is_slime, "preflight.frontends.slime", others=contracts("slime")),
     FrontEndDialect(
-        "slime", "0.3.1", is_slime, "preflight.frontends.slime", others=("0.3.0", "0.2.4", "0.2.0", "0.1.0")
+        "nemo-rl", "0.7.0", is_nemo_rl, "preflight.frontends.nemo_rl", others=contracts("nemo-rl", "0.7.0")
     ),
-    FrontEndDialect("nemo-rl", "0.7.0", is_nemo_rl, "preflight.frontends.nemo_rl", others=("0.6.0", "0.5.0")),
-    FrontEndDialect("verl", "0.9.0", is_verl, "preflight.frontends.verl", others=("0.9.1", "0.8.0", "0.7.1", "0.6.1")),
+    FrontEndDialect("verl", "0.9.0", is_verl, "preflight.frontends.verl", others=contracts("verl", "0.9.0")),
     FrontEndDialect("mindrlhf", "0.5.0", is_mindrlhf, "preflight.frontends.mindrlhf"),
     FrontEndDialect("mindspeed-rl", "2.3.0", is_mindspeed_rl, "preflight.frontends.mindspeed_rl"),
     FrontEndDialect("flagscale", "0.9.0", is_flagscale, "preflight.frontends.flagscale"),
     FrontEndDialect(
         *("ms-swift", "4.5.2", is_ms_swift, "preflight.frontends.ms_swift"),
         weak=may_be_ms_swift,
-        others=("4.4.3", "4.3.2", "4.2.3", "4.1.3", "4.0.4"),
+        others=contracts("ms-swift"),
     ),
     FrontEndDialect("megatron-bridge", "0.6.0", is_megatron_bridge, "preflight.frontends.megatron_bridge"),
 )

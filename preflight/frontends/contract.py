@@ -9,6 +9,7 @@ from functools import cache, cached_property
 from typing import Any
 
 from preflight import schemas
+from preflight.frontends.described import FOLDER
 from preflight.loaders.composition.values import omegaconf_values
 from preflight.loaders.document import Node
 from preflight.loaders.yaml import load_yaml
@@ -17,7 +18,6 @@ from preflight.run.versions import numbers
 from preflight.source.spelling import nearest
 from preflight.source.text import Source
 
-FOLDER = "frontends/contracts"
 CLOSE = 0.75
 """From here on a key is reported as a slip of another one next to it."""
 

@@ -29,8 +29,6 @@ NETWORK = (FORCED | FILLED | {"vocab_size", "qk_layernorm", "multi_latent_attent
     *("seq_length", "moe_grouped_gemm", "moe_token_dispatcher_type", "mtp_num_layers", "ckpt_format")
 }
 """The values of the model's config.json."""
-OTHERS = ("4.4.3", "4.3.2", "4.2.3", "4.1.3", "4.0.4")
-"""Described releases besides that of the table."""
 OLDER = {"__train_type": "tuner_type", "__load": "mcore_model"}
 DERIVED = frozenset({"published_layers", "bare_prediction_stage"})
 """Names in its checks that no key has."""
@@ -222,7 +220,7 @@ def _converts(plan: Plan, run: Run) -> Plan:
 
 def read(document: Document, surroundings: Surroundings) -> Reading:
     """A launch of `megatron`, its options from a file where that comes first, or such a file by itself."""
-    known = at_stated(MS_SWIFT, OTHERS, surroundings.request.target)
+    known = at_stated(MS_SWIFT, surroundings.request.target)
     if document.launch is not None:
         front_end = exporting(known) if document.launch.entry.text == "export" else known
         return reading(front_end, document, surroundings, _older(behind_file(front_end, document, surroundings)))

@@ -11,7 +11,8 @@ from preflight.dialects.megatron import batch, layout, pipeline, sizes
 from preflight.dialects.megatron.namespace import NotKnown, Run, derives
 from preflight.frontends import roles
 from preflight.frontends.composed import Dotted, opener, typed
-from preflight.frontends.contract import FOLDER, nearest_release
+from preflight.frontends.contract import nearest_release
+from preflight.frontends.described import FOLDER, contracts
 from preflight.frontends.front_end import FrontEnd, unread
 from preflight.frontends.hydra_faults import DECAYS, INCREASES, REFUSED
 from preflight.frontends.published_network import NETWORK, TYPES, lose_network, of_bridge, trained
@@ -254,7 +255,7 @@ NEMO_RL = FrontEnd(
 )
 
 
-RELEASES = ("0.5.0", "0.6.0", "0.7.0")
+RELEASES = contracts("nemo-rl")
 """Releases whose contract is described."""
 
 

@@ -3,22 +3,23 @@ as `python -m upstream.frontends.option_releases` reads them from their source."
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any
 
 from preflight import schemas
 from preflight.dialects.megatron.options import Flag
-from preflight.frontends.contract import FOLDER, nearest_release
+from preflight.frontends.contract import nearest_release
+from preflight.frontends.described import FOLDER, contracts
 from preflight.frontends.front_end import FrontEnd, Keys, as_flags, data
 from preflight.run.request import Target
 from preflight.run.versions import numbers
 
 
-def at_stated(front_end: FrontEnd, others: Sequence[str], asked: Target | None) -> FrontEnd:
-    """The front end at the stated release, or the described one next to it. others: the described
-    releases besides that of its table."""
-    release = nearest_release(front_end.name, (*others, front_end.release), asked, front_end.release)
+def at_stated(front_end: FrontEnd, asked: Target | None) -> FrontEnd:
+    """The front end at the stated release, or the described one next to it."""
+    described = (*contracts(front_end.name), front_end.release)
+    release = nearest_release(front_end.name, described, asked, front_end.release)
     found = front_end if release == front_end.release else at_release(front_end, release)
     exact = asked is not None and numbers(asked.version) in (numbers(release), numbers(release)[:2])
     return found._replace(stated=exact)

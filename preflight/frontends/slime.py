@@ -20,8 +20,6 @@ APART = (
     *("megatron/core/datasets", "megatron/rl", "pretrain_", "gpt_builders", "model_provider"),
 )
 """slime builds the network, feeds and trains it with its own code."""
-OTHERS = ("0.3.0", "0.2.4", "0.2.0", "0.1.0")
-"""Described releases besides that of the table."""
 
 
 def world(run: Run) -> Value:
@@ -103,7 +101,7 @@ SLIME = FrontEnd(
 def read(document: Document, surroundings: Surroundings) -> Reading:
     """A launch of train.py or train_async.py; with --debug-rollout-only, and where FSDP trains, none of Megatron's
     checks are made."""
-    front_end = at_stated(SLIME, OTHERS, surroundings.request.target)
+    front_end = at_stated(SLIME, surroundings.request.target)
     front_end = with_own_options(front_end, document, surroundings)
     found = typed(front_end, document, surroundings)
     only, trains = (found.parsed.written.get(name) for name in ("debug_rollout_only", "train_backend"))

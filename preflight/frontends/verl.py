@@ -14,6 +14,7 @@ from preflight.dialects.megatron.options import Flag, table
 from preflight.frontends import roles
 from preflight.frontends.composed import Dotted, typed
 from preflight.frontends.contract import Contract, contract, nearest_release
+from preflight.frontends.described import contracts
 from preflight.frontends.front_end import UNREAD, FrontEnd, Keys, data, doubted
 from preflight.frontends.hydra_faults import (
     ALWAYS,
@@ -40,7 +41,7 @@ from preflight.source.text import Source
 ENGINE = "verl/workers/engine/megatron/transformer_impl.py"
 CONFIG = "verl/workers/config/engine.py"
 TRAINER = "verl.trainer.main_ppo"
-RELEASES = ("0.6.1", "0.7.1", "0.8.0", "0.9.0", "0.9.1")
+RELEASES = contracts("verl")[::-1]
 """Releases whose contract is described."""
 NAMES = ("ppo_trainer", "ppo_megatron_trainer")
 """Its own configs; others are in files that belong to other projects."""

@@ -9,7 +9,7 @@ from preflight.job import Job
 from preflight.loaders.document import Document, Launch, Unknown
 from preflight.run.patches import patch
 from preflight.run.request import Request, Target
-from preflight.run.versions import numbers
+from preflight.run.versions import branch, numbers
 from preflight.source.pattern import lazy_pattern
 from preflight.source.record import replace
 
@@ -28,6 +28,9 @@ def missed(asked: Target | None, read_as: Target) -> Target | None:
     A patch release is its own: what it has in other words than its release is described."""
     if asked is None or asked.framework != read_as.framework or patch(asked).get("of") == read_as.version:
         return None
+    line, number = branch(asked.version)
+    if line and branch(read_as.version)[0] == line:
+        return asked if branch(read_as.version)[1] != number else None
     wanted = numbers(asked.version)
     candidate = CANDIDATE.search(asked.version) is not None and asked.version != read_as.version
     return asked if candidate or numbers(read_as.version)[: len(wanted)] != wanted else None
@@ -40,9 +43,11 @@ def around(asked: Target | None, known: Iterable[Target]) -> tuple[Target, ...]:
     () where it is described itself, or newer than all: what the newest refuses, the next is taken to refuse. Releases
     count as one where their first two numbers are the same; a first number alone means all that begin with it.
     """
-    if asked is None or not (wanted := numbers(asked.version)[:2]):
+    line, wanted = branch(asked.version) if asked is not None else ("", ())
+    if asked is None or not (wanted := wanted[:2]):
         return ()
-    releases = {numbers(target.version)[:2]: target for target in known if target.framework == asked.framework}
+    own = ((branch(target.version), target) for target in known if target.framework == asked.framework)
+    releases = {number[:2]: target for (other, number), target in own if other == line}
     order = sorted(releases)
     if begun := [version for version in order if version[: len(wanted)] == wanted]:
         return (releases[begun[0]], releases[begun[-1]]) if len(begun) > 1 else ()

@@ -11,7 +11,8 @@ from typing import Any
 from preflight import schemas
 from preflight.job import Job
 from preflight.run.arguments import Switch
-from preflight.run.versions import matches, numbers
+from preflight.run.patches import gained
+from preflight.run.versions import branch, matches, numbers
 from preflight.source.finding import Message, Severity
 
 REFUSALS = ("assert", "raise", "call", "exit")
@@ -31,7 +32,8 @@ class Evidence:
             return
         self.decides: bool = data["decides"]
         self.releases: tuple[str, ...] = tuple(data["commits"])
-        self._numbered = [(numbers(release)[:2], at) for at, release in enumerate(self.releases) if numbers(release)]
+        releases = [(numbers(one)[:2], at) for at, one in enumerate(self.releases) if not branch(one)[0]]
+        self._numbered = [(number, at) for number, at in releases if number]
         self._spans: dict[str, Any] = {**data["holds"]}
         self._covers: dict[str, list[str]] = data.get("covers", {})
         self._entries: dict[tuple[str, str], Any] = {}
@@ -64,6 +66,8 @@ class Evidence:
         spans = self._spans.get(rule)
         if spans is None:
             return None
+        if rule in gained(self.framework, version):
+            return True
         number = self.number(version)
         return any(first <= number <= last for first, last in spans)
 

@@ -339,7 +339,7 @@ def _of_neighbours(job: Job, near: Sequence[Target]) -> Doubt:
             return finding
         other = next((there for there in near if held[there] is False), None)
         because = (
-            Message("checked as {target}, because {version} is not supported", target=str(job.target), version=asked)
+            Message("checked as {target}, because {version} is not described", target=str(job.target), version=asked)
             if other is None
             else Message("{other} does not refuse it, and {version} is not described", other=str(other), version=asked)
         )

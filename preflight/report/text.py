@@ -161,16 +161,15 @@ def _guessed(told: Told) -> str:
 
 def _not_described(job: Job, asked: Target) -> Message:
     """As what a release is read that is not described, and between which described ones it lies."""
-    known = described_around(asked)
-    if known is None:
-        return Message("{target}, because {version} is not supported", target=str(job.target), version=asked.version)
-    return Message(
-        "{target}, because {version} is not described; read between {older} and {newer}",
-        target=str(job.target),
-        version=asked.version,
-        older=known[0],
-        newer=known[1],
-    )
+    older, newer = described_around(asked)
+    template = "{target}, because {version} is not described; read between {older} and {newer}"
+    if not newer:
+        template = "{target}, because {version} is not described; the newest that is described is {older}"
+    if not older:
+        template = "{target}, because {version} is not described; the oldest that is described is {newer}"
+    if not older and not newer:
+        template = "{target}, because {version} is not described"
+    return Message(template, target=str(job.target), version=asked.version, older=older, newer=newer)
 
 
 def _read_as(job: Job) -> str:

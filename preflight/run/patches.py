@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 from preflight import schemas
 from preflight.run.request import Target
-from preflight.run.versions import numbers
+from preflight.run.versions import branch
 
 
 def patch(target: Target | None) -> Mapping[str, Any]:
@@ -21,6 +22,16 @@ def patch(target: Target | None) -> Mapping[str, Any]:
 
 def lacking(target: Target | None) -> frozenset[str]:
     """The rules whose checks a patch release does not have."""
+    return _rules(target, "lacks")
+
+
+@cache
+def gained(framework: str, version: str) -> frozenset[str]:
+    """The rules whose checks a patch release has and its release has not."""
+    return _rules(Target(framework, version), "has")
+
+
+def _rules(target: Target | None, part: str) -> frozenset[str]:
     if target is None or not patch(target):
         return frozenset()
     if not schemas.exists(f"{target.framework}/published"):
@@ -28,13 +39,16 @@ def lacking(target: Target | None) -> frozenset[str]:
     published: dict[str, Any] = schemas.read(f"{target.framework}/published")["published"]
     tags = (f"v{target.version}", f"core_v{target.version}")
     revision = patch(target).get("revision") or next((tag for tag in tags if tag in published), "")
-    return frozenset(published.get(revision, {}).get("lacks", ()))
+    return frozenset(published.get(revision, {}).get(part, ()))
 
 
-def described_around(asked: Target) -> tuple[str, str] | None:
-    """The described releases just below and just above a release; None where it is older or newer than all."""
-    releases: list[str] = schemas.read("releases").get(asked.framework, [])
-    order = sorted(filter(numbers, releases), key=numbers)
-    older = [release for release in order if numbers(release) < numbers(asked.version)]
-    newer = [release for release in order if numbers(release) > numbers(asked.version)]
-    return (older[-1], newer[0]) if older and newer else None
+def described_around(asked: Target) -> tuple[str, str]:
+    """The described releases of its line just below and just above a release; "" where it is older or newer than
+    all."""
+    table = schemas.read("releases")
+    releases: list[str] = [*table.get(asked.framework, ()), *table.get(f"{asked.framework} branches", ())]
+    line, wanted = branch(asked.version)
+    order = sorted((number, one) for one in releases for own, number in [branch(one)] if own == line and number)
+    older = [one for number, one in order if number < wanted]
+    newer = [one for number, one in order if number > wanted]
+    return older[-1] if older else "", newer[0] if newer else ""

@@ -23,6 +23,20 @@ def numbers(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in found[1].split(".")) if found else ()
 
 
+BRANCH = re.compile(r"(?P<of>\d[\w.]*_)?(?P<line>[a-z]+_r)(?P<number>\d+(?:\.\d+)*)")
+
+
+@cache
+def branch(version: str) -> tuple[str, tuple[int, ...]]:
+    """The line that a version is one of, and its number there: branches that are named after the release they are built
+    on, such as "core_r0.7.0", are a line of their own, and so is each release on another one, such as
+    "2.1.0_core_r0.8.0"; "" is that of the releases."""
+    found = BRANCH.fullmatch(version)
+    if found is None:
+        return "", numbers(version)
+    return version if found["of"] else found["line"], numbers(found["number"])
+
+
 def is_final(version: str) -> bool:
     """Whether a version is that of a release, and of no candidate for one and no development towards it."""
     return re.fullmatch(r"v?\d+(?:\.\d+)*(?:\.?post\d+)?(?:\+[\w.]+)?", version) is not None

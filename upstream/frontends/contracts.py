@@ -355,13 +355,18 @@ def _reached(masters: Mapping[str, Any], listed_: Mapping[str, Any]) -> dict[str
 EXTRACTS = {"verl": verl, "nemo-rl": nemo_rl}
 
 
+def contract_text(name: str, release: str, place: Path) -> str:
+    """The contract of a release."""
+    found = {"release": release, **EXTRACTS[name](Sources(place, release))}
+    lines = (f"  {json.dumps(key)}: {json.dumps(value, separators=(',', ': '))}" for key, value in found.items())
+    return "{\n" + ",\n".join(lines) + "\n}\n"
+
+
 def write(name: str, release: str, place: Path) -> Path:
     """Write the contract of a release."""
     CONTRACTS.mkdir(exist_ok=True)
-    found = {"release": release, **EXTRACTS[name](Sources(place, release))}
     out = CONTRACTS / f"{name}-{release}.json"
-    lines = (f"  {json.dumps(key)}: {json.dumps(value, separators=(',', ': '))}" for key, value in found.items())
-    out.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+    out.write_text(contract_text(name, release, place), encoding="utf-8")
     return out
 
 

@@ -16,7 +16,7 @@ from preflight.dialects.megatron.entries import shipped_with
 from preflight.dialects.megatron.family import claims, is_core_config
 from preflight.dialects.megatron.layout import relayout
 from preflight.dialects.megatron.machine import machine
-from preflight.dialects.megatron.options import Flag, Table, patch_flags
+from preflight.dialects.megatron.options import Table, patch_flags
 from preflight.dialects.megatron.parse_faults import UNKNOWN_FLAG
 from preflight.dialects.megatron.parsing import Parsed, parse
 from preflight.dialects.megatron.planning import plan
@@ -62,6 +62,7 @@ class MegatronDialect:
         cluster = machine(document, surroundings, ranks := rank_table(document, surroundings))
         stated = request.target is not None or (identity is not None and identity.proven)
         tokens = tokenizer(parsed, partial(surroundings.data, document))
+        patched = _patch(target, identity, surroundings)
         source = Words(table, parsed, spelled, cluster, target, wanted, stated, tokens, shipped_with(target, document))
         run = source.run()
         arguments = Arguments(
@@ -79,7 +80,7 @@ class MegatronDialect:
             open=parsed.open,
             settled=frozenset(run.settled),
             assumed=tuple(parsed.assumed),
-            versions=run.versions,
+            versions={**run.versions, **({patched.framework: patched.version} if patched is not None else {})},
             names=lambda: table.defaults,
             words=spelled.words,
             certainty=certainty(run, document, target, typed, identity, surroundings),
@@ -111,10 +112,11 @@ def _spelled(document: Document, surroundings: Surroundings) -> Spelled:
     return spell(document, request.environment, old_runner=old_runner(target), foreign=foreign)
 
 
-def _patched(target: Target, identity: Identity | None, surroundings: Surroundings) -> tuple[Flag, ...]:
-    """The options of the patch release that is asked for or installed, where they are not those of its release."""
+def _patch(target: Target, identity: Identity | None, surroundings: Surroundings) -> Target | None:
+    """The patch release of a target that is asked for or installed; None where none is."""
     asked = surroundings.request.target or (identity.target if identity is not None else None)
-    return patch_flags(asked) if patch(asked).get("of") == target.version else ()
+    of_it = asked is not None and asked.framework == target.framework and patch(asked).get("of") == target.version
+    return asked if of_it else None
 
 
 def _parsed(
@@ -130,7 +132,7 @@ def _parsed(
 
     stated = surroundings.request.target is not None
     checkout = surroundings.checkout(document) if not stated and identity is not None else None
-    changed = _patched(target, identity, surroundings)
+    changed = patch_flags(_patch(target, identity, surroundings))
     base = options_of(target).with_flags(changed) if changed else options_of(target)
     if (entry := shipped_with(target, document)) is not None:
         base = base.with_flags(flag for flag in entry.flags if flag.option not in base.options)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 
 from preflight.dialects.megatron.options import (
@@ -16,7 +16,7 @@ from preflight.dialects.megatron.options import (
     table,
 )
 from preflight.run.request import Target
-from preflight.run.versions import matches, numbers
+from preflight.run.versions import branch, matches, numbers
 from preflight.source.pattern import lazy_pattern
 
 UNASKED = (
@@ -142,14 +142,23 @@ def _asked(wanted: Target) -> list[Target]:
     """The release that was asked for, or the described ones next to it; a branch only by its name."""
     own = [target for target in TARGETS if target.framework == wanted.framework]
     exact = [target for target in own if target.version == wanted.version]
-    numbered = [target for target in own if numbers(target.version)]
+    line = branch(wanted.version)[0] if any(branch(t.version)[0] == branch(wanted.version)[0] for t in own) else ""
+    numbered = [target for target in own if branch(target.version)[0] == line and branch(target.version)[1]]
     near = sorted(numbered, key=lambda target: _distance(target.version, wanted.version))
-    return exact or near[: 2 if _between(wanted, near) else 1]
+    return exact or _between(branch(wanted.version)[1] if line else numbers(wanted.version), near) or near[:1]
 
 
-def _between(wanted: Target, known: Iterable[Target]) -> bool:
-    asked, have = numbers(wanted.version)[:2], [numbers(target.version)[:2] for target in known]
-    return asked not in have and min(have) < asked < max(have)
+def _between(number: tuple[int, ...], near: Sequence[Target]) -> list[Target]:
+    """The releases just below and just above one that no release shares its first two numbers with, the nearer first;
+    none where it is older or newer than all."""
+    asked = number[:2]
+    have = {target: branch(target.version)[1][:2] for target in near}
+    below = [target for target in near if have[target] < asked]
+    above = [target for target in near if have[target] > asked]
+    if asked in have.values() or not below or not above:
+        return []
+    beside = {max(below, key=lambda target: have[target]), min(above, key=lambda target: have[target])}
+    return [target for target in near if target in beside]
 
 
 def _distance(ours: str, wanted: str) -> tuple[int, ...]:
@@ -179,10 +188,17 @@ def versions(target: Target) -> dict[str, str]:
     """Every framework that takes part in a run of a target, and its version."""
     if target.framework == "megatron":
         return {"megatron": target.version}
-    both = {"megatron": built_on(target.framework, target.version), "mindspeed": target.version}
+    both = {"megatron": built_on(target.framework, target.version), "mindspeed": _mindspeed(target.version)}
     if target.framework == "mindspeed":
         return both
     return {**both, "mindspeed": MINDSPEED_OF.get(target.version, target.version), "mindspeed-llm": target.version}
+
+
+def _mindspeed(version: str) -> str:
+    """MindSpeed under a run of one of its versions: of branches on Megatron-LM before 0.12.1 the options alone are
+    described, and no newer check or change is taken to be theirs."""
+    line, beneath = branch(version)
+    return RELEASES["mindspeed"][-1] if line and beneath < (0, 12) else version
 
 
 def core_release(target: Target, asked: Target | None) -> str:
@@ -200,4 +216,5 @@ def updates_in_place(asked: Target | None) -> bool:
         and asked.framework in BUILT_ON_MEGATRON
         and asked.version != ""
         and matches(asked.version, ">=2.2")
+        and (branch(asked.version)[0] == "" or branch(asked.version)[1] >= (0, 12))
     )

@@ -100,13 +100,16 @@ def kind_of(tree: Node) -> Kind:
 
 
 def known_version(asked: str) -> str:
-    """The release that is described and asked for, else the nearest one below."""
+    """The release that is described and asked for, else the nearest one below; of the same first two numbers where
+    there is one."""
     if not numbers(asked):
         return VERSIONS[-1]
     if of := patch(Target("mindformers", asked)).get("of"):
         return str(of)
     wanted = numbers(asked)
-    return next((v for v in reversed(VERSIONS) if numbers(v)[: len(wanted)] <= wanted), VERSIONS[0])
+    below = next((v for v in reversed(VERSIONS) if numbers(v)[: len(wanted)] <= wanted), VERSIONS[0])
+    alike = next((v for v in VERSIONS if numbers(v)[:2] == wanted[:2]), below)
+    return below if numbers(below)[:2] == wanted[:2] else alike
 
 
 def choose_version(tree: Node, kind: Kind, request: Request) -> str:

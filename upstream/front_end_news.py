@@ -1,0 +1,186 @@
+"""What is new of programs that start Megatron, read off their source by `upstream.frontends`: the releases of those
+with a contract are described and tried, those of others are named.
+
+A release is tried on the runs that it publishes itself: it takes them, so that none may be refused that the described
+release below it takes. A wheel has no runs; what it takes is read off its own configs and classes all the same.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import preflight
+from preflight.frontends.claims import FRONT_ENDS as DIALECTS
+from preflight.run.versions import numbers
+from preflight.source.finding import Severity
+from preflight.source.text import InputError
+from upstream.checkout import Checkout
+from upstream.frameworks import FRONT_ENDS, Framework
+from upstream.frontends import contracts, option_releases
+from upstream.news import VERSION, WHEEL, Say, known_patches, missing_wheels
+from upstream.repositories import Repositories, wheels
+from upstream.wheel import Wheel
+
+PROJECTS = {"verl": "verl", "ms-swift": "ms-swift", "megatron-bridge": "megatron-bridge"}
+"""Under which name the package index has a front end."""
+RUNS = re.compile(r"^(?:examples|scripts|recipe)/.*\.sh$")
+MOST, SHOWN = 200, 400
+"""Runs that are looked at, and lines of a part of the report."""
+
+
+class Offered(NamedTuple):
+    """A release of a front end: its tag, or its wheel."""
+
+    name: str
+    tag: str
+    wheel: Path | None
+
+
+class Seen(NamedTuple):
+    """A release that was read. lines: what it takes otherwise than the release below; runs: those that it publishes;
+    refused: those of them that are refused now."""
+
+    name: str
+    like: str
+    written: bool
+    lines: tuple[str, ...] = ()
+    runs: int = 0
+    refused: tuple[str, ...] = ()
+
+
+def described(front_end: str) -> frozenset[str]:
+    """The releases that are described, with their patches."""
+    targets = (target.version for dialect in DIALECTS if dialect.name == front_end for target in dialect.targets)
+    return frozenset((*targets, *known_patches(front_end)))
+
+
+def offered(front_end: Framework, repositories: Repositories, say: Say, *, offline: bool) -> list[Offered]:
+    """The releases that are newer than all that are described, a tag before a wheel, the oldest first."""
+    newest = max(map(numbers, described(front_end.name)))
+    found: dict[str, Offered] = {}
+    if repositories.has(front_end):
+        for tag in Checkout(repositories.path(front_end), "HEAD").tags:
+            if (match := re.fullmatch(rf"v{VERSION}", tag)) is not None:
+                found.setdefault(match[1], Offered(match[1], tag, None))
+    project = PROJECTS.get(front_end.name)
+    if project is not None and not offline:
+        missing_wheels(project, wheels(), lambda version: numbers(version) > newest and version not in found, say)
+    for path in sorted(wheels().glob("*.whl")) if project is not None else ():
+        match = WHEEL.fullmatch(path.name)
+        if match is not None and match["project"] == front_end.name.replace("-", "_"):
+            found.setdefault(match[2], Offered(match[2], "", path))
+    return [found[name] for name in sorted(found, key=numbers) if numbers(name) > newest]
+
+
+def contract(front_end: str, one: Offered, repository: Path) -> str | None:
+    """The contract of a release; None where no tool reads one."""
+    if front_end in option_releases.READ:
+        packed = one.wheel.parent if one.wheel is not None else None
+        return option_releases.contract_text(option_releases.Clone(repository, front_end, packed), one.name)
+    if front_end not in contracts.EXTRACTS:
+        return None
+    if one.wheel is None:
+        return contracts.contract_text(front_end, one.name, repository)
+    with tempfile.TemporaryDirectory() as folder:
+        wheel = Wheel(one.wheel)
+        wheel.extract(Path(folder), sorted({path.partition("/")[0] for path in wheel.paths}))
+        return contracts.contract_text(front_end, one.name, Path(folder))
+
+
+def describe(front_end: Framework, repositories: Repositories, one: Offered) -> Seen:
+    """Reads a release, and keeps its contract where its own runs are taken as before."""
+    like = max(described(front_end.name), key=numbers)
+    repository = repositories.path(front_end)
+    text = contract(front_end.name, one, repository)
+    if text is None:
+        return Seen(one.name, like, written=False)
+    path = contracts.CONTRACTS / f"{front_end.name}-{one.name}.json"
+    below = contracts.CONTRACTS / f"{front_end.name}-{like}.json"
+    before = json.loads(below.read_text(encoding="utf-8")) if below.is_file() else {}
+    path.write_text(text, encoding="utf-8")
+    lines = tuple(_differing(before, json.loads(text)))
+    runs = list(_runs(Checkout(repository, one.tag))) if one.tag else []
+    refused = tuple(_refused(front_end.name, one.name, like, dict(runs)))
+    if refused:
+        path.unlink()
+    return Seen(one.name, like, not refused, lines, len(runs), refused)
+
+
+def _runs(source: Checkout) -> Iterator[tuple[str, str]]:
+    texts = source.texts([path for path in sorted(source.paths) if RUNS.search(path)], (".sh",))
+    yield from list(texts.items())[:MOST]
+
+
+def _refused(front_end: str, new: str, like: str, runs: Mapping[str, str]) -> Iterator[str]:
+    """The published runs that are refused at a release and not at the one below."""
+    for name, text in runs.items():
+        now, then = (_errors(f"{front_end}@{release}", text) for release in (new, like))
+        yield from (f"{name}: {message}" for rule, message in now.items() if rule not in then)
+
+
+def _errors(target: str, text: str) -> dict[str, str]:
+    try:
+        report = preflight.check_text(text, name="run.sh", target=target)
+    except InputError:
+        return {}
+    return {one.rule: str(one.message) for one in report.findings if one.severity is Severity.ERROR}
+
+
+def _differing(before: Any, after: Any) -> Iterator[str]:
+    """What one file has and the other has not, by path."""
+    old, new = dict(_leaves(before)), dict(_leaves(after))
+    yield from (f"new: {path} {new[path]}" for path in sorted(new.keys() - old.keys()))
+    yield from (f"gone: {path}" for path in sorted(old.keys() - new.keys()))
+    yield from (
+        f"changed: {path} {old[path]} -> {new[path]}"
+        for path in sorted(old.keys() & new.keys())
+        if old[path] != new[path]
+    )
+
+
+def _leaves(tree: Any, path: str = "") -> Iterator[tuple[str, str]]:
+    if isinstance(tree, dict) and tree:
+        for key, value in tree.items():
+            yield from _leaves(value, f"{path}.{key}" if path else str(key))
+    elif path not in ("", "release", "commit"):
+        yield path, json.dumps(tree)
+
+
+def section(front_end: str, seen: Seen) -> Iterator[str]:
+    """What the report says of a release."""
+    yield ""
+    yield f"## {front_end} {seen.name}: {'described' if seen.written else 'not described'}"
+    yield ""
+    if not seen.lines and not seen.runs:
+        yield "Nothing here reads its contract."
+        return
+    yield f"Against {seen.like}, {len(seen.lines)} keys, options, fields and names differ."
+    if seen.runs:
+        yield f"Of {seen.runs} scripts that it publishes, {len(seen.refused)} are refused and were not at {seen.like}."
+    for title, lines in (("What differs", seen.lines), ("What is refused", seen.refused)):
+        if lines:
+            yield from ("", f"### {title}", "", "```text", *lines[:SHOWN], "```")
+            if len(lines) > SHOWN:
+                yield f"and {len(lines) - SHOWN} lines more."
+
+
+def stale(repositories: Repositories) -> Iterator[str]:
+    """The contracts that would be written otherwise, of the releases whose files are there."""
+    for front_end in FRONT_ENDS.values():
+        if not repositories.has(front_end) or front_end.name not in (*option_releases.READ, *contracts.EXTRACTS):
+            continue
+        tags = frozenset(Checkout(repositories.path(front_end), "HEAD").tags)
+        for path in sorted(contracts.CONTRACTS.glob(f"{front_end.name}-*.json")):
+            release = path.stem.removeprefix(f"{front_end.name}-")
+            packed = sorted(wheels().glob(f"{front_end.name.replace('-', '_')}-{release}-*.whl"))
+            if f"v{release}" not in tags and not packed:
+                continue
+            tag = f"v{release}" if f"v{release}" in tags else ""
+            one = Offered(release, tag, None if tag else packed[0])
+            if contract(front_end.name, one, repositories.path(front_end)) != path.read_text(encoding="utf-8"):
+                yield f"frontends/contracts/{path.name}"
