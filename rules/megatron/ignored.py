@@ -59,8 +59,8 @@ MEGATRON.add(
         "split-left-to-upstream",
         all_of(a.data_path.given, ~a.split.given),
         message="--data-path without --split trains on 96.9 % of the data: the split becomes 969, 30, 1",
-        why="an old default; --split sets the shares of training, validation and test",
-        severity=Severity.NOTE,
+        why="an old default, of which upstream warns; --split sets the shares of training, validation and test",
+        severity=Severity.WARNING,
         at=(a.data_path,),
     ),
     refuse(
