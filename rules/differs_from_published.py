@@ -1,9 +1,11 @@
-"""One size of the network differs from the published model that a path of the run names.
+"""One size or trait of the network differs from the published model that a path of the run names.
 
 ## What it does
 Compares the sizes of the network with those of the model that the tokenizer's or the checkpoint's path names
 (`model_from_hf/llama-3-8b-hf`), where all of them are the published ones but one: hidden size, heads, key-value heads,
-intermediate size, experts, experts per token. The number of layers is not compared: tests and trials shorten models.
+intermediate size, experts, experts per token; where none of these differs, the width of a head, the weights of the
+output layer (those of the embedding, or its own), the norm of queries and keys, and biases. The number of layers is not
+compared: tests and trials shorten models.
 A network of experts is not compared with a dense one: it may take only its tokenizer.
 
 ## Why is this bad?
@@ -29,7 +31,7 @@ schemas/models.json, from the config.json that each model is published with
 from collections.abc import Iterator
 
 from preflight import Finding, Job, Message, Severity, Unverified, rule
-from preflight.run.models import published
+from preflight.run.models import Published, published
 
 COMPARED = {
     "hidden": "a hidden size of {size}",
@@ -39,6 +41,13 @@ COMPARED = {
     "experts": "{size} experts",
     "top_k": "{size} experts per token",
 }
+TRAITS = {
+    "tied": ("an output layer that shares the weights of the embedding", "an output layer of its own"),
+    "qk_norm": ("a norm of queries and keys", "no norm of queries and keys"),
+    "bias": ("biases in its linear layers", "no biases in its linear layers"),
+    "head_dim": ("heads of width {size}", "heads of width {size}"),
+}
+"""What a trait is called where a model has it, and where not."""
 LEAST = 4
 """Sizes that must agree before the odd one is reported."""
 
@@ -54,7 +63,11 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
     lost = next((value for value in own.values() if not value.known), None)
     if lost is not None and not odd:
         yield Unverified(lost.because)
-    if len(odd) != 1 or len(known) < max(LEAST, len(own)) or _is_of_experts(job) != ("experts" in model.sizes):
+    if len(known) < max(LEAST, len(own)) or _is_of_experts(job) != ("experts" in model.sizes):
+        return
+    if not odd:
+        yield from _traits(job, model)
+    if len(odd) != 1:
         return
     value = known[odd[0]]
     yield Finding(
@@ -65,6 +78,32 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
             own=value.raw,
         ),
         span=job.place(value),
+    )
+
+
+def _traits(job: Job, model: Published) -> Iterator[Finding | Unverified]:
+    """The one trait that differs, where the sizes are those of the model."""
+    wanted: dict[str, object] = {name: bool(model.traits.get(name)) for name in ("tied", "bias")}
+    if job.plan.model.latent.raw is not True:  # latent attention has heads and norms of its own
+        wanted["qk_norm"] = bool(model.traits.get("qk_norm"))
+        wanted |= {"head_dim": model.sizes["head_dim"]} if "head_dim" in model.sizes else {}
+    own = {name: getattr(job.plan.model, name) for name in wanted}
+    odd = [name for name, value in own.items() if value.known and value.raw != wanted[name]]
+    if any(not value.known for value in own.values()):
+        yield Unverified(next(value.because for value in own.values() if not value.known))
+        return
+    if len(odd) != 1:
+        return
+    name, value = odd[0], own[odd[0]]
+    here, there = (TRAITS[name][0 if has else 1] for has in (value.raw, wanted[name]))
+    yield Finding(
+        Message(
+            "{model} has {published}, this run {own}",
+            model=model.name,
+            published=Message(there, size=wanted[name]),
+            own=Message(here, size=value.raw),
+        ),
+        span=job.place(value, job.plan.model.hidden),
     )
 
 

@@ -19,9 +19,12 @@ from preflight.run.request import Request
 from preflight.source.budget import CHECK_SECONDS, Exceeded, watched
 from preflight.source.extras import missing
 from preflight.source.finding import Finding, Related, Safety, Severity
+from preflight.source.pattern import lazy_pattern
 from preflight.source.record import replace
 from preflight.source.text import InputError, Source
 
+_LAUNCHERS = ("torchrun", "torch.distributed.launch", "torch.distributed.run")
+_TRAINS = lazy_pattern(r"(?:^|[/_])(?:pre)?train(?:er|ing)?(?:[_.]|$)|(?:^|[/_])finetune")
 TOO_DEEP = "is nested too deeply to be read"
 
 
@@ -117,9 +120,19 @@ def starts_a_run(dialects: Sequence[Dialect], request: Request) -> Callable[[Sou
         lines = source.text.split("\n")
         without = source.changed("\n".join((*lines[: line - 1], "", *lines[line:])))
         documents = (document for text in (source, without) for document in load_script(text, whole=True))
-        return any(claim(document, dialects, request) for document in documents)
+        return any(claim(document, dialects, request) or _trains(document) for document in documents)
 
     return starts
+
+
+def _trains(document: Document) -> bool:
+    """Whether a launcher of distributed programs starts one whose name says that it trains, whosever it is."""
+    launch = document.launch
+    return (
+        launch is not None
+        and launch.launcher.endswith(_LAUNCHERS)
+        and _TRAINS.search(launch.entry.text or "") is not None
+    )
 
 
 def with_refused_shape(report: Report, source: Source, plugins: Plugins, request: Request) -> Report:

@@ -11,6 +11,7 @@ from preflight.checking.workspace import Workspace
 from preflight.fix.allowed import Inside
 from preflight.fix.apply import original, survives
 from preflight.fix.fixer import Fixed, Outcome, consequences
+from preflight.fix.intentions import with_intentions
 from preflight.fix.proof import proven
 from preflight.source.finding import Finding, Fix, Safety
 from preflight.source.record import NamedTuple, replace
@@ -37,7 +38,7 @@ def fix_by_choice(
     workspace: Workspace, ask: Ask, *, inside: Inside | None = None, suggest: Suggest | None = None
 ) -> Fixed:
     """Ask about every finding that has a way out. Nothing is written; raises InputError where a file cannot be read."""
-    result = Fixed(_suggested(workspace, workspace.check(), suggest))
+    result = Fixed(with_intentions(workspace, _suggested(workspace, workspace.check(), suggest)))
     seen: set[tuple[str, str, str, int]] = set()
     for _ in range(MOST):
         finding = next((f for f in result.report.findings if f.fix is not None and _name(f, result) not in seen), None)

@@ -11,6 +11,7 @@ from preflight.checking.failure import attempted
 from preflight.checking.workspace import Workspace
 from preflight.fix.allowed import Allowed, Inside
 from preflight.fix.apply import original, survives
+from preflight.fix.intentions import with_intentions
 from preflight.fix.offers import proven_offers
 from preflight.fix.proof import proven
 from preflight.job import Job
@@ -93,6 +94,8 @@ class Fixed:
         self.before: dict[str, Source] = {}
         self.outcomes: list[Outcome] = []
         self.report = report
+        self.meant: Callable[[Workspace, Report], Report] = lambda workspace, report: report
+        """Puts first what the author meant, where other files show it."""
         self.work = 0
         """Characters that were edited, read and proven, with what each attempt costs in addition."""
 
@@ -116,7 +119,7 @@ def fix(
     inside: whether a file may be written; None where all may.
     offered: also what is only offered. others: try the further ways out. notes: whether a rule's notes are fixed.
     """
-    result, allowed = Fixed(workspace.check()), Allowed(unsafe, inside, offered, others)
+    result, allowed = _begun(workspace, others), Allowed(unsafe, inside, offered, others)
     refused: dict[tuple[str, ...], str] = {}
     asked: tuple[Finding, ...] | None = None
     for number in range(MAX_ROUNDS):
@@ -136,6 +139,15 @@ def fix(
         passed = finding.severity is Severity.NOTE and not notes(finding.rule) and allowed.takes(finding)
         left = _left(finding, refused.get(_identity(finding), ""), allowed)
         result.outcomes.append(Outcome(finding, "needs --select") if passed else left)
+    return result
+
+
+def _begun(workspace: Workspace, others: bool) -> Fixed:
+    """Nothing fixed yet. others: what was meant may become the first way out."""
+    result = Fixed()
+    if others:
+        result.meant = with_intentions
+    result.report = result.meant(workspace, workspace.check())
     return result
 
 
@@ -271,7 +283,7 @@ def _try(workspace: Workspace, result: Fixed, findings: Sequence[Finding], *, pa
         detail = (finding.fix.title if finding.fix else "") + (f"; {after}" if after else "")
         result.outcomes.append(Outcome(finding, "fixed", detail, original(place, finding.span.source, result.before)))
     result.edited.update(edited)
-    result.report = report
+    result.report = result.meant(workspace, report)
     return None
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from preflight.checking.engine import Report
 from preflight.checking.workspace import Workspace
+from preflight.fix.branches import prove_branches
 from preflight.fix.proof import Made, made, prove_better, proven
 from preflight.source.finding import Finding, Fix, NotProven, Safety
 from preflight.source.record import replace
@@ -14,6 +15,9 @@ MOST_WORK = 120_000
 """What attempts may cost together during the check of one file; `fix` proves its fixes whatever they cost."""
 ATTEMPT, SLOWER = 2_000, 8_000
 """What an attempt costs besides the characters that are checked, and with how many of these one costs twice."""
+
+MOST_BRANCHES = 12_000
+"""What one attempt may cost for which the other branches of a script are followed as well; `fix` always does."""
 
 MOST_TOGETHER = 4
 """How many times as much the safe fixes of a file may cost that are proven in one go."""
@@ -92,6 +96,8 @@ class _Offers:
             return False
         try:
             prove_better(self.report, after.report, [finding])
+            if self.size <= MOST_BRANCHES:
+                prove_branches(self.workspace, {source.name: source for source in self.workspace.sources}, after.edited)
         except NotProven:
             return False
         return True

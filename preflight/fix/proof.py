@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from preflight.checking.engine import Report
 from preflight.checking.workspace import Workspace
 from preflight.fix.apply import Sources, apply
+from preflight.fix.branches import prove_branches
 from preflight.loaders.yaml_edit import CannotEdit
 from preflight.source.finding import Finding, Kind, NotProven, Severity
 from preflight.source.record import NamedTuple
@@ -91,6 +92,7 @@ def proven(
         return found
     try:
         prove_better(before, found.report, found.taken)
+        prove_branches(workspace, {source.name: source for source in workspace.sources} | dict(edited), found.edited)
     except NotProven as error:
         return str(error)
     return found

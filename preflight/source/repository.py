@@ -172,6 +172,14 @@ class Repository:
         ran = self._run("cat-file", "blob", name)
         return ran.stdout if ran.returncode == 0 else None
 
+    def commits_of(self, path: Path, most: int) -> list[str]:
+        """The last commits that changed a file, the newest first. Raises InputError where git does not answer."""
+        name = _inside(Path(os.path.realpath(path.absolute().parent), path.name), self.top)
+        if not name or name == ".":
+            return []
+        ran = self._run("rev-list", "-n", str(most), "HEAD", "--", name, seconds=SECONDS_FOR_RULES)
+        return ran.stdout.decode("ascii", "replace").split() if ran.returncode == 0 else []
+
     def fork(self, before: str, after: str) -> str:
         """The commit at which two commits parted. Raises InputError where they have none in common."""
         ran = self._run("merge-base", before, after)

@@ -6,6 +6,10 @@ from preflight.source.finding import Safety, Severity
 
 NOTICE = "only a notice is printed, among thousands of lines"
 MEGATRON = ConstraintSet("megatron", why=NOTICE)
+INDEXED = a.entry.is_in(
+    "pretrain_gpt.py", "pretrain_mamba.py", "pretrain_hybrid.py", "pretrain_bert.py", "pretrain_t5.py"
+)
+"""Programs whose data are indexed, and split by that option."""
 TRAINS = all_of(a.train_iters.written, ~a.skip_train)
 
 MEGATRON.add(
@@ -57,10 +61,10 @@ MEGATRON.add(
     ),
     refuse(
         "split-left-to-upstream",
-        all_of(a.data_path.given, ~a.split.given),
+        all_of(a.data_path.given, ~a.split.given, INDEXED, a.dataloader_type != "external"),
         message="--data-path without --split trains on 96.9 % of the data: the split becomes 969, 30, 1",
-        why="an old default; --split sets the shares of training, validation and test",
-        severity=Severity.NOTE,
+        why="an old default, of which upstream warns; --split sets the shares of training, validation and test",
+        severity=Severity.WARNING,
         at=(a.data_path,),
     ),
     refuse(

@@ -14,6 +14,10 @@ LONG = 10_000
 """Iterations from which on a run is none that was shortened to try it."""
 SHORTENED = 20
 """So many times as long is the schedule of a long run in one that was shortened."""
+BEYOND = 10
+"""So many times the run is the longest interval of published files whose run is no trial."""
+EPSILON = (a.layernorm_epsilon, a.norm_epsilon)
+"""What releases call it."""
 MOST_MINUTES = 1_000
 """Of a timeout; the longest in a published script is 600."""
 ADAM = "https://arxiv.org/abs/1412.6980v9#section-4"
@@ -41,7 +45,7 @@ MEGATRON.add(
     ),
     refuse(
         "weight-decay-above-ten",
-        all_of(TRAINS, a.weight_decay > 10),
+        all_of(TRAINS, a.weight_decay >= 10),
         message="--weight-decay {weight_decay} is a factor, not per cent: at a learning rate of 1e-3 weights halve in "
         "a few steps",
         severity=Severity.WARNING,
@@ -128,7 +132,7 @@ MEGATRON.add(
             TRAINS,
             a.save.is_set,
             a.save_interval > a.train_iters,
-            a.train_iters >= LONG,
+            any_of(a.train_iters >= LONG, all_of(a.train_iters >= TRIAL, a.save_interval > a.train_iters * BEYOND)),
             a.non_persistent_save_interval.is_none,
         ),
         message=(
@@ -188,11 +192,11 @@ MEGATRON.add(
     ),
     refuse(
         "norm-epsilon-too-large",
-        any_of(a.layernorm_epsilon >= 0.01, a.layernorm_epsilon <= 0),
-        message="--norm-epsilon is {layernorm_epsilon}; usual are 1e-5 and 1e-6, a sign may be missing",
+        any_of(*(epsilon >= 0.01 for epsilon in EPSILON), *(epsilon <= 0 for epsilon in EPSILON)),
+        message="the epsilon of the norms is not between 0 and 0.01; usual are 1e-5 and 1e-6, a sign may be missing",
         why="it is added to the variance: large values shrink every activation, and 0 divides by zero",
         severity=Severity.WARNING,
-        at=(a.layernorm_epsilon,),
+        at=EPSILON,
         upstream=WEIGHTS,
     ),
     refuse(
@@ -213,5 +217,42 @@ MEGATRON.add(
         severity=Severity.WARNING,
         at=(a.group_query_attention,),
         upstream=WEIGHTS,
+    ),
+    refuse(
+        "balance-loss-outweighs",
+        all_of(
+            TRAINS,
+            a.num_experts > 1,
+            any_of(a.moe_aux_loss_coeff >= 1, a.moe_z_loss_coeff >= 1),
+        ),
+        message=(
+            "the losses of the router outweigh that of the text: --moe-aux-loss-coeff {moe_aux_loss_coeff}, "
+            "--moe-z-loss-coeff {moe_z_loss_coeff}"
+        ),
+        why="published runs have 1e-4 to 0.02, and 1e-3: the experts are balanced, and nothing else is learnt",
+        severity=Severity.WARNING,
+        at=(a.moe_aux_loss_coeff, a.moe_z_loss_coeff),
+        upstream="https://arxiv.org/abs/2101.03961",
+    ),
+    refuse(
+        "prediction-loss-outweighs",
+        all_of(TRAINS, a.mtp_num_layers > 0, a.mtp_loss_scaling_factor > 1),
+        message=(
+            "--mtp-loss-scaling-factor {mtp_loss_scaling_factor}: the loss of the further tokens outweighs that of the "
+            "next one"
+        ),
+        why="published runs have 0.1 and 0.3",
+        severity=Severity.WARNING,
+        at=(a.mtp_loss_scaling_factor,),
+        upstream="https://arxiv.org/abs/2412.19437",
+    ),
+    refuse(
+        "clip-grad-negative",
+        all_of(TRAINS, a.clip_grad < 0),
+        message="--clip-grad {clip_grad} is negative: gradients are not clipped",
+        why="only a norm above 0 clips; a sign may be a slip, and 0 says that none is meant",
+        severity=Severity.WARNING,
+        at=(a.clip_grad,),
+        upstream="megatron/core/optimizer/optimizer.py",
     ),
 )

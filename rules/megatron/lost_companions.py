@@ -40,7 +40,7 @@ MEGATRON.add(
             a.lr_warmup_iters.given,
             a.lr_decay_iters.given,
             a.lr_warmup_iters >= a.train_iters,
-            a.train_iters >= TRIAL,
+            any_of(a.train_iters >= TRIAL, a.save.is_set),
         ),
         message=(
             "training ends after {train_iters} iterations, within the warm-up of {lr_warmup_iters}: "

@@ -16,6 +16,7 @@ HYBRID = any_of(
 UNIFORM = all_of(a.recompute_granularity == "full", a.recompute_method == "uniform", ~HYBRID)
 EMBEDDING = "megatron/core/models/common/embeddings/language_model_embedding.py"
 ATTENTION = "megatron/core/transformer/dot_product_attention.py"
+SCALER = "megatron/core/optimizer/grad_scaler.py"
 ROTARY = "megatron/core/models/common/embeddings/rotary_pos_embedding.py"
 """torch.nn.Dropout; Transformer Engine builds one too, whatever the backend (006b336,
 dot_product_attention/backends.py, UnfusedDotProductAttention)."""
@@ -61,6 +62,54 @@ MEGATRON.add(
         why="torch's data loader refuses a negative number where the data sets are built",
         at=(a.num_workers,),
         upstream="https://pytorch.org/docs/2.9/data.html#torch.utils.data.DataLoader",
+    ),
+    refuse(
+        "seed-not-positive",
+        all_of(a.seed.given, a.seed <= 0),
+        message="--seed is {seed}; it must be at least 1",
+        why="the start of random numbers refuses it, before anything is built",
+        at=(a.seed,),
+        upstream="megatron/training/initialize.py",
+    ),
+    refuse(
+        "save-interval-zero",
+        all_of(TRAINS, a.save.is_set, a.save_interval.given, a.save_interval == 0),
+        message="--save-interval is 0; it must be at least 1: the end of the run divides by it",
+        why="nothing is saved during the run, and it stops before its last weights are",
+        at=(a.save_interval,),
+        upstream="megatron/training/training.py",
+        after=("megatron/save-interval-not-positive",),
+    ),
+    refuse(
+        "loss-scale-negative",
+        all_of(TRAINS, a.fp16, a.loss_scale.given, a.loss_scale < 0),
+        message="--loss-scale is {loss_scale}; it must be above 0, and without the option it adapts itself",
+        why="the optimizer is built and refuses it",
+        at=(a.loss_scale,),
+        upstream=SCALER,
+    ),
+    refuse(
+        "dynamic-loss-scale-out-of-range",
+        all_of(
+            TRAINS,
+            a.fp16,
+            a.loss_scale.is_none,
+            any_of(
+                a.initial_loss_scale <= 0,
+                a.min_loss_scale <= 0,
+                a.min_loss_scale > a.initial_loss_scale,
+                a.loss_scale_window <= 0,
+                a.hysteresis <= 0,
+            ),
+        ),
+        message=(
+            "the loss scale starts at {initial_loss_scale}, has a minimum of {min_loss_scale}, a window of "
+            "{loss_scale_window} and a hysteresis of {hysteresis}: all must be above 0, and the start not below the "
+            "minimum"
+        ),
+        why="the optimizer is built and refuses it",
+        at=(a.initial_loss_scale, a.min_loss_scale, a.loss_scale_window, a.hysteresis),
+        upstream=SCALER,
     ),
     refuse(
         "manual-gc-interval-negative",

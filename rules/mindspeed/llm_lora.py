@@ -38,6 +38,15 @@ MINDSPEED_LLM.add(
         upstream="https://github.com/huggingface/peft/blob/v0.7.1/src/peft/tuners/lora/layer.py",
     ),
     refuse(
+        "lora-without-base",
+        LORA & ~a.skip_train & a.load.is_none & a.lora_load.is_none,
+        at=(a.lora_target_modules,),
+        message="LoRA without --load: the adapters are trained on random weights, which are frozen",
+        why="only the adapters are trained, so the base is never better than its first random weights",
+        severity=Severity.WARNING,
+        upstream="mindspeed_llm/features_manager/finetune/lora.py",
+    ),
+    refuse(
         "lora-fusion-gather",
         a.lora_fusion & a.overlap_param_gather,
         severity=Severity.WARNING,

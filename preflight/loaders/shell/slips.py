@@ -113,14 +113,33 @@ def _tested(tree: Tree, tests: list[Node], commands: Commands) -> Iterator[Probl
             if guarded:
                 continue
             if meant := meant_variable(name, commands, used):
-                template = "${name} is not set, so this test never sees ${meant}, which is: did you mean that"
-                yield Problem("misspelt-in-test", Message(template, name=name, meant=meant), span)
+                yield _misspelt(tree, span, name, meant, commands)
             elif commands.nounset:
                 template = (
                     "${name} is not set in this script; unless the environment sets it, the script stops here, "
                     "because of set -u"
                 )
                 yield Problem("unset-variable", Message(template, name=name), span)
+
+
+def _misspelt(tree: Tree, test: Span, name: str, meant: str, commands: Commands) -> Problem:
+    """One of two names is a slip: what is set, where a part of its name is found nowhere else in the script."""
+    variable = commands.state.variables.get(meant)
+    set_at = variable.place if variable is not None and variable.place.source is tree.source else None
+    parts, others = meant.split("_"), name.split("_")
+    odd = [(one, other) for one, other in zip(parts, others, strict=False) if one != other]
+    if set_at is None or len(parts) != len(others) or len(odd) != 1:
+        template = "${name} is not set, so this test never sees ${meant}, which is: did you mean that"
+        return Problem("misspelt-in-test", Message(template, name=name, meant=meant), test)
+    elsewhere = re.sub(rf"\b(?:{re.escape(name)}|{re.escape(meant)})\b", "", tree.source.text)
+    one, other = (re.search(rf"(?<![A-Za-z0-9]){re.escape(part)}(?![A-Za-z0-9])", elsewhere) for part in odd[0])
+    if one is None and other is not None:
+        template = (
+            "{meant} is read nowhere, and the test of ${name}, which is not set, never sees it: did you mean that"
+        )
+        return Problem("misspelt-in-test", Message(template, name=name, meant=meant), set_at, (test,))
+    template = "${name} is not set, so this test never sees ${meant}, which is: did you mean that"
+    return Problem("misspelt-in-test", Message(template, name=name, meant=meant), test)
 
 
 def _unexpanded(word: Word, flag: str) -> Iterator[Problem]:
@@ -157,3 +176,24 @@ def _removed(found: Found, commands: Commands) -> Iterator[Problem]:
             if before and (path == removed or path.startswith(f"{removed}/")):
                 message = Message("{path} is removed before --load reads it: the run starts from nothing", path=path)
                 yield Problem("removed-before-load", message, span, (load.span,))
+            elif before and (folder := _started_in(path, removed, found)):
+                template = (
+                    "{removed} is removed, which holds {path} where the script is started in {folder}: the run starts "
+                    "from nothing"
+                )
+                message = Message(template, removed=removed, path=path, folder=folder)
+                yield Problem("removed-before-load", message, span, (load.span,))
+
+
+def _started_in(path: str, removed: str, found: Found) -> str:
+    """The checkout in which a relative folder is part of an absolute path; "" where nothing says that it is started
+    there: its program lies in the folder that it is started in, and another path of the script has the same name."""
+    folder, mark, _ = f"{path}/".partition(f"/{removed}/")
+    name = posixpath.basename(folder)
+    relative = (
+        not removed.startswith((".", "/"))
+        and path.startswith("/")
+        and "/" not in (found.taken.launch.entry.text or "/")
+    )
+    others = re.findall(rf"(/[\w./-]*/{re.escape(name)})(?![\w-])", found.statement.source.text) if name else []
+    return folder if mark and relative and set(others) - {folder} else ""

@@ -1,0 +1,52 @@
+"""A fix is made for one branch of a script; in the others no error may be new."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+
+from preflight.checking.engine import Report
+from preflight.checking.workspace import Workspace
+from preflight.source.finding import Message, NotProven, Severity
+from preflight.source.text import InputError, Source
+
+WOULD_BREAK = "it would cause a new error where {where}: {rules}"
+
+
+def prove_branches(workspace: Workspace, before: Mapping[str, Source], after: Mapping[str, Source]) -> None:
+    """Raises NotProven where edited scripts have a new error in a branch that the check does not follow.
+
+    before: the texts of the sources as they were, by name; after: those that were edited.
+    """
+    for name, new in after.items():
+        old = before.get(name)
+        if old is not None and old.text != new.text and _may_branch(new):
+            _prove_one(workspace, old, new, dict(after))
+
+
+def _may_branch(source: Source) -> bool:
+    from preflight.loaders import is_script
+
+    return is_script(source)
+
+
+def _prove_one(workspace: Workspace, old: Source, new: Source, others: dict[str, Source]) -> None:
+    """Compare each branch of one script before and after."""
+    from preflight.loaders.shell.other_branches import other_branches
+
+    ours, theirs = other_branches(new), {one.where: one.text for one in other_branches(old)}
+    for where, text in ours:
+        was = theirs.get(where)
+        if was is None or was == text:
+            continue
+        try:
+            now = _errors(workspace.check({**others, new.name: new.changed(text)}))
+            had = _errors(workspace.check({**others, old.name: old.changed(was)}))
+        except InputError:
+            continue
+        if more := now - had:
+            raise NotProven(Message(WOULD_BREAK, where=where, rules=", ".join(sorted(more))))
+
+
+def _errors(report: Report) -> Counter[str]:
+    return Counter(finding.rule for finding in report.findings if finding.severity is Severity.ERROR)

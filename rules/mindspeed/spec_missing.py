@@ -1,0 +1,69 @@
+"""A layer specification that MindSpeed-LLM does not have.
+
+## What it does
+Compares the module and the function of `--spec` with those of `mindspeed_llm/tasks/models/spec`, where the module is
+named as one of that package.
+
+## Why is this bad?
+The import fails with a printed line, and the run dies when the model is built, or builds it with other layers.
+
+## Example
+    --spec mindspeed_llm.tasks.models.spec.qwen33_spec layer_spec
+
+Use instead `--spec mindspeed_llm.tasks.models.spec.qwen3_spec layer_spec`.
+
+## Fix safety
+Unsafe: another specification is another model.
+
+## References
+MindSpeed-LLM v2.0.0 to v26.1.0, mindspeed_llm/tasks/models/spec
+"""
+
+from collections.abc import Iterator
+
+from preflight import Finding, Fix, Job, Message, Severity, Unverified, rule
+from preflight.loaders.document import Unknown
+from preflight.source.spelling import nearest
+
+PACKAGE = "mindspeed_llm"
+FOLDER = "mindspeed_llm.tasks.models.spec"
+MODULES = tuple(
+    "bailing_spec deepseek4_spec deepseek_spec gemma2_spec grok_spec hunyuan_spec longcat_spec mamba_spec minicpm_spec "
+    "minimax_spec mtp_spec phi35_moe_spec plm_spec qwen2_moe_spec qwen3_next_spec qwen3_spec".split()
+)
+"""Of every release together, and of the branch after v26.1.0."""
+FUNCTION = "layer_spec"
+"""What every module calls the specification of its layers."""
+LEAST = 0.75
+
+
+@rule(severity=Severity.WARNING, id="mindspeed-llm/spec-missing", frameworks=("mindspeed-llm",), reads=("spec",))
+def check(job: Job) -> Iterator[Finding | Unverified]:
+    value = job.arguments.given("spec")
+    if value is None:
+        return
+    if isinstance(value.raw, Unknown):
+        yield Unverified(value.because)
+        return
+    if not isinstance(value.raw, (list, tuple)) or len(value.raw) != 2:
+        return
+    module, function = map(str, value.raw)
+    folder, _, name = module.rpartition(".")
+    if not module.startswith(f"{PACKAGE}.") or (folder == FOLDER and name in MODULES):
+        wrong, near = function, nearest(function, (FUNCTION,), LEAST)
+        if folder != FOLDER or function == FUNCTION or near is None:
+            return
+        meant = (module, near)
+    else:
+        known = nearest(name, MODULES, LEAST)
+        wrong, meant = module, (f"{FOLDER}.{known}", function) if known is not None else ()
+    if not meant and folder == FOLDER:
+        return
+    hint = Message("; did you mean {near}", near=" ".join(meant)) if meant else ""
+    edits = value.becomes(meant) if meant else ()
+    yield Finding(
+        Message("MindSpeed-LLM has no layer specification {wrong}{hint}", wrong=wrong, hint=hint),
+        job.place(value),
+        key=value.key,
+        fix=Fix(f"set --spec {' '.join(meant)}", edits) if edits else None,
+    )
