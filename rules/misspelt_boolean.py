@@ -33,7 +33,10 @@ _WORDS = {"true": True, "false": False}
 _NAMES = ("use_", "enable_", "is_", "do_")
 
 
-@rule(severity=Severity.WARNING, beside=("wrong-type", "pynative-wrong-type", "class-argument", "bad-recompute-value"))
+@rule(
+    severity=Severity.WARNING,
+    beside=("wrong-type", "pynative-wrong-type", "class-argument-refused", "bad-recompute-value"),
+)
 def check(job: Job) -> Iterator[Finding]:
     for document in job.documents:
         if document.kind == "yaml" and not document.source.name.endswith(".json") and any(map(_near, document.texts)):

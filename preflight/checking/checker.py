@@ -15,6 +15,7 @@ from preflight.checking.failure import attempted, unreadable
 from preflight.checking.verification import verify_facts, verify_ids, verify_options
 from preflight.checking.workspace import Workspace
 from preflight.job import Job
+from preflight.lint.former_names import present, renamed_by, with_present_names
 from preflight.loaders.document import Document
 from preflight.plugins.manager import Plugins
 from preflight.program.checkout.around import Checkouts
@@ -113,15 +114,38 @@ def with_network(request: Request, facts: Facts) -> Request:
     return request._replace(network=network, link=facts.link * 1e9 if facts.link else None)
 
 
+def with_present_rules(choice: Choice, settings: Settings) -> tuple[Choice, Settings, Mapping[str, str]]:
+    """A choice and settings with the present names of rules, and the former names that they used."""
+    choices = (choice, settings.choice, *(part.choice for part in settings.per_file))
+    patterns = [name for one in choices for name in (*one.select, *one.ignore)]
+    if not patterns and not settings.options:
+        return choice, settings, {}
+    found = dict(renamed_by((*patterns, *settings.options)))
+    if not found:
+        return choice, settings, {}
+
+    def now(one: Choice) -> Choice:
+        return one._replace(select=with_present_names(one.select), ignore=with_present_names(one.ignore))
+
+    settings = settings._replace(
+        choice=now(settings.choice),
+        per_file=tuple(part._replace(choice=now(part.choice)) for part in settings.per_file),
+        options={present(rule): given for rule, given in settings.options.items()},
+    )
+    return now(choice), settings, found
+
+
 class Checker:
     """Settings, what the caller says beside them, and the plugins. Raises InputError for ids and names nobody knows.
 
     broken: why the settings could not be read; the defaults hold then. ignored: settings that somebody else may have
     written, with the reason. names: of what is set beside the files, what they read. isolated: nothing is opened
-    outside of what the call names.
+    outside of what the call names. renamed: former names of rules that the choice or the settings use, with the present
+    ones.
     """
 
     def __init__(self, settings: Settings, plugins: Plugins, facts: Facts = Facts(), choice: Choice = Choice()) -> None:
+        choice, settings, self.renamed = with_present_rules(choice, settings)
         self.settings, self.plugins, self.facts = settings, plugins, facts
         self.checkouts, self.isolated = Checkouts(), False
         self.broken: InputError | None = None

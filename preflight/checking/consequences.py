@@ -12,7 +12,7 @@ from preflight.source.pattern import lazy_pattern
 from preflight.source.record import replace
 
 _DEVICES = "device-count"
-_GROUPS = ("unused-group", "undefined-group")
+_GROUPS = ("unused-option-variable", "undefined-option-variable")
 _FLAG = lazy_pattern(r"--[\w-]+")
 
 

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from preflight.lint.former_names import renamed_by
 from preflight.lint.rule import Checkable
 from preflight.plugins.manager import Plugins
 from preflight.run.cluster import find_device, network_rate, networks
@@ -29,15 +30,15 @@ TOPICS: Mapping[str, tuple[str, ...]] = {
         "not-exported",
         "placeholder-value",
         "script-not-followed",
-        "undefined-group",
+        "undefined-option-variable",
         "unset-variable",
-        "unused-group",
-        "unused-size",
+        "unused-option-variable",
+        "unused-size-variable",
         "value-splits",
     ),
     "silent-change": (
         "changed-silently",
-        "reset-silently",
+        "replaced-by-trainer",
         "*-ignored-key",
         "select-recompute-no-match",
         "*/*-ignored",
@@ -72,7 +73,9 @@ def verify_ids(patterns: Iterable[str], known: Iterable[str], groups: Iterable[s
     """Raises InputError for a pattern that names no group, is no rule's id and matches none."""
     known, groups = sorted(known), tuple(groups)
     for pattern in patterns:
-        if pattern not in groups and not any(Choice((pattern,)).takes(id) for id in known):
+        if pattern in groups or any(renamed_by((pattern,))):
+            continue
+        if not any(Choice((pattern,)).takes(id) for id in known):
             what = "rule or group" if groups else "rule"
             raise InputError(f"there is no {what} {pattern!r}{did_you_mean(pattern, [*groups, *known])}")
 

@@ -16,6 +16,7 @@ from preflight import schemas
 from preflight.checking.unused_suppression import unused_suppression
 from preflight.frontends.page_names import spelling
 from preflight.lint.constraint import Constraint
+from preflight.lint.former_names import present
 from preflight.lint.page import page as declared_page
 from preflight.lint.rule import Checkable, Rule, collect
 from preflight.lint.rule_table import stamp
@@ -277,10 +278,10 @@ MOST = 5
 
 
 def named(name: str, known: Mapping[str, Checkable]) -> str:
-    """The id of the rule that a name stands for: the id, or the end of exactly one. Raises InputError."""
+    """The id of the rule that a name means: the id, a former name, or the end of exactly one. Raises InputError."""
     if name in known:
         return name
-    plain = name.strip("[]`").lower().replace("_", "-")
+    plain = present(name.strip("[]`").lower().replace("_", "-"))
     ends = [id for id in known if id == plain or id.endswith(f"/{plain}")]
     if len(ends) == 1:
         return ends[0]

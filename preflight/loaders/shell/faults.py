@@ -80,7 +80,7 @@ def unused_sizes(commands: Commands, used: set[str]) -> Iterator[Problem]:
             continue
         if int(value) > 1 or not layout:
             message = Message("{name}={value} is never used: no option takes it", name=name, value=value)
-            yield Problem("unused-size", message, variable.place)
+            yield Problem("unused-size-variable", message, variable.place)
 
 
 def unused_paths(commands: Commands, used: set[str]) -> Iterator[Problem]:
@@ -297,7 +297,9 @@ def _unused(tree: Tree, commands: Commands) -> Iterator[Problem]:
             name=name,
             flags=first_three(flags),
         )
-        yield Problem("unused-group", message, variable.place, (), _passed(name, variable, tree), tuple(flags))
+        yield Problem(
+            "unused-option-variable", message, variable.place, (), _passed(name, variable, tree), tuple(flags)
+        )
 
 
 @lru_cache(maxsize=4)

@@ -51,7 +51,7 @@ def launch_faults(found: Found, commands: Commands) -> Iterator[Problem]:
         hint = Message("; did you mean {meant}, which is never used", meant=meant) if meant else ""
         template = _DEFINED_LATER if commands.state.late(name, span) else _NEVER_DEFINED
         message = Message(template, name=name, hint=hint, stops=stops)
-        yield Problem("undefined-group", message, span, (), *_meant_group(name, meant, span, commands))
+        yield Problem("undefined-option-variable", message, span, (), *_meant_group(name, meant, span, commands))
     for name, flag, span in found.settled.unset[:MOST_BROKEN]:
         late, given = commands.state.late(name, span), _GIVEN.fullmatch(name) is not None
         if not late and (not given or name.endswith("_PATH")) and (meant := meant_variable(name, commands, used)):
