@@ -56,7 +56,7 @@ def _identity(finding: Finding) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class MeasuredRun:
-    """A measured run, read as the settings say. Its figures raise InputError where there is no estimate."""
+    """A measured run, read as the settings state. Its figures raise InputError where there is no estimate."""
 
     run: Measured
     settings: Settings
@@ -136,10 +136,10 @@ def with_present_rules(choice: Choice, settings: Settings) -> tuple[Choice, Sett
 
 
 class Checker:
-    """Settings, what the caller says beside them, and the plugins. Raises InputError for ids and names nobody knows.
+    """Settings, what the caller adds to them, and the plugins. Raises InputError for unknown ids and names.
 
-    broken: why the settings could not be read; the defaults hold then. ignored: settings that somebody else may have
-    written, with the reason. names: of what is set beside the files, what they read. isolated: nothing is opened
+    broken: why the settings could not be read; the defaults hold then. ignored: settings that another user may have
+    written, with the reason. names: of what the call sets, those that the files read. isolated: nothing is opened
     outside of what the call names. renamed: former names of rules that the choice or the settings use, with the present
     ones.
     """
@@ -154,7 +154,7 @@ class Checker:
         self.site: SiteRequest | None = None  # what a run names is looked at, too
         self.folders: list[Checker] = []  # by the settings of other folders
         self.suggest: Suggest | None = None  # puts other layouts on the findings that they cure
-        self.prove: Prove | None = None  # leaves of what is offered what is proven; None where nobody is shown it
+        self.prove: Prove | None = None  # leaves of what is offered what is proven; None where the offers are not shown
         self.nearest: Callable[[Path], Checker] | None = None  # the checker for a file, by the settings nearest to it
         self.named = choice.over(settings.choice)
         """The choice as it is written, with the names of groups."""
@@ -184,7 +184,8 @@ class Checker:
         return self if path is None or self.nearest is None else self.nearest(path)
 
     def settings_of(self, path: Path) -> Settings:
-        """The settings that hold for a file; where they are broken, those of the call: to check it tells why."""
+        """The settings that hold for a file; where they are broken, those of the call: checking the file reports
+        why."""
         try:
             return self.of(path).settings
         except InputError:
@@ -195,7 +196,7 @@ class Checker:
         return (self.settings, *(found.settings for found in self.folders))
 
     def request(self, path: Path | None) -> Request:
-        """What is said about a file."""
+        """The facts that hold for a file."""
         facts = self.settings.facts
         for part in self.settings.matching(path) if path is not None and self.settings.per_file else ():
             facts = part.facts.over(facts)
@@ -266,7 +267,7 @@ class Checker:
     def _checked(self, source: Source, asked: bool) -> Report:
         try:
             workspace = self.workspace([source])
-        except InputError as error:  # settings beside it
+        except InputError as error:  # settings next to it
             return unreadable(error)
         try:
             report = fold_alike(self._suggested(workspace, workspace.check()))
@@ -297,7 +298,8 @@ class Checker:
         return self.check_source(source, asked=named.asked and not lenient)
 
     def ours(self, source: Source, error: InputError, *, asked: bool = False) -> bool:
-        """Whether a file that cannot be read is a config: the caller says so, or its readable lines are a dialect's."""
+        """Whether a file that cannot be read is a config: the caller states it, or its readable lines are a
+        dialect's."""
         from preflight.checking.failure import claimed_in_part, is_template
 
         if is_template(source):

@@ -1,4 +1,4 @@
-"""Names and numbers that somebody says: rules, groups of them, devices; refused where nobody knows them."""
+"""Names and numbers that a call or settings state: rules, groups of them, devices; refused where they are unknown."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ TOPICS: Mapping[str, tuple[str, ...]] = {
 
 
 def grouped(rules: Iterable[Checkable]) -> dict[str, tuple[str, ...]]:
-    """Group → the ids or patterns of its rules: the topics, and the frameworks that have rules of their own."""
+    """Group → the ids or patterns of its rules: the topics, and the frameworks that have separate rules."""
     groups: dict[str, tuple[str, ...]] = {}
     for rule in rules:
         for name in rule.frameworks:
@@ -70,7 +70,7 @@ def expanded(choice: Choice, groups: Mapping[str, tuple[str, ...]]) -> Choice:
 
 
 def verify_ids(patterns: Iterable[str], known: Iterable[str], groups: Iterable[str] = ()) -> None:
-    """Raises InputError for a pattern that names no group, is no rule's id and matches none."""
+    """Raises InputError for a pattern that names no group, is not the id of a rule and matches none."""
     known, groups = sorted(known), tuple(groups)
     for pattern in patterns:
         if pattern in groups or any(renamed_by((pattern,))):
@@ -141,13 +141,13 @@ def verify_release(target: str, plugins: Plugins) -> None:
 
 
 def verify_program(facts: Facts) -> None:
-    """Raises InputError for a program that is no folder; settings may name one that is not on every machine."""
+    """Raises InputError for a program that is not a folder; settings may name one that is not on every machine."""
     if facts.program and not os.path.isdir(os.path.expanduser(facts.program)):
         raise InputError(f"--program {facts.program} is not a folder")
 
 
 def verify_facts(facts: Facts, plugins: Plugins) -> None:
-    """Raises InputError for a count below 1, and for a device or a framework that nobody knows."""
+    """Raises InputError for a count below 1, and for a device or a framework that is unknown."""
     for name in ("world_size", "nodes", "devices_per_node"):
         if (count := getattr(facts, name)) is not None:
             if count < 1:

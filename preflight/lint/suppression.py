@@ -38,7 +38,7 @@ class Suppression(NamedTuple):
     """Former names of rules that the comment uses; `ids` has the present ones."""
 
     def removal(self) -> Fix:
-        """Take the comment away, with its line where it stands alone."""
+        """Take the comment away, with its line where it is alone on it."""
         source, start = self.span.source, self.span.start
         begin = source.starts[self.span.line - 1]
         before = source.text[begin:start]
@@ -151,7 +151,7 @@ class _Known:
         return tuple(sorted(self.ids))
 
     def nearest(self, id: str) -> str | None:
-        """The id that is meant, for the first ones that nobody has."""
+        """The id that is meant, for the first ones that do not exist."""
         self._left -= 1
         return nearest(id, self._sorted) if self._left >= 0 else None
 
