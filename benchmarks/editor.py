@@ -10,6 +10,7 @@ does while one types.
 from __future__ import annotations
 
 import asyncio
+import re
 import sys
 import time
 from pathlib import Path
@@ -74,7 +75,7 @@ async def measured(path: Path, keys: int) -> dict[str, list[float]]:
     places = [
         types.Position(number, len(line) - len(line.lstrip()) + 2)
         for number, line in enumerate(editor.lines)
-        if line.lstrip().startswith("--") or (": " in line and not line.lstrip().startswith("#"))
+        if line.lstrip().startswith("--") or (re.search(r": |\w=", line) and not line.lstrip().startswith("#"))
     ]
     for turn in range(keys):
         at = places[turn % len(places)]

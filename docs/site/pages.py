@@ -97,6 +97,12 @@ def on_page_markdown(markdown: str, page: Any, config: Any, **_: Any) -> str:
     return LINE_END.sub("", markdown)
 
 
+def on_post_page(output: str, **_: Any) -> str:
+    """The page with a name for the search dialog."""
+    dialog = 'data-md-component="search" role="dialog"'
+    return output.replace(dialog, f'{dialog} aria-label="Search"')
+
+
 def _page_or_text(link: re.Match[str]) -> str:
     target = link.group(0).rpartition("(")[2].rstrip(")")
     name, _, anchor = target.partition("#")
