@@ -38,7 +38,7 @@ _A_LINE = re.compile(rf"^{_NUMBER.pattern}$", re.MULTILINE)
 @rule(
     severity=Severity.WARNING,
     frameworks=("mindformers", "pynative", "megatron-yaml"),
-    beside=("wrong-type", "pynative-wrong-type", "pynative-network-numbers", "class-argument"),
+    beside=("wrong-type", "pynative-wrong-type", "pynative-network-numbers", "class-argument-refused"),
 )
 def check(job: Job) -> Iterator[Finding]:
     for document in job.documents:

@@ -36,7 +36,7 @@ _NAMES = ("use_", "enable_", "is_", "do_")
 
 @rule(
     severity=Severity.WARNING,
-    beside=("wrong-type", "pynative-wrong-type", "class-argument", "bad-recompute-value"),
+    beside=("wrong-type", "pynative-wrong-type", "class-argument-refused", "bad-recompute-value"),
     reads=(OF_YAML,),
 )
 def check(job: Job) -> Iterator[Finding]:

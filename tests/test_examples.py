@@ -12,7 +12,7 @@ EXAMPLES = Path(__file__).parent.parent / "examples"
 # fmt: off
 EXPECTED = {
     "mindformers/run_llama2_7b.yaml": {"bad-offset", "too-few-micro-batches", "select-recompute-no-match",
-        "class-argument"},
+        "class-argument-refused"},
     "megatron/model_config.yaml": {
         "batch-not-divisible",
         "megatron/layers-over-stages",
@@ -23,7 +23,7 @@ EXPECTED = {
     "mindspeed/pretrain_7b_2d.sh": {"mindspeed/tp-2d-sequence-parallel", "mindspeed/tp-2d-sizes",
         "mindspeed/overlap-flags-exclusive", "batch-not-divisible"},
     "megatron/train_8b_faults.sh": {"device-count", "not-exported", "bad-choice",
-        "undefined-group", "lost-continuation"},
+        "undefined-option-variable", "lost-continuation"},
 }
 # fmt: on
 WORLD = {"mindformers/run_llama2_7b.yaml": 16, "megatron/model_config.yaml": 32}

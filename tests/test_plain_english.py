@@ -42,8 +42,6 @@ UNNATURAL = re.compile(
 """Words of an English of our own: files that say, places where things stand, what is no number."""
 ALLOWED = re.compile(r"\{[^{}]*\}|``?[^`]*``?|\b(?:as|if) you say\b|\btell\w* apart\b|\bmindformers beside\b")
 """Placeholders, code, and phrases with such a word that read well all the same."""
-LATER = {"checking", "dialects", "lint", "loaders", "logs", "program", "run"}
-"""Folders of preflight/ whose docstrings and comments are not rewritten yet: take one out with its last word."""
 INTERNAL = re.compile(r"tests/|`tests/|test_\w+")
 """Lines of docs/promises.md name tests, whose names are sentences of their own."""
 
@@ -73,11 +71,6 @@ def documentation(path: Path) -> Iterator[tuple[int, str]]:
                 yield from enumerate(text.splitlines(), node.lineno)
 
 
-def rewritten_later(path: Path) -> bool:
-    """Whether the comments of a module still have words of the list."""
-    return path.is_relative_to(ROOT / "preflight") and path.relative_to(ROOT / "preflight").parts[0] in LATER
-
-
 @each(CODE, lambda p: p.relative_to(ROOT).as_posix())
 def test_messages_titles_and_help(path: Path) -> None:
     texts = [(line, text) for line, text in sentences(path) if " " in text]
@@ -85,7 +78,7 @@ def test_messages_titles_and_help(path: Path) -> None:
     assert not found, "\n".join(found)
 
 
-@each([path for path in CODE if not rewritten_later(path)], lambda p: p.relative_to(ROOT).as_posix())
+@each(CODE, lambda p: p.relative_to(ROOT).as_posix())
 def test_docstrings_and_comments(path: Path) -> None:
     found = [f"{line}: {match[0]!r} in {text!r}" for line, text in documentation(path) if (match := unnatural(text))]
     assert not found, "\n".join(found)

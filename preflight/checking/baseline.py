@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from preflight.checking.engine import Report
+from preflight.lint.former_names import present
 from preflight.source.finding import Finding
 from preflight.source.record import NamedTuple
 from preflight.source.text import InputError, Source
@@ -50,7 +51,7 @@ class Baseline:
             entries = [(file, entry) for file, entries in data["files"].items() for entry in entries]
             known = Counter[Known]()
             for file, entry in entries:
-                known[Known(file, entry["rule"], entry["about"])] += int(entry.get("times", 1))
+                known[Known(file, present(entry["rule"]), entry["about"])] += int(entry.get("times", 1))
             if data["preflight-baseline"] != 1:
                 raise ValueError("its version is not 1")
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:

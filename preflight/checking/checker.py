@@ -15,6 +15,7 @@ from preflight.checking.failure import attempted, unreadable
 from preflight.checking.verification import verify_facts, verify_ids, verify_options
 from preflight.checking.workspace import Workspace
 from preflight.job import Job
+from preflight.lint.former_names import present, renamed_by, with_present_names
 from preflight.loaders.document import Document
 from preflight.plugins.manager import Plugins
 from preflight.program.checkout.around import Checkouts
@@ -55,7 +56,7 @@ def _identity(finding: Finding) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class MeasuredRun:
-    """A measured run, read as the settings say. Its figures raise InputError where there is no estimate."""
+    """A measured run, read as the settings state. Its figures raise InputError where there is no estimate."""
 
     run: Measured
     settings: Settings
@@ -114,15 +115,38 @@ def with_network(request: Request, facts: Facts) -> Request:
     return request._replace(network=network, link=facts.link * 1e9 if facts.link else None, software=software)
 
 
-class Checker:
-    """Settings, what the caller says beside them, and the plugins. Raises InputError for ids and names nobody knows.
+def with_present_rules(choice: Choice, settings: Settings) -> tuple[Choice, Settings, Mapping[str, str]]:
+    """A choice and settings with the present names of rules, and the former names that they used."""
+    choices = (choice, settings.choice, *(part.choice for part in settings.per_file))
+    patterns = [name for one in choices for name in (*one.select, *one.ignore)]
+    if not patterns and not settings.options:
+        return choice, settings, {}
+    found = dict(renamed_by((*patterns, *settings.options)))
+    if not found:
+        return choice, settings, {}
 
-    broken: why the settings could not be read; the defaults hold then. ignored: settings that somebody else may have
-    written, with the reason. names: of what is set beside the files, what they read. isolated: nothing is opened
-    outside of what the call names.
+    def now(one: Choice) -> Choice:
+        return one._replace(select=with_present_names(one.select), ignore=with_present_names(one.ignore))
+
+    settings = settings._replace(
+        choice=now(settings.choice),
+        per_file=tuple(part._replace(choice=now(part.choice)) for part in settings.per_file),
+        options={present(rule): given for rule, given in settings.options.items()},
+    )
+    return now(choice), settings, found
+
+
+class Checker:
+    """Settings, what the caller adds to them, and the plugins. Raises InputError for unknown ids and names.
+
+    broken: why the settings could not be read; the defaults hold then. ignored: settings that another user may have
+    written, with the reason. names: of what the call sets, those that the files read. isolated: nothing is opened
+    outside of what the call names. renamed: former names of rules that the choice or the settings use, with the present
+    ones.
     """
 
     def __init__(self, settings: Settings, plugins: Plugins, facts: Facts = Facts(), choice: Choice = Choice()) -> None:
+        choice, settings, self.renamed = with_present_rules(choice, settings)
         self.settings, self.plugins, self.facts = settings, plugins, facts
         self.checkouts, self.isolated = Checkouts(), False
         self.broken: InputError | None = None
@@ -131,7 +155,7 @@ class Checker:
         self.site: SiteRequest | None = None  # what a run names is looked at, too
         self.folders: list[Checker] = []  # by the settings of other folders
         self.suggest: Suggest | None = None  # puts other layouts on the findings that they cure
-        self.prove: Prove | None = None  # leaves of what is offered what is proven; None where nobody is shown it
+        self.prove: Prove | None = None  # leaves of what is offered what is proven; None where the offers are not shown
         self.nearest: Callable[[Path], Checker] | None = None  # the checker for a file, by the settings nearest to it
         self.named = choice.over(settings.choice)
         """The choice as it is written, with the names of groups."""
@@ -161,7 +185,8 @@ class Checker:
         return self if path is None or self.nearest is None else self.nearest(path)
 
     def settings_of(self, path: Path) -> Settings:
-        """The settings that hold for a file; where they are broken, those of the call: to check it tells why."""
+        """The settings that hold for a file; where they are broken, those of the call: checking the file reports
+        why."""
         try:
             return self.of(path).settings
         except InputError:
@@ -172,7 +197,7 @@ class Checker:
         return (self.settings, *(found.settings for found in self.folders))
 
     def request(self, path: Path | None) -> Request:
-        """What is said about a file."""
+        """The facts that hold for a file."""
         facts = self.settings.facts
         for part in self.settings.matching(path) if path is not None and self.settings.per_file else ():
             facts = part.facts.over(facts)
@@ -243,7 +268,7 @@ class Checker:
     def _checked(self, source: Source, asked: bool) -> Report:
         try:
             workspace = self.workspace([source])
-        except InputError as error:  # settings beside it
+        except InputError as error:  # settings next to it
             return unreadable(error)
         try:
             report = fold_alike(self._suggested(workspace, workspace.check()))
@@ -274,7 +299,8 @@ class Checker:
         return self.check_source(source, asked=named.asked and not lenient)
 
     def ours(self, source: Source, error: InputError, *, asked: bool = False) -> bool:
-        """Whether a file that cannot be read is a config: the caller says so, or its readable lines are a dialect's."""
+        """Whether a file that cannot be read is a config: the caller states it, or its readable lines are a
+        dialect's."""
         from preflight.checking.failure import claimed_in_part, is_template
 
         if is_template(source):

@@ -50,7 +50,7 @@ def parse(words: str) -> Range:
 def states(repository: Repository, before: str, after: str | None, wanted: Iterable[str]) -> tuple[Sources, Sources]:
     """The configs that differ between two commits, or a commit and the files as they are.
 
-    wanted: files and folders to look at; () for all. Raises InputError where git cannot tell, or too many differ.
+    wanted: files and folders to look at; () for all. Raises InputError where git cannot list them, or too many differ.
     """
     folders = [Path(os.path.realpath(name)) for name in wanted]
     old = _chosen(repository, repository.tree(before, folders), folders)
@@ -117,7 +117,7 @@ def _sources(repository: Repository, commit: str | None, names: Iterable[str]) -
 class Difference(NamedTuple):
     """An argument that two runs have different values of. decides: what of the training it decides, "" for none of it.
 
-    name: as people write it. typed: somebody writes it in one of the two; else it follows from others, or is a default.
+    name: as people write it. typed: it is written in one of the two; else it follows from others, or is a default.
     """
 
     name: str
@@ -146,7 +146,7 @@ class Comparison(NamedTuple):
 
     @property
     def accepted(self) -> bool:
-        """Whether the change brings no error."""
+        """Whether the change adds no error."""
         return not any(finding.severity is Severity.ERROR for finding in self.new)
 
     @property
@@ -157,7 +157,7 @@ class Comparison(NamedTuple):
 
 
 def compare(before: Report | None, after: Report | None, names: tuple[str, str]) -> Comparison:
-    """Two reports of a file beside each other; None where the file is new, or gone."""
+    """Two reports of a file, as a pair; None where the file is new, or gone."""
     old, new = _found(before), _found(after)
     return Comparison(
         names[0],
@@ -191,7 +191,7 @@ def _without(findings: Iterable[Finding], others: Iterable[Finding]) -> Iterator
 
 
 def _differences(before: Job, after: Job) -> Iterator[Difference]:
-    """Arguments with another value, those that somebody writes first. None where the frameworks differ."""
+    """Arguments with another value, those that are written first. None where the frameworks differ."""
     if before.target.framework != after.target.framework:
         return
     one, two = before.arguments, after.arguments
@@ -216,10 +216,10 @@ def _place(value: Value) -> object:
 
 
 def _differ(old: Value, new: Value, typed: bool) -> bool:
-    """Whether two values differ; an unknown one differs only from a known one that somebody writes, and from an unknown
+    """Whether two values differ; an unknown one differs only from a known one that is written, and from an unknown
     one that is typed in other words.
 
-    A section is no value: its keys are.
+    A section is not a value; its keys are.
     """
     unknown = isinstance(old.raw, Unknown), isinstance(new.raw, Unknown)
     if all(unknown) and old.span is not None and new.span is not None:
@@ -237,7 +237,7 @@ USAGE = "compare two files, two folders, or revisions of git: HEAD~1.., main...H
 
 
 def comparisons(checker: Checker, words: Sequence[str]) -> Iterator[Comparison]:
-    """Each file that holds a run on one of the two sides. Raises InputError where that is not to be told."""
+    """Each file that holds a run on one of the two sides. Raises InputError where that is unknown."""
     if len(words) == 2 and all(os.path.exists(word) for word in words):
         yield from _of_paths(checker, Path(words[0]), Path(words[1]))
     elif words and not os.path.exists(words[0]):

@@ -12,7 +12,7 @@ from preflight.source.pattern import lazy_pattern
 from preflight.source.record import replace
 
 _DEVICES = "device-count"
-_GROUPS = ("unused-group", "undefined-group")
+_GROUPS = ("unused-option-variable", "undefined-option-variable")
 _FLAG = lazy_pattern(r"--[\w-]+")
 
 
@@ -33,7 +33,7 @@ def fold(
 
 
 def _said_by_others(found: Sequence[Finding], rules: Mapping[str, Checkable]) -> list[Finding]:
-    """What no error of a rule says that its own rule names."""
+    """Errors that repeat what another rule already reports."""
     errors = [f for f in found if f.severity is Severity.ERROR]
     fired, there = {f.rule for f in errors}, {(f.rule, f.path, f.span.start) for f in errors}
     return [
@@ -69,7 +69,8 @@ def _of_sections(found: Sequence[Finding]) -> list[Finding]:
 
 def _of_misfit_sizes(found: Sequence[Finding], job: Job) -> list[Finding]:
     """Where an odd degree does not fit the devices, what else does not fit that degree follows from it. A power of two
-    is no slip: there the number of devices is, and what the degree does not fit otherwise stays when that is mended."""
+    is not a slip: there the number of devices is, and what the degree does not fit otherwise stays when that is
+    mended."""
     cause = next((f for f in found if f.rule == _DEVICES and f.severity is Severity.ERROR), None)
     world = known(job.plan.layout.world)
     if cause is None or world is None:
@@ -88,8 +89,8 @@ def _points_at(finding: Finding, places: set[tuple[str, int]]) -> bool:
 
 
 def _of_lost_groups(found: Sequence[Finding], job: Job, rules: Mapping[str, Checkable]) -> list[Finding]:
-    """What misses an option that stands in a group which no launch takes, or behind a word that is none: the first
-    says so, the others follow."""
+    """What misses an option in a group that no launch takes, or behind a word that is not one: the first
+    reports it, the others follow."""
     groups = {(p.kind, p.span.start): p.keys for d in job.documents for p in d.problems if p.kind in _GROUPS}
     for cause in found:
         flags = groups.get((cause.rule, cause.span.start), ()) or _brought_back(cause)

@@ -29,7 +29,7 @@ class Named(NamedTuple):
 
 
 class Wanted(NamedTuple):
-    """What a call says about the files of folders, beside the settings. markdown: look into Markdown, too."""
+    """What a call states about the files of folders, in addition to the settings. markdown: look into Markdown, too."""
 
     exclude: tuple[str, ...] = ()
     include: tuple[str, ...] = ()
@@ -139,7 +139,8 @@ MAX_RULES = 250_000
 
 
 def ignored_by_git(folder: Path, files: Sequence[Path]) -> Set[Path]:
-    """The files below a folder that its repository ignores; none where there is no repository, or git does not say."""
+    """The files below a folder that its repository ignores; none where there is no repository, or git does not
+    answer."""
     top = _top(folder)
     if top is None or not files or not _has_rules(top, folder, {path.parent for path in files}):
         return frozenset()

@@ -37,7 +37,7 @@ UNCOUNTED = "this file has more of these than are counted"
 
 
 def some_of(found: Iterable[Finding | Unverified], start: Span) -> list[Finding | Unverified]:
-    """What a rule has to say, up to a limit; where it has more,
+    """What a rule reports, up to a limit; where it has more,
     a finding with the rule's own severity stands for the rest. start: of the run."""
     rest = iter(found)
     said = list(islice(rest, MOST_OF_A_RULE))
@@ -116,10 +116,10 @@ class Unreadable(NamedTuple):
 TOO_DEEP = "a value is nested too deeply to be read"
 
 Said = tuple[str, str, int, str]
-"""What names a finding: its rule, where it stands, what it says."""
+"""What names a finding: its rule, its place and its message."""
 
 OWN = "own-check"
-"""The rule that tells what the program's own source refuses."""
+"""The rule that reports what the program's source refuses."""
 
 
 class Policy(NamedTuple):
@@ -146,7 +146,7 @@ class Report:
     """What was found. skipped: files that no dialect claims. unknown: what could not be verified. errors: files that
     cannot be read.
 
-    looked: other files that were opened, or looked for in vain: what is in them is part of the report.
+    looked: other files that were opened, or looked for and not found: what is in them is part of the report.
     """
 
     findings: tuple[Finding, ...] = ()
@@ -171,13 +171,13 @@ class Report:
 
     @property
     def accepted(self) -> bool:
-        """All is read, and no error but a predicted out-of-memory, which `fits` tells."""
+        """All is read, and no error but a predicted out-of-memory, which `fits` reports."""
         unjudged = any(not crash.rule for crash in self.crashes)
         return not self.errors and not unjudged and not any(map(_refuses, self.findings))
 
     @property
     def undecided(self) -> bool:
-        """Whether the source of a run's program could not decide about it; `unknown` says what would."""
+        """Whether the source of a run's program could not decide about it; `unknown` names what would."""
         return any(job.judged is not None and job.judged.undecided for job in self.jobs)
 
     @property
@@ -366,5 +366,5 @@ def order(finding: Finding) -> tuple[object, ...]:
 
 
 def distinct(findings: Iterable[Finding]) -> list[Finding]:
-    """One finding where several runs say the same about the same place."""
+    """One finding where several runs report the same at the same place."""
     return list({(f.rule, f.path, f.span.start, f.message): f for f in findings}.values())

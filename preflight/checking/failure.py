@@ -75,7 +75,7 @@ def with_refused_scripts(
     ours: Callable[[Source, int], bool] | None = None,
 ) -> Report:
     """A report with the places at which bash stops in scripts without a run, and with line ends that hide a run.
-    ours: whether a script with a fault on a line is to be told of; without it each that bash refuses is."""
+    ours: whether a script with a fault on a line is reported; without it each that bash refuses is."""
     found = [finding for source in sources if source.name in report.skipped for finding in _refused(source, ours)]
     if not found:
         return report
@@ -112,7 +112,7 @@ def _as_finding(problem: Problem) -> Finding:
 
 
 def starts_a_run(dialects: Sequence[Dialect], request: Request) -> Callable[[Source, int], bool]:
-    """Says whether there is a run in what bash never reads, also where a quote on the line of the fault hides it."""
+    """Whether there is a run in what bash never reads, also where a quote on the line of the fault hides it."""
 
     def starts(source: Source, line: int) -> bool:
         from preflight.loaders.shell import load_script
@@ -154,7 +154,7 @@ RETRIES = 5
 CONFIG = 60_000
 """Characters of a file that is read over and over; of a larger one its first and last lines."""
 WORK = 1_000_000
-"""Characters that are read in all until it is nobody's."""
+"""Characters that are read in all until a file counts as foreign."""
 _LONGEST = 500
 
 _SECTION = re.compile(r"[^\s#}\]-]")
@@ -163,7 +163,7 @@ _TEMPLATE = re.compile(r"\{\{|\{%|<%")
 
 def claimed_in_part(source: Source, error: InputError, dialects: Sequence[Dialect], request: Request) -> bool:
     """Whether a file that cannot be read, because of this error,
-    is a config of a dialect as far as the rest of it tells."""
+    is a config of a dialect as far as the rest of it shows."""
     if len(source.text) > CONFIG:
         part = Source("\n".join(_ends(source.text)), source.name, path=source.path)
         first = _load(part.text.split("\n"), part.name)
@@ -179,7 +179,7 @@ def claimed_in_part(source: Source, error: InputError, dialects: Sequence[Dialec
 
 
 def is_template(source: Source) -> bool:
-    """A manifest that Helm or its like has yet to fill in: what is YAML only then is nobody's fault now."""
+    """A manifest that Helm or its like has yet to fill in: what is YAML only then is not a fault now."""
     return MANIFEST in source.text and _TEMPLATE.search(source.text) is not None
 
 
@@ -214,7 +214,7 @@ def _readable(source: Source, error: InputError) -> Iterator[tuple[Document, ...
 
 
 def _without_sections(lines: list[str], name: str) -> Iterator[tuple[Document, ...]]:
-    """A bracket or a quote that nobody closes is found at the end of the file; the section that opens it is the first
+    """A bracket or a quote that is never closed is found at the end of the file; the section that opens it is the first
     that cannot be read together with all before it, and its first lines up to there can."""
     starts = [0, *(number for number, line in enumerate(lines) if number and _SECTION.match(line))]
     ends = [*starts[1:], len(lines)]

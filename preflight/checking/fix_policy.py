@@ -53,7 +53,7 @@ class Policy:
         return abs(edits[0].value - value.raw) if _is_number(edits[0].value) else None
 
     def uneven(self, key: Key) -> bool:
-        """Whether the number that was typed is no power of two: a slip that says little of what was meant."""
+        """Whether the number that was typed is not a power of two: a slip that shows little of what was meant."""
         value = self._value(key)
         return value is not None and isinstance(value.raw, int) and value.raw & (value.raw - 1) != 0
 
@@ -75,7 +75,7 @@ class Policy:
 
     def _trains_alike(self, finding: Finding, fixes: Sequence[Fix]) -> bool:
         """Whether a run that is not refused can keep training what it trains or train something else:
-        nothing tells which was meant."""
+        which one was meant is unknown."""
         kept = any(fix.safety is Safety.SAFE for fix in fixes)
         other = any(fix.safety is Safety.UNSAFE and fix.change is not Change.REMOVAL for fix in fixes)
         slip = any(fix.change is Change.CORRECTION for fix in fixes)
@@ -145,7 +145,7 @@ class Policy:
         return last.strip("-").replace("-", "_") if last.startswith("--") else ".".join(map(str, key))
 
     def _invents(self, fix: Fix) -> bool:
-        """Whether it gives a size of the training a number that nobody typed the like of."""
+        """Whether it gives a size of the training a number unlike any that was typed."""
         return any(
             self.job.arguments.decides(self._name(edit.key)) and not _is_size(self._value(edit.key))
             for edit in fix.edits
@@ -172,7 +172,7 @@ class Policy:
 
 
 def ranked(findings: Iterable[Finding], job: Job) -> list[Finding]:
-    """Findings of one run with their fixes as the policy wants them."""
+    """Findings of one run with their fixes as the policy allows them."""
     policy = Policy(job)
     return [policy.ranked(finding) for finding in findings]
 

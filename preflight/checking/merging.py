@@ -10,7 +10,7 @@ from preflight.source.finding import Finding
 
 
 def merge(reports: Iterable[Report]) -> Report:
-    """One report of many; what two runs say of a line that both read is said once."""
+    """One report of many; what two runs report on a line that both read appears once."""
     reports = list(reports)
     if len(reports) == 1:
         return reports[0]

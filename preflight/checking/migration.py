@@ -18,7 +18,7 @@ from preflight.source.text import InputError, Source
 
 
 class Changed(NamedTuple):
-    """An argument whose value is another one in the other release. typed: somebody writes it, else its default
+    """An argument whose value is another one in the other release. typed: it is written, else its default
     changes. option: how a file spells it, where that is not its name."""
 
     name: str
@@ -56,7 +56,7 @@ class Migration(NamedTuple):
 
 
 def migrations(checker: Checker, source: Source, to: Target) -> list[Migration]:
-    """Each run of a source beside itself in another release.
+    """Each run of a source, compared with itself in another release.
     Raises InputError where the source cannot be read as that."""
     workspace = checker.workspace([source])
     with watched(source.name):
@@ -84,13 +84,13 @@ def _migration(before: Job, after: Job, was: Report, now: Report) -> Migration:
 
 
 def _of_run(report: Report, run: int) -> dict[tuple[object, ...], Finding]:
-    """Errors and warnings by rule, place and severity; a script with several runs tells of all of them in each."""
+    """Errors and warnings by rule, place and severity; a script with several runs reports all of them in each."""
     told = (finding for finding in report.findings if finding.severity is not Severity.NOTE)
     return {(finding.rule, finding.span.start, finding.severity): finding for finding in told}
 
 
 def _typed(before: Job, after: Job) -> Iterator[Changed]:
-    """Arguments that somebody writes and that the two releases make different things of."""
+    """Arguments that are written and that the two releases read differently."""
     for name, value in before.arguments.written.items():
         old, new = before.arguments.get(name), after.arguments.get(name)
         if name in after.arguments.written and _differ(old, new):
@@ -98,7 +98,7 @@ def _typed(before: Job, after: Job) -> Iterator[Changed]:
 
 
 def _defaults(before: Job, after: Job) -> Iterator[Changed]:
-    """Arguments that nobody writes and whose defaults differ."""
+    """Arguments that are not written and whose defaults differ."""
     written = before.arguments.written
     for name in sorted(set(before.arguments.names()) & set(after.arguments.names())):
         old, new = before.arguments.default(name), after.arguments.default(name)
@@ -125,8 +125,8 @@ def _option(job: Job, name: str, value: object) -> str:
 
 
 def _differ(old: Value, new: Value) -> bool:
-    """Whether two values are known and mean something else. None, False and "" all say that nothing is set; a number is
-    the same whether a release reads it or leaves it as text."""
+    """Whether two values are known and mean something else. None, False and "" all mean that nothing is set; a number
+    is the same whether a release reads it or leaves it as text."""
     if isinstance(old.raw, Unknown) or isinstance(new.raw, Unknown):
         return False
     return _meant(old.raw) != _meant(new.raw)

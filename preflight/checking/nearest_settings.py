@@ -46,7 +46,7 @@ def own_devices(found: Settings) -> list[object]:
 class Nearest:
     """Gives the checker for a file; each settings file is read once.
 
-    make: a checker for settings, with what the call says beside them. search: by which the call's own were found.
+    make: a checker for settings, with what the call adds to them. search: how those of the call were found.
     """
 
     def __init__(self, own: Checker, make: Callable[[Settings], Checker], search: Search) -> None:

@@ -1,4 +1,5 @@
-"""Asks the program's own source about a run: which source it is, and what it says, as findings at the run's options."""
+"""Asks the program's own source about a run: which source it is, and what it answers, as findings at the run's
+options."""
 
 from __future__ import annotations
 
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 WORLD = "world size"
 """What the interpreter calls the number of devices."""
 USUAL_NODE = 8
-"""Devices on a node where nobody says it: programs ask no more of it than that there are some."""
+"""Devices on a node where it is not stated: programs only ask that there are some."""
 FIRST = "parse"
 """The stage without which nothing was looked at."""
 MODULE = "-m"
@@ -96,7 +97,7 @@ def _below(roots: Sequence[str], launch: Launch | None) -> str:
 
 
 def _with_configuration(job: Job, document: Document, request: Request, beside: Beside, checkout: Checkout) -> Job:
-    """The run of a configuration file, where its program is stated, whose script reads it and nothing beside it changes
+    """The run of a configuration file, where its program is stated, whose script reads it and nothing else changes
     it. A checkout around the file is not asked by itself: it holds templates of runs, and asking takes longer than the
     check."""
     if not request.program:
@@ -130,7 +131,7 @@ class _Asked(NamedTuple):
 
 
 def _judged(job: Job, *, entry: str, launch: Launch | None, request: Request, checkout: Checkout) -> Judged:
-    """What the source says of a run."""
+    """What the source decides about a run."""
     from preflight.program.verdict import Program
 
     roots, lacking = checkout.roots(job.versions)
@@ -155,7 +156,7 @@ def _judged(job: Job, *, entry: str, launch: Launch | None, request: Request, ch
 
 
 def _where_options_are_added(verdict: Verdict, job: Job) -> Verdict:
-    """The verdict, undecided where options may be added and the refusal rests on one that nobody typed."""
+    """The verdict, undecided where options may be added and the refusal rests on one that was not typed."""
     certain = next((one for one in verdict.refusals if one.certain), None)
     if certain is None or not job.arguments.open or verdict.outcome != "refuses":
         return verdict
@@ -235,7 +236,7 @@ def _verdict(asked: _Asked) -> Verdict:
 
 
 def _capability(device: Device | None) -> tuple[int, int] | None:
-    """What the driver says of a device, where its architecture tells it: of 8 there are those with FP8, too."""
+    """What the driver reports of a device, where its architecture determines it: of 8 there are those with FP8, too."""
     if device is None or not device.architecture or (device.architecture == 8 and device.fp8 is not None):
         return None
     return device.architecture, 0
@@ -249,7 +250,7 @@ def _driver_name(device: Device | None) -> str:
 
 
 def _words(words: Iterable[Word]) -> Iterator[str]:
-    """The words of a command, with an option apart from a value that nobody knows."""
+    """The words of a command, with an option apart from an unknown value."""
     from preflight.program.verdict import Unstated
 
     last = ""
@@ -270,7 +271,8 @@ def _whole(value: Value) -> int | None:
 
 
 def _environment(job: Job) -> Iterator[tuple[str, str | None]]:
-    """The variables of the job; None for those that trainers ask for and nobody sets, where nothing else is set."""
+    """The variables of the job; None for those that trainers ask for and that are not set, where nothing else is
+    set."""
     for name in ASKED_FOR:
         if job.arguments.environment.get(name) is None:
             yield name, None
@@ -324,7 +326,7 @@ def _changed(changes: Iterable[Switch], job: Job) -> Iterator[Finding]:
 
 
 def _remarked(remarks: Iterable[Remark], job: Job) -> Iterator[Finding]:
-    """What the program warns of, at the first option that its text names and somebody typed. A warning that names none
+    """What the program warns of, at the first option that its text names and that is typed. A warning that names none
     is about no line of the run; that a typed value replaces a default of the entry script is what was meant."""
     for one in dict.fromkeys(remarks):
         text = HERALD.sub("", " ".join(one.text.split()))[:MOST_TEXT]
@@ -386,7 +388,7 @@ def _open(refusal: Refusal, job: Job) -> Unverified:
 
 
 def _text(refusal: Refusal) -> str:
-    """What upstream says, on one line."""
+    """The message of upstream, on one line."""
     return " ".join(refusal.message.split())[:MOST_TEXT] or refusal.error
 
 
@@ -438,7 +440,7 @@ def _shown(name: str, job: Job) -> str:
 
 
 def _spans(refusal: Refusal, job: Job) -> list[Span]:
-    """Where the arguments stand that the condition read; of the parser's, the words that its message names."""
+    """The places of the arguments that the condition read; of the parser's, the words that its message names."""
     values = (job.arguments.given(name) for name in refusal.reads)
     found = [value.setting.span for value in values if value is not None and value.setting is not None]
     if not found and refusal.error == PARSER:

@@ -33,7 +33,7 @@ def reads_configurations(job: Job) -> bool:
 def judged_configuration(
     job: Job, *, tree: Node, request: Request, roots: Sequence[str], site: Callable[[Place, Sequence[str]], Site | None]
 ) -> Judged:
-    """What the source says of a run: a refusal that is sure; anything else leaves the rules as they are."""
+    """What the source decides about a run: a refusal that is sure; anything else leaves the rules as they are."""
     from preflight.program import judge
     from preflight.program.verdict import Machine, Program
 
@@ -62,7 +62,7 @@ def judged_configuration(
 
 
 def _valued(value: object) -> object:
-    """A configuration with what nobody knows in it as the interpreter has it."""
+    """A configuration whose unknown parts are as the interpreter has them."""
     if isinstance(value, Unknown):
         from preflight.program.values import Unknown as Open
 

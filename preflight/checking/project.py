@@ -1,4 +1,4 @@
-"""What a project's files tell about it, and the settings that follow: what `preflight init` proposes."""
+"""What a project's files show about it, and the settings that follow: what `preflight init` proposes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MOST_RELEASES = 4
 
 
 class Reading(NamedTuple):
-    """What some of the files are read as. evidence: the file that tells the release, "" where only options tell.
+    """What some of the files are read as. evidence: the file that names the release, "" where only options show it.
 
     releases: those that it may be, oldest first. sure: the release is stated, or the checkout has its code.
     """
@@ -31,7 +31,7 @@ class Reading(NamedTuple):
 
     @property
     def bounded(self) -> bool:
-        """Only the options and keys of the files tell the release."""
+        """Only the options and keys of the files show the release."""
         return not (self.sure or self.evidence)
 
     def __str__(self) -> str:
@@ -103,7 +103,7 @@ def survey(report: Report) -> Project:
 
 
 def settings_lines(project: Project, facts: Facts) -> Iterator[str]:
-    """The text of preflight.toml. facts: what the caller says; it outweighs what the files show."""
+    """The text of preflight.toml. facts: what the caller states; it outweighs what the files show."""
     yield "# Settings of preflight; `preflight check --show-settings` prints those in effect"
     yield from _target(project, facts)
     if facts.device:
@@ -141,7 +141,7 @@ def _target(project: Project, facts: Facts) -> Iterator[str]:
 
 
 def _targets_by_folder(project: Project) -> Iterator[str]:
-    """Tables of settings for folders whose release is a guess, beside others whose release is not the same."""
+    """Tables of settings for folders whose release is a guess, next to others whose release is not the same."""
     if len(project.readings) < 2:
         return
     folders = dict(project.folders)

@@ -1,4 +1,4 @@
-"""What lies beside a document, as far as it may be opened."""
+"""The files around a document, as far as it may be opened."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ if TYPE_CHECKING:  # most files lie in no checkout
 
 
 class Beside(NamedTuple):
-    """read: another file that a document names; checkout: the one around it; around: scripts beside it; data: the bytes
-    of another file. None where they must not be opened.
+    """read: another file that a document names; checkout: the one around it; around: scripts next to it; data: the
+    bytes of another file. None where they must not be opened.
     """
 
     read: Callable[[Document, str], Document | None] = lambda document, name: None

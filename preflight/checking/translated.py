@@ -1,4 +1,4 @@
-"""A report whose findings speak the language of the call; for formats that take messages as they stand."""
+"""A report whose findings are in the language of the call; for formats that take messages as they are."""
 
 from __future__ import annotations
 

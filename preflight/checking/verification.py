@@ -1,4 +1,4 @@
-"""Names and numbers that somebody says: rules, groups of them, devices; refused where nobody knows them."""
+"""Names and numbers that a call or settings state: rules, groups of them, devices; refused where they are unknown."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from preflight.lint.former_names import renamed_by
 from preflight.lint.rule import Checkable
 from preflight.plugins.manager import Plugins
 from preflight.run.cluster import find_device, network_rate, networks
@@ -29,15 +30,15 @@ TOPICS: Mapping[str, tuple[str, ...]] = {
         "not-exported",
         "placeholder-value",
         "script-not-followed",
-        "undefined-group",
+        "undefined-option-variable",
         "unset-variable",
-        "unused-group",
-        "unused-size",
+        "unused-option-variable",
+        "unused-size-variable",
         "value-splits",
     ),
     "silent-change": (
         "changed-silently",
-        "reset-silently",
+        "replaced-by-trainer",
         "*-ignored-key",
         "select-recompute-no-match",
         "*/*-ignored",
@@ -51,7 +52,7 @@ TOPICS: Mapping[str, tuple[str, ...]] = {
 
 
 def grouped(rules: Iterable[Checkable]) -> dict[str, tuple[str, ...]]:
-    """Group → the ids or patterns of its rules: the topics, and the frameworks that have rules of their own."""
+    """Group → the ids or patterns of its rules: the topics, and the frameworks that have separate rules."""
     groups: dict[str, tuple[str, ...]] = {}
     for rule in rules:
         for name in rule.frameworks:
@@ -69,10 +70,12 @@ def expanded(choice: Choice, groups: Mapping[str, tuple[str, ...]]) -> Choice:
 
 
 def verify_ids(patterns: Iterable[str], known: Iterable[str], groups: Iterable[str] = ()) -> None:
-    """Raises InputError for a pattern that names no group, is no rule's id and matches none."""
+    """Raises InputError for a pattern that names no group, is not the id of a rule and matches none."""
     known, groups = sorted(known), tuple(groups)
     for pattern in patterns:
-        if pattern not in groups and not any(Choice((pattern,)).takes(id) for id in known):
+        if pattern in groups or any(renamed_by((pattern,))):
+            continue
+        if not any(Choice((pattern,)).takes(id) for id in known):
             what = "rule or group" if groups else "rule"
             raise InputError(f"there is no {what} {pattern!r}{did_you_mean(pattern, [*groups, *known])}")
 
@@ -138,13 +141,13 @@ def verify_release(target: str, plugins: Plugins) -> None:
 
 
 def verify_program(facts: Facts) -> None:
-    """Raises InputError for a program that is no folder; settings may name one that is not on every machine."""
+    """Raises InputError for a program that is not a folder; settings may name one that is not on every machine."""
     if facts.program and not os.path.isdir(os.path.expanduser(facts.program)):
         raise InputError(f"--program {facts.program} is not a folder")
 
 
 def verify_facts(facts: Facts, plugins: Plugins) -> None:
-    """Raises InputError for a count below 1, and for a device or a framework that nobody knows."""
+    """Raises InputError for a count below 1, and for a device or a framework that is unknown."""
     for name in ("world_size", "nodes", "devices_per_node"):
         if (count := getattr(facts, name)) is not None:
             if count < 1:

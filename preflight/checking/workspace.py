@@ -130,7 +130,7 @@ class Workspace:
         return self.checkouts if self.request.follow or self.request.program else None
 
     def _checkout(self, document: Document) -> Checkout | None:
-        """The source that a document's run is made of; None where files beside it must not be opened."""
+        """The source that a document's run is made of; None where files next to it must not be opened."""
         if not (self.request.follow or self.request.program):
             return None
         return self.checkouts.run_by(document, self.request.program)
@@ -172,7 +172,7 @@ class Workspace:
 
 
 def _with_variables(source: Source, request: Request) -> Source:
-    """A source with what the caller says that its variables and its allocation are."""
+    """A source with the variables and the allocation that the caller states."""
     allocation = (request.nodes, request.devices_per_node)
     if not request.given and allocation == (None, None):
         return source

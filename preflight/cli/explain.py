@@ -13,8 +13,10 @@ from preflight.cli import completion
 from preflight.cli.app import OK
 from preflight.cli.options import Lang
 from preflight.cli.stream import say
+from preflight.lint.former_names import former
 from preflight.lint.rule import Checkable
 from preflight.report.page import documented, named, rule_page, section_url
+from preflight.source.finding import Message
 from preflight.source.language import local, spoken
 from preflight.source.text import InputError
 
@@ -49,6 +51,8 @@ def explain(rule: RuleId = None, every: All = False, lang: Lang = None) -> int:
     if rule is None:
         raise InputError("explain needs the id of a rule, or --all")
     found = named(rule, known)
+    if old := next((name for name in former(found) if name == rule.strip("[]`")), None):
+        say(local(Message("{old} is a former name of {name}.", old=old, name=found)) + "\n\n")
     say(_page(known[found]))
     if page := section_url(found):
         say(f"On the web: {page}\n")

@@ -17,6 +17,7 @@ from preflight.gate import audit as trail
 from preflight.gate.submission import Allocation, Override, Submission
 from preflight.gate.verdict import Policies, Reply
 from preflight.gate.workers import judge_apart
+from preflight.lint.former_names import present
 from preflight.plugins import manager as plugins
 from preflight.run.settings import Facts
 from preflight.source.spelling import did_you_mean
@@ -119,7 +120,7 @@ def _shown(reply: Reply, output_format: str) -> int:
 
 def final_rules(given: list[str] | None, loaded: plugins.Plugins) -> frozenset[str]:
     """The rules that no override lifts. Raises InputError for one that there is not: its override would be granted."""
-    wanted = listed(given)
+    wanted = [present(id) for id in listed(given)]
     known = [rule.id for rule in loaded.rules(None)] if wanted else []
     for id in wanted:
         if id not in known:

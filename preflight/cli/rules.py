@@ -15,6 +15,7 @@ from preflight.cli import completion
 from preflight.cli.app import OK
 from preflight.cli.stream import say
 from preflight.lint.evidence import evidence
+from preflight.lint.former_names import former
 from preflight.lint.rule import Checkable
 from preflight.report.coverage import coverage
 from preflight.report.page import GENERATED, documented, pages
@@ -131,7 +132,7 @@ def _chosen(
         for rule in known
         if framework is None or not rule.frameworks or framework in rule.frameworks
         if severity is None or str(rule.severity) == severity
-        if all(word in f"{rule.id} {rule.summary}".lower() for word in wanted)
+        if all(word in f"{rule.id} {' '.join(former(rule.id))} {rule.summary}".lower() for word in wanted)
     ]
 
 

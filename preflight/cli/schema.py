@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Annotated
 
 import typer
@@ -12,9 +13,11 @@ from preflight.cli.app import OK
 from preflight.cli.completion import begun
 from preflight.cli.stream import say
 from preflight.dialects import option_schemas as options
-from preflight.report.distribution import home
+from preflight.report.distribution import schema_url
 from preflight.source.spelling import did_you_mean
 from preflight.source.text import InputError
+
+ID = re.compile('"\\$id": "preflight:[^"]*"')
 
 
 def offered(incomplete: str) -> list[str]:
@@ -49,8 +52,11 @@ def schema(name: Name = None) -> int:
 
 def _addressed(name: str, text: str) -> str:
     """A schema with the address of the project in its `$id`, where the distribution names one."""
-    site = home()
-    return text if site is None else text.replace('"$id": "preflight:', f'"$id": "{site.rstrip("/")}/schemas/', 1)
+    address = schema_url(name)
+    if address is None:
+        return text
+    own = f'"$id": "{address}"'
+    return ID.sub(lambda _: own, text, count=1) if ID.search(text) else text.replace("{", f"{{{own}, ", 1)
 
 
 def every_name() -> list[str]:

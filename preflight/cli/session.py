@@ -99,6 +99,9 @@ def _checker(found: Settings, facts: JobFacts, rules: Rules, at: AtSite) -> Chec
         raise InputError(f"--min-severity is one of {', '.join(reversed(settings.SEVERITIES))}, not {least!r}{hint}")
     made = Checker(found, loaded, facts_of(facts), Choice(listed(rules.select), listed(rules.ignore), least))
     made.site = site_of(at, found)
+    for old, new in made.renamed.items():
+        text = local(Message("rule {old!r} is now named {name!r}; the former name still works", old=old, name=new))
+        print(f"preflight: {text}", file=sys.stderr)
     return made
 
 

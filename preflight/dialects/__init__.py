@@ -1,4 +1,4 @@
-"""Dialects: one per family of frameworks. Each tells whether a document is its own,
+"""Dialects: one per family of frameworks. Each decides whether a document is one of its family,
 and reads it into arguments and a plan."""
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ if TYPE_CHECKING:  # most files lie in no checkout
 
 
 class Surroundings(NamedTuple):
-    """What a dialect may look at beside the document.
+    """What a dialect may look at in addition to the document.
 
     read: opens another file that the config names (a path relative to the document), or None when it is missing or
     must not be opened. device: finds an accelerator by name or alias, None when the name is not known; likely: the same
     of a word that a job uses for what it asks of its cluster. checkout: the one around a document, None where there is
-    none or it must not be looked at. around: the same of scripts beside a document. data: the bytes of another file,
+    none or it must not be looked at. around: the same of scripts next to a document. data: the bytes of another file,
     None where there is none or it must not be opened.
     """
 

@@ -1,4 +1,4 @@
-"""Whose file it is, of which release, by what evidence: what somebody states, the checkout around it, an image."""
+"""Whose file it is, of which release, by what evidence: a stated target, the checkout around it, an image."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from preflight.source.pattern import lazy_pattern
 
 
 class Identity(NamedTuple):
-    """What tells the release of a run.
+    """What shows the release of a run.
 
     proven: the package is as it was published. package: None where the checkout only installs the framework, or has a
     part of it, unchanged; patched: and changes it.
@@ -59,7 +59,7 @@ def identify(checkout: Checkout | None, frameworks: Iterable[str]) -> Identity |
 def has_checks(
     checkout: Checkout, versions: Mapping[str, str], arguments: Mapping[str, str] = MappingProxyType({})
 ) -> Callable[[str], bool | None]:
-    """Says of a rule whether the checks that it repeats are in a checkout; None where nothing is known of the rule.
+    """Whether, for a rule, the checks that it repeats are in a checkout; None where nothing is known of the rule.
 
     versions: of the frameworks that take part; what is not in the checkout is taken as that release. arguments: names
     of arguments here, each with its name upstream.
@@ -87,7 +87,7 @@ _NAMES = {"mindformers": "mindformers", "mindspeed": "mindspeed-llm", "megatron"
 
 
 def named_by_image(document: Document, frameworks: Collection[str]) -> Identity | None:
-    """The release of one of some frameworks that the image of a job names; None where images tell nothing,
+    """The release of one of some frameworks that the image of a job names; None where images show nothing,
     or different things."""
     text = document.source.text
     if "image" not in text:

@@ -1,4 +1,4 @@
-"""Which accelerator a run gets, its rank table, and what the environment says about communication."""
+"""Which accelerator a run gets, its rank table, and what the environment sets for communication."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from preflight.source.text import InputError
 
 
 def which(document: Document, surroundings: Surroundings) -> tuple[Device | None, Value]:
-    """The accelerator, and where the job says it."""
+    """The accelerator, and where the job states it."""
     asked, word = surroundings.request.device, document.launch.device if document.launch is not None else None
     if asked:
         return surroundings.device(asked), unknown("named by the caller")
@@ -64,7 +64,7 @@ def _container(text: str) -> float | None:
 
 
 def _size(text: str) -> Value:
-    """A whole number of megabytes; anything else is for other rules to say."""
+    """A whole number of megabytes; anything else is left to other rules."""
     return (
         derived(int(text) * _MB, BUFFER_VARIABLE)
         if text.isascii() and text.isdigit() and 0 < int(text) < 1 << 20

@@ -1,4 +1,4 @@
-"""How large a tokenizer's vocabulary is, as its files say: a Hugging Face folder, or a SentencePiece model alone.
+"""How large a tokenizer's vocabulary is, as its files show: a Hugging Face folder, or a SentencePiece model alone.
 
 No library is loaded. Embeddings may have more rows than a tokenizer has tokens, and a folder need not be the one that
 the job will find: such a size is assumed.
@@ -17,7 +17,7 @@ Open = Callable[[str], bytes | None]
 
 
 def vocabulary(name: str, open_file: Open) -> tuple[int, str] | None:
-    """The size and the file that says it, of a tokenizer's folder or model. open_file: the bytes of a file, or None."""
+    """The size and the file that has it, of a tokenizer's folder or model. open_file: the bytes of a file, or None."""
     if name.endswith(".model"):
         return _found(name, _pieces, open_file)
     folder = name.rstrip("/")

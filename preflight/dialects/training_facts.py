@@ -1,4 +1,5 @@
-"""What people ask of a run beside its layout: learning rate, length, data, checkpoints; by each framework's names."""
+"""What people ask about a run in addition to its layout: learning rate, length, data, checkpoints; by each framework's
+names."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from preflight.source.record import NamedTuple
 
 
 class TrainingFacts(NamedTuple):
-    """Values by what they mean; None where the framework has no argument for it, or nobody gave it."""
+    """Values by what they mean; None where the framework has no argument for it, or it is not given."""
 
     rate: Value | None = None
     least_rate: Value | None = None

@@ -1,4 +1,4 @@
-"""Programs that look like a described framework, have options and networks of their own, and are not described: what
+"""Programs that look like a described framework, have additional options and networks, and are not described: what
 starts them is left alone, and called by its name."""
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from preflight.source.record import NamedTuple
 
 class Undescribed(NamedTuple):
     """options: what only it has; entry: its entry scripts, as a pattern of the path that is typed; mentioned: what a
-    script or config of it has, and one of no other; over: the frameworks beneath it, whose checks somebody may ask
+    script or config of it has, and one of no other; over: the frameworks below it, whose checks a user may ask
     for."""
 
     name: str

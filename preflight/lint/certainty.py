@@ -1,4 +1,4 @@
-"""What is not certain of a run: its release, whether it is a fork, its nodes; and what speaks for a value."""
+"""What is not certain of a run: its release, whether it is a fork, its nodes; and what supports a value."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MULTIPLES = (2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 48, 64, 128)
 
 
 def missed(asked: Target | None, read_as: Target) -> Target | None:
-    """What was asked for, where it is read as another release; a front end's run is read as what is beneath it.
+    """What was asked for, where it is read as another release; a front end's run is read as the framework below it.
     A patch release is its own: what it has in other words than its release is described."""
     if asked is None or asked.framework != read_as.framework or patch(asked).get("of") == read_as.version:
         return None
@@ -58,10 +58,10 @@ def around(asked: Target | None, known: Iterable[Target]) -> tuple[Target, ...]:
 
 
 def strange(job: Job) -> str:
-    """An option or a choice which shows that the parser is none of those that are described, where nobody said the
-    target; "" where all are known or slips.
+    """An option or a choice which shows that the parser is none of those that are described, where the call does not
+    state the target; "" where all are known or slips.
 
-    An entry script may have options of its own; only what an earlier release has tells there.
+    An entry script may add options; there only what an earlier release has counts.
     """
     if job.arguments.certainty.stated:
         return ""
@@ -81,7 +81,7 @@ def assumed(document: Document, request: Request) -> str:
 
 
 def elsewhere(document: Document, launch: Launch) -> Iterator[Document]:
-    """A launch as it is on nodes that nobody knows, and then on some multiples of the default."""
+    """A launch as it is on an unknown number of nodes, and then on some multiples of the default."""
     first = launch.world[0]
     yield replace(document, launch=launch._replace(world=(first._replace(value=Unknown(first.assumed)),), nodes=None))
     for world in [first.value * times for times in MULTIPLES] if isinstance(first.value, int) else []:
@@ -89,7 +89,7 @@ def elsewhere(document: Document, launch: Launch) -> Iterator[Document]:
 
 
 _COMMON = frozenset("size num model parallel use layers config enable type path data".split())
-"""Words of so many arguments that they tell nothing."""
+"""Words of so many arguments that they distinguish nothing."""
 
 
 def support(name: str, job: Job) -> int:
@@ -107,6 +107,6 @@ def _words(name: str) -> frozenset[str]:
 
 
 def topic(name: str) -> str:
-    """What an argument is about: the first of its words that tells something, "" where none does."""
+    """What an argument is about: the first of its words that distinguishes it, "" where none does."""
     words = name.rpartition(".")[2].split("_")
     return next((word.removesuffix("s") for word in words if word not in _COMMON), "")

@@ -33,11 +33,11 @@ class Constraint:
     why: what it costs, one sentence; "": that of the file's ConstraintSet.
     message: one sentence, `{name}` is an argument's effective value, other placeholders come from `shows`.
     upstream: where no evidence has the place: "file:line", or version → "file:line", or framework → "file:line" where a
-    framework on top says the same in a place of its own. also: further places that say the same. unless_framework: it
+    framework on top makes the same check elsewhere. also: further places that make it. unless_framework: it
     does not hold where this one takes part.
     at: where to point, first the place a human would change; by default the handles of `refuse` in order.
     versions: e.g. ">=0.13,<0.20" of `framework`; "" means every version.
-    always: evaluate even when nobody typed any of its arguments (something required is missing).
+    always: evaluate even when none of its arguments is typed (something required is missing).
     near: fixes of a misspelling, which come first. after: ids whose error is the same mistake. layout: another layout
     would cure it.
     """
@@ -95,7 +95,7 @@ class Constraint:
         return tuple(filter(None, (*places, *self.also))) or tuple(found_places(self.framework, self.id))
 
     def place_upstream(self, version: str) -> str:
-        """Where the framework says the same, at a version."""
+        """Where the framework makes the same check, at a version."""
         if isinstance(self.upstream, str):
             return self.upstream
         return self.upstream.get(version) or next(iter(self.upstream.values()), "")
@@ -119,7 +119,7 @@ class Constraint:
         return holds(self.id, self.framework, versions, self.versions)
 
     def silent(self, job: Job) -> bool:
-        """Whether its condition tells that it has nothing to say, given that it concerns the run."""
+        """Whether its condition shows that it reports nothing, given that it concerns the run."""
         return not isinstance(broken := self.condition(job.answers), Unknown) and not broken
 
     def check(self, job: Job, options: Mapping[str, Any]) -> Iterator[Finding | Unverified]:
@@ -148,7 +148,7 @@ class Constraint:
         return tuple({(h.name, h.view): h for h in self.at or self.refuse.handles()}.values())
 
     def _typed(self, job: Job) -> list[Value]:
-        """What somebody typed of the arguments, or what a derived one comes from; each place once."""
+        """What is typed of the arguments, or what a derived one comes from; each place once."""
         names = [h.name for h in self.pointed if h.view != "environment"]
         values = [job.arguments.given(name) or job.arguments.effective.get(name) for name in names]
         return list(
@@ -180,7 +180,7 @@ class Constraint:
 
 
 def _without(dropped: Handle, job: Job) -> Reader:
-    """Reads the run as if nobody had typed an argument."""
+    """Reads the run as if an argument had not been typed."""
     read = reader(job.arguments)
     absent = {"effective": job.arguments.default(dropped.name).raw, "given": False}
     return lambda handle: (
@@ -189,7 +189,7 @@ def _without(dropped: Handle, job: Job) -> Reader:
 
 
 class ConstraintSet(RuleSet):
-    """The constraints of one topic file; `framework` names whose version `versions` speaks of."""
+    """The constraints of one topic file; `framework` names whose versions `versions` means."""
 
     __slots__ = ("framework", "why")
 
@@ -198,7 +198,7 @@ class ConstraintSet(RuleSet):
         self.framework, self.why = framework, why
 
     def add(self, *constraints: Constraint) -> None:
-        """Add checks of the framework; their ids get its name in front, and those that say no why get that of the
+        """Add checks of the framework; their ids get its name in front, and those without a `why` get that of the
         file."""
         for c in constraints:
             id = f"{self.framework}/{c.id}"

@@ -37,7 +37,7 @@ def table(framework: str) -> Row:
 
 
 def stands(source: Row, text_of: Callable[[str], str | None]) -> bool | None:
-    """Whether the code of a defect stands in a tree: its faulty pattern does, and that of the fix does not.
+    """Whether the code of a defect is in a tree: its faulty pattern does, and that of the fix does not.
 
     source: `files`, `faulty` and, where the fix leaves the faulty pattern, `fixed`. text_of: the text of a file by its
     path, None where there is none. None where none of the files is there.
@@ -81,7 +81,7 @@ class Defect(Constraint):
 
     @property
     def row(self) -> Row:
-        """What its table says of it."""
+        """Its entry in the table."""
         found: Row = table(self.framework)["defects"][self.id.partition(PREFIX)[2]]
         return found
 
@@ -90,7 +90,7 @@ class Defect(Constraint):
             yield from super().check(job, options)
 
     def _present(self, job: Job) -> bool:
-        """Whether the code of the run has the defect: its source tells where that is at hand, else its release."""
+        """Whether the code of the run has the defect: its source decides where that is at hand, else its release."""
         found = stands(self.row["source"], job.text_of) if job.text_of is not None else None
         return self._released(job) if found is None else found
 
@@ -113,7 +113,7 @@ class Defect(Constraint):
 
 
 def _stated(job: Job, framework: str) -> str:
-    """The release of a framework that a run states: of its target the one that the caller says, patch and all, unless
+    """The release of a framework that a run states: of its target the one that the caller states, patch and all, unless
     that leaves out what the run is read as."""
     read_as, said = job.versions[framework], job.stated
     if said is None or said.framework != framework or not said.version:

@@ -1,4 +1,4 @@
-"""In which releases of a framework the checks stand that a rule repeats, and on which line."""
+"""The releases of a framework that have the checks that a rule repeats, and their lines."""
 
 from __future__ import annotations
 
@@ -83,12 +83,12 @@ class Evidence:
         return next((place for id in sites if (place := self._at(id, number)) is not None), None)
 
     def _stands(self, rule: str) -> Mapping[str, Sequence[str]]:
-        """Site → the releases at which somebody read it for a rule, oldest first."""
+        """Site → the releases at which it was read for a rule, oldest first."""
         found: Mapping[str, Sequence[str]] | Sequence[str] = (self._entry("rules", rule) or ({},))[0]
         return found if isinstance(found, Mapping) else dict.fromkeys(found, (self.checked[0], self.checked[-1]))
 
     def _as_read(self, id: str, read: Sequence[str], number: int) -> bool:
-        """Whether a statement is in a release as it was where somebody read it,
+        """Whether a statement is in a release as it was where it was read,
         or that lies between two such releases."""
         numbers = [self.releases.index(release) for release in read]
         return numbers[0] <= number <= numbers[-1] or self._hash(id, number) in {self._hash(id, one) for one in numbers}
@@ -104,7 +104,7 @@ class Evidence:
 
     def places(self, rule: str) -> Mapping[str, str]:
         """Place → release, of each statement that a rule stands for,
-        at the newest release at which somebody read it."""
+        at the newest release at which it was read."""
         read = ((id, self.releases.index(at[-1])) for id, at in self._stands(rule).items())
         return {place: self.releases[number] for id, number in read if (place := self._at(id, number)) is not None}
 
@@ -130,7 +130,7 @@ class Evidence:
         return self._at(id, max(self.number(version), self._first))
 
     def moved(self, place: str, read_at: str, version: str) -> str | None:
-        """Where a check of one release stands in another; None where it does not, or is not known."""
+        """The place of a check of one release in another; None where it does not, or is not known."""
         id = self._standing_at(read_at).get(place)
         return self.site(id, version) if id is not None else None
 
@@ -152,7 +152,7 @@ class Evidence:
         return None
 
     def _entry(self, part: str, key: str) -> Any:
-        """One entry of a part of the places, None where there is none. Each stands on a line of its own, which is found
+        """One entry of a part of the places, None where there is none. Each is on a separate line, which is found
         and read alone: all of them take longer to read than a config."""
         if (part, key) not in self._entries:
             text, start = self._text, self._text.index(f'\n"{part}": {{\n')
@@ -215,8 +215,8 @@ def switched_at(switch: Switch, versions: Mapping[str, str]) -> str:
 
 
 def held_in(rule: str, framework: str, versions: Mapping[str, str]) -> bool | None:
-    """Whether any framework of a run makes the checks of a rule: the rule's own, or one on top that says the same;
-    None where nothing is known of it."""
+    """Whether any framework of a run makes the checks of a rule: the rule's own, or one on top that makes the same
+    check; None where nothing is known of it."""
     witnesses = _witnesses(framework, tuple(versions.items()))
     if witnesses is None:
         return False
@@ -227,7 +227,7 @@ def held_in(rule: str, framework: str, versions: Mapping[str, str]) -> bool | No
 @lru_cache(maxsize=256)
 def _witnesses(framework: str, versions: tuple[tuple[str, str], ...]) -> tuple[tuple[Evidence, str], ...] | None:
     """The evidence of a framework and of those on top of it, each with its version in a run;
-    None where the evidence of the framework tells of none that takes part."""
+    None where the evidence of the framework has none that takes part."""
     own, names = evidence(framework), [name for name, _ in versions]
     if own is not None and all(evidence(name) is not own for name in names):
         return None
@@ -236,7 +236,7 @@ def _witnesses(framework: str, versions: tuple[tuple[str, str], ...]) -> tuple[t
 
 
 def refused_in(rule: str, framework: str, versions: Mapping[str, str]) -> bool | None:
-    """Whether a run of these versions is refused as a rule says: by its checks,
+    """Whether a run of these versions is refused as a rule reports: by its checks,
     or by others that refuse all of that."""
     held = held_in(rule, framework, versions)
     known = evidence(framework) if not held else None
@@ -245,13 +245,13 @@ def refused_in(rule: str, framework: str, versions: Mapping[str, str]) -> bool |
 
 
 def holds(rule: str, framework: str, versions: Mapping[str, str], declared: str) -> bool:
-    """Whether a rule holds in a run: by the evidence, and as its declaration says where there is none."""
+    """Whether a rule holds in a run: by the evidence, and by its declaration where there is none."""
     held = held_in(rule, framework, versions)
     return matches(versions[framework], declared) if held is None else held
 
 
 def dated(job: Job, message: str, framework: str, since: str) -> tuple[str, Severity | None]:
-    """What is said of a run, and the severity where it is not the rule's own.
+    """The message about a run, and the severity where it is not the rule's own.
 
     since: the first release that refuses it, "" for all of them.
     """

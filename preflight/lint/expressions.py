@@ -146,12 +146,12 @@ class Handle(Expression):
 
     @property
     def written(self) -> Handle:
-        """The value as typed; None when nobody typed it."""
+        """The value as typed; None when it is not typed."""
         return Handle(self.name, "written")
 
     @property
     def given(self) -> Handle:
-        """True when somebody typed it, whatever the value."""
+        """True when it is typed, whatever the value."""
         return Handle(self.name, "given")
 
 
@@ -204,7 +204,7 @@ def other_divisor(number: Expression, near: Expression, multiple: object = 1) ->
 
 
 def two_divisors(number: Expression, near: Expression, multiple: object = 1) -> Expression:
-    """Whether a number stands between two divisors of which either may have been meant."""
+    """Whether a number is between two divisors of which either may have been meant."""
     return Expression("two divisors", number, near, multiple)
 
 

@@ -14,7 +14,7 @@ from preflight.source.record import NamedTuple
 
 
 class Spelled(NamedTuple):
-    """How a page names an argument. on, off: what it says where the argument is true, and where it is false."""
+    """How a page names an argument. on, off: the words where the argument is true, and where it is false."""
 
     text: str
     on: str = ""
@@ -91,9 +91,9 @@ def _parts(node: object, op: str) -> list[object]:
 
 
 def _needed(parts: Sequence[object], spell: Spell) -> Iterable[object]:
-    """Without what other parts say already.
+    """Without what other parts already state.
 
-    That is "X is set" where X is compared, a part that stands twice, and a choice that another part rules out.
+    That is "X is set" where X is compared, a part that occurs twice, and a choice that another part rules out.
     """
     compared = {
         h.name
@@ -242,7 +242,7 @@ def _listed(values: Sequence[object], word: str) -> str:
 
 
 class Declared(Protocol):
-    """What a page says of a declared constraint."""
+    """The text of a page about a declared constraint."""
 
     @property
     def id(self) -> str: ...

@@ -1,4 +1,4 @@
-"""What counts where the program's own source was read: it decides over what tables of releases say."""
+"""What counts where the program's own source was read: it overrides the tables of releases."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from preflight.source.record import replace
 SHOWN = 3
 """Options that one finding names."""
 PARSER = "argparse"
-"""In place of a file: the parser of the options refuses it."""
+"""Instead of a file: the parser of the options refuses it."""
 
 
 def decided_by_source(found: list[Finding], job: Job, own: str) -> list[Finding]:
-    """What is found of a run whose program may be at hand. own: the rule that tells the program's refusals.
+    """What is found of a run whose program may be at hand. own: the rule that reports the program's refusals.
 
     Where no statement of it refuses, errors and silent changes that tables claim for what was interpreted go. Where it
-    refuses at a statement that another rule knows, that rule says so in its own words, and once.
+    refuses at a statement that another rule knows, that rule reports it in its own words, and once.
     """
     judged = job.judged
     if judged is None or judged.outcome == "unread":

@@ -25,7 +25,7 @@ class Change(NamedTuple):
 class Repair(NamedTuple):
     """A fix in terms of arguments; title "" is made from the changes.
 
-    offered: whether it is one of several things that may have been meant, and is written only where somebody
+    offered: whether it is one of several things that may have been meant, and is written only where the user
     chooses it; also as a condition.
     """
 
@@ -64,7 +64,7 @@ def put(
 
 
 def drop(*handles: Handle, also: tuple[Handle, ...] = (), safety: Safety = Safety.UNSAFE, title: str = "") -> Repair:
-    """Remove what was typed, so that the default holds. also: what goes with it where somebody typed it."""
+    """Remove what was typed, so that the default holds. also: what goes with it where it is typed."""
     changes = (*(Change(handle, REMOVE) for handle in handles), *(Change(handle, REMOVE, True) for handle in also))
     return Repair(changes, safety, title)
 

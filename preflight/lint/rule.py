@@ -17,7 +17,7 @@ Said = Finding | Unverified
 
 class Checkable(Protocol):
     """Any rule: a function, a declared check, or one that is kept in the table and loads when it has something to
-    say."""
+    report."""
 
     @property
     def id(self) -> str: ...
@@ -58,7 +58,7 @@ class Checkable(Protocol):
         ...
 
     def silent(self, job: Job) -> bool:
-        """Whether it is known, before it is asked, to have nothing to say about a run that it concerns."""
+        """Whether it is known, before it is asked, to report nothing about a run that it concerns."""
         ...
 
     def check(self, job: Job, options: Mapping[str, Any]) -> Iterator[Said]: ...
@@ -87,9 +87,9 @@ def takes_part(id: str, kind: Kind, frameworks: Sequence[str], versions: Mapping
 class Rule:
     """A rule function. `after`: ids of rules whose error means the same mistake; then this one is not reported.
 
-    beside: the same, but only where that error stands at the same place.
+    `beside`: the same, but only where that error is at the same place.
     noticed: it only passes on what loaders, or the parser of the options, noticed under its id.
-    reads: it has nothing to say about a run that touches none of these arguments; () if it looks at every run.
+    reads: it reports nothing about a run that touches none of these arguments; () if it looks at every run.
     """
 
     id: str
@@ -174,9 +174,9 @@ def rule(
 
     frameworks: names as in a target; empty means every dialect.
     upstream: the checks of the framework that this rule owns, as "file:line".
-    after, beside: ids of rules whose error says it already, on the run or at the same place.
+    `after`, `beside`: ids of rules whose error already reports it, on the run or at the same place.
     noticed: the rule only passes on what loaders, or the parser of the options, noticed under its id.
-    reads: the rule has nothing to say about a run that touches none of these arguments.
+    reads: the rule reports nothing about a run that touches none of these arguments.
     kind: what its errors rest on.
     """
 

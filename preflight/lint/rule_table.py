@@ -45,7 +45,7 @@ class Gate:
         return self._compiled(job.answers)
 
     def silent(self, job: Job) -> bool:
-        """Whether it has nothing to say about a run."""
+        """Whether it reports nothing about a run."""
         broken = self.broken(job)
         return not isinstance(broken, Unknown) and not broken
 
@@ -175,7 +175,7 @@ def _row(rule: Checkable) -> tuple[Any, ...]:
 
 
 def _gate(rule: Checkable) -> tuple[Any, ...] | None:
-    """The versions and the condition of a declared check; None for what is no such, and must be asked itself."""
+    """The versions and the condition of a declared check; None for a rule that is not one, which must be run itself."""
     from preflight.lint.constraint import Constraint
 
     return (rule.versions, rule.unless_framework, *necessary(rule.refuse)) if isinstance(rule, Constraint) else None
@@ -259,7 +259,7 @@ class Selection:
 
 
 def may_break(job: Job, rule: Checkable) -> bool:
-    """Whether a rule may have anything to say about a run, as a selection of it alone would find."""
+    """Whether a rule may report anything about a run, as a selection of it alone would find."""
     return bool(Selection((rule,), job.versions).of(job))
 
 

@@ -15,12 +15,12 @@ from preflight.source.pattern import lazy_pattern
 from preflight.source.record import NamedTuple, replace
 
 Doubt = Callable[[Finding], Finding | None]
-"""A finding as it stands where a doubt is taken into account; None where it is none there."""
+"""A finding with a doubt taken into account; None where it is not a finding then."""
 POSITIONAL = lazy_pattern(r"\$\{([1-9]\d?):?-[\"']?\Z")
 """The beginning of a positional parameter's default."""
 LONGEST_DEFAULT = 8
 PARSER = "argparse"
-"""In place of a file: the parser of the options refuses it."""
+"""Instead of a file: the parser of the options refuses it."""
 SHOWN = 3
 """Options that one finding names."""
 
@@ -28,7 +28,7 @@ SHOWN = 3
 class SecondLook(NamedTuple):
     """How a document was read and checked, to do so again as if something were otherwise.
 
-    described: the releases that dialects describe. read: gives None for a document that is nobody's.
+    described: the releases that dialects describe. read: gives None for a document that no dialect claims.
     """
 
     request: Request
@@ -128,7 +128,7 @@ def _where_the_rest_runs(document: Document, found: list[Finding], look: SecondL
 
 
 def _with_added_options(document: Document, found: list[Finding], job: Job, look: SecondLook) -> list[Finding]:
-    """A launch to which whoever starts it may add options is checked as if they were, too: an error that is none there
+    """A launch whose caller may add options is also checked as if they were added: an error that disappears then
     is a warning, a missing option a note."""
     launch, given = document.launch, job.arguments.assumed
     if not given or launch is None or not _errors(found):
@@ -151,7 +151,7 @@ def _with_added_options(document: Document, found: list[Finding], job: Job, look
 def _of_a_checkout(job: Job) -> Doubt | None:
     """An error whose check is not in the checkout is a note, where that is not known a warning, and no fix is safe.
 
-    What is about no value that somebody wrote is left out there: the checkout may have other defaults.
+    What concerns no written value is left out there: the checkout may have other defaults.
     """
     certainty = job.arguments.certainty
     has = certainty.has
@@ -184,7 +184,7 @@ def _of_a_checkout(job: Job) -> Doubt | None:
 
 
 def _of_older_programs(job: Job) -> Doubt | None:
-    """An error that older releases of a program do not have is a warning, where nobody says the release."""
+    """An error that older releases of a program do not have is a warning, where the release is not stated."""
     certainty = job.arguments.certainty
     newer = certainty.newer
     if certainty.stated or not (certainty.since or newer):
@@ -281,7 +281,7 @@ def _of_releases(job: Job) -> Doubt | None:
 
 
 def _not_all(finding: Finding, stacks: Mapping[str, Mapping[str, str]]) -> Message | None:
-    """Which of the releases say what a finding says, where not all do; None where all do, or nothing is known.
+    """Which of the releases report what a finding does, where not all do; None where all do, or nothing is known.
 
     stacks: release → which versions of which frameworks take part in its runs.
     """
@@ -326,7 +326,7 @@ def _of_words(job: Job) -> Doubt:
 
 def _of_neighbours(job: Job, near: Sequence[Target]) -> Doubt:
     """Of a release that is not described, an error of options or of a release's checks that the evidence does not have
-    in all the described releases beside it is a warning."""
+    in all the described releases next to it is a warning."""
     certainty, asked = job.arguments.certainty, job.asked.version if job.asked is not None else ""
     stacks = {there: certainty.stack(there.version) or {there.framework: there.version} for there in near}
 

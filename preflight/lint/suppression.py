@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence, Set
 from functools import cached_property
 from itertools import accumulate
 
+from preflight.lint.former_names import present
 from preflight.loaders.document import Document
 from preflight.source.finding import Edit, Finding, Fix, Message, Safety, Severity
 from preflight.source.pattern import lazy_pattern
@@ -33,9 +34,11 @@ class Suppression(NamedTuple):
     reason: str
     span: Span
     covers: Span
+    former: tuple[str, ...] = ()
+    """Former names of rules that the comment uses; `ids` has the present ones."""
 
     def removal(self) -> Fix:
-        """Take the comment away, with its line where it stands alone."""
+        """Take the comment away, with its line where it is alone on it."""
         source, start = self.span.source, self.span.start
         begin = source.starts[self.span.line - 1]
         before = source.text[begin:start]
@@ -60,7 +63,9 @@ def suppressions(document: Document) -> tuple[Suppression, ...]:
     for comment in document.comments:
         if match := _PATTERN.search(comment.span.text):
             ids = tuple(part.strip() for part in (match[1] or "").split(",") if part.strip())[:MOST_IDS]
-            found.append(Suppression(ids, match[2].strip(), comment.span, comment.covers))
+            old = tuple(id for id in ids if present(id) != id)
+            ids = tuple(dict.fromkeys(map(present, ids))) if old else ids
+            found.append(Suppression(ids, match[2].strip(), comment.span, comment.covers, old))
     return tuple(found)
 
 
@@ -118,7 +123,16 @@ def unsuppressed(
                 id for id in comment.ids if (where.path, where.start, id) not in used and (id, where.path) not in unsure
             ]
             kept += _faults(comment, [id for id in unused if chosen(id, where.path)], known)
+            kept += _renamed(comment)
     return kept
+
+
+def _renamed(comment: Suppression) -> Iterator[Finding]:
+    """A note for each former name of a rule, which still counts."""
+    for old in comment.former:
+        message = Message("rule {old!r} is now named {name!r}; the former name still works", old=old, name=present(old))
+        fix = comment.renaming(old, present(old))
+        yield Finding(message, comment.span, fix=fix, rule=UNUSED, severity=Severity.NOTE)
 
 
 class _Known:
@@ -137,7 +151,7 @@ class _Known:
         return tuple(sorted(self.ids))
 
     def nearest(self, id: str) -> str | None:
-        """The id that is meant, for the first ones that nobody has."""
+        """The id that is meant, for the first ones that do not exist."""
         self._left -= 1
         return nearest(id, self._sorted) if self._left >= 0 else None
 

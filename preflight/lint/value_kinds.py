@@ -51,7 +51,7 @@ class ValueKind:
 
     @property
     def words(self) -> str:
-        """What must stand there, as a message says it after "must be"."""
+        """What the value must be, as the text after "must be" in a message."""
         raise NotImplementedError
 
     @property

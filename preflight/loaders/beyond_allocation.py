@@ -19,7 +19,7 @@ _CHOOSES = frozenset(["-w", "--nodelist", "-r", "--relative", "-x", "--exclude"]
 
 class Started(NamedTuple):
     """What a launcher starts: on how many nodes, how many processes on each, how many in all. words: its options, and
-    those of what stands in front of it; fronts: the names of these."""
+    those of what is in front of it; fronts: the names of these."""
 
     launcher: str
     words: Sequence[Word]
@@ -42,7 +42,7 @@ def beyond(started: Started, asked: Allocation, environment: Mapping[str, Word])
 
 
 def _one_by_one(words: Sequence[Word]) -> bool:
-    """Whether the script chooses the node that a task runs on, or whoever starts it starts it once for each node."""
+    """Whether the script chooses the node that a task runs on, or its caller starts it once for each node."""
     rank = _node_rank(words)
     by_caller = rank is not None and rank.text is None and "SLURM_" not in rank.because
     return by_caller or any((word.text or "").partition("=")[0] in _CHOOSES for word in words)

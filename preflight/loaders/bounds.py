@@ -1,8 +1,8 @@
 """How much text is read: cheap limits before a grammar sees it,
-and a trial in a process of its own where a script is long.
+and a trial in a separate process where a script is long.
 
-Neither tree-sitter nor libyaml can be interrupted, and both can use up the stack or the memory; a child that does harms
-nobody.
+Neither tree-sitter nor libyaml can be interrupted, and both can use up the stack or the memory; a child that does so
+harms nothing else.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ SOON = 0.001
 
 
 PAUSE = 50
-"""Milliseconds after which a child that has not said that it ends is asked for."""
+"""Milliseconds after which a child that has not reported its end is asked for."""
 
 
 def refuse_large(source: Source, most: int = MAX_TEXT) -> None:
@@ -63,7 +63,7 @@ def refuse_involved(data: bytes, parse: Callable[[bytes], object], name: str) ->
 
 @lru_cache(maxsize=8)
 def _harmless(data: bytes, parse: Callable[[bytes], object]) -> bool:
-    """Whether a child with limits on time and memory gets to the end of it. Where there is no fork nobody knows."""
+    """Whether a child with limits on time and memory gets to the end of it. Unknown where there is no fork."""
     if not hasattr(os, "fork"):
         return False
     try:
@@ -129,7 +129,7 @@ def _try(data: bytes, parse: Callable[[bytes], object]) -> None:
 
 
 def address_space() -> int | None:
-    """Bytes of address space that this process has, None where the system does not say."""
+    """Bytes of address space that this process has, None where the system does not report it."""
     import resource
 
     try:
@@ -155,7 +155,7 @@ def _ended_well(child: int, pipe: int) -> bool:
                 child = 0
                 return status == 0
         return False
-    except ChildProcessError:  # somebody else waits for all children of this process
+    except ChildProcessError:  # another thread waits for all children of this process
         child = 0
         return False
     finally:

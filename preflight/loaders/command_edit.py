@@ -36,7 +36,7 @@ def _splices(document: Document, edit: Edit) -> list[Splice]:
 
 
 def _variable(document: Document, name: str, edit: Edit) -> Splice:
-    """An environment variable of the command: where it stands, else by `env` in front."""
+    """An environment variable of the command: in its place, else by `env` in front."""
     assert document.launch is not None
     if edit.action != "set" or not name.isidentifier():
         raise CannotEdit(f"{name} is not an option of the command")
@@ -50,7 +50,7 @@ def _variable(document: Document, name: str, edit: Edit) -> Splice:
 
 
 def occurrences(words: tuple[Word, ...], flag: str) -> list[tuple[Word, ...]]:
-    """Each time a flag stands in a command, with the words after it up to the next flag."""
+    """Each occurrence of a flag in a command, with the words after it up to the next flag."""
     found: list[list[Word]] = []
     inside = False
     for word in words:

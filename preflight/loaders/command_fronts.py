@@ -1,4 +1,4 @@
-"""What stands in front of a launcher or a script: environment, ranks, wrappers."""
+"""What precedes a launcher or a script: environment, ranks, wrappers."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class FrontReader:
     def skip(self, words: tuple[Word, ...], named: bool = True) -> tuple[Word, ...]:
         """What a wrapper runs: from the first assignment, command or script on.
 
-        named: its name is known; what an option of it sets (`docker exec -e A=1`) is set, and is no command.
+        named: its name is known; what an option of it sets (`docker exec -e A=1`) is set, and is not a command.
         """
         for at, word in enumerate(words):
             assigns = word.text is not None and ASSIGNMENT.match(word.text) is not None
@@ -105,7 +105,7 @@ class FrontReader:
         nodes, per_node = (*more, None, None)[:2]
         each = per_node or (self.asked.tasks_per_node if self.fronts[-1:] == ["srun"] else None)
         named = launcher or (self.fronts[-1] if self.fronts else "")
-        if launcher != "bash":  # what a script starts, its own launches say
+        if launcher != "bash":  # the launches of a script show what it starts
             started = Started(named, self.before + options, self.fronts, nodes, each, world[0] if world else None)
             self.problems += tuple(beyond(started, self.asked, self.environment))
         world += tuple(c for c in (self.asked.devices,) if c is not None)
@@ -117,18 +117,18 @@ class FrontReader:
         )  # fmt: skip
 
     def tasks(self) -> tuple[Count, ...]:
-        """One rank per task of the launcher in front; unknown when it does not say how many."""
+        """One rank per task of the launcher in front; unknown when it does not state how many."""
         front = self.fronts[-1]
         return (self.asked.tasks or Count(Unknown(f"{front} does not give the number of tasks"), None, front),)
 
     def alone(self, options: tuple[Word, ...], rest: tuple[Word, ...]) -> Launch | None:
-        """The launch of a python without a launcher of its own."""
+        """The launch of a python without a launcher."""
         world = self.tasks() if self.fronts else (self.single(options[0], rest),)
         return self.made("" if self.fronts else "python", options, rest, world)
 
     def single(self, python: Word, rest: tuple[Word, ...]) -> Count:
-        """The world of a python by itself: what WORLD_SIZE says,
-        unknown where other ranks may be started beside it, else one."""
+        """The world of a python by itself: the value of WORLD_SIZE,
+        unknown where other ranks may be started next to it, else one."""
         if self.hidden:
             return Count(Unknown(f"{self.hidden} may start several"), python.span, "python")
         if (size := self.environment.get("WORLD_SIZE")) is not None:

@@ -19,7 +19,7 @@ from preflight.source.word import word_of as word_of
 MARK = "preflight:"
 """What every suppression has in it; a text without it has no comment that counts."""
 REFUSED = frozenset(["shell-syntax", "script-ends-early"])
-"""Kinds of problems at which bash stops: what stands behind one does not run."""
+"""Kinds of problems at which bash stops: what follows one does not run."""
 LONG = 1000
 """Entries of a mapping through which a look-up takes long."""
 
@@ -47,7 +47,7 @@ class Node(NamedTuple):
 
     @property
     def shown(self) -> str:
-        """The text as typed where it stands on one line, else the plain value."""
+        """The text as typed where it is on one line, else the plain value."""
         text = self.span.text
         return str(self.plain()) if "\n" in text else text
 
@@ -120,7 +120,7 @@ class Entry(NamedTuple):
 
 
 class Setting(NamedTuple):
-    """A value that somebody typed: its key, what it reads as, where it stands, and the places it flowed through.
+    """A typed value: its key, what it reads as, its place, and the places it flowed through.
 
     value: plain Python data or Unknown. editable: the text of `span` is exactly this value, so it can be replaced.
     maybe: set only on one branch of a condition that cannot be decided.
@@ -137,10 +137,10 @@ class Setting(NamedTuple):
 
 
 class Count(NamedTuple):
-    """A number of devices, nodes or processes said by somebody. value: int or Unknown; placeholder: meant to be
+    """A number of devices, nodes or processes that is stated. value: int or Unknown; placeholder: meant to be
     overridden.
 
-    assumed: the variable of the environment that says it at launch, where a script has a default for that.
+    assumed: the variable of the environment that sets it at launch, where a script has a default for that.
     """
 
     value: int | Unknown
@@ -155,10 +155,10 @@ class Launch(NamedTuple):
 
     launcher: "" when only the entry is given, else "torchrun", "msrun", "msrun_launcher.sh", "python", "srun", …
     world: every source that states the total number of processes or devices, the one to believe first;
-    nodes, per_node: the same for nodes and devices per node, where somebody says them; device: the word for the
+    nodes, per_node: the same for nodes and devices per node, where they are stated; device: the word for the
     accelerator.
     open: any flag may be added, so the absence of a flag is not known.
-    assumed: "$@", $1, $EXTRA_ARGS and the like, where whoever starts the script may add flags. They are no words,
+    assumed: "$@", $1, $EXTRA_ARGS and the like, where the caller of the script may add flags. They are not words,
     unless they may be the value of the flag in front of them. lost: how many of the last words bash does not hand over,
     because a continuation is lost; more than there are where not even the entry is reached. directory: the folder that
     a script changes to before it; None where it stays where it is started.
@@ -205,7 +205,7 @@ class Problem(NamedTuple):
 
 
 class Comment(NamedTuple):
-    """A comment with its `#`; alone: nothing else stands on its line; covers: the offsets a suppression here covers."""
+    """A comment with its `#`; alone: nothing else is on its line; covers: the offsets a suppression here covers."""
 
     span: Span
     alone: bool

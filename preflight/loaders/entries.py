@@ -1,4 +1,4 @@
-"""The words of a command that say what it runs: the name of a program, a python, an entry script."""
+"""The words of a command that name what it runs: the name of a program, a python, an entry script."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ def script_of(words: tuple[Word, ...]) -> tuple[Word, ...]:
 
 
 def first_value(words: Sequence[Word]) -> Word:
-    """The first word that is no option."""
+    """The first word that is not an option."""
     return next((word for word in words if word.text is None or not word.text.startswith("-")), words[0])
 
 
 def entry_of(word: Word) -> Word:
-    """The entry's name is needed even where its folder is not known: unknown pieces stand as they are typed."""
+    """The entry's name is needed even where its folder is not known: unknown pieces stay as they are typed."""
     if word.text is not None or not word.pieces:
         return word
     made = word_of(tuple(p if p.text is not None else p._replace(text=p.because, exact=False) for p in word.pieces))

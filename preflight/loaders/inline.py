@@ -1,4 +1,4 @@
-"""A script or a command line that stands in a YAML scalar: read by itself,
+"""A script or a command line inside a YAML scalar: read by itself,
 its words traced back to where they were typed."""
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Inline(NamedTuple):
 def inline(node: Node, environment: Mapping[str, str], spent: Spent) -> Inline | None:
     """The launches of a script in a scalar, whose work is added to what is spent.
 
-    None where it has none, is too long, or is no script once templates are taken out.
+    None where it has none, is too long, or is not a script once templates are taken out.
     """
     if len(str(node.value)) > MAX_TEXT:
         return None
@@ -105,7 +105,7 @@ def without(placeholder: re.Pattern[str], piece: Piece) -> Iterator[Piece]:
 
 def _pieces(node: Node) -> list[Piece]:
     """The value of a scalar as stretches that are spelled as they read, line by line;
-    one inexact piece where that cannot be told."""
+    one inexact piece where that is not known."""
     value, raw, style = str(node.value), node.span.text, node.style
     begin = raw.find("\n") + 1 if style in ("|", ">") else int(style in ("'", '"'))
     end = len(raw) - int(style in ("'", '"'))

@@ -1,4 +1,4 @@
-"""Numbers of nodes, processes and devices, with who says them, and values that launchers refuse."""
+"""Numbers of nodes, processes and devices, with their origin, and values that launchers refuse."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NODES = "NNODES|NUM_?NODES|NODES_?NUM|N_?NODES|NODE_?COUNT|NODE_?NUM|MACHINES|W
 _PLACEHOLDER = lazy_pattern(rf"\b\w*(?:{_NODES})\w*(?:=[\"']?(?:\$\{{\w+)?|:?-)$", re.IGNORECASE)
 
 _OWN_TASK = lazy_pattern(r"SLURM_(LOCALID|PROCID)")
-"""What tells a task from the others of its node."""
+"""What distinguishes a task from the others of its node."""
 _DEFAULT = lazy_pattern(
     rf"\$\{{(?P<name>\w*(?:{_NODES})\w*):?-[\"']?$|\b\w*(?:{_NODES})\w*=[\"']?\$\{{(?P<other>\w+):?-[\"']?$",
     re.IGNORECASE,
@@ -36,7 +36,7 @@ def count(word: Word, source: str) -> Count:
 
 
 def product(source: str, *factors: Count, at: Span | None = None) -> Count:
-    """Factors multiplied; unknown when one of them is. It points at the first factor that somebody typed."""
+    """Factors multiplied; unknown when one of them is. It points at the first factor that is typed."""
     span = next((f.span for f in factors if f.span is not None), at)
     total = 1
     for factor in factors:
@@ -56,7 +56,7 @@ def quotient(source: str, total: Count, part: Count) -> Count | None:
 
 
 class Allocation(NamedTuple):
-    """What a scheduler is asked for; None: not said. tasks: processes; devices: cards in all; device: which cards."""
+    """What a scheduler is asked for; None: not stated. tasks: processes; devices: cards in all; device: which cards."""
 
     devices: Count | None = None
     tasks: Count | None = None
@@ -186,8 +186,8 @@ _DEVICES = ("cpu", "gpu", "xpu", "auto", "hpu", "mtia")
 
 
 def of_msrun(options: Options) -> Iterator[Problem]:
-    """What msrun refuses: numbers that are none, a join that is no literal, more local workers than there are,
-    ports that no host has."""
+    """What msrun refuses: numbers that are not numbers, a join that is not a literal, more local workers than there
+    are, ports that no host has."""
     for name in _MSRUN_NUMBERS:
         yield from _unless(_is_number, "msrun", options, name, "a whole number")
     yield from _unless(_is_switch, "msrun", options, "join", "True or False")
@@ -210,7 +210,7 @@ def of_msrun(options: Options) -> Iterator[Problem]:
 
 
 def of_torchrun(options: Options) -> Iterator[Problem]:
-    """What torchrun refuses: numbers that are none, nodes that are no range, ports that no host has."""
+    """What torchrun refuses: numbers that are not numbers, nodes that are not a range, ports that no host has."""
     for name in _TORCHRUN_NUMBERS:
         yield from _unless(_is_number, "torchrun", options, name, "a whole number")
     yield from _unless(_is_range, "torchrun", options, "nnodes", "a number, or a range such as 1:4")
@@ -229,7 +229,7 @@ def of_torchrun(options: Options) -> Iterator[Problem]:
 
 
 def _replaced(options: Options, name: str) -> bool:
-    """Whether the environment says another value where it says one."""
+    """Whether the environment has another value where it has one."""
     word = options.word(name)
     return word is not None and bool(count(word, "").assumed)
 

@@ -1,4 +1,4 @@
-"""Takes a command apart: what stands in front, the launcher and its options, the entry script, the words after it."""
+"""Takes a command apart: what is in front, the launcher and its options, the entry script, the words after it."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ _SUBCOMMANDS = {
     "perf": ("record", "stat", "trace", "mem", "c2c"),
     **dict.fromkeys("coverage memray pdm pixi hatch rye mamba micromamba".split(), ("run",)),
 }
-"""Programs that start another one where they are told so, among other things that they do."""
+"""Programs that start another one where an option asks for it, among other things that they do."""
 ELSEWHERE = frozenset("ssh pdsh ray tmux screen xargs".split())
 """Commands that start another one, once or often, here or elsewhere."""
 TASKS = frozenset("srun mpirun mpiexec orterun mpiexec.hydra prterun".split())
@@ -176,7 +176,7 @@ class _Taker(FrontReader):
             elif not name and _runs_launcher(words):
                 break
             elif name == "command" and words[1:] and (words[1].text or "")[:2] in ("-v", "-V"):
-                return None  # it only says where the command is
+                return None  # it only shows where the command is
             elif name == "coverage" and _starts(name, words):
                 words = self.run_by(words[1:])
             elif name in _WRAPPERS or _starts(name, words):
@@ -323,7 +323,7 @@ class _Taker(FrontReader):
         return None
 
     def _command(self, words: tuple[Word, ...]) -> Launch | None:
-        """An installed program that starts its own processes, as many as the environment says."""
+        """An installed program that starts its own processes, as many as the environment states."""
         if len(words) < 2 or words[1].text not in SUBCOMMANDS[command_name(words[0])]:
             return None
         name, (each, nodes) = command_name(words[0]), map(self.environment.get, ("NPROC_PER_NODE", "NNODES"))
@@ -375,7 +375,7 @@ def _slots(options: Options) -> Count | None:
 
 
 def _starts(name: str, words: Sequence[Word]) -> bool:
-    """Whether a program that does many things is told to start another one."""
+    """Whether a program that does many things is asked to start another one."""
     return name in _SUBCOMMANDS and any(word.text in _SUBCOMMANDS[name] for word in words[1:5])
 
 
@@ -400,7 +400,7 @@ def behind_script(taken: Taken, words: Sequence[Word]) -> list[Word] | None:
 
 def started_by(taken: Taken, script: Word) -> Taken:
     """The launch that a script is given: how many processes the script starts is not known,
-    unless a launcher behind it says so."""
+    unless a launcher behind it states it."""
     launch = taken.launch
     if launch.launcher not in ("", "python", *taken.fronts):
         return taken

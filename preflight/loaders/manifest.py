@@ -35,7 +35,7 @@ from preflight.source.text import InputError, Source, Span
 
 
 def tree_at(source: Source, start: int, end: int) -> Node | None:
-    """The tree of a stretch of a file; None where nothing stands there.
+    """The tree of a stretch of a file; None where it is empty.
     Raises InputError with the place in the file."""
     if not start and end == len(source.text):
         return load_yaml(source).tree
@@ -118,7 +118,7 @@ class Asked(NamedTuple):
 
 
 def counted(launch: Launch, asked: Asked) -> Launch:
-    """The job's devices beside what the launcher itself states; what a launcher takes from defaults,
+    """The job's devices in addition to what the launcher itself states; what a launcher takes from defaults,
     the operator sets."""
     launch = launch._replace(device=asked.device)
     names, typed = _stated(launch)
@@ -135,7 +135,7 @@ def counted(launch: Launch, asked: Asked) -> Launch:
 
 def alone(launch: Launch) -> Launch:
     """What a command states that runs by itself on one of the nodes; where it states nothing,
-    whoever wrote it places the processes."""
+    its author places the processes."""
     if _stated(launch)[1] and not _open(launch):
         return launch
     return launch._replace(
@@ -245,7 +245,7 @@ def _noted(manifest: Manifest, following: Following) -> Manifest:
 
 
 def _stretches(source: Source) -> list[tuple[int, int]]:
-    """Where the YAML documents of a file stand, but for those without a word in them."""
+    """The places of the YAML documents of a file, except those without a word in them."""
     text = source.text
     starts = [0, *(match.end() for match in _SEPARATOR.finditer(text))]
     ends = [*(match.start() for match in _SEPARATOR.finditer(text)), len(text)]
@@ -291,7 +291,7 @@ def _launched(part: Part, counted: Callable[..., Launch], *asked: Asked) -> Part
 
 
 def _beyond(launch: Launch, asked: Asked) -> Iterator[Problem]:
-    """What a launcher needs and the pods do not have, where its own options say it."""
+    """What a launcher needs and the pods do not have, where its own options state it."""
     if not _stated(launch)[1] or _open(launch):
         return
     span, source = asked.world.span, asked.world.source
@@ -353,7 +353,7 @@ def _environment(container: Node) -> Iterator[tuple[str, Node]]:
 
 
 def _word(node: Node, environment: dict[str, Word]) -> Word:
-    """A scalar as a word; $(NAME) is what the manifest says of it, else unknown, like what a template will put in."""
+    """A scalar as a word; $(NAME) is what the manifest sets for it, else unknown, like what a template will put in."""
     text, inner = str(node.value) if not isinstance(node.value, bool) else node.span.text, int(node.style in ("'", '"'))
     span = Span(node.span.source, node.span.start + inner, node.span.end - inner)
     typed = text == span.text

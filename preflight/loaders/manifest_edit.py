@@ -38,7 +38,8 @@ def _splices(document: Document, edit: Edit) -> list[Splice]:
 
 
 def _placed(script: Inline, span: Span, text: str) -> Splice:
-    """A change of a script, made where the script stands: as it is indented there, and spelled as its scalar allows."""
+    """A change of a script, made in the place of the script: as it is indented there, and spelled as its scalar
+    allows."""
     place, node = outer(script.text, span), script.node
     if place is None or (node.style == '"' and re.search(r'["\\]', text)) or (node.style == "'" and "'" in text):
         raise CannotEdit("the script is not spelled in the manifest as it reads")
@@ -91,7 +92,7 @@ def _own(document: Document, word: Word) -> Word:
 
 
 def _bare(text: str) -> str:
-    """A value as it is typed instead of another, with or without the quotes that stand there."""
+    """A value as it is typed instead of another, with or without the quotes that are there."""
     if not re.fullmatch(r"[\w@%+=:,./-]+", text):
         raise CannotEdit(f"{text!r} needs its own quotes")
     return text

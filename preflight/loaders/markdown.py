@@ -1,4 +1,4 @@
-"""Commands in the code blocks of a Markdown file: each block is a script of its own, in the places of the file."""
+"""Commands in the code blocks of a Markdown file: each block is a separate script, in the places of the file."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _launches(source: Source, block: str) -> Iterator[Document]:
         return
     try:
         documents = load_script(script, whole=True)
-    except InputError:  # what is shown is no script
+    except InputError:  # what is shown is not a script
         return
     for document in documents:
         if document.launch is not None:

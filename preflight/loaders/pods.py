@@ -18,8 +18,8 @@ _PRODUCT = (
     "accelerator-type",
     "accelerator",
 )
-"""Labels of nodes that say which accelerator is in them, as NVIDIA's, AMD's and Ascend's plugins and GKE set them;
-the one that says most first."""
+"""Labels of nodes that name the accelerator is in them, as NVIDIA's, AMD's and Ascend's plugins and GKE set them;
+the most specific first."""
 KINDS = ("PyTorchJob", "AscendJob", "MPIJob", "HyperJob", "TrainJob", "RayJob", "JobSet", "Job", "Pod")
 _REPLICAS = {
     "PyTorchJob": ("spec", "pytorchReplicaSpecs"),
@@ -46,7 +46,7 @@ class Pod(NamedTuple):
 
 
 class Job(NamedTuple):
-    """The pods of a manifest. entrypoint: a command that one of them runs, where it is not their containers that say
+    """The pods of a manifest. entrypoint: a command that one of them runs, where it is not their containers that name
     what to run."""
 
     kind: str
@@ -90,7 +90,7 @@ def _pod(spec: Node, elastic: bool = False) -> Pod:
 
 
 def _batch(tree: Node) -> Iterator[Pod]:
-    """Pods of a plain Job train together where they have an index that tells one from the others."""
+    """Pods of a plain Job train together where they have an index that distinguishes one from the others."""
     spec = tree.get("spec")
     if spec is None:
         return
@@ -111,7 +111,7 @@ def _jobset(tree: Node) -> Iterator[Pod]:
 
 def _hyperjob(tree: Node) -> Iterator[Pod]:
     """Volcano 1.16, apis/training/v1alpha1/hyperjob.go:37.
-    Of several Volcano Jobs nobody says whether they train as one."""
+    Of several Volcano Jobs it is unknown whether they train as one."""
     listed = tree.get("spec", "replicatedJobs")
     jobs = listed.items if listed else ()
     alone = len(jobs) == 1 and all(
@@ -125,7 +125,7 @@ def _hyperjob(tree: Node) -> Iterator[Pod]:
 
 
 def _trainjob(tree: Node) -> Iterator[Pod]:
-    """Kubeflow Trainer 2, apis/trainer/v1alpha1/trainjob_types.go:249. What is not written, the runtime says,
+    """Kubeflow Trainer 2, apis/trainer/v1alpha1/trainjob_types.go:249. What is not written, the runtime sets,
     which is another object."""
     trainer = tree.get("spec", "trainer")
     if trainer is None:
@@ -169,7 +169,7 @@ def _spec(parent: Node, *path: str) -> tuple[Number | None, tuple[Node, ...], No
 
 
 def _device(spec: Node | None) -> Node | None:
-    """The label that says most about the accelerator of the nodes that a pod takes."""
+    """The most specific label about the accelerator of the nodes that a pod takes."""
     if spec is None:
         return None
     selector = spec.get("nodeSelector")
@@ -217,7 +217,7 @@ def _devices(resources: Node | None) -> Iterator[Node]:
 
 
 def _count(node: Node | None, parent: Node) -> Number | None:
-    """A number, 1 where none is written, None where it is no number."""
+    """A number, 1 where none is written, None where it is not a number."""
     if node is None:
         return Number(1, parent.span)
     text = str(node.value)

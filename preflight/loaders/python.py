@@ -169,7 +169,7 @@ class Values:
         return Word(None, span, because=span.text[:40], editable=False)
 
     def span(self, node: ast.expr) -> Span:
-        """Where a node stands; columns of the syntax tree count bytes."""
+        """The place of a node; columns of the syntax tree count bytes."""
         start = self._offset(node.lineno, node.col_offset)
         return Span(
             self.source, start, self._offset(node.end_lineno or node.lineno, node.end_col_offset or node.col_offset)

@@ -63,7 +63,7 @@ def _occurrences(words: Sequence[Word], name: str) -> list[list[Word]]:
 
 
 def _own(document: Document, word: Word) -> Word:
-    """The word, if it stands in this file as it is typed."""
+    """The word, if it is in this file as it is typed."""
     if not word.editable or word.maybe:
         raise CannotEdit(f"{word.text or word.because} is composed of other values")
     if word.span.source is not document.source:
@@ -118,7 +118,7 @@ def _remove(document: Document, words: Sequence[Word]) -> Splice:
 
 
 def _region(document: Document, words: Sequence[Word]) -> Span:
-    """From a flag to the end of its values, where all stand side by side."""
+    """From a flag to the end of its values, where all are side by side."""
     first = words[0]
     end = widened(site(first, first))
     for word in words[1:]:

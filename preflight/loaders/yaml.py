@@ -139,7 +139,7 @@ class _Builder:
         self._documents = 0
         self._duplicates: list[tuple[Entry, Entry]] = []
         self._strings: set[int] = set()
-        """Where a scalar stands whose tag makes a string of it: `!!str <<` is no merge key."""
+        """The place of a scalar whose tag makes a string of it: `!!str <<` is not a merge key."""
 
     def build(self, next_event: Callable[[], Any]) -> None:
         """Take every event of a parser."""
@@ -160,7 +160,7 @@ class _Builder:
                     except InputError:
                         raise
                     except Exception:
-                        value = self._value(None, value, event)  # which says why
+                        value = self._value(None, value, event)  # which reports why
                 if type(value) is str:
                     texts.add(value)
                 stack[-1].items.append(_new(Node, ("scalar", value, _new(Span, (source, start, end)), style or "", "")))
@@ -294,7 +294,7 @@ class _Builder:
         return [entry._replace(merged=True) for source in sources for entry in source.entries if not entry.shadowed]
 
     def _shadow(self, merged: list[Entry], own: list[Entry]) -> tuple[Entry, ...]:
-        """Mark every entry that a later one of the same key replaces, and note the duplicates somebody typed."""
+        """Mark every entry that a later one of the same key replaces, and note the duplicates that are typed."""
         entries, last = [*merged, *own], {}
         for entry in entries:
             last[(type(entry.key.value).__name__ == "str", entry.key.value)] = entry

@@ -1,4 +1,4 @@
-"""Where the comments of a YAML file stand, and what a suppression in one of them covers."""
+"""The places of the comments of a YAML file, and what a suppression in one of them covers."""
 
 from __future__ import annotations
 

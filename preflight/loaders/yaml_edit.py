@@ -14,11 +14,11 @@ from preflight.source.text import Span
 
 
 class CannotEdit(Exception):
-    """An edit that has no unambiguous place in the text; the message says why."""
+    """An edit that has no unambiguous place in the text; the message gives the reason."""
 
 
 def spell(value: object, old: Node | None, document: Document) -> str:
-    """A value as YAML 1.1 text, in the spelling of the value that stands there or of the file."""
+    """A value as YAML 1.1 text, in the spelling of the value that is there or of the file."""
     if value is None:
         return "null"
     if isinstance(value, bool):
@@ -111,7 +111,7 @@ def _find(document: Document, key: Key) -> tuple[Node | None, Entry | None]:
 
 
 def _standing_at(document: Document, span: Span | None) -> tuple[Node | None, Entry | None]:
-    """The entry whose key stands at a place, a shadowed one too."""
+    """The entry whose key is at a place, a shadowed one too."""
     stack = [document.tree] if document.tree is not None and span is not None else []
     while stack and span is not None:
         node = stack.pop()
@@ -175,7 +175,7 @@ def _add(document: Document, key: Key, value: object) -> Splice:
 
 
 def _entry_end(entry: Entry) -> int:
-    """Where an entry ends in the text: its value, or the key when the value stands elsewhere (an alias)."""
+    """Where an entry ends in the text: its value, or the key when the value is elsewhere (an alias)."""
     return entry.value.span.end if entry.value.span.start >= entry.key.span.end else entry.key.span.end
 
 
@@ -246,7 +246,7 @@ def _empty(document: Document, entry: Entry, key: Key) -> Splice:
 
 def _on_key_line(document: Document, holder: Entry, start: int, end: int, value: str) -> Splice | None:
     """Put a value on the line of its key in the place of a block below; every comment stays.
-    None where more stands between the two."""
+    None where more is between the two."""
     text, after = document.source.text, holder.key.span.end
     head = re.compile(r"[ \t]*:([ \t]*(?:#[^\r\n]*)?)(?=\r?\n)").match(text, after)
     if head is None or re.sub(r"#[^\n]*", "", text[head.end() : start]).strip():

@@ -1,8 +1,8 @@
 """What a YAML scalar reads as: PyYAML's own resolvers and constructors, each answer found once.
 
 PyYAML is imported here, without the patterns that it compiles as it is imported: one of its pure-Python reader alone
-takes longer than a config. The parser in C uses none of them. Each is compiled when something asks for it, so whoever
-else uses PyYAML finds it whole.
+takes longer than a config. The parser in C uses none of them. Each is compiled when something asks for it, so other
+users of PyYAML find it whole.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _constructor = SafeConstructor()
 
 
 class _Unreadable(ValueError):
-    """What PyYAML says by a LookupError of its own."""
+    """What PyYAML reports by its own LookupError."""
 
 
 LONG = 200

@@ -1,5 +1,5 @@
-"""What measured runs say of the estimates on their cluster: factors by device and kind of model, and how many runs they
-rest on."""
+"""What measured runs show about the estimates on their cluster: factors by device and kind of model, and how many runs
+they rest on."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ GIB = 2**30
 
 
 class Run(NamedTuple):
-    """A measured run beside its estimate. seconds: as estimated, None where that is not known; allocated: bytes at the
+    """A measured run and its estimate. seconds: as estimated, None where that is not known; allocated: bytes at the
     peak of the fullest stage, as estimated."""
 
     name: str
@@ -42,7 +42,7 @@ class Run(NamedTuple):
 
 
 def measured_run(name: str, found: Iterations, job: Job) -> Run:
-    """A run beside its estimate on this cluster. Raises InputError where its device is not known."""
+    """A run and its estimate on this cluster. Raises InputError where its device is not known."""
     if job.cluster.device is None:
         raise InputError("the device is not known: give --device", job.documents[0].source.name)
     experts = job.plan.model.experts
@@ -71,7 +71,7 @@ def _factor(device: str, experts: bool, runs: Sequence[Run]) -> Factor:
 
 
 def settings_of(found: Iterable[Factor]) -> Iterator[str]:
-    """The lines of settings that say the factors."""
+    """The lines of settings that state the factors."""
     for factor in found:
         yield "[[measured.factors]]"
         yield f'device = "{factor.device}"'

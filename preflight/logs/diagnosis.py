@@ -24,7 +24,7 @@ class Group(NamedTuple):
 
 
 class Diagnosis(NamedTuple):
-    """Why a job died, as far as its log says. root: None where the log shows no failure. says: the cause in a
+    """Why a job died, as far as its log shows. root: None where the log shows no failure. `says`: the cause in a
     sentence; advice: what to do. followed: what the root caused. others: failures that are neither."""
 
     root: Group | None
@@ -38,7 +38,7 @@ class Diagnosis(NamedTuple):
 
     @property
     def rules(self) -> tuple[str, ...]:
-        """The rules that tell the root before the job runs."""
+        """The rules that find the root before the job runs."""
         return self.statement.rules if self.statement is not None else ()
 
 
@@ -94,7 +94,7 @@ def _when(group: Group, stamped: bool) -> tuple[float, ...]:
 
 
 def _in_prose(groups: Sequence[Group]) -> Diagnosis:
-    """What lines say that tell of no exception: those whose words are a message of a framework."""
+    """The cause in lines that have no exception: those whose words are a message of a framework."""
     for group in groups:
         first = group.first
         statement, stage = statement_of(first), stage_of(first)
@@ -110,7 +110,7 @@ STRONGER = {"disk-full": "shared-memory", "missing-module": "missing-library"}
 
 
 REFERS = re.compile(r"refer to 'Ascend Error Message'|Inner error is reported as above")
-"""What an exception says whose reason stands in another line."""
+"""The cause of an exception whose reason is in another line."""
 
 
 def _preferred(ordered: Sequence[Group]) -> Group:
@@ -127,7 +127,7 @@ def _preferred(ordered: Sequence[Group]) -> Group:
 BY_STAGE = ("no-file",)
 """Signatures whose class is that of what the job was doing."""
 TELLS_ALONE = (Cause.CONFIG, Cause.UPSTREAM)
-"""Classes that the frames alone tell, without the exception."""
+"""Classes that the frames alone determine, without the exception."""
 Meaning = tuple[Cause, str, str, Statement | None, Signature | None]
 
 

@@ -1,4 +1,4 @@
-"""The failures that a log tells: tracebacks as Python prints them, and single lines that say what went wrong."""
+"""The failures in a log: tracebacks as Python prints them, and single lines that name what went wrong."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ GOES_ON = 6
 """Lines after an exception's first that may belong to its message."""
 FEW_WORDS = 3
 NEAR = 400
-"""Lines after one of a traceback that may belong to it: those of other ranks stand between."""
+"""Lines after one of a traceback that may belong to it: those of other ranks may be in between."""
 NOISE, MOST_SEEN = 24, 20_000
 """How often a line is looked at, and how many kinds of lines are counted."""
 MOST_KINDS = 400
@@ -74,7 +74,7 @@ class _Open:
 
 
 class Failures:
-    """Reads lines, of one file after the other, and keeps what failed: of what many ranks say alike, once a rank."""
+    """Reads lines, of one file after the other, and keeps what failed: of what many ranks print alike, once a rank."""
 
     def __init__(self) -> None:
         self._writers: dict[str, _Open] = {}
@@ -99,7 +99,7 @@ class Failures:
 
     @property
     def found(self) -> tuple[Failure, ...]:
-        """What failed, in the order of the log; where nothing did, the lines that may say it in other words."""
+        """What failed, in the order of the log; where nothing did, the lines that may report it in other words."""
         return tuple(sorted((self._found or self._prose).values(), key=lambda one: one.order))
 
     def _take(self, name: str, line: Line, written: Written) -> None:
@@ -136,7 +136,7 @@ class Failures:
 
     def _exception(self, name: str, line: Line, written: Written, raised: tuple[str, str], open_: _Open) -> None:
         kind, message = raised
-        # "During handling of" and "direct cause" stand after the exception that came first: the later one follows it
+        # "During handling of" and "direct cause" come after the first exception: the later one follows it
         follows_first, open_.chained = open_.chained, False
         made_ = self._failure(name, line, written, kind.rpartition(".")[2], message, tuple(open_.frames))
         made_ = made_._replace(text=f"{kind}: {message}" if message else kind)
@@ -177,7 +177,7 @@ class Failures:
         return times > NOISE
 
     def _loose(self, name: str, line: Line, written: Written, open_: _Open) -> None:
-        """Keep an exception that stands in the middle of a line."""
+        """Keep an exception in the middle of a line."""
         text = written.text
         if (loose := LOOSE.search(text)) and not text.startswith(("INFO", "WARNING", "DEBUG")):
             made_ = self._failure(name, line, written, loose[1].rpartition(".")[2], loose[2], tuple(open_.frames))

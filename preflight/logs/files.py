@@ -52,7 +52,7 @@ def _in_folder(folder: str) -> Iterator[str]:
 
 
 def read_logs(names: Sequence[str], said: Sequence[str] = ()) -> tuple[Failure, ...]:
-    """The failures in logs. said: further lines, as a scheduler's record has them. Raises InputError."""
+    """The failures in logs. `said`: further lines, as a scheduler's record has them. Raises InputError."""
     failures = Failures()
     for name in names:
         with log(name) as file:

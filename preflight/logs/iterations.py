@@ -27,13 +27,13 @@ MARKERS = (b"elapsed time per iteration", b"per_step_time", b"max allocated", b"
 WARM = 2
 """First steps that are left out: they compile, tune and allocate."""
 LEAST = 3
-"""Fewer steps than this behind the first ones tell nothing."""
+"""Fewer steps than this behind the first ones show nothing."""
 MIB = 1 << 20
 
 
 class Iterations(NamedTuple):
-    """What a log says of the steps of a run. seconds: of the median step once it is steady; spread: the middle half of
-    the steps, as a part of that; allocated: bytes at the peak of the fullest rank, None where it is not said; batch:
+    """What a log shows of the steps of a run. seconds: of the median step once it is steady; spread: the middle half of
+    the steps, as a part of that; allocated: bytes at the peak of the fullest rank, None where it is not printed; batch:
     the global batch size; rate: TFLOP/s a device."""
 
     steps: int
@@ -45,7 +45,7 @@ class Iterations(NamedTuple):
 
 
 def iterations(file: Reads) -> Iterations | None:
-    """What the iteration lines of a log say; None where it has too few. Raises OSError."""
+    """What the iteration lines of a log show; None where it has too few. Raises OSError."""
     times: list[float] = []
     batches: list[int] = []
     rates: list[float] = []

@@ -39,8 +39,8 @@ OF_FILE = re.compile(r"(?:^|[/_.-])(?:rank|worker|global_rank)[_-]?(\d+)(?=[/_.-
 
 
 class Written(NamedTuple):
-    """A line without what was put before it. by: who wrote it, of one file; rank: its rank where it is said; time: in
-    seconds, None where it is not said."""
+    """A line without what was put before it. by: who wrote it, of one file; rank: its rank where it is printed; time:
+    in seconds, None where it is not printed."""
 
     by: str
     rank: int | None
@@ -49,7 +49,7 @@ class Written(NamedTuple):
 
 
 def taken_apart(line: str) -> Written:
-    """A line of a log, and what its prefixes say."""
+    """A line of a log, and what its prefixes state."""
     text = ANSI.sub("", line) if "\x1b" in line else line
     by, rank, time = "", None, None
     certain, numbers = False, 0
@@ -64,7 +64,7 @@ def taken_apart(line: str) -> Written:
         by += f"{kind}{match[1]} "
         if kind == "rank":
             rank, certain = int(match[1]), True
-        elif kind in ("task", "local") and not certain:  # a node's task and a rank on it: the rank in all is not said
+        elif kind in ("task", "local") and not certain:  # a node's task and a rank on it, not the global rank
             rank, numbers = int(match[1]) if not numbers else None, numbers + 1
         text = text[match.end() :]
     if (own := MINDSPORE.match(text)) or (own := PLOG.match(text)):
@@ -86,7 +86,7 @@ def seconds(stamp: str) -> float | None:
 
 
 def rank_of_file(name: str) -> int | None:
-    """The rank whose log a file is, by its name; None where it does not say."""
+    """The rank whose log a file is, by its name; None where the name has none."""
     found = [match for match in OF_FILE.finditer(name)]
     return int(next(filter(None, found[-1].groups()))) if found else None
 

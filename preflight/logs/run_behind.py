@@ -1,4 +1,4 @@
-"""The run that a log is of: which line of its config the failure comes from, and what `check` says of it."""
+"""The run that a log is of: which line of its config the failure comes from, and what `check` reports about it."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from preflight.source.record import NamedTuple
 
 
 class Behind(NamedTuple):
-    """What a config says of a death. told: the findings that tell its cause; errors: what else `check` finds, warnings
-    too where the cause is not sure; job: the run, where one was read; shrinks: what would need less memory, where
-    memory is the cause."""
+    """What a config shows about a death. `told`: the findings that report its cause; errors: what else `check` finds,
+    warnings too where the cause is not sure; job: the run, where one was read; shrinks: what would need less memory,
+    where memory is the cause."""
 
     told: tuple[Finding, ...]
     errors: tuple[Finding, ...]
@@ -29,7 +29,7 @@ class Behind(NamedTuple):
 
     @property
     def foreseen(self) -> bool:
-        """Whether `check` tells the cause from the config alone, as an error."""
+        """Whether `check` reports the cause from the config alone, as an error."""
         return any(finding.severity is Severity.ERROR for finding in self.told)
 
 
@@ -40,7 +40,7 @@ MEMORY_RULES = ("predicted-oom",)
 
 
 def behind(diagnosis: Diagnosis, report: Report) -> Behind:
-    """What the report on a config says of a death."""
+    """What the report on a config shows about a death."""
     told = tuple(finding for finding in report.findings if _tells(finding, diagnosis))
     if not told and diagnosis.cause is Cause.CONFIG and diagnosis.root is not None:
         told = tuple(_named_in(diagnosis.root.first.message, report.findings))
@@ -54,7 +54,7 @@ def behind(diagnosis: Diagnosis, report: Report) -> Behind:
 
 
 def _tells(finding: Finding, diagnosis: Diagnosis) -> bool:
-    """Whether a finding is what the root failure says: by its rule, or by the statement upstream that both have."""
+    """Whether a finding reports the root failure: by its rule, or by the statement upstream that both have."""
     if finding.severity is Severity.NOTE:
         return False
     if diagnosis.cause is Cause.MEMORY:
@@ -69,7 +69,7 @@ def _tells(finding: Finding, diagnosis: Diagnosis) -> bool:
 
 
 def _sites_at(framework: str, path: str, line: str) -> Iterator[str]:
-    """The statements that stand at a line of a file in any release."""
+    """The statements at a line of a file in any release."""
     known = evidence(framework)
     if known is not None and line.isdigit():
         yield from statements_on_line(framework, path, int(line))

@@ -22,14 +22,15 @@ STATES = {
 
 
 class OfJob(NamedTuple):
-    """What the scheduler says of a job: its logs that are there, and lines on how it ended."""
+    """What the scheduler reports about a job: its logs that are there, and lines on how it ended."""
 
     logs: tuple[str, ...]
     said: tuple[str, ...]
 
 
 def logs_of_job(id: str) -> OfJob:
-    """What the scheduler says of a job. Raises InputError where it has no such job, or its commands are not here."""
+    """What the scheduler reports about a job. Raises InputError where it has no such job, or its commands are not
+    here."""
     if not ID.fullmatch(id):
         raise InputError(f"--job {id}: a Slurm job id is expected")
     record = _asked("scontrol", "show", "job", "-o", id) or ""

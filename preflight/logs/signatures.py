@@ -1,5 +1,5 @@
-"""What other libraries and the system say when a job dies, and what it means: torch, NCCL, CANN, Transformer Engine,
-apex, flash-attn, MindSpore, Hugging Face, Slurm, the kernel."""
+"""The messages of other libraries and the system when a job dies, and what it means: torch, NCCL, CANN, Transformer
+Engine, apex, flash-attn, MindSpore, Hugging Face, Slurm, the kernel."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Cause(str, Enum):
 
 
 class Signature(NamedTuple):
-    """A text that tells a cause. weak: it may follow from another failure, and gives way to any other cause."""
+    """A text that shows a cause. weak: it may follow from another failure, and gives way to any other cause."""
 
     id: str
     cause: Cause
@@ -355,7 +355,7 @@ SIGNATURES: tuple[Signature, ...] = (
 
 
 GUESSES = "potential root causes"
-"""What Ray says of every dead worker: all causes that there may be."""
+"""Ray's message about every dead worker: all causes that there may be."""
 
 
 @cache

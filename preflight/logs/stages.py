@@ -81,9 +81,9 @@ SHAPES = re.compile(
     r"|size mismatch|invalid input shape|alignment mismatch|[Dd]imension .* (?:does not|must)|divided by"
     r"|is not a multiple|multiple of"
 )
-"""What libraries say of sizes that do not fit."""
+"""Messages of libraries about sizes that do not fit."""
 SIZES = re.compile(r"\b(?:world[_ ]size|tp_size|pp_size|cp_size|ep_size|\w+_parallel_size|num_key_value_heads)\b")
-"""Names of sizes of a layout, whoever raises the error."""
+"""Names of sizes of a layout, whatever raises the error."""
 CHECKED = ("AssertionError", "ValueError", "NotImplementedError", "argparse", "ConfigError", "ValidationError")
 MESSAGES = re.compile(
     r"world[_ ]size|_parallel_size|parallel size|pp_size|tp_size|batch[_ ]size|num_layers|micro_batch"
@@ -91,7 +91,7 @@ MESSAGES = re.compile(
     r"|must be (?:specified|set|provided|given)|--?[a-z]+[-_][a-z-_]+ (?:must|requires?|is|cannot|should|needs?|has)"
     r"|(?:must|should|cannot|can not) be|only support|not support|[Uu]nsupported"
 )
-"""What a check says of a configuration, where no table has its words."""
+"""Messages of a check about a configuration, where no table has its words."""
 
 
 @cache
@@ -100,7 +100,7 @@ def _patterns(stage: Stage) -> tuple[re.Pattern[str], re.Pattern[str] | None]:
 
 
 def stage_of(failure: Failure) -> tuple[Cause, str] | None:
-    """What the job was doing, by the innermost frame that tells, or by the words; None where neither does."""
+    """What the job was doing, by the innermost frame that shows it, or by the words; None where neither does."""
     if failure.kind != "AttributeError" and SHAPES.search(failure.message):
         return Cause.CONFIG, "sizes do not divide or do not fit: of layers, heads, sequence or batch against the layout"
     for frame in reversed(failure.frames):

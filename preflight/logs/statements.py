@@ -32,13 +32,13 @@ def hashed(word: str) -> str:
 
 
 CONDITION = "="
-"""What a row has in place of an exception where its words are those of an assertion's condition."""
+"""What a row has instead of an exception where its words are those of an assertion's condition."""
 FEW = 3
-"""Words from which on a message tells its statement without a frame."""
+"""Words from which on a message identifies its statement without a frame."""
 
 
 PYTHONS_OWN = ("AttributeError", "KeyError", "IndexError", "NameError", "UnboundLocalError", "ModuleNotFoundError")
-"""Exceptions whose texts are Python's: they tell a statement by its frame only."""
+"""Exceptions whose texts are Python's: they identify a statement by its frame only."""
 
 
 class Row(NamedTuple):
@@ -112,7 +112,7 @@ class Table:
                     yield row
 
     def at(self, frame: Frame) -> Iterator[Row]:
-        """The messages that stand in the function of a frame."""
+        """The messages in the function of a frame."""
         key = frame.file.rpartition("/")[2], frame.function.rpartition(".")[2]
         for at in self._by_place.get(key, ()):
             if _same_file((row := self.row(at)).file, frame.file):
@@ -180,7 +180,7 @@ def statement_of(failure: Failure) -> Statement | None:
 
 
 def _by_line(failure: Failure) -> Statement | None:
-    """The one statement that stands on the line of the last frame in any release, where the exception has no words."""
+    """The one statement on the line of the last frame in any release, where the exception has no words."""
     last = failure.frames[-1] if failure.frames and not failure.message else None
     shown = {hashed(word) for word in words(last.source)} if last is not None else set()
     if last is None or not shown or not last.source.startswith(("assert", "raise")):
@@ -208,7 +208,8 @@ def _scored(found: Table, failure: Failure, said: Sequence[str]) -> Iterator[tup
 
 
 def _tells(row: Row, failure: Failure, said: Sequence[str]) -> bool:
-    """Whether the words alone tell the statement: many of them, most of what the text has, and the same exception."""
+    """Whether the words alone identify the statement: many of them, most of what the text has, and the same
+    exception."""
     if row.raised not in ("", "error") and failure.kind and row.raised != failure.kind:
         return False
     if failure.kind in PYTHONS_OWN:
@@ -223,7 +224,7 @@ def _on_the_way(row: Row, failure: Failure) -> float:
 
 
 def _stated(rows: Sequence[Row], failure: Failure) -> Statement | None:
-    """The statement of equally good rows: the same text may stand in several files, and may be that of one rule."""
+    """The statement of equally good rows: the same text may be in several files, and may be that of one rule."""
     lines = {place for frame in failure.frames[-1:] for place in _at_line(frame)}
     placed = [row._replace(sites=tuple(lines.intersection(row.sites))) for row in rows if lines.intersection(row.sites)]
     placed = placed or list(rows)
@@ -243,7 +244,7 @@ def _stated(rows: Sequence[Row], failure: Failure) -> Statement | None:
 
 @cache
 def _lines(framework: str) -> Mapping[tuple[str, int], tuple[tuple[str, str], ...]]:
-    """Name of a file and line → the statements that stand there in any release, each with its file."""
+    """Name of a file and line → the statements there in any release, each with its file."""
     data = schemas.read(f"{framework}/evidence")
     found: dict[tuple[str, int], list[tuple[str, str]]] = {}
     for id, (_, runs, *_) in data["sites"].items():
@@ -255,7 +256,7 @@ def _lines(framework: str) -> Mapping[tuple[str, int], tuple[tuple[str, str], ..
 
 
 def statements_on_line(framework: str, path: str, line: int) -> frozenset[str]:
-    """The statements of the evidence that stand on a line of a file in some release."""
+    """The statements of the evidence on a line of a file in some release."""
     there = _lines(framework).get((path.rpartition("/")[2], line), ())
     return frozenset(id for file, id in there if _same_file(file, path))
 

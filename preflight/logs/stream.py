@@ -1,4 +1,4 @@
-"""The lines of a log that may say why a job died. A log is read in blocks of bytes, never whole; only what lies near a
+"""The lines of a log that may show why a job died. A log is read in blocks of bytes, never whole; only what lies near a
 word of failure becomes text."""
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def _each(text: bytes) -> Iterator[int]:
 
 
 def _some(text: bytes) -> list[int]:
-    """Where the markers stand that are looked for everywhere; of many that stand together one."""
+    """The places of the markers that are searched everywhere; of many close together, one."""
     found = []
     for marker in EVERYWHERE:
         at = text.find(marker)

@@ -21,7 +21,7 @@ from preflight.lsp.places import exactly, range_of, uri_of
 from preflight.memory import MemoryEstimate
 from preflight.plugins import manager as plugins
 from preflight.report.memory import between
-from preflight.report.page import documented, rule_page, section_url
+from preflight.report.page import documented, rule_page, section_link
 from preflight.run.cluster import GIB
 from preflight.run.value import Value, known
 from preflight.source.finding import Finding, Fix, Severity
@@ -37,8 +37,8 @@ def section(rule: str) -> str:
 
 @lru_cache(maxsize=256)
 def address(rule: str) -> str | None:
-    """Where the section is on the web."""
-    return section_url(rule)
+    """Where the editor opens the section."""
+    return section_link(rule)
 
 
 @lru_cache(maxsize=1)

@@ -97,7 +97,7 @@ class Attributes(Imports):
         return self._plain_attribute(owner, name)
 
     def _plain_attribute(self, owner: Object, name: str) -> Value:
-        """An attribute of an object, found as Python does where the class does not say how."""
+        """An attribute of an object, found as Python does where the class does not define how."""
         if name in self.known_arguments:
             self.reads.append(name)
         found = owner.cls.find(name)

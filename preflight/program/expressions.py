@@ -258,7 +258,7 @@ class Expressions(Operators):
         return truth
 
     def assign(self, target: Node, value: Value, scope: Scope) -> None:
-        """Bind a value to what stands on the left."""
+        """Bind a value to the target on the left."""
         raise NotImplementedError
 
     def _e_ListComp(self, node: Node, scope: Scope) -> Value:

@@ -99,7 +99,7 @@ class Facts:
         self._methods.update((name, (package, answer)) for name, answer in methods.items())
 
     def present(self, module: str) -> bool | None:
-        """Whether a package is installed; None where nobody says."""
+        """Whether a package is installed; None where that is not stated."""
         name = distribution(module)
         if module.partition(".")[0] in sys.stdlib_module_names or name in ALWAYS:
             return True
@@ -110,7 +110,7 @@ class Facts:
         return None
 
     def described(self, module: str) -> bool:
-        """Whether enough is known of a package to say that it has a name that the program imports from it."""
+        """Whether enough is known of a package to know that it has a name that the program imports from it."""
         name = distribution(module)
         return module.partition(".")[0] in sys.stdlib_module_names or name in self._versions or name in self._present
 
@@ -258,7 +258,7 @@ def distribution(module: str) -> str:
 
 
 def _group(ranks: Value) -> Value:
-    """A process group, as far as its ranks say what it is; this process has rank 0."""
+    """A process group, as far as its ranks determine it; this process has rank 0."""
     if not isinstance(ranks, list) or not all(isinstance(one, int) for one in ranks):
         return Unknown(("process groups",))
     here = ranks.index(0) if 0 in ranks else -1
@@ -310,7 +310,7 @@ SIZE = "WORLD_SIZE"
 
 
 class SizeText(str):
-    """The number of processes as its variable says it, on its way to the default of an option."""
+    """The number of processes as its variable has it, on its way to the default of an option."""
 
     __slots__ = ()
 

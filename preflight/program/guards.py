@@ -100,7 +100,7 @@ def _parse(pattern: str) -> Any:
 
 
 def _repeats(parsed: Any, inside: bool) -> int | None:
-    """How many repeats without a small bound stand in a row; None for one within another."""
+    """How many repeats without a small bound are in a row; None for one within another."""
     count = 0
     for code, argument in parsed:
         name = str(code).lower()

@@ -15,7 +15,7 @@ from preflight.program.verdict import Budget
 
 
 class Interpreter(Options):
-    """Reads a program's functions and says what they would do."""
+    """Reads a program's functions and derives what they would do."""
 
     def __init__(self, sources: Sources, facts: Facts, budget: Budget) -> None:
         super().__init__(sources, facts, budget)

@@ -14,13 +14,13 @@ Node = tuple[Any, ...]
 VERSION = 2
 """Goes up with every change of the form."""
 DEPTH = 250
-"""Levels of nesting that are converted; deeper ones are no program that people write."""
+"""Levels of nesting that are converted; people do not write programs with deeper ones."""
 PLAIN = (str, int, float, bool, type(None), bytes, complex, type(...))
 DROPPED = frozenset(("ctx", "type_comment", "kind", "type_params", "simple"))
 
 
 class Unreadable(Exception):
-    """The text is no Python that can be converted."""
+    """The text is not Python that can be converted."""
 
 
 def compile_source(text: str) -> tuple[Node, ...]:

@@ -1,4 +1,4 @@
-"""The way in: what a program says of one command, from what its interpretation noted."""
+"""The way in: what a program decides about one command, from what its interpretation noted."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ READS_CONFIGURATIONS = frozenset((MINDFORMERS,))
 OF_ANOTHER_START = OF_PYNATIVE
 """Sections of such a file with which the run is started in another way."""
 NAMED = ("--config", FILE)
-"""How the script of MindFormers is told its configuration."""
+"""How the script of MindFormers gets its configuration."""
 STACK = 128 << 20
 FRAMES = 20_000
 
@@ -160,7 +160,7 @@ class Session:
         world_size: int | None,
         config: Mapping[str, Any] | None = None,
     ) -> Verdict:
-        """What the program says of one command, which names a file with this configuration."""
+        """What the program decides about one command, which names a file with this configuration."""
         if self._used and isinstance(self.driver, MindSpeed):
             self._read()  # what patches replace depends on the command
         if not self._used and self._kept is not None:
@@ -274,8 +274,8 @@ def judge(
     budget: Budget = Budget(),
     config: Mapping[str, Any] | None = None,
 ) -> Verdict:
-    """What a program's own parser and checks say of the arguments that follow its name. config: what is in the file
-    that they name, for a program that reads one."""
+    """What a program's own parser and checks decide about the arguments that follow its name. config: what is in the
+    file that they name, for a program that reads one."""
     with _ONE_AT_A_TIME:
         verdict: Verdict = in_thread(
             lambda: _session(program, argv, env, world_size, machine, budget).judge(argv, env, world_size, config)

@@ -284,7 +284,7 @@ LARGEST = 16 << 20
 
 
 class Driver(Protocol):
-    """What leads through a program, and has read something of it once, beside its modules."""
+    """What leads through a program, and has read something of it once, in addition to its modules."""
 
     def to_keep(self) -> tuple[Value, ...]:
         """What it has read."""
@@ -294,7 +294,8 @@ class Driver(Protocol):
 
 
 class KeptState:
-    """What is kept of one program for one machine. about: all that it depends on beside files and environment."""
+    """What is kept of one program for one machine. about: all that it depends on in addition to files and
+    environment."""
 
     def __init__(self, run: Interpreter, driver: Driver, about: str, code: str) -> None:
         self.run, self.driver = run, driver

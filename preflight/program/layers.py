@@ -1,4 +1,5 @@
-"""Layers of a network: many are built from the same arguments but for a number, and one of each kind tells the rest."""
+"""Layers of a network: many are built from the same arguments but for a number, and one of each kind determines the
+rest."""
 
 from __future__ import annotations
 
@@ -121,7 +122,7 @@ def _copy(row: Built, new: tuple[int, ...]) -> Object:
 
 
 def _print(value: Value, depth: int = 0) -> Key:
-    """What tells a value from another one: numbers are left out, of objects what they hold now."""
+    """What distinguishes a value from another one: numbers are left out, of objects what they hold now."""
     if type(value) is int:
         return ("int",) if depth == 0 else ("int", value)
     if isinstance(value, SCALARS):

@@ -29,23 +29,23 @@ MOST_NESTED = 8
 
 
 class Known(NamedTuple):
-    """A path. text: as far as it is known; whole: from its beginning, else only what follows a part that nobody
+    """A path. text: as far as it is known; whole: from its beginning, else only what follows a part that
     knows."""
 
     text: str
     whole: bool
     from_start: bool = False
-    """It is said from the folder that the script is started in, which nobody knows."""
+    """It is relative to the folder that the script is started in, which is unknown."""
 
     @property
     def absolute(self) -> bool:
-        """Whether it says all of where it leads."""
+        """Whether it is known as a whole."""
         return self.whole and self.text.startswith("/")
 
 
 def path_of(word: Word, script: str, working: Callable[[Piece], str], top: str) -> Known:
-    """The path that a word is. script: the file that it stands in; working: the folder that a piece of it is expanded
-    in; top: that of the repository. Each "" where nobody knows it."""
+    """The path that a word is. script: the file that it is in; working: the folder that a piece of it is expanded
+    in; top: that of the repository. Each "" where it is unknown."""
     pieces = word.pieces or (Piece(word.text, word.span, because=word.because),)
     text, whole, from_start = "", True, False
     for piece in pieces:
@@ -87,7 +87,7 @@ def _folded(text: str, script: str, working: str, top: str) -> str:
 
 
 TO_FILL_IN = lazy_pattern(r"(?i)[<>\[\]{}]|\.\.\.|^x{3,}$|^(?:path[-_]?)?to(?:[-_]|$)|^path$|\byour(?:[-_ ]|\b)|_your_")
-"""What a folder is called for which somebody has to put in his own."""
+"""Names of folders that stand for one that the user must put in."""
 HIGHEST = 16
 """Folders above a script in which its program is looked for."""
 REPOSITORY = ".git"
@@ -100,8 +100,9 @@ class Located(NamedTuple):
 
     sure: found: its path leads there. likely: it leads to another place, in which the same path may be; whether the
     options are those of what lies here is still to be asked. elsewhere: it leads to what is not here. unsaid: nothing
-    tells. entry: the script that is started, "" where it is not here. paths: folders of modules that the launch names,
-    which are there. called: what the launch calls the folder that is taken for one here, "" where it does not say.
+    decides. entry: the script that is started, "" where it is not here. paths: folders of modules that the launch
+    names, which are there. called: what the launch calls the folder that is taken for one here, "" where it does not
+    name it.
     """
 
     sure: Sure
@@ -134,7 +135,7 @@ class _Search:
         self.top = self.above[-1] if self.above else self.start
 
     def located(self) -> Located:
-        """What the launch says."""
+        """What the launch states."""
         working = self._working()
         paths = self._module_paths(working)
         module = self.launch.launcher_words and self.launch.launcher_words[-1].text == MODULE
@@ -216,7 +217,7 @@ class _Search:
             for folder in (*self.above, *([beside] if "/" in end and self.is_open(beside) else [])):
                 if self._is_file(found := os.path.join(folder, end)):
                     return Located("likely", found, paths, self._name(parts[at - 1], wanted) if at else "")
-        named = wanted.whole or len(parts) > 1  # of a script in a folder that nobody knows
+        named = wanted.whole or len(parts) > 1  # of a script in an unknown folder
         return Located("elsewhere" if named else "unsaid", paths=paths)
 
     def _name(self, folder: str, wanted: Known) -> str:

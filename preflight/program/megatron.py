@@ -36,7 +36,7 @@ CONFIGURATION, BUILDS = "megatron.core.transformer.transformer_config", "core_tr
 """Where the model's configuration is defined and what makes it; releases before 0.2 have none."""
 DEFAULTS = {"tokenizer_type": "GPT2BPETokenizer"}
 VOCABULARY = 50304
-"""A padded size that every tensor parallel size divides, where the tokenizer would say it."""
+"""A padded size that every tensor parallel size divides, where the tokenizer would determine it."""
 SPECS = "megatron.core.models.gpt.gpt_layer_specs"
 LAYERS = ("get_gpt_decoder_layer_specs", "get_gpt_decoder_block_spec")
 """What lays out dense layers and those with experts, the newest first."""
@@ -58,7 +58,7 @@ PADDING = {
 LATER = 25_000
 """Steps of a stage after the model's configuration, which is left out where it takes more."""
 PARSER, SCRIPT, ADDED = "the parser", "the script", "the options of the script"
-"""What runs once beside modules."""
+"""What runs once, in addition to modules."""
 PROVIDER = "extra_args_provider"
 MANY, EARLY = 32, 2_000
 """Processes whose groups cannot be made within these steps, and in how many their sizes are checked before."""
@@ -173,7 +173,7 @@ class Megatron:
         return self._parser
 
     def to_keep(self) -> tuple[Value, ...]:
-        """What is read once, beside modules, for another call to take up."""
+        """What is read once, in addition to modules, for another call to take up."""
         started = None
         if self._started is not None and SCRIPT in self.run.units:
             left_out = None if self.provider is None else PROVIDER
@@ -331,7 +331,7 @@ class Megatron:
             run.gaps, run.entered = gaps, entered
 
     def _vocabulary(self) -> Value:
-        """The padded size of the vocabulary, where the command does not say it; any size of a tokenizer will do."""
+        """The padded size of the vocabulary, where the command does not state it; any size of a tokenizer will do."""
         if self.initial.get("padded_vocab_size") is not None:
             return None
         size = self.initial.get("vocab_size")
@@ -366,7 +366,7 @@ class Megatron:
         return None
 
     def _specs(self) -> Value:
-        """Which layers have experts, where the command says it and the script builds a GPT of them."""
+        """Which layers have experts, where the command states it and the script builds a GPT of them."""
         names = self.run.names_of(self._args) or {}
         builds = any(name.startswith(("gpt_", "get_gpt_")) for name in self._names)
         other = any(names.get(name) is not None for name in OTHER_LAYERS)

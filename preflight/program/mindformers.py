@@ -131,13 +131,13 @@ class MindFormers:
             return Unknown(gaps=("a version",))
 
     def _logged(self, level: str, given: list[Value], named: Names) -> None:
-        """What the program prints of warnings is told."""
+        """The warnings that the program prints are reported."""
         text = self.run.text(given[0]) if given and level == "warning" else None
         if isinstance(text, str):
             self.run.remark(f"warning: {text}")
 
     def _template_keys(self, given: list[Value], named: Names, original: Any) -> Value:
-        """The names that stand in the class of a section, which the program lists over and over again."""
+        """The names in the class of a section, which the program lists over and over again."""
         owner = given[0] if given else None
         if id(owner) not in self._listed:
             self._listed[id(owner)] = owner, original()

@@ -1,5 +1,5 @@
-"""What is done with a configuration of MindFormers where no script of its own says it: an installed package has none,
-and one for PyNative mode is chosen on the command line."""
+"""What is done with a configuration of MindFormers where no script of the checkout shows it: an installed package has
+none, and one for PyNative mode is chosen on the command line."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def is_pynative(document: Mapping[str, Value]) -> bool:
 
 
 def start(document: Mapping[str, Value], sources: Sources, has_script: bool) -> Start | None:
-    """How a configuration is started without its script; None where the script says it, or nothing does."""
+    """How a configuration is started without its script; None where the script shows it, or nothing does."""
     if is_pynative(document):
         known = document.get("run_mode", "train") == "train" and sources.find(PYNATIVE_CONFIG) is not None
         return Start(PYNATIVE, "the trainer of PyNative mode") if known else None

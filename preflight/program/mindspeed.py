@@ -27,11 +27,11 @@ CHECKING = ("arguments", "_config", "initialize", "global_vars", "parallel_state
 """How the modules end whose functions check something; others hold layers and operators."""
 WRAPS = ("wrapper", "decorator")
 PRESENT = frozenset(("torch-npu", "transformer-engine"))
-"""What is installed where MindSpeed runs; it brings its own stand-in of Transformer Engine."""
+"""What is installed where MindSpeed runs; it has its own stand-in of Transformer Engine."""
 VERSION = "99.0"
 """Of that stand-in."""
 LACKS_ARGUMENT = re.compile(r"'Namespace' object has no attribute ")
-"""What Python says of an option that the features' parser does not have and the command does not give."""
+"""What Python raises about an option that the features' parser does not have and the command does not give."""
 MINDSPORE = "mindspore"
 """The value of --ai-framework with which a program runs on MindSpore."""
 CAPABILITY = (8, 0)

@@ -67,7 +67,7 @@ RETURNING = ("shard", "add_prim_attr", "recompute", "set_prim_instance_name", "d
 """Methods of mindspore.ops.Primitive that return the operator itself (mindspore/ops/primitive.py)."""
 TENSORS = frozenset(("Tensor", "Parameter", "MutableTensor"))
 NO_TENSORS = ("mindspore.common.initializer.", "mindspore.ops.", "mindspore.nn.")
-"""Where classes are defined that are no tensors."""
+"""Where classes are defined that are not tensors."""
 CELL = "mindspore.nn.Cell"
 NEVER_INHERITED = frozenset(("params", "submodules"))
 """What MindFormers asks of layers, and mindspore.nn.Cell does not have."""

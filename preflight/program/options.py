@@ -64,7 +64,7 @@ class Parser(argparse.ArgumentParser):
             super()._check_value(action, value)
 
     def _get_formatter(self) -> argparse.HelpFormatter:
-        """A width is stated, for nobody looks at the text: asking the terminal for it loads all of shutil."""
+        """A width is stated, because the text is not shown: asking the terminal for it loads all of shutil."""
         return argparse.HelpFormatter(prog=self.prog, width=80)
 
     def _print_message(self, message: str, file: Any = None) -> None:

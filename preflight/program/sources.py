@@ -23,7 +23,7 @@ _FLAGS = sum(getattr(os, name, 0) for name in ("O_RDONLY", "O_NONBLOCK", "O_CLOE
 
 
 class Found(NamedTuple):
-    """Where a module lies. path: "" of a folder without a file of its own; package: whether others lie below it."""
+    """Where a module lies. path: "" of a folder without its own file; package: whether others lie below it."""
 
     path: str
     root: str
@@ -67,7 +67,7 @@ class Sources:
         return found._replace(root=root) if found is not None and root is not None else None
 
     def has(self, name: str) -> bool:
-        """Whether a module belongs to the program: its topmost package with a file of its own lies in one of the trees.
+        """Whether a module belongs to the program: its topmost package with its own file lies in one of the trees.
 
         A folder without one may share its name with a package that is installed apart: megatron.energon.
         """
@@ -90,7 +90,7 @@ class Sources:
         return Found("", root, True) if os.path.isdir(where) and (len(parts) > 1 or self._modules(where)) else None
 
     def _modules(self, where: str) -> bool:
-        """Whether a folder without a file of its own holds modules, itself or one level below."""
+        """Whether a folder without its own file holds modules, itself or one level below."""
         try:
             entries = list(os.scandir(where))
         except OSError:
@@ -159,7 +159,7 @@ class Sources:
             return stream.read(self._budget.size).decode("utf-8", "replace")
 
     def digests(self) -> list[tuple[str, str, str]]:
-        """What was read: path, root and a hash of the content; and which modules were looked for in vain."""
+        """What was read: path, root and a hash of the content; and which modules were looked for and not found."""
         looked = sorted(name for name, found in self._found.items() if found is None)
         return [
             *((path, root, digest) for path, (root, digest) in self._digests.items()),
@@ -211,7 +211,7 @@ class Sources:
         return True
 
     def _folders(self, name: str) -> Iterator[str]:
-        """The folders that tell where a module lies."""
+        """The folders that determine where a module lies."""
         parts = name.split(".")
         for root in (*self.roots, self._beside):
             if root:

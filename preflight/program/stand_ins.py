@@ -19,12 +19,12 @@ def stand_in(value: Value) -> Any:
 
 
 def standing_in(name: str, cls: Class | None = None) -> type:
-    """A type of this name that stands for another: a class of the program, or one that nobody knows."""
+    """A type of this name that stands for another: a class of the program, or an unknown one."""
     return type(name, (), {STANDS_IN: cls})
 
 
 def stood_for(value: Value) -> Value:
-    """The class of the program that a type stands for, something unknown where nobody knows it."""
+    """The class of the program that a type stands for, something unknown where it is unknown."""
     if not isinstance(value, type) or STANDS_IN not in vars(value):
         return value
     cls = vars(value)[STANDS_IN]

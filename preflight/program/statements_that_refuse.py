@@ -1,4 +1,4 @@
-"""Statements that refuse, what stands on the left of an assignment, and what is deleted."""
+"""Statements that refuse, targets of assignments, and what is deleted."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class Targets(Expressions):
         raise NotImplementedError
 
     def assign(self, target: Node, value: Value, scope: Scope) -> None:
-        """Bind a value to what stands on the left."""
+        """Bind a value to the target on the left."""
         kind = target[0]
         if kind == "Name":
             self.put(self._holder(target[3], scope), target[3], value)

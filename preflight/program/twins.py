@@ -48,7 +48,7 @@ def _documentation(part: Any) -> bool:
 
 
 def _rank_groups(run: Engine, function: Function, given: list[Value], named: Names) -> Value:
-    """The ranks of each group of one kind, in a grid of parallel sizes of which a mask says those of the kind."""
+    """The ranks of each group of one kind, in a grid of parallel sizes of which a mask selects those of the kind."""
     if len(given) != 3 or named or not _numbers([given[0]], int) or not _numbers(given[1], int):
         return MISSING
     world, sizes, mask = given
@@ -64,7 +64,7 @@ def _rank_groups(run: Engine, function: Function, given: list[Value], named: Nam
         else:
             outer = [base + step for step in steps for base in outer]
         strides *= size
-    if strides != world:  # the function's own assertion speaks of it, or it leaves groups out
+    if strides != world:  # the function's own assertion reports it, or it leaves groups out
         return MISSING
     return [[base + step for step in inner] for base in outer]
 

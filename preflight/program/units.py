@@ -1,7 +1,7 @@
 """What runs once, whichever command comes to it first: module bodies, the script that is started, the parser.
 
-What such a unit notes, beside the values that it leaves behind, is noted again for each command that comes to it, so
-that a verdict does not depend on the commands that were judged before.
+What such a unit notes, in addition to the values that it leaves behind, is noted again for each command that comes to
+it, so that a verdict does not depend on the commands that were judged before.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from preflight.program.values import MISSING, Lazy, Names, Value
 from preflight.program.verdict import Budget, Place
 
 WORLD, COMMAND = "number of processes", "command line"
-"""What is asked for beside the variables of the environment."""
+"""What is asked for in addition to the variables of the environment."""
 
 
 class Unit:

@@ -82,7 +82,7 @@ class Module:
 
 
 class Scope:
-    """The names of one function call, class body or module. receiver: what super() without arguments speaks of."""
+    """The names of one function call, class body or module. receiver: what super() without arguments refers to."""
 
     __slots__ = (
         "caught",
@@ -109,7 +109,7 @@ class Scope:
 
 
 class Function:
-    """A function of the program. owner: the class in whose body it stands."""
+    """A function of the program. owner: the class whose body has it."""
 
     __slots__ = ("active", "body", "defaults", "keyword_defaults", "name", "names", "node", "owner", "scope", "twin")
 
@@ -290,7 +290,7 @@ class Raised(Exception):
 
 
 class Exhausted(Exception):
-    """A bound is hit: nothing can be said."""
+    """A bound is hit: nothing is known."""
 
 
 def both(*values: Value) -> Unknown:
@@ -325,4 +325,4 @@ def parted(fact: str) -> tuple[str, str, str]:
 
 
 OPAQUE_VALUES = (Unknown, Symbol, Function, Bound, Property, Static, ClassMethod, Partial, Class, Object, Module, Super)
-"""What is no plain value of Python."""
+"""What is not a plain value of Python."""

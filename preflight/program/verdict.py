@@ -1,4 +1,4 @@
-"""What a program's own source says of one run: accepted, refused, rewritten, and where."""
+"""What a program's own source decides about one run: accepted, refused, rewritten, and where."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Outcome = Literal["accepts", "refuses", "may refuse", "unread"]
 
 
 class Unstated(str):
-    """A word of a command whose value nobody knows, as it is typed: "$SAVE". The argument that takes it is unknown."""
+    """A word of a command with an unknown value, as it is typed: "$SAVE". The argument that takes it is unknown."""
 
     __slots__ = ()
 
@@ -30,7 +30,7 @@ class Place(NamedTuple):
 class Refusal(NamedTuple):
     """A statement at which the run ends, or may end.
 
-    error: name of the exception, or "argparse". message: what it says, with its values. reads: destinations of the
+    error: name of the exception, or "argparse". message: its text, with its values. reads: destinations of the
     arguments that the failing condition read, those given explicitly and changed last first. certain: nothing that is
     unknown leads there. unless: named facts that would decide it. statement: hash of the normalised statement, as
     the sites in schemas/*/evidence.json have it; "" where it was not computed (see `statements.statement_hash`).
@@ -67,7 +67,7 @@ class Machine(NamedTuple):
 
     versions: of installed packages, by the name they are installed under ("torch", "transformer-engine").
     present, absent: packages that are, or are not, installed, whatever their version. capability: of the device, as
-    (major, minor). devices: on one node. device: the name that the driver gives it, "" where nobody says it. folders:
+    (major, minor). devices: on one node. device: the name that the driver gives it, "" where it is not stated. folders:
     paths with the names in them, for what a run loads.
     """
 
@@ -107,7 +107,7 @@ class Budget(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """What a program says of one run.
+    """What a program decides about one run.
 
     outcome: "accepts" only where every stage was interpreted and nothing unknown could refuse. refusals: one that is
     certain ends the list. values: effective arguments by destination, unknown ones left out. files: read, relative to

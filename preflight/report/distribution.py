@@ -1,13 +1,24 @@
-"""The addresses in the metadata of the installed distribution."""
+"""The addresses in the metadata of the installed distribution, and the pages that are installed with it."""
 
 from __future__ import annotations
 
 from importlib.metadata import PackageNotFoundError, metadata
+from pathlib import Path
+
+import preflight
+
+PACKAGE = Path(preflight.__file__).parent
 
 
 def home() -> str | None:
     """The address of the project in the installed distribution; None where it has none."""
-    return _url("homepage", "repository")
+    return _url("repository", "source", "homepage")
+
+
+def site() -> str | None:
+    """The address of the documentation of this version, without a slash at its end; None where there is no site."""
+    place = _url("documentation")
+    return f"{place.rstrip('/')}/{preflight.__version__}" if place else None
 
 
 def page_url(page: str, section: str) -> str | None:
@@ -15,11 +26,23 @@ def page_url(page: str, section: str) -> str | None:
 
     The documentation is a site, whose pages are folders; a repository shows the files themselves.
     """
-    if (site := _url("documentation")) is not None:
+    if (place := site()) is not None:
         folder = page.removesuffix("README.md").removesuffix(".md").rstrip("/")
-        return f"{site.rstrip('/')}/{folder}/#{section}"
-    place = _url("repository", "source", "homepage")
+        return f"{place}/{folder}/#{section}"
+    place = home()
     return f"{place.rstrip('/').removesuffix('.git')}/blob/main/docs/{page}#{section}" if place else None
+
+
+def schema_url(name: str) -> str | None:
+    """The address of a schema in the site, else below the project; None where the distribution has no address."""
+    place = site() or home()
+    return f"{place.rstrip('/').removesuffix('.git')}/schemas/{name}.json" if place else None
+
+
+def installed_page(page: str) -> Path | None:
+    """The file of a page of docs/rules, of a wheel or of a checkout; None where it is not installed."""
+    folders = (PACKAGE / "pages", PACKAGE.parent / "docs" / "rules")
+    return next((path for folder in folders if (path := folder / page).is_file()), None)
 
 
 def _url(*labels: str) -> str | None:

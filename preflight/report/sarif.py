@@ -12,6 +12,7 @@ from preflight.checking.engine import Report
 from preflight.checking.failure import crash_line
 from preflight.checking.unused_suppression import unused_suppression
 from preflight.fix.apply import text_edits
+from preflight.lint.former_names import former
 from preflight.lint.rule import Checkable
 from preflight.report.distribution import home
 from preflight.report.dump import dumped
@@ -71,6 +72,7 @@ def _rule(rule: Checkable) -> Part:
     first, _, rest = text.partition("\n")
     return _set(
         id=rule.id,
+        deprecatedIds=list(former(rule.id)) or None,
         defaultConfiguration={"level": LEVELS[rule.severity]},
         fullDescription={"text": _sentence(first)},
         help={"text": text, "markdown": f"# {rule.id}\n\n{first}\n{rest}"},

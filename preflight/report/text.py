@@ -92,12 +92,12 @@ def one(finding: Finding, look: Look) -> Iterator[str]:
 
 
 def _page(rule: str, look: Look) -> str | None:
-    """The page of a rule on the web, where the terminal opens it."""
+    """The page of a rule, where the terminal opens it."""
     if not look.links:
         return None
-    from preflight.report.page import section_url
+    from preflight.report.page import section_link
 
-    return section_url(rule)
+    return section_link(rule)
 
 
 def _fix(head: str, fix: Fix, finding: Finding, look: Look) -> str:

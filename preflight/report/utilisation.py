@@ -21,6 +21,14 @@ LARGEST = 4
 """So many terms of a step are named; the others are summed up."""
 
 
+def _flop(work: float) -> str:
+    """Operations with the prefix that leaves one to three digits before the point."""
+    for prefix, size in (("Z", 1e21), ("E", 1e18), ("P", 1e15), ("T", 1e12)):
+        if work >= size:
+            return f"{work / size:.3g} {prefix}FLOP"
+    return f"{work / 1e9:.3g} GFLOP"
+
+
 def seconds(text: str) -> float:
     """ "1.2s", "850ms" or "2min" in seconds. Raises InputError."""
     found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(ms|s|min|m|)\s*", text)
@@ -39,7 +47,7 @@ def lines(job: Job, step: float | None) -> list[str]:
         return [f"flops       unknown: {missing}"]
     samples = numbers.micro * numbers.count * numbers.data
     work = model_operations(numbers, traits(plan, numbers)) * samples
-    told = [f"flops       {work:.3g} per step (model FLOPs, causal attention)"]
+    told = [f"flops       {_flop(work)} per step (model FLOPs, causal attention)"]
     if step is not None:
         return [*told, *_measured(numbers, replace(found, seconds=None) if job.withheld else found, step, work)]
     if found.seconds is None or job.withheld:

@@ -18,7 +18,7 @@ _ADDED, _MAYBE = (
     Unknown("it is set on one branch of a condition only"),
 )
 REMOVE = object()
-"""In place of a value: take away what was typed."""
+"""Instead of a value: take away what was typed."""
 
 
 class Switch(NamedTuple):
@@ -38,12 +38,12 @@ class Switch(NamedTuple):
 class Certainty(NamedTuple):
     """How sure a dialect is whose arguments it reads.
 
-    stated: somebody states the release, or the checkout around the file proves it. entry_known: the entry script has no
-    options of its own. doubted: offsets of words that another release may read as other words, each with the reason.
-    releases: those of the target's framework that it may be, oldest first, where nobody states one; () where they are
+    stated: the release is stated, or the checkout around the file proves it. entry_known: the entry script has no
+    additional options. doubted: offsets of words that another release may read as other words, each with the reason.
+    releases: those of the target's framework that it may be, oldest first, where none is stated; () where they are
     not narrowed down. stack: a release of the target's framework → which versions of which frameworks take part in its
     runs.
-    evidence: the file that tells the release. has: whether the checkout around the file has the checks of a rule, where
+    evidence: the file that names the release. has: whether the checkout around the file has the checks of a rule, where
     its framework is not as it was published; None for a rule of which nothing is known. completed: the program that
     reads the file and may set other values; parts: the sections that it takes as the framework does, () for all;
     apart: where the framework's code begins that it does not run. parsed: the options are those of the checkout's own
@@ -76,7 +76,7 @@ class Certainty(NamedTuple):
 
     @property
     def doubtful(self) -> bool:
-        """What is found may have to be looked at again, also where it is no error."""
+        """Findings may need a second look, even where they are not errors."""
         return bool(self.releases or self.completed or self.has or self.apart or self.since or self.newer or self.lacks)
 
 
@@ -88,8 +88,8 @@ def _no_default(name: str) -> Value:
 class Arguments:
     """All arguments of one run by name (argparse destination, or dotted key).
 
-    written: what somebody typed (last one wins). effective: what differs from written or default once the framework
-    has derived and switched; derived names that are no arguments live here too. default: the value of anything else.
+    written: what is typed (last one wins). effective: what differs from written or default once the framework
+    has derived and switched; derived names that are not arguments live here too. default: the value of anything else.
     put: the edits that write a value to a name, in the spelling of the document (flag, negated flag, YAML key).
     environment: variables of the job. open: absence cannot be asserted (e.g. "$@"). problems: faults of parsing.
     """
@@ -104,7 +104,7 @@ class Arguments:
     problems: tuple[Problem, ...] = ()
     open: bool = False
     assumed: tuple[Word, ...] = ()
-    """Words such as "$@" that are assumed to add nothing: whoever starts the run may add arguments in their place."""
+    """Words such as "$@" that are assumed to add nothing: the caller of the run may add arguments there."""
 
     versions: Mapping[str, str] = field(default_factory=dict)
     """Which version of which framework takes part: MindSpeed-LLM has {"megatron": "0.12.1", "mindspeed":
@@ -114,7 +114,7 @@ class Arguments:
     """The edits that set an environment variable of the run."""
 
     keeps: Callable[[str], bool] = lambda name: True
-    """Whether an argument says what is trained, or on what:
+    """Whether an argument decides what is trained, or on what:
     not to be taken away just because it clashes with another."""
 
     decides: Callable[[str], str] = lambda name: ""
@@ -131,7 +131,7 @@ class Arguments:
     """Every argument that this release knows, where a dialect can list them."""
 
     variant: str = ""
-    """Which of its ways of building the network the framework takes, where their checks stand in different places."""
+    """Which of its ways of building the network the framework takes, where their checks are in different places."""
 
     places_of: str = ""
     """The release whose lines the rules of the framework name, where those of this one are found by the evidence."""
@@ -143,7 +143,7 @@ class Arguments:
     """How sure it is that these are the arguments of this release."""
 
     settled: frozenset[str] = frozenset()
-    """Names whose values a run brings that the framework has checked before, whatever is typed: a checkpoint's."""
+    """Names of values of a run that the framework has checked before, whatever is typed: a checkpoint's."""
 
     handed: Mapping[str, Value] = field(default_factory=dict)
     """What a program in front hands the framework instead of what was typed: this is "written" to the framework."""
@@ -174,7 +174,7 @@ class Arguments:
 class Answers(dict[tuple[str, str], Any]):
     """What arguments answer when they are asked for (name, view), each found once.
 
-    view: "effective", "written" (None when nobody typed it), "given" (whether somebody did) or "environment". What may
+    view: "effective", "written" (None when it is not typed), "given" (whether it is typed) or "environment". What may
     have been given is Unknown.
     """
 

@@ -16,9 +16,9 @@ GIB = 2**30
 
 
 class Factor(NamedTuple):
-    """What measured runs on a device say of estimates. shape: "dense" or "experts", "" for both; pace: how many times
-    as fast as estimated they were, beyond: bytes that they needed beyond the estimate, None where not measured; runs:
-    how many they were."""
+    """What measured runs on a device show about estimates. shape: "dense" or "experts", "" for both; pace: how many
+    times as fast as estimated they were, beyond: bytes that they needed beyond the estimate, None where not measured;
+    runs: how many they were."""
 
     device: str
     shape: str = ""
@@ -37,7 +37,7 @@ class Device(NamedTuple):
     flops: dense bf16 FLOP/s; intra, inter: bytes/s per device and direction inside and between nodes; architecture:
     CUDA major (0 for others); context: bytes of driver and libraries outside the allocator; source: where the figures
     are from; fp8, fp4: dense FLOP/s; hbm: bytes/s of its memory; domain: devices that the fast links join, where that
-    is more than a node; mesh: each pair of a node has a link of its own."""
+    is more than a node; mesh: each pair of a node has a separate link."""
 
     name: str
     memory: float
@@ -97,7 +97,7 @@ class Cluster:
     """Every source that states the number of devices, for the rule that compares them."""
 
     asked: Value = field(default_factory=lambda: unknown("the run does not give its number of devices"))
-    """The devices that a front end asks for in keys of its own, where the count is the caller's."""
+    """The devices that a front end asks for in separate keys, where the count is the caller's."""
 
     @property
     def budget(self) -> float | None:
@@ -174,7 +174,7 @@ def network_rate(text: str) -> float | None:
 
 
 _DRESS = lazy_pattern(r"(nvidia|amd|huawei|tesla|geforce|instinct|sxm\d*|pcie|oam|hbm\w*)")
-"""Words of a product's name that do not tell it from others of the same memory: "NVIDIA-A100-SXM4-80GB"."""
+"""Words of a product's name that do not distinguish it from others of the same memory: "NVIDIA-A100-SXM4-80GB"."""
 _FAMILY = frozenset(["910", "ascend910"])
 """What Ascend's device plugin calls every card of the 910 series, of 32 GB or 64."""
 

@@ -17,7 +17,7 @@ LONGEST = 300
 
 class Published(NamedTuple):
     """A model. sizes: by the names that a plan has for them (layers, hidden, heads, query_groups, …). traits: what else
-    is known of its network, TRAITS by name; it is plain where they say nothing."""
+    is known of its network, TRAITS by name; it is plain where they are absent."""
 
     name: str
     sizes: Mapping[str, int]
@@ -32,7 +32,7 @@ TRAITS = (
     *("rope", "v", "linear", "images"),
 )
 """Tied embeddings, biases, norms, ALiBi; intermediate size of shared experts, dense layers before the first with
-experts; latent attention: ranks and head sizes; linear attention in most layers; encoders of images beside it."""
+experts; latent attention: ranks and head sizes; linear attention in most layers; encoders of images next to it."""
 _SIZE = re.compile(r"(?<!\d)(\d+)(?:\.(\d+))?b")
 
 
@@ -65,7 +65,7 @@ def _named(path: str) -> list[Published]:
 
 
 def _sized(model: Published, part: str) -> bool:
-    """Whether the size in a model's name stands alone in a part of a path: Qwen2-57B is no Qwen2.5-7B."""
+    """Whether the size in a model's name is alone in a part of a path: Qwen2-57B is not Qwen2.5-7B."""
     size = _SIZE.search(model.name.lower())
     if size is None:
         return True

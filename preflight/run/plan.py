@@ -14,7 +14,7 @@ class Sizes(NamedTuple):
     """A parallel layout in plain numbers, as the search proposes it. None leaves to the framework what it derives.
 
     recompute: "none", "selective" or "full"; full_layers: fully recomputed layers per pipeline stage instead;
-    listed: beside them, layers per stage, the full ones among them, in which cheap operators are recomputed;
+    listed: in addition to them, layers per stage, the full ones among them, in which cheap operators are recomputed;
     stages: decoder layers per pipeline stage where they are to be written, chunks: by virtual stage and pipeline stage,
     likewise;
     sharded: shard the optimizer states; fused: switch on a kernel that keeps less, of "attention" or of the "loss";
@@ -104,7 +104,7 @@ class Recompute:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Colocated:
-    """Models beside the actor, on its own devices."""
+    """Models in addition to the actor, on its devices."""
 
     policy: Value = _NOT_GIVEN  # True: the loss needs log-probabilities of every token
     reference: Value = _NOT_GIVEN  # frozen copies of the weights that are on the device during a training step
@@ -119,7 +119,7 @@ class Model:
     """The network's shape."""
 
     family: Value = _NOT_GIVEN  # "gpt", "llama", "glm", "deepseek", "hybrid", "bert", … as the dialect knows it
-    names: Value = _NOT_GIVEN  # tuple of paths and names that may say which published model it is
+    names: Value = _NOT_GIVEN  # tuple of paths and names that may show which published model it is
     layers: Value = _NOT_GIVEN  # decoder layers, without multi-token-prediction layers
     hidden: Value = _NOT_GIVEN
     heads: Value = _NOT_GIVEN
@@ -137,7 +137,7 @@ class Model:
     qkv_bias: Value = _NOT_GIVEN
     norm: Value = _NOT_GIVEN  # "rms" or "layer"
     qk_norm: Value = _NOT_GIVEN
-    post_norm: Value = _NOT_GIVEN  # True: attention's and the MLP's output pass a norm of their own
+    post_norm: Value = _NOT_GIVEN  # True: attention's and the MLP's output pass a separate norm
     hidden_dropout: Value = _NOT_GIVEN
     attention_dropout: Value = _NOT_GIVEN
     attention: Value = _NOT_GIVEN  # "flash", "fused", "unfused", "mla-flash" …: the backend that really runs
@@ -171,7 +171,7 @@ class Model:
     mamba: Value = _NOT_GIVEN  # hybrid: (heads, head size, state size, groups); None without
     mtp: Value = _NOT_GIVEN  # multi-token-prediction layers; None or 0 without
     lora_rank: Value = _NOT_GIVEN  # None without
-    beside: Value = _NOT_GIVEN  # (frozen, trained, bytes a token) parts beside a decoder that is frozen; None without
+    beside: Value = _NOT_GIVEN  # (frozen, trained, bytes a token) parts next to a decoder that is frozen; None without
     # linears with an adapter: "query", "key", "value", "qkv", "projection", "gate", "up", "fc1", "fc2"; () without
     lora_targets: Value = _NOT_GIVEN
     # tensors of heads x sequence² in 16 bits that attention adds: of a sample in each layer in flight, that stay, of a
@@ -194,7 +194,7 @@ class Layout:
     context: Value = _NOT_GIVEN
     expert: Value = _NOT_GIVEN
     expert_tensor: Value = _NOT_GIVEN
-    extended: Value = _NOT_GIVEN  # tensor-parallel ranks hold experts of their own instead of parts of each expert
+    extended: Value = _NOT_GIVEN  # tensor-parallel ranks hold separate experts instead of parts of each expert
     # ranks that hold one copy of the model, where that is more than tensor * pipeline * context
     replica: Value = _NOT_GIVEN
     virtual: Value = _NOT_GIVEN  # virtual stages per pipeline rank; None when there are none
@@ -219,7 +219,7 @@ class Layout:
     data_stated: bool = False  # the framework wants data parallel stated (MindFormers) instead of deriving it
     # how layers may be split unevenly over stages: "any" (every stage), "ends" (first and last), "" (not at all)
     split: str = ""
-    chunked: bool = False  # virtual stages may each have a number of layers of their own
+    chunked: bool = False  # virtual stages may each have a different number of layers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -249,7 +249,7 @@ class Precision:
     fp8: Value = _NOT_GIVEN  # fp8 recipe or None
     fp8_parameters: Value = _NOT_GIVEN
     fp4: Value = _NOT_GIVEN  # fp4 recipe or None
-    gather_buffer: Value = _NOT_GIVEN  # gathered weights pass through a buffer of their own at full precision
+    gather_buffer: Value = _NOT_GIVEN  # gathered weights pass through a separate buffer at full precision
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -286,7 +286,7 @@ class Inference:
 
 
 class Bound(NamedTuple):
-    """Between what a value lies that is not known. name: of the value, dotted. how: how a caller says what it is."""
+    """Between what a value lies that is not known. name: of the value, dotted. how: how a caller states it."""
 
     name: str
     least: int

@@ -1,4 +1,4 @@
-"""What the caller says beside the files: devices, target framework, environment, how far to look around."""
+"""What the caller states in addition to the files: devices, target framework, environment, how far to look around."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from preflight.source.record import NamedTuple
 
 
 class Target(NamedTuple):
-    """A framework and its version; version "" means: not said."""
+    """A framework and its version; version "" means: not stated."""
 
     framework: str
     version: str = ""
@@ -39,7 +39,7 @@ class NamesRead:
 
 
 class Given(dict[str, str]):
-    """Arguments and variables of scripts as the caller says them, and which of these a file reads.
+    """Arguments and variables of scripts as the caller states them, and which of these a file reads.
 
     call: the same of all files of a call.
     """
@@ -59,8 +59,8 @@ class Given(dict[str, str]):
 class SiteRequest(NamedTuple):
     """That what a run names is looked at where it lies.
 
-    python: the interpreter of the job, "" where nobody says it. inventory: a file with what the scheduler says of its
-    nodes; scheduler: the one to ask for that. seconds: how long to wait for one path. kept: what was seen.
+    python: the interpreter of the job, "" where it is not stated. inventory: a file with what the scheduler reports of
+    its nodes; scheduler: the one to ask for that. seconds: how long to wait for one path. kept: what was seen.
     """
 
     python: str = ""
@@ -71,16 +71,16 @@ class SiteRequest(NamedTuple):
 
 
 class Request(NamedTuple):
-    """Facts from the command line, the settings or the scheduler; None means not said.
+    """Facts from the command line, the settings or the scheduler; None means not stated.
 
     measured: bytes that a measured run needed beyond what was estimated for it; pace: how many times as fast as its
     estimate it was.
-    follow: whether other files that a config names may be opened (the gate says no).
+    follow: whether other files that a config names may be opened (not at the gate).
     environment: variables of the job, not of this process.
-    given: arguments and variables of scripts as the caller says them, whatever the files say.
+    given: arguments and variables of scripts as the caller states them, whatever the files have.
     program: the folder with the source that the job runs. machine: versions of packages where it will run.
     source_path: folders where further scripts lie that scripts source and start.
-    site: how to look at what the run names where it lies; None where nobody asks for that.
+    site: how to look at what the run names where it lies; None where that is not asked for.
     """
 
     world_size: int | None = None
@@ -98,7 +98,7 @@ class Request(NamedTuple):
     source_path: tuple[Path, ...] = ()
     site: SiteRequest | None = None
     factors: tuple[Factor, ...] = ()
-    """What measured runs say of estimates, by device and kind of model."""
+    """What measured runs show about estimates, by device and kind of model."""
     network: float | None = None
     link: float | None = None
     """Bytes a second, device and direction between nodes, and inside a node."""

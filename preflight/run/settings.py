@@ -1,4 +1,5 @@
-"""What a project says once for all: preflight.toml, or [tool.preflight] in pyproject.toml, held against its schema."""
+"""What a project states once for all: preflight.toml, or [tool.preflight] in pyproject.toml, held against its
+schema."""
 
 from __future__ import annotations
 
@@ -39,7 +40,7 @@ def read_any(path: Path) -> str:
 
 
 def parse(path: Path, text: str) -> dict[str, Any]:
-    """The tables of a text. Raises InputError where it is no TOML."""
+    """The tables of a text. Raises InputError where it is not TOML."""
     import sys
 
     if sys.version_info >= (3, 11):
@@ -76,7 +77,7 @@ _NAMES = {
 
 
 def verify(data: Mapping[str, Any], path: Path, text: str) -> None:
-    """Raises InputError for the first thing in a settings file that is no setting. text: what the data were read
+    """Raises InputError for the first thing in a settings file that is not a setting. text: what the data were read
     from."""
     schema = schemas.text(SCHEMA)
     digest = blake2b(f"{schema}\n{path.name}\n{text}".encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
@@ -90,7 +91,7 @@ def verify(data: Mapping[str, Any], path: Path, text: str) -> None:
 
 
 def validator(schema: Mapping[str, Any]) -> Any:
-    """A validator that takes numbers as TOML writes them: 8.0 is no whole number."""
+    """A validator that takes numbers as TOML writes them: 8.0 is not a whole number."""
     from jsonschema import Draft202012Validator
     from jsonschema.validators import extend
 
@@ -145,9 +146,9 @@ _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
 class Facts(NamedTuple):
-    """What may be said about a job beside its files; None means not said. target: "mindformers@1.5.0". set: arguments
-    and variables, as texts. program: the folder with the source that it runs. network: the network between nodes, by
-    name or in GB/s a device and direction; link: GB/s inside a node; software: the container, as "25.04"."""
+    """What may be stated about a job in addition to its files; None means not stated. target: "mindformers@1.5.0". set:
+    arguments and variables, as texts. program: the folder with the source that it runs. network: the network between
+    nodes, by name or in GB/s a device and direction; link: GB/s inside a node; software: the container, as "25.04"."""
 
     world_size: int | None = None
     nodes: int | None = None
@@ -161,7 +162,8 @@ class Facts(NamedTuple):
     software: str | None = None
 
     def over(self, weaker: Facts) -> Facts:
-        """These facts, and what they leave open from weaker ones; a world size said here outweighs nodes said there."""
+        """These facts, and what they leave open from weaker ones; a world size stated here outweighs nodes stated
+        there."""
         merged = weaker._replace(**{name: value for name, value in self._asdict().items() if value is not None})
         if self.set and weaker.set:
             merged = merged._replace(set={**weaker.set, **self.set})
@@ -228,7 +230,7 @@ class Measured(NamedTuple):
 
 
 class Settings(NamedTuple):
-    """All settings. root: the folder that patterns are relative to. raw: what the file says."""
+    """All settings. root: the folder that patterns are relative to. raw: what the file has."""
 
     path: Path | None = None
     root: Path = Path()

@@ -1,8 +1,8 @@
 """Finds the settings that hold for a folder: every command and the editor ask here, where it is asked who may write.
 
-Whoever may write settings switches the check off. So a file counts only where nobody but its reader, root and the
-owner of what is checked can have put it there. Folders further above do not matter: whoever may rename things in them
-can only put folders of their own in the place, and these do not count.
+A user who may write settings can switch the check off. So a file counts only where only its reader, root and the
+owner of what is checked can have put it there. Folders further above do not matter: a user who may rename things in
+them can only put other folders there, and these do not count.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ TOOL_ALONE = lazy_pattern(r"""^[ \t]*\[[ \t]*["']?tool["']?[ \t]*\]""", re.MULTI
 
 
 Tell = Callable[[str, str], None]
-"""Says that a settings file does not count, and why."""
+"""Reports that a settings file does not count, and why."""
 
 
 class Search:
     """Looks for settings, and remembers those that it found and does not believe, each with the reason.
 
-    tell: is called once for each of these.
+    `tell` is called once for each of these.
     """
 
     def __init__(self, tell: Tell = lambda path, why: None) -> None:
@@ -69,7 +69,7 @@ class Search:
         try:
             meant = path.name == FILE or TABLE in read_any(path)
         except (InputError, OSError):
-            return  # whoever wrote it decides neither what holds nor whether anything is checked
+            return  # its author decides neither what holds nor whether anything is checked
         if meant and str(path) not in self.ignored:
             self.ignored[str(path)] = why
             self._tell(str(path), why)
@@ -106,7 +106,7 @@ def distrust(path: Path, start: Path) -> str:
 
     Where the file is a link, the link and its target have to be trusted.
     """
-    if sys.platform == "win32":  # where modes say nothing
+    if sys.platform == "win32":  # where modes mean nothing
         return ""
     try:
         trusted = (os.geteuid(), os.stat(start).st_uid, 0)
@@ -122,5 +122,5 @@ def distrust(path: Path, start: Path) -> str:
 
 
 def _faults(status: os.stat_result, trusted: tuple[int, ...]) -> tuple[bool, bool]:
-    """Whether everybody may write there, and whether it belongs to somebody who is not trusted."""
+    """Whether every user may write there, and whether it belongs to a user who is not trusted."""
     return bool(status.st_mode & stat.S_IWOTH) and not stat.S_ISLNK(status.st_mode), status.st_uid not in trusted

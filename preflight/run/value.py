@@ -1,4 +1,4 @@
-"""A value with its origin: written by somebody, a default, derived by the framework, assumed, or unknown."""
+"""A value with its origin: written by a person, a default, derived by the framework, assumed, or unknown."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Origin(str, Enum):
     """Where a value comes from."""
 
     WRITTEN = "written"
-    STATED = "stated"  # by the caller, beside the files
+    STATED = "stated"  # by the caller, not in the files
     DEFAULT = "default"
     DERIVED = "derived"
     ASSUMED = "assumed"  # from a published name, or from habit: never the reason of an error or a fix
@@ -33,7 +33,7 @@ class Value(NamedTuple):
     """One value: what it is (`raw`, plain data or Unknown), where it came from, where it can be changed.
 
     note: the default's version, the formula of a derived value, or why it is unknown.
-    setting: the place where a human typed it, if anybody did.
+    setting: the place where a human typed it, if a human did.
     edits: gives the edits that make this setting another value; None where no single setting holds it.
     """
 
@@ -86,7 +86,7 @@ class Value(NamedTuple):
 
 
 def default(raw: object, note: str = "") -> Value:
-    """The value that holds because nobody said otherwise; note: whose default it is."""
+    """The value that holds because nothing else is stated; note: whose default it is."""
     return Value(raw, Origin.DEFAULT, note=note)
 
 

@@ -26,7 +26,7 @@ from preflight.loaders.document import Unknown
 LONG = 3_000
 """Iterations of a run that is not a trial: the published ones without a folder have fewer."""
 ENTRIES = "pretrain_ posttrain_ finetune_ train_"
-LOST = ("unused-path", "lost-continuation", "undefined-group", "unused-group", "lost-options")
+LOST = ("unused-path", "lost-continuation", "undefined-option-variable", "unused-option-variable", "lost-options")
 
 
 @rule(severity=Severity.WARNING, id="megatron/nothing-saved", frameworks=("megatron",), reads=("train_iters",))

@@ -2,7 +2,7 @@
 
 ## What it does
 Finds a `CheckpointMonitor` of a training run whose `save_checkpoint_steps` is 0, with no
-`save_checkpoint_seconds`. Less than 0 is refused, which `class-argument` reports.
+`save_checkpoint_seconds`. Less than 0 is refused, which `class-argument-refused` reports.
 
 ## Why is this bad?
 No checkpoint is written between the start and the end of the run: a failure loses all of it.

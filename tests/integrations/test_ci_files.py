@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+import preflight
 from preflight.plugins.manager import load
 from preflight.report import distribution
 from preflight.report.page import documented, section_url
@@ -85,7 +86,9 @@ def test_the_documentation_is_a_site_without_a_broken_link(tmp_path: Path, monke
     monkeypatch.setattr(distribution, "metadata", lambda name: told)
     built = {page: page.read_text(encoding="utf-8") for page in (tmp_path / "site" / "rules").rglob("index.html")}
     for rule in documented(load().rules(None)):
-        folder, _, anchor = (section_url(rule.id) or "").removeprefix("https://site/").partition("#")
+        folder, _, anchor = (
+            (section_url(rule.id) or "").removeprefix(f"https://site/{preflight.__version__}/").partition("#")
+        )
         assert f' id="{anchor}"' in built[tmp_path / "site" / folder / "index.html"], rule.id
     links = [sys.executable, "docs/site/links.py", str(tmp_path / "site")]
     looked = subprocess.run(links, cwd=ROOT, capture_output=True, text=True, check=False)

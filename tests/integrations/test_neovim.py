@@ -50,6 +50,6 @@ def test_findings_come_and_go_while_somebody_types(tmp_path: Path) -> None:
     ran = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=90, check=False)
     assert (tmp_path / "found.json").exists(), ran.stderr
     found = json.loads((tmp_path / "found.json").read_text())
-    assert f"{line}:class-argument" in found["before"]
+    assert f"{line}:class-argument-refused" in found["before"]
     assert found["after"] == [one for one in found["before"] if not one.startswith(f"{line}:")]
     assert "**lr_schedule.learning_rate** = `0.0003`" in found["hover"]

@@ -72,13 +72,15 @@ async def test_a_buffer_without_a_file_is_checked_and_fixed(editor: Editor) -> N
     uri, editor.version = "untitled:Untitled-1", editor.version + 1
     opened = types.DidOpenTextDocumentParams(types.TextDocumentItem(uri, "yaml", editor.version, text))
     found = await editor._told(uri, lambda: editor.client.text_document_did_open(opened))
-    (lr,) = [one for one in found if one.code == "class-argument"]
+    (lr,) = [one for one in found if one.code == "class-argument-refused"]
     context = types.CodeActionContext([lr])
     asked = types.CodeActionParams(document(uri), lr.range, context)
     actions = await editor.client.text_document_code_action_async(asked)
     first = actions[0]
     assert uri in first.edit.changes
-    assert {"Suppress class-argument here, with a reason", "Explain class-argument"} <= {one.title for one in actions}
+    assert {"Suppress class-argument-refused here, with a reason", "Explain class-argument-refused"} <= {
+        one.title for one in actions
+    }
 
 
 async def test_a_finding_is_suppressed_with_a_reason(
@@ -149,17 +151,17 @@ async def test_a_base_config_counts_as_it_is_in_the_editor(editor: Editor, tmp_p
 async def test_a_quick_fix_mends_the_finding(editor: Editor, tmp_path: Path) -> None:
     text = (EXAMPLES / "mindformers/run_llama2_7b.yaml").read_text()
     uri = await editor.open(tmp_path / "run.yaml", text)
-    finding = next(one for one in editor.found[uri] if one.code == "class-argument")
+    finding = next(one for one in editor.found[uri] if one.code == "class-argument-refused")
     asked = types.CodeActionParams(document(uri), finding.range, types.CodeActionContext([finding]))
     first, *more = await editor.client.text_document_code_action_async(asked) or ()
     assert isinstance(first, types.CodeAction) and first.title == "Write 3.0e-4" and first.is_preferred
     assert first.edit is not None and first.edit.changes is not None
     new = edited(text, list(first.edit.changes[uri]))
     assert new == text.replace("learning_rate: 3e-4", "learning_rate: 3.0e-4")
-    assert all(one.code != "class-argument" for one in await editor.write(uri, new))
+    assert all(one.code != "class-argument-refused" for one in await editor.write(uri, new))
     assert [one.title for one in more] == [
-        "Suppress class-argument here, with a reason",
-        "Explain class-argument",
+        "Suppress class-argument-refused here, with a reason",
+        "Explain class-argument-refused",
         "Fix all that preflight can fix safely",
     ]
 

@@ -21,7 +21,17 @@ from preflight.lsp import hover
 from preflight.lsp.diagnostics import diagnostic
 from preflight.plugins.manager import load
 from preflight.report import distribution, html, sarif
-from preflight.report.page import anchor, documented, page_path, pages, rule_page, section_path, section_url, topics
+from preflight.report.page import (
+    anchor,
+    documented,
+    page_path,
+    pages,
+    rule_page,
+    section_link,
+    section_path,
+    section_url,
+    topics,
+)
 
 RULES = {rule.id: rule for rule in documented(load().rules(None))}
 DECLARED = sorted(id for id, rule in RULES.items() if isinstance(getattr(rule, "refuse", None), Expression))
@@ -118,8 +128,19 @@ def test_links_to_sections_lead_to_where_the_distribution_says_the_pages_are(mon
         == "https://git.example.com/preflight/blob/main/docs/rules/mindspeed/tp-2d.md#tp-2d-coc"
     )
     said["Project-URL"] = "Documentation, https://preflight.example.com/docs/"
-    assert section_url("device-count") == "https://preflight.example.com/docs/rules/device-count/#device-count"
+    site = f"https://preflight.example.com/docs/{preflight.__version__}"
+    assert section_url("device-count") == f"{site}/rules/device-count/#device-count"
+    assert section_url("mindspeed/tp-2d-coc") == f"{site}/rules/mindspeed/tp-2d-coc/#tp-2d-coc"
     assert section_url("acme-no-seed") is None
+
+
+def test_without_an_address_links_lead_to_the_installed_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(distribution, "metadata", lambda name: Message())
+    assert section_url("device-count") is None and section_link("acme-no-seed") is None
+    for id in ("device-count", "mindspeed/tp-2d-coc", "unused-suppression"):
+        page, _, section = (section_link(id) or "").removeprefix("file://").partition("#")
+        heading = re.compile(rf"^##? (?:.*/)?{re.escape(section)}$", re.MULTILINE)
+        assert heading.search(Path(page).read_text(encoding="utf-8")), id
 
 
 def test_explain_reports_and_editors_name_the_same_section(

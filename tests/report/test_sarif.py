@@ -60,6 +60,7 @@ RULE = whole(
     shortDescription=MESSAGE,
     help=MESSAGE,
     helpUri={"type": "string", "format": "uri"},
+    deprecatedIds={"type": "array", "items": {"type": "string"}, "uniqueItems": True},
 )
 DRIVER = whole(
     ("name",),

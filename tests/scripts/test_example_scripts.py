@@ -22,6 +22,6 @@ def test_the_faults_are_found_where_they_were_typed() -> None:
         ("not-exported", 8),
         ("device-count", 10),
         ("bad-choice", 52),
-        ("undefined-group", 61),
+        ("undefined-option-variable", 61),
         ("lost-continuation", 66),
     }

@@ -62,7 +62,7 @@ DERIVED = frozenset(
         "entry",  # name of the entry script, "" when there is none
     }
 )
-"""Derived values that are no argparse destination. Destinations that upstream rewrites keep their own name."""
+"""Derived values that are not argparse destinations. Destinations that upstream rewrites keep their own name."""
 
 
 @cache

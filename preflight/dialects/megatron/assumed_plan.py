@@ -63,11 +63,11 @@ def suppose(words: Words, writer: Puts) -> Supposed | None:
 
 
 FOREIGN = frozenset((Unmodelled.OWN_ENTRY_SCRIPT, Unmodelled.FROZEN_LANGUAGE_MODEL, Unmodelled.FROZEN_PARAMETERS))
-"""What says already that the run may train another model, or parts of it."""
+"""What already shows that the run may train another model, or parts of it."""
 
 
 def _planned(run: Run, words: Words, writer: Puts) -> Plan:
-    """The plan, with what an entry script of its own may change."""
+    """The plan, with what an entry script may change."""
     made = words.planned(plan(run, words.target, writer), run)
     own = {fault.span.text for fault in words.parsed.faults if fault.kind == UNKNOWN_FLAG}
     told = FOREIGN.intersection(made.unmodelled)

@@ -1,4 +1,4 @@
-"""The release and the options of a run, as the checkout around it tells."""
+"""The release and the options of a run, as the checkout around it shows."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ _PLAIN = ("int", "float", "str", "true", "false")
 
 
 def identified(document: Document, typed: Mapping[str, str | None], surroundings: Surroundings) -> Identity | None:
-    """What the checkout around a document tells of the run; None where it tells nothing,
-    or somebody states the release."""
+    """What the checkout around a document shows about the run; None where it shows nothing,
+    or the release is stated."""
     if surroundings.request.target is not None:
         return None
     checkout = surroundings.checkout(document)
@@ -75,7 +75,7 @@ DESCRIBED = {"mindspeed-llm": Target("mindspeed-llm", "2.2.0")}
 
 
 def read_as(found: Identity) -> Target:
-    """The release whose rules are tried: of an older one that is not as it was published the code says which checks it
+    """The release whose rules are tried: of an older one that is not as it was published the code shows which checks it
     has."""
     oldest = DESCRIBED.get(found.target.framework)
     older = (
@@ -91,7 +91,8 @@ def _is_another(
 ) -> bool:
     """Whether a launch whose path leads to another place runs something else than what lies here.
 
-    Options that no release has tell: the checkout has them, or it does not. Without such, the name of the folder does.
+    Options that no release has decide: the checkout has them, or it does not. Without such, the name of the folder
+    does.
     """
     around = surroundings.around
     where = around.located(document) if around is not None and not surroundings.request.program else None
@@ -118,7 +119,7 @@ def _own_choices(typed: Mapping[str, str | None], checkout: Checkout) -> bool:
 
 
 def _is_on_top(typed: Mapping[str, str | None], checkout: Checkout) -> bool:
-    """Whether a run in a checkout of Megatron-LM has options that only what is built on it brings."""
+    """Whether a run in a checkout of Megatron-LM has options that only frameworks built on it have."""
     telling = [option for option in typed if is_telling(option)]
     return bool(telling) and not _brings(checkout, telling)
 
@@ -210,7 +211,7 @@ def _options_beneath(checkout: Checkout, target: Target) -> Iterator[OwnOption]:
 
 
 def with_mentioned(table: Table, unknown: Iterable[str], checkout: Checkout | None) -> Table | None:
-    """The table with options that some code of the checkout names, whose values nobody knows;
+    """The table with options that some code of the checkout names, whose values are unknown;
     None where it names none of them."""
     mentioned = [option for option in unknown if checkout is not None and option in checkout.mentioned]
     flags = [Flag(option, option[2:].replace("-", "_"), "str", None, "*") for option in mentioned]
@@ -233,7 +234,7 @@ def entry_options(checkout: Checkout, document: Document) -> dict[str, OwnOption
 
 
 def merged(table: Table, own: OwnOption) -> Flag | None:
-    """An option as the checkout adds it; None where the release's table says the same, or more."""
+    """An option as the checkout adds it; None where the release's table has the same, or more."""
     known = table.options.get(own.option)
     if known is None:
         kind, nargs = (own.kind, own.nargs) if own.kind else ("str", own.nargs if own.nargs is not None else None)

@@ -1,4 +1,4 @@
-"""--use-checkpoint-args: the checkpoint says how the model looks, so what was typed or is default may not hold."""
+"""--use-checkpoint-args: the checkpoint determines the model, so what was typed or is default may not hold."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ FILLED = frozenset(
         "ckpt_format",
     ]
 )
-"""What it says where nobody else does."""
+"""What it sets where nothing else does."""
 
 PARALLEL = frozenset(
     [
@@ -85,7 +85,7 @@ PARALLEL = frozenset(
 
 
 def from_checkpoint(run: Run) -> None:
-    """Make unknown whatever the checkpoint may say."""
+    """Make unknown whatever the checkpoint may set."""
     if not _typed(run, "use_checkpoint_args"):
         return
     names = FORCED | {name for name in FILLED if run.written.get(name) is None}

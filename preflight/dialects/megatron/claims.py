@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 SECTIONS = ("MODEL_ARGS", "language_model")
-"""A YAML file without one of these sections is no config of this family."""
+"""A YAML file without one of these sections is not a config of this family."""
 
 
 class Megatron:

@@ -13,7 +13,7 @@ from preflight.source.record import dataclass, field
 from preflight.source.text import Span
 
 WHOLE = frozenset(["--num-layers", "--hidden-size", "--num-attention-heads"])
-"""What a file has that says a whole run: the sizes of the model."""
+"""What a file has that describes a whole run: the sizes of the model."""
 
 ELSEWHERE = frozenset(["--use-checkpoint-args", "--yaml-cfg"])
 """Options with which the sizes are in a checkpoint or in another file."""
@@ -23,7 +23,7 @@ RUNNER_ENVIRONMENT = {"NCCL_PROTO": "simple", "NCCL_ALGO": "Ring", "NCCL_COLLNET
 """What Megatron's own test runner sets where a model_config.yaml does not."""
 
 OTHER_FAMILIES = frozenset(["bert", "t5", "mimo", "multimodal-llava", "nemo", "ray"])
-"""Folders of functional tests whose entry scripts have options of their own."""
+"""Folders of functional tests whose entry scripts have additional options."""
 
 _MODULE = lazy_pattern(r"examples(\.\w+)+")
 _VARIABLE = lazy_pattern(r"\$\{?([A-Za-z_]\w*)\}?")
@@ -33,8 +33,8 @@ _VARIABLE = lazy_pattern(r"\$\{?([A-Za-z_]\w*)\}?")
 class Spelled:
     """The words of a run. key: the key of a setting from its option. closed: no other environment variable is set.
 
-    plain: a YAML file of a pretraining run, whose entry script adds no options of its own.
-    given: words in whose place whoever starts the script may add options.
+    plain: a YAML file of a pretraining run, whose entry script adds no options.
+    given: words that the caller of the script may replace with options.
     """
 
     words: tuple[Word, ...]
@@ -49,7 +49,7 @@ class Spelled:
 
 
 class Inherited(Mapping[str, Value]):
-    """The environment of a job that also inherits variables from whoever starts it: those are unknown, not absent."""
+    """The environment of a job that also inherits variables from its caller: those are unknown, not absent."""
 
     def __init__(self, known: Mapping[str, Value]) -> None:
         self.known = known
@@ -70,7 +70,7 @@ def spell(document: Document, stated: Mapping[str, str], *, old_runner: bool = F
 
     stated: the environment the caller gave. old_runner: values are split at every space, as Megatron's test runner did
     before 0.13.
-    foreign: a runner of others leaves out what is false, hands the rest to a shell, and adds options of its own.
+    foreign: a runner of others leaves out what is false, hands the rest to a shell, and adds options.
     """
     known = spell_environment(stated)
     if document.launch is not None:
@@ -155,7 +155,7 @@ def _partial(document: Document, words: Iterable[Word]) -> bool:
 
 
 def has_sizes(words: Iterable[Word]) -> bool:
-    """Whether a command says the sizes of the model, or where they are:
+    """Whether a command states the sizes of the model, or where they are:
     one that does not gets them with what is added."""
     texts = {(word.text or "").partition("=")[0].replace("--encoder-num", "--num") for word in words}
     return texts >= WHOLE or not texts.isdisjoint(ELSEWHERE)
@@ -205,7 +205,7 @@ def _values(text: str, span: Span, plain: bool, old_runner: bool) -> Iterator[Wo
 
 
 def split_by_old_runners(tree: Node) -> dict[int, str]:
-    """Where a test's options stand with several values in one text: older runners make several words of it."""
+    """The places where a test's options have several values in one text: older runners make several words of it."""
     node = tree.get(MODEL_ARGS)
     because = "releases of the test runner before 0.13 make several words of it"
     spaced = [

@@ -65,7 +65,7 @@ WORDS = {
 
 
 class BadValue(ValueError):
-    """The text is refused; the message says what is wanted. choices: what it could have been. crash: as in Problem."""
+    """The text is refused; the message names what is wanted. choices: what it could have been. crash: as in Problem."""
 
     def __init__(self, wanted: str, choices: tuple[Any, ...] = (), crash: str = "") -> None:
         super().__init__(wanted)

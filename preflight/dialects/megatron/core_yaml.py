@@ -50,7 +50,7 @@ def clipped(run: Run) -> None:
 
 @derives("group_query_attention", "swiglu", "squared_relu")
 def fields(run: Run) -> None:
-    """What options say with switches, these files say with values."""
+    """What options state with switches, these files state with values."""
     groups = run.written.get("num_query_groups")
     run.derive("group_query_attention", groups is not None and groups.raw is not None, of="num_query_groups")
     activation = run.written.get("activation_func")

@@ -21,7 +21,7 @@ PRETRAINS = "pretrain_"
 class Entry(NamedTuple):
     """An entry script as a release has it.
 
-    sure: more than a common name such as train.py says which it is. trains: it trains, so that it needs a learning
+    sure: more than a common name such as train.py shows which it is. trains: it trains, so that it needs a learning
     rate.
     """
 
@@ -33,7 +33,7 @@ class Entry(NamedTuple):
 
 
 def shipped_with(target: Target, document: Document) -> Entry | None:
-    """The entry script of a launch, where a release has it, and it may add options of its own."""
+    """The entry script of a launch, where a release has it, and it may add options."""
     path = entry_path(document)
     return None if not path or path.rpartition("/")[2] in ENTRIES else shipped(target, path)
 

@@ -31,10 +31,10 @@ TELLING = frozenset(
         "--expert-model-parallel-size",
     ]
 )
-"""Options that tell a launch of this family from any other."""
+"""Options that distinguish a launch of this family from any other."""
 
 MOST_OTHERS = 4
-"""A script that is only called like one of the family has at most so many options for each that tells."""
+"""A script that is only called like one of the family has at most so many options for each that is distinctive."""
 
 UNKNOWN_ENTRY = "$"
 """How the name of an entry begins that only the caller knows."""
@@ -70,8 +70,8 @@ def is_deepspeed(launch: Launch) -> bool:
 
 
 def is_underscored(launch: Launch) -> bool:
-    """Whether a launch spells every telling option with underscores, as a fork like Megatron-LLM does, or, with none
-    that tells, every option of several words; one is a slip, all are a parser of its own."""
+    """Whether a launch spells every distinctive option with underscores, as a fork like Megatron-LLM does, or, with
+    none of those, every option of several words; one is a slip, all are a different parser."""
     options = {(word.text or "").partition("=")[0] for word in launch.words}
     if options & TELLING:
         return False
@@ -91,7 +91,7 @@ def is_given_a_command(launch: Launch) -> bool:
 
 
 def claims_entry(entry: str | None, words: Iterable[str | None], asked: bool) -> bool:
-    """Judge a launch by the name of its entry script and by options that tell."""
+    """Judge a launch by the name of its entry script and by distinctive options."""
     name = (UNKNOWN_ENTRY if entry is None else script(entry)).rpartition("/")[2]
     if OTHER_PARSERS.search(name):
         return False

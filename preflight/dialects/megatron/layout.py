@@ -81,7 +81,7 @@ def data_parallel_size(run: Run) -> None:
 
 @derives("decoder_world_size")
 def decoder_world_size(run: Run) -> None:
-    """The ranks on which expert layers can be: all but those of an encoder with pipeline stages of its own."""
+    """The ranks on which expert layers can be: all but those of an encoder with separate pipeline stages."""
     world = run.world_size
     if run.total_model_size and world % run.total_model_size and inflates(run):
         world = run.total_model_size
@@ -94,7 +94,7 @@ def decoder_world_size(run: Run) -> None:
 
 @derives("expert_model_size", "expert_data_parallel_size")
 def expert_grid(run: Run) -> None:
-    """Expert layers divide the same ranks in their own way; context parallelism is no factor of it."""
+    """Expert layers divide the same ranks in their own way; context parallelism is not a factor of it."""
     size = (
         run.expert_tensor_parallel_size
         * run.expert_model_parallel_size
@@ -110,7 +110,7 @@ def expert_grid(run: Run) -> None:
 
 @derives("rank_order_pp_last")
 def rank_order(run: Run) -> None:
-    """Pipeline ranks vary slowest unless the mapping says otherwise."""
+    """Pipeline ranks vary slowest unless the mapping states another order."""
     run.derive("rank_order_pp_last", not run.use_tp_pp_dp_mapping, of="use_tp_pp_dp_mapping")
 
 
@@ -154,7 +154,7 @@ _PATTERN = "pipeline_model_parallel_layout"
 _BY_NUMBER, _BY_LAYERS = "num_virtual_stages_per_pipeline_rank", "num_layers_per_virtual_pipeline_stage"
 _VIRTUAL = (_BY_LAYERS, _BY_NUMBER, _PATTERN)
 _LISTS = ("num_layer_list", "pipeline_num_transformer_layers")
-"""Layers of every stage: they say nothing of other stages."""
+"""Layers of every stage: they determine nothing about other stages."""
 _UNEVEN = ("decoder_first_pipeline_num_layers", "decoder_last_pipeline_num_layers")
 _COUNTED_IN = ("account_for_embedding_in_pipeline_split", "account_for_loss_in_pipeline_split")
 
@@ -238,7 +238,8 @@ def _fp8(arguments: Arguments, sizes: Sizes) -> dict[str, object]:
 
 
 def _ends(stages: tuple[int, ...] | None) -> dict[str, object]:
-    """Layers of the first and the last stage where they differ from those between; of two stages one says it all."""
+    """Layers of the first and the last stage where they differ from those between; of two stages one determines
+    both."""
     first, last = _UNEVEN
     if not stages or len(set(stages)) == 1:
         return {first: REMOVE, last: REMOVE}

@@ -35,7 +35,7 @@ def _context(run: Run, *algorithms: str) -> bool:
 
 
 def general_mask(run: Run) -> bool:
-    """Whether attention needs a mask that is no plain causal one."""
+    """Whether attention needs a mask that is not a plain causal one."""
     general = run.attention_mask_type == "general" and not run.reset_attention_mask
     alibi = run.position_embedding_type == "alibi" and not run.use_flash_attn
     return bool(general or alibi or run.tokenizer_padding_side == "left")

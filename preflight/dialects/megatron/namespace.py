@@ -38,7 +38,7 @@ class Run:
         return matches(self.core, releases)
 
     def value(self, name: str) -> Value:
-        """The value as it stands now."""
+        """The present value."""
         found = self.effective.get(name) or self.written.get(name)
         return found if found is not None else self.default(name)
 
@@ -60,7 +60,7 @@ class Run:
         return raw
 
     def derive(self, name: str, raw: object, note: str = "", of: str = "") -> None:
-        """Set a derived value; it points at the place of the argument `of`, or of its own name."""
+        """Set a derived value; it points at the place of the argument `of`, or of the same name."""
         base = self.written.get(of or name)
         if base is None:
             self.effective[name] = derived(raw, note)

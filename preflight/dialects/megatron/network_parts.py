@@ -35,7 +35,7 @@ DELTA_RULES = ("gated_delta_net", "gdn")
 
 
 def variant(run: Run) -> LinearAttention | SparseAttention | None:
-    """What stands in for attention in a run."""
+    """What replaces attention in a run."""
     return _linear(run) or _sparse(run)
 
 
@@ -117,7 +117,7 @@ HYBRID = "pretrain_mamba.py"
 
 def hybrid_parts(run: Run) -> str | None:
     """The decoder layers of a hybrid model where each is Mamba, attention, an MLP or experts; "" where others are
-    among them, or prediction depths have layers of their own."""
+    among them, or prediction depths have separate layers."""
     pattern = run.hybrid_layer_pattern if run.hybrid_layer_pattern is not None else run.hybrid_override_pattern
     if pattern is None or "mindspeed" in run.versions:
         return "" if pattern is not None or run.entry == HYBRID else None
@@ -186,7 +186,7 @@ def beside(run: Run) -> tuple[float, float, float] | None:
 
 
 def samples(run: Run) -> str:
-    """The option that says how many tokens the language model gets: --seq-length is the encoder's then."""
+    """The option that sets how many tokens the language model gets: --seq-length is the encoder's then."""
     return "decoder_seq_length" if beside(run) is not None and _typed(run, "decoder_seq_length") else "seq_length"
 
 
@@ -261,7 +261,7 @@ KEPT = {
     "self_attention": ("norm 1 output", "query key value", "attention output"),
     "input_layernorm": ("norm 1 input",),
 }
-"""What a module saves of its own, by its name in a layer."""
+"""What a module itself saves, by its name in a layer."""
 MAYBE = ("query key norm inputs", "key value up", "compressed query", "attention output, padded")
 """What attention saves as parts of larger tensors, which are not copied, or as whole ones."""
 MLP = ("fc1 output", "gate activation", "activation output", "weighted activation")

@@ -57,7 +57,7 @@ class Table:
 
     @cached_property
     def defaults(self) -> Mapping[str, Any]:
-        """Destination → default; of several options for one destination the first that has a default says it."""
+        """Destination → default; of several options for one destination the first that has a default sets it."""
         return {
             dest: next((f.default for f in flags if f.default is not None), None) for dest, flags in self._dests.items()
         }
@@ -119,7 +119,7 @@ ASKED = (
     *(("mindspeed-llm", version) for version in MINDSPEED_LLM[1:]),
     *(("mindspeed", version) for version in (*MINDSPEED[1:], *MINDSPEED_BRANCHES)),
 )
-"""Releases that a run is read as only where somebody says so, or where its options tell."""
+"""Releases that a run is read as only where it is stated, or where its options show it."""
 
 ON_THE_TAG = {("mindspeed-llm", "2.3.0"): {"--mg-cache-dir": ["mg_cache_dir", "str"]}}
 """Options that the tag of a release has, and the branch that is described under its name has renamed since."""
@@ -165,7 +165,7 @@ def releases_with(framework: str, option: str) -> tuple[str, ...]:
 def releases_that_take(framework: str, typed: Iterable[tuple[str, str | None]]) -> tuple[str, ...]:
     """The releases of a framework whose parsers have all these options and take these values for them, oldest first.
 
-    An option, or a value, that no release takes says nothing of which release it is.
+    An option, or a value, that no release takes shows nothing about the release.
     """
     possible = set(RELEASES[framework])
     for option, value in typed:
@@ -176,12 +176,12 @@ def releases_that_take(framework: str, typed: Iterable[tuple[str, str | None]]) 
 
 
 def lists_choice(framework: str, option: str, value: str | None) -> bool:
-    """Whether a release of a framework has an option and takes a value for it, as far as its choices tell."""
+    """Whether a release of a framework has an option and takes a value for it, as far as its choices show."""
     return any(_takes(row, value) for row in _history(framework, option).values())
 
 
 def _takes(row: list[Any], value: str | None) -> bool:
-    """Whether an option takes a value, as far as its choices tell, and whether it counts."""
+    """Whether an option takes a value, as far as its choices show, and whether it counts."""
     choices = row[4] if len(row) > 4 else None
     if value is None:
         return True
@@ -243,12 +243,12 @@ def is_a_text_of_options(text: str) -> bool:
 
 
 def where_an_option_is(text: str) -> list[str]:
-    """The releases of each framework that have an option, as people say them."""
+    """The releases of each framework that have an option, as people write them."""
     return [said for framework in RELEASES for said in _spans(framework, releases_with(framework, text))]
 
 
 def _spans(framework: str, releases: tuple[str, ...]) -> list[str]:
-    """Releases of a framework as people say them: from one on, or from one to another, with the gaps between them."""
+    """Releases of a framework as people write them: from one on, or from one to another, with the gaps between them."""
     order = tuple(reversed(RELEASES[framework]))
     runs: list[list[str]] = []
     for release in releases:

@@ -24,7 +24,7 @@ from preflight.source.text import Span
 
 
 def as_it_is(problem: Problem) -> Problem:
-    """A problem that is told unchanged."""
+    """A problem that is reported unchanged."""
     return problem
 
 
@@ -34,14 +34,14 @@ def replace_editable(word: Word, editable: bool) -> Word:
 
 
 def from_to(first: Span, last: Span) -> Span:
-    """The stretch from one place to another, where both stand in one text."""
+    """The stretch from one place to another, where both are in one text."""
     if first.source is not last.source or last.end < first.start:
         return first
     return Span(first.source, first.start, last.end)
 
 
 def is_prose(word: Word) -> bool:
-    """Whether a word may be one of a phrase, and is no number, sign or path."""
+    """Whether a word may be one of a phrase, and is not a number, sign or path."""
     return word.text is None or not re.search(r"[^\w'<>().,-]|[\d\\]", word.text)
 
 
@@ -99,7 +99,7 @@ REMOVED = {
 """Options of older releases, or other tools' names for them, and what took their place ("" for nothing)."""
 
 MODELOPT = "--export-"
-"""How options of ModelOpt begin: before 0.13 they belong to scripts of its own."""
+"""How options of ModelOpt begin: before 0.13 they belong to its own scripts."""
 
 _IS_ON = "{parser} has no option {option}: it is on unless {opposite} is given"
 _IS_OFF = "{parser} has no option {option}: it is off unless {opposite} is given"
@@ -109,7 +109,7 @@ CLOSE = 0.93
 
 
 def unknown_flag(options: Table, word: Word) -> tuple[Problem, Flag | None]:
-    """An option that the parser does not know: says where it exists, and the option that it may be a slip of."""
+    """An option that the parser does not know: reports where it exists, and the option that it may be a slip of."""
     text = word.text or ""
     if (opposite := _opposite(options, text)) is not None:
         template = _IS_ON if opposite.kind == "false" else _IS_OFF
@@ -140,8 +140,8 @@ def unknown_flag(options: Table, word: Word) -> tuple[Problem, Flag | None]:
 
 
 def of_another_script(options: Table, problem: Problem, frameworks: Iterable[str] = tuple(RELEASES)) -> bool:
-    """Whether an option is no slip, and none that a pretraining script of any release of some frameworks could have:
-    another entry script has it."""
+    """Whether an option is not a slip, and not one that a pretraining script of any release of some frameworks could
+    have: another entry script has it."""
     text = problem.span.text
     if problem.kind != UNKNOWN_FLAG or problem.fix is not None or problem.before or text in REMOVED:
         return False
@@ -152,7 +152,7 @@ def of_another_script(options: Table, problem: Problem, frameworks: Iterable[str
 
 def _close(typed: str, near: str) -> bool:
     """Whether a name is a slip of another one, and not that name with another short word in it:
-    gpu is no slip of cpu."""
+    gpu is not a slip of cpu."""
     from difflib import SequenceMatcher
 
     words, others = typed.split("-"), near.split("-")
@@ -163,7 +163,7 @@ def _close(typed: str, near: str) -> bool:
 
 
 def _opposite(options: Table, text: str) -> Flag | None:
-    """The switch that says the contrary of an option of which only one of the two spellings exists:
+    """The switch that means the opposite of an option of which only one of the two spellings exists:
     the nearest name means the opposite."""
     positive = text.startswith("--no-")
     flag = options.options.get(f"--{text[5:]}" if positive else f"--no-{text[2:]}")
@@ -271,7 +271,7 @@ def split_element(option: Word | None, previous: Word, word: Word) -> Problem | 
 
 
 def stray_word(word: Word, previous: Word | None) -> Problem:
-    """A word that belongs to no option."""
+    """A word that no option takes."""
     before = previous.text if previous is not None else ""
     template = "unexpected argument {word!r} after {before}" if before else "unexpected argument {word!r}"
     return Problem(STRAY_WORD, Message(template, word=word.text, before=before), word.span, word.uses)

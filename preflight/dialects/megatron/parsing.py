@@ -1,7 +1,7 @@
 """What argparse makes of the words after the entry script: values by destination, and the faults on which it exits.
 
 No prefix matching, the last occurrence wins, a value may follow as the next word or after "=". A word that is not
-known before the job runs is a value that is not known; where an option would stand, it may bring options of its own.
+known before the job runs is a value that is not known; in the place of an option, it may add options.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def parse(
     """Read words as the parser of a framework does, into `out`.
 
     key: makes the key of a setting from the option as typed. put: makes the edits that write a destination.
-    given: words that add nothing, unless whoever starts the script says so.
+    given: words that add nothing, unless the caller of the script sets them.
     """
     out.assumed += [word for word in given if word not in words]
     _Parser(words, table, key, run, out, put, given).parse()
@@ -134,13 +134,13 @@ class _Parser:
             self.valued(flag, name, inline)
 
     def fault(self, place: Word, made: Callable[..., Problem], *about: Any) -> None:
-        """Note a fault, unless the word stands on a branch that may not be taken, or there are enough of its sort."""
+        """Note a fault, unless the word is on a branch that may not be taken, or there are enough of its sort."""
         if not place.maybe and self.noted[made] < MOST_FAULTS:
             self.noted[made] += 1
             self.out.faults.append(made(*about))
 
     def doubt(self, flag: Flag, because: str) -> None:
-        """What an option says cannot be told, whatever it said before."""
+        """The value of an option is unknown, whatever it was before."""
         self.out.suspect.add(flag.dest)
         if (before := self.out.written.get(flag.dest)) is not None:
             self.out.written[flag.dest] = before._replace(raw=Unknown(because), origin=Origin.UNKNOWN, note=because)

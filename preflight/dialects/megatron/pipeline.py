@@ -19,7 +19,7 @@ _LONGEST = 100_000
 
 
 class Layout(NamedTuple):
-    """The stages in order, as strings of letters. strange: the first character that is no layer, or "".
+    """The stages in order, as strings of letters. strange: the first character that is not a layer, or "".
 
     too_long: the repetition counts make more than a hundred thousand characters, which were not written out.
     """
@@ -78,7 +78,7 @@ SYMBOLS = "MG*D+-E"
 class Hybrid(NamedTuple):
     """A pattern in its parts. depth: the layers of one prediction depth, None without; depths: how many there are.
 
-    strange: the first character that is no layer, or "". uneven: two prediction depths that differ, or None.
+    strange: the first character that is not a layer, or "". uneven: two prediction depths that differ, or None.
     mixed: plain attention together with latent or sparse attention in the decoder or in a depth.
     """
 
@@ -190,7 +190,7 @@ def hybrid_pattern(run: Run) -> None:
 
 @derives("num_layers", "mtp_num_layers", "multi_latent_attention")
 def hybrid_layers(run: Run) -> None:
-    """A hybrid pattern says how many layers there are, whatever --num-layers says."""
+    """A hybrid pattern sets how many layers there are, whatever the value of --num-layers."""
     source = _source(run)
     if not _counts(run) or not run.value(source).written:
         return
@@ -209,7 +209,7 @@ def hybrid_layers(run: Run) -> None:
 
 
 def _counts(run: Run) -> bool:
-    """Whether a hybrid pattern says the number of layers: since 0.17, and where a checkout on an older release has that
+    """Whether a hybrid pattern sets the number of layers: since 0.17, and where a checkout on an older release has that
     option."""
     given = run.written.get("hybrid_layer_pattern")
     return run.is_core(">=0.17") or (given is not None and isinstance(given.raw, str))

@@ -34,7 +34,7 @@ FAMILIES = {
     "pretrain_ict.py": "retrieval",
     "pretrain_mamba.py": "hybrid",
 }
-"""Entry scripts, or folders of functional tests, of models that are no GPT."""
+"""Entry scripts, or folders of functional tests, of models that are not GPTs."""
 
 
 GATES = {"gelu": 1, "gelu_tanh": 4}
@@ -168,8 +168,8 @@ def _padded(run: Run) -> tuple[int, int] | None:
 
 
 def _vocabulary(source: Source) -> Value:
-    """Rows of the embedding; where no option says, those of the tokenizer that is named, or those that a tokenizer of
-    its type usually has, are assumed."""
+    """Rows of the embedding; where no option sets them, those of the tokenizer that is named, or those that a tokenizer
+    of its type usually has, are assumed."""
     value = source.take("padded_vocab_size")
     if value.known:
         return _usual(value) if _of_a_type(source.run, value) else value
@@ -181,7 +181,7 @@ def _vocabulary(source: Source) -> Value:
 
 
 def _of_a_type(run: Run, value: Value) -> bool:
-    """Whether nothing but the type of the tokenizer says how many rows there are: its files may hold any number."""
+    """Whether nothing but the type of the tokenizer shows how many rows there are: its files may hold any number."""
     nobody = value.origin not in (Origin.WRITTEN, Origin.STATED) and run.value("vocab_size").raw is None
     return nobody and run.value("tokenizer_type").raw in (None, GPT2_TOKENIZER)
 
@@ -198,8 +198,8 @@ def _family(run: Run) -> str:
 
 
 def attention(run: Run) -> str:
-    """The backend that really runs. Transformer Engine picks a flash kernel unless it is told or prevented; Megatron's
-    own attention keeps the scores; MindSpeed's is flash when asked for."""
+    """The backend that really runs. Transformer Engine picks a flash kernel unless it is asked otherwise or prevented;
+    Megatron's own attention keeps the scores; MindSpeed's is flash when asked for."""
     latent = "mla-" if run.multi_latent_attention else ""
     if "mindspeed" in run.versions:
         ring = run.context_parallel_size > 1
@@ -233,7 +233,8 @@ _LINEARS |= {f"shared {name}": f"shared {_LINEARS[name]}" for name in ("linear_f
 
 
 def _adapters(run: Run) -> tuple[str, ...]:
-    """The linears with an adapter; a target of another name is no error here, but nothing can be computed from it."""
+    """The linears with an adapter; a target of another name is not an error here, but nothing can be computed from
+    it."""
     return tuple(_LINEARS[name] for name in run.lora_target_modules or () if name in _LINEARS)
 
 

@@ -76,7 +76,7 @@ def _doubtful(run: Run) -> tuple[str, ...]:
 
 
 def _operators(run: Run) -> tuple[tuple[tuple[str, ...], tuple[tuple[int, ...], ...]], ...]:
-    """What MindSpeed recomputes beside Megatron's modules: norms and activation functions,
+    """What MindSpeed recomputes in addition to Megatron's modules: norms and activation functions,
     in the first layers of every rank."""
     wanted = [
         (names, limit)
@@ -218,7 +218,7 @@ def optimizer(source: Source) -> Optimizer:
 
 def _owned(run: Run) -> str:
     """Layer-wise optimizers deal out whole parameters: Muon's matrices,
-    before its buffers got a layout of their own also tables."""
+    before its buffers got a separate layout also tables."""
     if not run.use_layer_wise_distributed_optimizer:
         return ""
     return "either" if run.use_layer_wise_param_layout else "all"

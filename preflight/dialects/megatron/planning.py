@@ -17,7 +17,7 @@ from preflight.run.versions import matches
 
 
 def plan(run: Run, target: Target, writer: Puts) -> Plan:
-    """Everything neutral that the arguments say."""
+    """Everything neutral that the arguments state."""
     source = Source(run, writer)
     unmodelled, doubted = find_unmodelled(source)
     return Plan(
@@ -45,8 +45,8 @@ def plan(run: Run, target: Target, writer: Puts) -> Plan:
 
 
 def _varying(run: Run) -> bool:
-    """Whether samples are, or may be, as long as they are. MindSpeed-LLM pads them unless told not to
-    (data_samplers.py:70); until 2.2 it was told so by --variable-seq-lengths (33fc8b8), which does nothing by now: an
+    """Whether samples are, or may be, as long as they are. MindSpeed-LLM pads them unless asked not to
+    (data_samplers.py:70); until 2.2 it was asked so by --variable-seq-lengths (33fc8b8), which does nothing by now: an
     older release may be meant, or what MindSpore makes of it."""
     return bool(
         run.no_pad_to_seq_lengths

@@ -152,7 +152,7 @@ def _step(row: Row) -> tuple[Step, tuple[str, ...]]:
 
 @derives("params_dtype")
 def params_dtype(run: Run) -> None:
-    """Weights are fp32 unless --fp16 or --bf16 says otherwise."""
+    """Weights are fp32 unless --fp16 or --bf16 sets another type."""
     of = "fp16" if run.fp16 else "bf16"
     run.derive("params_dtype", "fp16" if run.fp16 else "bf16" if run.bf16 else "fp32", of=of)
 
@@ -166,7 +166,7 @@ def pipeline_dtype(run: Run) -> None:
 
 @derives("use_dist_ckpt")
 def distributed_checkpoint(run: Run) -> None:
-    """Every format but "torch" is a distributed checkpoint; before 0.9 an option says it."""
+    """Every format but "torch" is a distributed checkpoint; before 0.9 an option sets it."""
     if run.is_core(">=0.9"):
         run.derive("use_dist_ckpt", run.ckpt_format != "torch", of="ckpt_format")
 

@@ -25,7 +25,7 @@ _ANY = (1, 262_208)
 
 
 def bound(run: Run) -> tuple[Bound, ...]:
-    """Between what the rows of the embedding lie, where nobody says how many there are."""
+    """The bounds of the rows of the embedding, where their number is not stated."""
     try:
         kind, tensor = run.value("tokenizer_type"), int(run.tensor_model_parallel_size)
     except (NotKnown, TypeError, ValueError):
@@ -53,7 +53,8 @@ def published(run: Run) -> int:
 
 
 def tokenizer(parsed: Parsed, open_file: Callable[[str], bytes | None]) -> tuple[int, str] | None:
-    """The vocabulary's size as the tokenizer's files say it, and which; None where nobody needs them, or none do."""
+    """The vocabulary's size as the tokenizer's files have it, and which file; None where it is not needed, or no file
+    has it."""
     for name in ("tokenizer_model", "tokenizer_name_or_path") if "vocab_size" not in parsed.written else ():
         value = parsed.written.get(name)
         if value is not None and isinstance(value.raw, str) and value.raw:

@@ -25,7 +25,7 @@ UNASKED = (
     Target("mindspeed-llm", "master"),
     Target("mindspeed", "master"),
 )
-"""What a run is read as where nobody says its release, and its options fit the newest."""
+"""What a run is read as where its release is not stated, and its options fit the newest."""
 
 TARGETS = (*UNASKED, *(Target(*known) for known in ASKED))
 FRAMEWORKS = frozenset(target.framework for target in TARGETS)
@@ -70,7 +70,7 @@ ANYBODYS = frozenset(
 def choose(entry: str, typed: Mapping[str, str | None], wanted: Target | None, text: str = "") -> Target:
     """The target that was asked for, else the newest whose parser knows the most of the options.
 
-    typed: options with the first word of their value. text: what else the file says. A version that is not known is
+    typed: options with the first word of their value. text: the rest of the file. A version that is not known is
     read as the nearest one; between two, as the one that knows more of the options.
     """
     named = ENTRIES.get(entry, "") or _named_llm(typed, text)
@@ -114,7 +114,7 @@ def _superseded(target: Target) -> bool:
 
 def _unasked(typed: Mapping[str, str | None], framework: str, entry: str, text: str) -> Iterator[Target]:
     """The newest release of each framework that has the options;
-    of what is built on Megatron-LM where something tells that."""
+    of what is built on Megatron-LM where something shows that."""
     plain = framework in ("", "megatron")
     tells = _brought if entry in ENTRIES else is_telling
     on_top = not plain or any(map(tells, typed)) or _for_ascend(text)

@@ -1,4 +1,4 @@
-"""What of the training an option decides: those that are never taken away, those whose change is said."""
+"""What an option decides about the training: those that are never removed, those whose change is reported."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ _FAMILIES = ("rotary_", "rope_", "q_lora", "kv_lora", "qk_", "v_head", "linear_"
 
 
 def keeps(name: str) -> bool:
-    """Whether an option is one of them; names that are no options count as such."""
+    """Whether an option is one of them; names that are not options count as such."""
     return name in _NAMES or name.startswith(_FAMILIES)
 
 

@@ -19,8 +19,8 @@ def is_on(run: Run, name: str) -> bool:
 
 
 def _is_foreign(run: Run) -> bool:
-    """Whether the entry script is one that a release ships beside pretraining: it may build another model, or freeze
-    parts of it."""
+    """Whether the entry script is one that a release ships in addition to pretraining: it may build another model, or
+    freeze parts of it."""
     shipped, known = run.value("entry_is_shipped"), run.value("entry_is_known")
     return shipped.raw is True and known.raw is not True
 

@@ -144,7 +144,7 @@ def find_untimed(run: Run) -> tuple[Unmodelled, ...]:
 
 
 def _given(run: Run, name: str) -> bool:
-    """Whether an option stands in the run and its value is not off; a switch that is written as --no-NAME is on there
+    """Whether an option is in the run and its value is not off; a switch that is written as --no-NAME is on there
     where NAME is off."""
     plain, wanted = (name.removeprefix("no_"), False) if name.startswith("no_") else (name, True)
     given = run.written.get(name)

@@ -1,4 +1,5 @@
-"""The run that words say: what the caller and the environment say of it, and what the framework makes of them."""
+"""The run that words describe: what the caller and the environment state about it, and what the framework makes of
+them."""
 
 from __future__ import annotations
 
@@ -30,8 +31,8 @@ ON = ("", "true", "1", "on", "yes")
 
 
 def tell(given: Given, table: Table, parsed: Parsed, start: Span) -> None:
-    """Put what the caller says over what is typed; what is no argument is a variable of a script. Raises InputError for
-    a value that the argument does not take. start: where an argument stands that nobody typed."""
+    """Put what the caller states over what is typed; a name that is not an argument is a variable of a script. Raises
+    InputError for a value that the argument does not take. start: the place of an argument that is not typed."""
     for name, text in given.items():
         flag = _flag(name, table)
         if flag is None:
@@ -67,7 +68,7 @@ LAYOUT = (
     *("tensor_model_parallel_size", "pipeline_model_parallel_size", "context_parallel_size"),
     *("num_layers", "micro_batch_size", "global_batch_size"),
 )
-"""What another way to say the layout takes the place of."""
+"""What another way to state the layout replaces."""
 MODEL_FILE = "--mm-model"
 """The option by which MindSpeed-MM names the file that describes its network; the sizes of a command are not read."""
 _READS_FILE = lazy_pattern(r"^--(\w+-)?(config|conf|yaml|cfg|args)([-_](file|path|yaml))?$")
@@ -78,7 +79,7 @@ _SETS_LAYOUT = lazy_pattern(
 
 
 class Outside(NamedTuple):
-    """What a run is read from beside its values. entry: what is known of the entry script."""
+    """What a run is read from in addition to its values. entry: what is known of the entry script."""
 
     table: Table
     parsed: Parsed
@@ -95,7 +96,7 @@ class Outside(NamedTuple):
 
     @property
     def lost(self) -> str:
-        """Why the defaults of what nobody typed are not known; "" where they are."""
+        """Why the defaults of what is not typed are not known; "" where they are."""
         if self.parsed.open:
             return "options may be added when the job starts"
         described = self.entry_known or (self.entry is not None and self.entry.sure)
@@ -108,7 +109,7 @@ class Outside(NamedTuple):
 
 
 def seed(run: Run, outside: Outside, count: Value, lost: str | None) -> None:
-    """What the run knows from outside its options. lost: why nothing is known of what nobody typed;
+    """What the run knows from outside its options. lost: why nothing is known of what is not typed;
     "" where it is, None where it is taken to be."""
     parsed, spelled = outside.parsed, outside.spelled
     run.effective["world_size"] = count
@@ -140,7 +141,7 @@ def seed(run: Run, outside: Outside, count: Value, lost: str | None) -> None:
 
 
 def _seed_entry(run: Run, parsed: Parsed, entry: Entry | None) -> None:
-    """What the entry script says of itself, and the defaults that it hands over."""
+    """What the entry script declares, and the defaults that it hands over."""
     run.derive("entry_is_shipped", entry is not None and entry.sure)
     run.derive("entry_trains", entry is None or entry.trains)
     for name, raw in entry.defaults.items() if entry is not None else ():
@@ -162,7 +163,7 @@ def _foreign(spelled: Spelled, pattern: re.Pattern[str]) -> str:
 
 
 def open_up(parsed: Parsed, spelled: Spelled) -> None:
-    """Whether options may be added: not those of whoever starts the script,
+    """Whether options may be added: not those of the caller of the script,
     unless the run lacks the sizes of the model without."""
     from_caller = bool(parsed.assumed) and not has_sizes(spelled.words)
     unknown = {fault.span.text.partition("=")[0] for fault in parsed.faults}
@@ -172,7 +173,7 @@ def open_up(parsed: Parsed, spelled: Spelled) -> None:
 
 
 def lose_defaults(run: Run, parsed: Parsed, because: str) -> None:
-    """What nobody typed is not known."""
+    """What is not typed is unknown."""
     for name in run.table.defaults:
         if name not in parsed.written:
             run.lose(name, because)
@@ -184,7 +185,7 @@ MINDSPEED_STEPS = (*mindspeed.BEFORE, *STEPS, *mindspeed.AFTER)
 
 class Words(NamedTuple):
     """What a run is made of. stated: whether the release is; wanted: the one that is asked for. tokens: the size of
-    the tokenizer's vocabulary, and the file that says it. entry: what is known of the entry script."""
+    the tokenizer's vocabulary, and the file that has it. entry: what is known of the entry script."""
 
     table: Table
     parsed: Parsed
@@ -198,7 +199,7 @@ class Words(NamedTuple):
 
     @property
     def outside(self) -> Outside:
-        """What is known beside the values."""
+        """What is known in addition to the values."""
         return Outside(self.table, self.parsed, self.spelled, self.cluster, self.entry)
 
     def run(self) -> Run:
@@ -208,7 +209,7 @@ class Words(NamedTuple):
 
     @property
     def lost(self) -> str:
-        """Why nothing is known of what nobody typed; "" where it is."""
+        """Why nothing is known of what is not typed; "" where it is."""
         return self.outside.lost
 
     @property
@@ -217,11 +218,11 @@ class Words(NamedTuple):
         return ()
 
     def again(self, written: Mapping[str, Value], count: Value) -> Run:
-        """The run with other values, as if nobody added to them."""
+        """The run with other values, as if nothing were added to them."""
         return self._run(written, count, None)
 
     def planned(self, plan: Plan, run: Run) -> Plan:
-        """A plan of the run: Megatron's arguments say all of it."""
+        """A plan of the run: Megatron's arguments describe all of it."""
         return plan
 
     def supposed(self, writer: Puts) -> Supposed | None:
@@ -241,14 +242,14 @@ class Words(NamedTuple):
 
 
 def _perform(run: Run, target: Target, *, checkpoint: bool) -> None:
-    """Every step by which the framework derives one argument from others. checkpoint: one may say otherwise."""
+    """Every step by which the framework derives one argument from others. checkpoint: one may set other values."""
     if checkpoint:
         from_checkpoint(run)
     perform(run, STEPS if target.framework == "megatron" else MINDSPEED_STEPS)
 
 
 def release(run: Run, target: Target, asked: Target | None, *, stated: bool) -> None:
-    """What the run knows of the release that was asked for, or that its checkout tells."""
+    """What the run knows of the release that was asked for, or that its checkout shows."""
     run.derive("target_is_stated", stated)
     run.derive("core_release", core_release(target, asked))
     run.derive("adam_in_place", updates_in_place(asked))

@@ -178,7 +178,7 @@ _ROWS = (
 )
 
 CORE_SETTINGS = tuple(row if row.versions else row._replace(versions=">=1.7") for row in _ROWS)
-"""The rows were read from 1.7 on; 1.6, which has the first mcore networks, has rows of its own."""
+"""The rows were read from 1.7 on; 1.6, which has the first mcore networks, has different rows."""
 
 _CHECKS = "mindformers/tools/check_rules.py"
 _SUPPORT = "mindformers/version_control.py"

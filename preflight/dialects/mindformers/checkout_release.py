@@ -1,4 +1,4 @@
-"""The release of a config as the checkout around it tells, and who else reads it: other programs,
+"""The release of a config as the checkout around it shows, and who else reads it: other programs,
 scripts that launch it."""
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ REPLACED = (
     *("model.model_config.seq_length", "model.model_config.offset"),
     *(f"parallel_config.{size}" for size in SIZES),
 )
-"""What MindRLHF takes from a file of its own, whether a config has it or not, beside whatever else stands in those
+"""What MindRLHF takes from a separate file, whether a config has it or not, next to whatever else is in those
 sections (mindrlhf/worker/train_worker.py:66-75)."""
 
 
 def identified(document: Document, surroundings: Surroundings) -> Surroundings:
-    """The surroundings with the release that the checkout tells, where nobody states one.
+    """The surroundings with the release that the checkout shows, where none is stated.
 
-    An older one that is not as it was published is read as the config tells: which checks it has is seen in its code.
+    An older one that is not as it was published is read as the config shows: which checks it has is seen in its code.
     """
     found = _identity(document, surroundings)
     if found is None or not found.target.version:
@@ -60,7 +60,7 @@ def _identity(document: Document, surroundings: Surroundings) -> Identity | None
 
 def certainty(document: Document, surroundings: Surroundings, read: Certainty) -> Certainty:
     """How sure it is that a config is read as its own release, by MindFormers itself. read: as far as the config alone
-    tells."""
+    shows it."""
     checkout, found = surroundings.checkout(document), _identity(document, surroundings)
     sourced = checkout is not None and checkout.package(FRAMEWORK) is not None
     return _certainty(document, surroundings, read, checkout, found)._replace(sourced=sourced)
@@ -105,7 +105,7 @@ def _is_filled_by_a_task(document: Document, checkout: Checkout) -> bool:
 
 
 def set_beside(document: Document, tree: Node, surroundings: Surroundings) -> Mapping[str, Value]:
-    """What is set beside a config: by the launches that name it, and by a program that replaces a section."""
+    """What is set outside a config: by the launches that name it, and by a program that replaces a section."""
     checkout = surroundings.checkout(document)
     if checkout is not None and checkout.reader in READERS:
         return {name: unknown(f"{READERS[checkout.reader]} replaces it") for name in (*REPLACED, *_inside(tree))}
@@ -113,14 +113,14 @@ def set_beside(document: Document, tree: Node, surroundings: Surroundings) -> Ma
 
 
 def _inside(tree: Node) -> Iterator[str]:
-    """Settings that stand in the sections that are replaced."""
+    """Settings in the sections that are replaced."""
     for section in ("parallel_config", "recompute_config"):
         found = tree.get(section)
         yield from (f"{section}.{entry.key.value}" for entry in (found.entries if found is not None else ()))
 
 
 def _launched(document: Document, surroundings: Surroundings) -> Mapping[str, Value]:
-    """The options of the launches beside a config that name it; what two of them say differently is unknown."""
+    """The options of the launches around a config that name it; what two of them set differently is unknown."""
     names = surroundings.around.launches(document.source.path) if surroundings.around is not None else ()
     if not names:
         return {}

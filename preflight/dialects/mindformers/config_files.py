@@ -37,7 +37,7 @@ _WEAK = (
 # fmt: on
 
 _FRAGMENT = frozenset(("model", "processor", "context", "seed"))
-"""Sections that say no run: what a file with these alone describes, another one includes."""
+"""Sections that describe no run: what a file with these alone describes, another one includes."""
 _COMMON = frozenset(("trainer", "optimizer", "train_dataset", "eval_dataset", "metric", *_FRAGMENT, "output_dir"))
 """Weak sections that configs of other programs have as well."""
 _TYPED = (("trainer", "type"), ("optimizer", "type"), ("model", "arch"), ("train_dataset", "data_loader"))
@@ -48,7 +48,8 @@ and a schema of MindFormers that no release reads."""
 
 
 def looks_like(tree: Node, *, hinted: bool = False) -> bool:
-    """Whether a mapping has enough of the sections of a MindFormers config. hinted: the caller says that it is one."""
+    """Whether a mapping has enough of the sections of a MindFormers config. hinted: the caller states that it is
+    one."""
     if tree.kind != "mapping":
         return False
     keys = {entry.key.value for entry in tree.entries}
@@ -79,7 +80,7 @@ def _is_pynative(tree: Node, keys: set[object]) -> bool:
 
 def _is_experimental(tree: Node) -> bool:
     """Whether the sizes have Megatron's names only, as in the experimental library of releases 1.3 to 1.5 that scripts
-    of its own read."""
+    itself reads."""
     sizes = tree.get("parallel_config")
     names = {entry.key.value for entry in sizes.entries} if sizes is not None else set()
     theirs, ours = (
@@ -90,7 +91,7 @@ def _is_experimental(tree: Node) -> bool:
 
 
 def kind_of(tree: Node) -> Kind:
-    """The kind of a config; `use_legacy` may stand far below, so the whole mapping is looked at."""
+    """The kind of a config; `use_legacy` may be far below, so the whole mapping is looked at."""
     keys = {entry.key.value for entry in tree.entries}
     pynative = len(keys.intersection(_PYNATIVE))
     if pynative >= 2 or (pynative and not keys.intersection(_GRAPH) and tree.get("model", "model_config") is None):
@@ -115,7 +116,7 @@ def known_version(asked: str) -> str:
 def choose_version(tree: Node, kind: Kind, request: Request) -> str:
     """The release that is asked for; else the newest of those that fit best.
 
-    A release fits by knowing the model's type and the keys of its own strict sections. A key that no release knows (a
+    A release fits by knowing the model's type and the keys of its strict sections. A key that no release knows (a
     misspelt one) counts against none, so that it is judged by the newest.
     """
     if request.target is not None and request.target.version:

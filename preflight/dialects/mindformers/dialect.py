@@ -49,7 +49,7 @@ class MindFormersDialect:
         return offers(job)
 
     def claims(self, document: Document, request: Request) -> bool:
-        """A launch of run_mindformer.py, or a YAML mapping with the sections of a config; with a target said,
+        """A launch of run_mindformer.py, or a YAML mapping with the sections of a config; with a target stated,
         one section is enough."""
         if document.launch is not None:
             entry = (document.launch.entry.text or "").rpartition("/")[2]

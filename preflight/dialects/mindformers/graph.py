@@ -80,7 +80,7 @@ def _paths(run: Run) -> tuple[str, ...]:
 
 
 def _told(typed: Typed, version: str, request: Request, document: Document) -> Typed:
-    """What is typed, and over it what the caller says."""
+    """What is typed, and over it what the caller states."""
     if not request.given:
         return typed
     from preflight.dialects.mindformers.namespace import told
@@ -113,7 +113,7 @@ def _names(run: Run) -> Iterator[str]:
 
 
 def _certainty(tree: Node, kind: Kind, version: str, request: Request) -> Certainty:
-    """A release that somebody states is certain; else the config may be of each that knows as many of its keys."""
+    """A stated release is certain; else the config may be of each that knows as many of its keys."""
     if request.target is not None and request.target.version:
         return Certainty()
     return Certainty(
@@ -122,7 +122,7 @@ def _certainty(tree: Node, kind: Kind, version: str, request: Request) -> Certai
 
 
 def _writable(run: Run, count: Value, put: Callable[[str, object], tuple[Edit, ...]]) -> Value:
-    """The number of micro-batches, with the edits that set it where nobody has:
+    """The number of micro-batches, with the edits that set it where they are not set:
     the key depends on whether there is a pipeline."""
     stages = run.number("parallel_config.pipeline_stage")
     if count.edits is not None or stages is None:
@@ -160,7 +160,7 @@ def _shape(run: Run, document: Document, surroundings: Surroundings) -> tuple[Mo
 
 
 def _cluster(run: Run, surroundings: Surroundings) -> Cluster:
-    """The machine: devices as the caller says, and the memory limit that the config sets."""
+    """The machine: devices as the caller states, and the memory limit that the config sets."""
     request = surroundings.request
     count = (
         derived(request.devices, "given")

@@ -142,12 +142,12 @@ _PARALLEL = {"1.0.0": 115, "1.2.0": 115, "1.3.2": 141, "1.5.0": 109, "1.7.0": 10
 
 
 MOST_GUESSES = 100
-"""So many keys of a mapping that nobody knows are compared with those that are known;
+"""So many keys of a mapping that are unknown are compared with those that are known;
 a file with more is not misspelt."""
 
 
 class Stray(NamedTuple):
-    """A key that is not known where it stands. near: the key that was most likely meant; weight: error, warning or
+    """A key that is not known in its place. near: the key that was most likely meant; weight: error, warning or
     note."""
 
     key: Key
@@ -248,7 +248,7 @@ def _of_mindspore(tree: Node, version: str) -> Iterator[Stray]:
 
 
 def _of_datasets(tree: Node) -> Iterator[Stray]:
-    """Sections of which each key is asked for by its name: only what is nearly one of them is told."""
+    """Sections of which each key is asked for by its name: only what is nearly one of them is reported."""
     for section in ("train_dataset", "eval_dataset"):
         for path, known in (((section,), DATASET), ((section, "data_loader"), LOADER)):
             yield from (stray for stray in _in_section(tree, path, known, "warning", None, 0.85) if stray.near)
@@ -278,7 +278,7 @@ def _of_model(tree: Node, kind: str, t: Table, config: Node | None) -> Iterator[
             "quantization_config",
         }
         if said is None:
-            return  # the type stands in a config.json that is not read
+            return  # the type is in a config.json that is not read
         refused = matches(t.version, "<2")
         place = "mindformers/parallel_core/transformer_config_utils.py:515" if refused else None
         yield from _in_section(tree, path, known, "error" if refused else "warning", place)
@@ -292,5 +292,5 @@ def _of_model(tree: Node, kind: str, t: Table, config: Node | None) -> Iterator[
 
 
 def nearest(name: str, known: Iterable[str], cutoff: float, taken: Container[object] = ()) -> str:
-    """The known key that a key most likely means, or ""; taken: those that stand beside it."""
+    """The known key that a key most likely means, or ""; taken: those next to it."""
     return next((key for key in spelling.alike(name, sorted(known), cutoff) if key not in taken), "")

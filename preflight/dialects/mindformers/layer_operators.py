@@ -77,7 +77,7 @@ _VARIANTS = ("model.model_config.mlp_concat", "moe_config.use_gmm", "moe_config.
 
 
 def _legacy(arguments: Arguments, family: str) -> tuple[str, tuple[str, ...]]:
-    """The variant of the attention and of the MLPs; () where the variant cannot be told."""
+    """The variant of the attention and of the MLPs; () where the variant is unknown."""
     concat = _given(arguments, "model.model_config.qkv_concat")
     experts = _given(arguments, "moe_config.expert_num")
     interleaved = _given(arguments, "model.model_config.fine_grain_interleave")
@@ -125,7 +125,7 @@ def _mcore(arguments: Arguments, plan: Plan) -> Layers | None:
 
 
 def _sorted(family: str, attention: str, kinds: tuple[str, ...], plan: Plan) -> Layers:
-    """The layers with the sort of each, as far as the plan tells which layers hold experts."""
+    """The layers with the sort of each, as far as the plan shows which layers hold experts."""
     cells = tuple(_layer(family, attention, kind) for kind in kinds) or (_layer(family, attention, ""),)
     mixture = _known(plan.model.expert_layers)
     if len(kinds) == 2 and isinstance(mixture, tuple):

@@ -142,7 +142,7 @@ def _recompute(arguments: Arguments, sizes: Sizes) -> dict[str, object]:
 
 def _cheap(arguments: Arguments) -> tuple[str, ...]:
     """Patterns of the activation and the product of a gated MLP,
-    with the reshapes that stand between them and the linears."""
+    with the reshapes between them and the linears."""
     legacy = arguments.given("use_legacy")
     if legacy is not None and legacy.raw is False:
         return (r"mlp\.mul", r"mlp\.activation_func\.silu")

@@ -20,7 +20,7 @@ SECTIONS = ("parallel_config", "recompute_config", "swap_config")
 class Clash(NamedTuple):
     """Two spellings of one setting. same: they agree, None where that is not known.
 
-    default: the first is not typed, the model's own class brings it, with this value.
+    default: the first is not typed, the model's own class has it, with this value.
     """
 
     target: str
@@ -126,7 +126,7 @@ def _same(one: object, other: object) -> bool | None:
 
 
 def _defaults(run: Run, known: Names) -> Iterator[tuple[str, Any]]:
-    """Values that the model's own config class brings; what is not read may say others."""
+    """Values that the model's own config class has; what is not read may set others."""
     if run.absent or run.open:
         return
     yield from run.table.mcore_models.get(known.config, {}).items()

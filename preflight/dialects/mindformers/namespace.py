@@ -1,4 +1,4 @@
-"""The namespace of one graph-mode run while its values are derived: typed, said by the caller, switched, derived."""
+"""The namespace of one graph-mode run while its values are derived: typed, stated by the caller, switched, derived."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Place = tuple[Key, "str | int", Node, Node]
 
 
 class Typed(Mapping[str, Value]):
-    """What somebody typed, in reading order."""
+    """What is typed, in reading order."""
 
     def __init__(self, places: Mapping[str, Place], home: Source, made: Mapping[str, Value]) -> None:
         self._places, self._home, self._made = places, home, dict(made)
@@ -114,7 +114,7 @@ SECTION = "model.model_config"
 def told(given: Given, written: Iterable[str], known: Iterable[str], start: Span) -> dict[str, Value]:
     """Values by dotted name. A name without a dot means the setting that is written and ends so, where there is one
     alone, else one of the model; what is neither is a variable of a script. written: the names of settings that are
-    typed; known: those that models have; start: where a setting stands that is not typed."""
+    typed; known: those that models have; start: the place of a setting that is not typed."""
     names, parts = tuple(written), frozenset(known)
     found: dict[str, Value] = {}
     for name, text in given.items():
@@ -163,7 +163,7 @@ class Run:
         self.open = ""  # why any setting may exist that was not seen
 
     def value(self, name: str) -> Value:
-        """The value as it stands now."""
+        """The present value."""
         found = self.effective.get(name) or self.written.get(name)
         return found if found is not None else self.default(name)
 

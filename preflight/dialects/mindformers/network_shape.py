@@ -63,7 +63,7 @@ _PRECISION = {"float32": "fp32", "fp32": "fp32", "float16": "fp16", "fp16": "fp1
 
 
 def whole(value: Value, least: int = 0) -> Value:
-    """A size: a whole number or None; anything else is unknown, for another rule speaks of its type."""
+    """A size: a whole number or None; anything else is unknown, because another rule reports its type."""
     raw = value.raw
     if isinstance(raw, Unknown) or raw is None or (isinstance(raw, int) and not isinstance(raw, bool) and raw >= least):
         return value
@@ -230,7 +230,7 @@ _PREFIXES = (("ViT", "vit"), ("CLIP", "clip"), ("Swin", "vit"), ("Sam", "sam"), 
 
 
 def _experts(run: Run, experts: Value, layers: Value, ffn: Value) -> dict[str, Value]:
-    """The mixture of a legacy model; moe_config.expert_num 1 is no mixture."""
+    """The mixture of a legacy model; moe_config.expert_num 1 is not a mixture."""
     if not experts.known or not isinstance(experts.raw, int) or experts.raw <= 1:
         return {
             "experts": derived(None) if experts.known else experts,

@@ -17,7 +17,7 @@ from preflight.source.record import NamedTuple
 SEPARATOR = "\\."
 MAX_COST = 100_000
 _NAME = 40  # characters of the longest name, about; what one unbounded repeat can try
-_ATTRIBUTES = ("construct", "training", "cls_name", "shard")  # every cell has them; they are no operators
+_ATTRIBUTES = ("construct", "training", "cls_name", "shard")  # every cell has them; they are not operators
 _OWN = ("__class__", "cell_init_args", "enable_backward_hook", "pipeline_segment", "pipeline_stage")
 """What every cell lists besides: its class, whose method recompute wants a cell, and attributes that cannot be read."""
 _OF_LINEAR = ("in_channels", "out_channels", "has_bias")
@@ -71,7 +71,8 @@ class Hit(NamedTuple):
 
 
 class Match(NamedTuple):
-    """What a pattern does in one layer. unsure: it may reach what is not known; invalid: why a part is no expression.
+    """What a pattern does in one layer. unsure: it may reach what is not known; invalid: why a part is not an
+    expression.
 
     attribute: a plain attribute of a cell that its last part names as well, "" for none. own: one that every
     cell lists and the walk dies of.

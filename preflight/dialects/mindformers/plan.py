@@ -27,7 +27,7 @@ def unmodelled(run: Run) -> tuple[Unmodelled, ...]:
 
 def switched_off(run: Run) -> tuple[Unmodelled, ...]:
     """A layout for many devices under use_parallel: False is usually switched on by the command line:
-    say nothing about memory."""
+    have no effect on memory."""
     off = run.written.get("use_parallel") is not None and run.raw("use_parallel") is False
     sizes = [
         run.written.get(f"parallel_config.{name}") for name in ("data_parallel", "model_parallel", "pipeline_stage")
@@ -76,7 +76,8 @@ def _kernels(run: Run) -> dict[str, Value]:
 
 
 def degree(run: Run, name: str) -> Value:
-    """A parallel size that is a whole number of at least 1; anything else is unknown, for another rule has said so."""
+    """A parallel size that is a whole number of at least 1; anything else is unknown, because another rule reports
+    it."""
     value = run.value(f"parallel_config.{name}")
     if not value.known:
         return value

@@ -1,4 +1,4 @@
-"""Which releases a graph-mode config may be of, where nobody says:
+"""Which releases a graph-mode config may be of, where it is not stated:
 those that know as many of its keys as the one that it is read as."""
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def _candidates(kind: str) -> tuple[str, ...]:
 
 
 def _keys(tree: Node) -> Iterator[tuple[str, str]]:
-    """Section and key of each setting; the type of the network stands for a key of its own."""
+    """Section and key of each setting; the type of the network stands for a separate key."""
     model = tree.get("model", "model_config")
     named = model.get("type") if model is not None else None
     name = named.value if named is not None and isinstance(named.value, str) else ""
@@ -64,7 +64,7 @@ def _keys(tree: Node) -> Iterator[tuple[str, str]]:
 
 
 def _knows(t: Table, kind: str, section: str, key: str) -> bool:
-    """Whether a release knows a key of a section, as far as its table says: what it hands on unread it takes."""
+    """Whether a release knows a key of a section, as far as its table shows: what it hands on unread it takes."""
     if section.startswith("class "):
         if kind == "mcore":
             return not key or key in mcore.names(t.version, "", t.mcore).targets

@@ -197,7 +197,7 @@ DEFAULTS: dict[str, dict[str, Any]] = {
         "qk_layernorm": True,
     },
 }
-"""Model type → field → what the model's own configuration class gives when the file says nothing."""
+"""Model type → field → what the model's own configuration class gives when the file does not set it."""
 
 _DERIVED = (
     "world",

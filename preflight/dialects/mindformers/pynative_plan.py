@@ -28,7 +28,7 @@ _SIZES = frozenset(
 
 
 def net(arguments: Arguments, field: str) -> Value:
-    """A field of the network; a size that is no integer is refused elsewhere, and not known here."""
+    """A field of the network; a size that is not an integer is refused elsewhere, and not known here."""
     value = arguments.get(f"net.{field}")
     return sound(value) if field in _SIZES else value
 

@@ -24,7 +24,7 @@ _KINDS: Mapping[str, ValueKind] = {
     "string": TEXT,
     "null": NULL,
 }
-"""The types of JSON Schema as the framework tells them: a bool is no integer, an integer is a number."""
+"""The types of JSON Schema as the framework distinguishes them: a bool is not an integer, an integer is a number."""
 _COMPARED = frozenset(  # compared while the section is made, before types are looked at
     {
         ("training", "global_batch_size"),

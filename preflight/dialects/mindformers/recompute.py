@@ -50,7 +50,7 @@ MOST_PATTERNS = 500
 
 
 class Item(NamedTuple):
-    """One pattern of one setting. node: where it stands; value: what says in which layers it holds, None for all."""
+    """One pattern of one setting. node: its place; value: what selects the layers in which it holds, None for all."""
 
     setting: str
     pattern: str
@@ -68,7 +68,7 @@ def section(run: Run) -> Node | None:
 
 
 def whole_layers(run: Run) -> Node | None:
-    """What says which layers are recomputed whole."""
+    """What selects the layers that are recomputed whole."""
     here = section(run)
     return None if here is None else here.get(FULL)
 
@@ -98,8 +98,8 @@ def stages(run: Run) -> Stages | None:
 
 
 def items(run: Run) -> Iterator[Item]:
-    """Every pattern of the run: typed ones, and the defaults where only layers are said.
-    A typed pattern that is no text is left out."""
+    """Every pattern of the run: typed ones, and the defaults where only layers are given.
+    A typed pattern that is not a text is left out."""
     here = section(run)
     if here is None or here.kind != "mapping":
         return
@@ -233,7 +233,7 @@ class Fault(NamedTuple):
     """Why a value is refused. kind: list-length, form, endless, index, nested, or with swap on swap-none, swap-key,
     swap-layers, swap-entry, swap-id; the place upstream depends on it.
 
-    path: the pattern whose value it is, if any; meant: the value that would be taken, None when there is no telling.
+    path: the pattern whose value it is, if any; meant: the value that would be taken, None when that is unknown.
     """
 
     kind: str
@@ -267,7 +267,7 @@ def _patterns(node: Node) -> bool:
 
 
 def _with_swap(setting: str, node: Node) -> Iterator[Fault]:
-    """With swap on every list holds layer ids, and a pattern needs a list of its own."""
+    """With swap on every list holds layer ids, and a pattern needs a separate list."""
     shown = node.span.text[:40] or "null"
     if node.kind == "mapping":
         for entry in node.entries:
@@ -353,7 +353,7 @@ _MIXED = "{what} mixes {item} with other kinds of entries; use one count per sta
 
 
 def _summed(plain: list[object], pipeline: int) -> list[int] | None:
-    """As many layers of each stage, counted over its chunks; None where rows are no counts for every stage."""
+    """As many layers of each stage, counted over its chunks; None where rows are not counts for every stage."""
     rows = [
         row
         for row in plain

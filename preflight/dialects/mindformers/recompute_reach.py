@@ -85,7 +85,7 @@ def repeats(reached: Iterable[tuple[tuple[str, ...], Counts]]) -> tuple[tuple[st
 def rows(reached: Iterable[tuple[tuple[str, ...], Counts]], *, interleaved: bool = False) -> Rows:
     """From what patterns reach (paths, layers by chunk and stage) to outputs that are not kept, with their layers.
 
-    interleaved: there are no reshapes between linears and what stands beside them.
+    interleaved: there are no reshapes between linears and what is next to them.
     """
     where = _where(reached)
     found = []
@@ -166,7 +166,7 @@ def _width(parts: list[str], plan: Plan, hidden: int, tensor: int) -> float | No
 
 
 class Reach(NamedTuple):
-    """One pattern: the setting it stands in, the paths it hits, and the layers by chunk and stage where it hits one."""
+    """One pattern: the setting it is in, the paths it hits, and the layers by chunk and stage where it hits one."""
 
     setting: str
     pattern: str

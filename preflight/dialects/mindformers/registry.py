@@ -85,7 +85,7 @@ MOST_ENTRIES = 200
 
 
 def built(a: Arguments, pipeline: object) -> Iterator[tuple[str, str]]:
-    """The sections whose class this run looks up, and where each stands."""
+    """The sections whose class this run looks up, and the place of each."""
     yield "trainer", "trainer"
     if a.get("kind").raw == "legacy":
         yield from (("model.arch", "model.arch"), ("model.model_config", "model.model_config"))

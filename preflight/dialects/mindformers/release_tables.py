@@ -14,8 +14,8 @@ _BESIDE: dict[str, str] = schemas.read("releases")["mindformers beside"]
 
 
 def read_at(version: str) -> str:
-    """The release beside a version at which the rules name their lines:
-    the evidence says where the same stands in the version."""
+    """The release near a version at which the rules name their lines:
+    the evidence has the place of the same in the version."""
     return _BESIDE.get(version, version)
 
 

@@ -48,7 +48,7 @@ dense = all_of(trained, _experts.is_none)
 experts = all_of(trained, _experts.is_set)
 grouped = all_of(experts, a["mcore.moe_router_group_topk"].is_a(Number(whole=True, booleans=True) | TEXT))
 sized = all_of(trained, _width.is_set)
-"""Shared experts have a width of their own."""
+"""Shared experts have a separate width."""
 unsized = all_of(trained, _width.is_none)
 latent = all_of(trained, _latent)
 rotary = all_of(trained, _positions.is_in("rope", "yarn"), _unscaled)

@@ -1,4 +1,4 @@
-"""What of the training a key decides: those that are never taken away, those whose change is said."""
+"""What a key decides about the training: those that are never removed, those whose change is reported."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NAMES = frozenset(
 
 
 def keeps(name: str) -> bool:
-    """Whether a key is one of them, or stands in a section of such keys."""
+    """Whether a key is one of them, or is in a section of such keys."""
     return name in _NAMES or name.partition(".")[0] in _SECTIONS
 
 

@@ -13,7 +13,7 @@ class Malformed(ValueError):
 
 
 class Literal(NamedTuple):
-    """A number, a text, a truth value or null. quoted: it stands in quotes."""
+    """A number, a text, a truth value or null. quoted: it is in quotes."""
 
     value: object
     quoted: bool = False
@@ -26,7 +26,7 @@ class Text(NamedTuple):
 
 
 class Reference(NamedTuple):
-    """Another value. up: 0 from the root, 1 beside this value, 2 one level higher, …"""
+    """Another value. up: 0 from the root, 1 next to this value, 2 one level higher, …"""
 
     up: int
     keys: tuple[Part, ...]
@@ -75,14 +75,14 @@ _ESCAPED = "\\()[]{}:=, \t"
 
 
 def template(text: str) -> Part:
-    """The parts of a scalar of a config: what stands outside of interpolations is text. Raises Malformed."""
+    """The parts of a scalar of a config: what is outside of interpolations is text. Raises Malformed."""
     reader = _Reader(text)
     parts = reader.texts("")
     return parts[0] if len(parts) == 1 else Text(parts)
 
 
 def element(text: str) -> Part:
-    """A value as it stands behind the equal sign of an override. Raises Malformed."""
+    """A value as it is typed behind the equal sign of an override. Raises Malformed."""
     reader = _Reader(text)
     reader.blank()
     if reader.at == len(text):

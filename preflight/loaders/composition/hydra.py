@@ -20,7 +20,7 @@ _GLOBAL = "_global_"
 class Default(NamedTuple):
     """An entry. group: "" where it names a config itself. option: None where none is chosen, or the names of several.
 
-    package: what stands behind @, None without it. place: the folder and the package of the config that has the entry.
+    package: the text behind @, None without it. place: the folder and the package of the config that has the entry.
     """
 
     group: str
@@ -53,7 +53,7 @@ class Default(NamedTuple):
         return path[1:] if path.startswith("/") else "/".join(part for part in (self.folder, path) if part)
 
     def package_of(self, header: str | None) -> str:
-        """The keys below which its values come. header: what its file says itself."""
+        """The keys below which its values come. header: what its file itself has."""
         own = self.package if self.package is not None else header
         if own is None:
             own = (self.group or str(self.option).lstrip("/").rpartition("/")[0]).lstrip("/").replace("/", ".")
@@ -73,7 +73,7 @@ class Default(NamedTuple):
 
 
 def defaults_of(tree: Node) -> tuple[Default, ...] | None:
-    """The entries of a config, None where it has no list; what is no entry of Hydra's is left out."""
+    """The entries of a config, None where it has no list; entries that Hydra does not have are left out."""
     listed = tree.get("defaults")
     if listed is None or listed.kind != "sequence":
         return None

@@ -62,7 +62,7 @@ class _Family:
 
 
 def _over(base: Node, own: Node) -> Node:
-    """A config over its parents: a section that says so replaces theirs."""
+    """A config over its parents: a section that is marked so replaces theirs."""
     replaced = [entry.key.value for entry in own.entries if _replaces(entry)]
     for name in replaced:
         base = without(base, str(name))

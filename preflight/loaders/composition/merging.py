@@ -60,7 +60,7 @@ def put(node: Node, path: tuple[str, ...], key: Node, value: Node) -> Node:
 
 
 def _key(node: Node, name: str, typed: Node) -> Node:
-    """The key of a mapping on the way: where it stands, else where the whole path was typed."""
+    """The key of a mapping on the way: its place, else where the whole path was typed."""
     return next((e.key for e in node.entries if e.key.value == name and not e.shadowed), typed._replace(value=name))
 
 

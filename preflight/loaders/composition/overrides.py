@@ -139,7 +139,7 @@ def added(document: Document, overrides: Iterable[Override], key: str, text: str
 
 
 def _stands_alone(document: Document, word: Word) -> bool:
-    """Whether a word is typed in this file as it is, so that another can stand behind it."""
+    """Whether a word is typed in this file as it is, so that another can follow it."""
     known = word.text is not None and not word.maybe and word.span.source is document.source
     return known and word.editable and word.span.text == word.text
 
@@ -155,7 +155,7 @@ def _shared_parts(one: str, other: str) -> int:
 
 
 def _quoted(text: str, span: Span | None) -> str:
-    """A value as a shell takes it; inside quotes it stands as it is."""
+    """A value as a shell takes it; inside quotes it stays as it is."""
     inside = span is not None and span.source.text[span.start - 1 : span.start] in ("'", '"')
     return text if inside else shlex.quote(text)
 

@@ -1,4 +1,4 @@
-"""The values of a composed config: interpolations followed to where somebody typed what they stand for."""
+"""The values of a composed config: interpolations followed to the places where their values are typed."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ Path = tuple[str | int, ...]
 
 
 class Found(NamedTuple):
-    """A value. node: what somebody typed, its path in `path`; uses: the interpolations that led there.
+    """A value. node: what is typed, its path in `path`; uses: the interpolations that led there.
 
     value: a scalar, or Unknown; of a mapping or list nothing but None. exact: the text of the node is this value.
     key: the node of its key, None in a list. absent: there is no such key, and nothing that is not known hides it.
@@ -202,7 +202,7 @@ class Composed:
 
     def dead(self, path: Path, node: Node) -> str:
         """The value that an interpolation at a path leads to and that is not in the config, as it names it; "" where it
-        leads somewhere, or nobody knows."""
+        leads somewhere, or is unknown."""
         try:
             part = template(str(node.value)) if has_interpolation(node.value) else None
         except Malformed:
@@ -248,7 +248,7 @@ class Composed:
             return inner._replace(value=Unknown(f"${{{part.name}:…}} cannot be computed"))
 
     def _selected(self, part: Call, at: Found) -> Found:
-        """oc.select: another value, or what stands behind the comma where it is not given."""
+        """oc.select: another value, or what follows the comma where it is not given."""
         name = self._plain(part.arguments[0], at) if part.arguments else None
         if not isinstance(name, str) or len(part.arguments) > 2:
             return at._replace(value=Unknown("${oc.select:…}"), exact=False)
@@ -307,7 +307,7 @@ def _entry(node: Node, part: str | int) -> Entry | None:
 
 
 def as_node(part: Part, typed: Node) -> Node:
-    """A value that stands in one text as nodes at the place of that text; interpolations in it stay unknown."""
+    """A value in one text as nodes at the place of that text; interpolations in it stay unknown."""
     if isinstance(part, Literal):
         return typed._replace(kind="scalar", value=part.value)
     if isinstance(part, Many):

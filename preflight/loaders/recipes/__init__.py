@@ -16,7 +16,7 @@ from preflight.source.record import NamedTuple
 from preflight.source.text import Source, Span
 
 NAME = "recipe"
-"""The key under which the name of the function stands."""
+"""The key under which the name of the function is kept."""
 MOST_RECIPES, MOST_NODES, MAX_CHAIN = 100, 60_000, 4
 
 
@@ -70,7 +70,7 @@ class _Reader:
 
 
 def _makes(function: ast.FunctionDef) -> bool:
-    """Whether a function says that it returns a configuration."""
+    """Whether a function is annotated to return a configuration."""
     returned = function.returns
     named = returned.id if isinstance(returned, ast.Name) else getattr(returned, "attr", None)
     return (named or getattr(returned, "value", None)) == CONTAINER and bool(function.body)

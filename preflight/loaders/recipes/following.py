@@ -108,11 +108,11 @@ def handed_over(call: ast.Call, names: Names) -> Iterator[Path]:
 
 
 MADE = "made"
-"""The style of a value that stands elsewhere than where it is assigned: it is not edited there."""
+"""The style of a value that is elsewhere than where it is assigned: it is not edited there."""
 CONTAINER = "ConfigContainer"
 MODEL, PUBLISHED = "hf_model_id", ("from_hf_pretrained", "from_hf_config")
 TARGET = "_target_"
-"""The key under which the class of a section stands, as in a file that Megatron-Bridge writes."""
+"""The key under which the class of a section is kept, as in a file that Megatron-Bridge writes."""
 MAX_STEPS, MAX_NAME = 8, 200
 MOST_VALUES, MOST_LITERALS = 1000, 50_000
 """Keys of a configuration, and literals that are looked at for it."""
@@ -141,7 +141,7 @@ class Recipe:
         self.names: dict[str, Path] = {}
         self.settled = False
         self.above: set[Path] = set()
-        """Paths beneath which something may be known."""
+        """Paths below which something may be known."""
         self.looked, self.twice = 0, False
 
     def follow(self, function: ast.FunctionDef) -> None:
@@ -178,7 +178,7 @@ class Recipe:
         self._put(path, self.places.span(target), value)
 
     def _named(self, target: str, value: ast.expr, name: str) -> None:
-        """A name of its own: the configuration, a part of it, or something that is used later."""
+        """A separate name: the configuration, a part of it, or something that is used later."""
         if target == name:
             self.values.clear()
             self.names = {name: ()}
@@ -292,5 +292,5 @@ class Recipe:
 
 
 def made(one: Assigned) -> Assigned:
-    """A value that another function assigns: it is told there, and not edited for the sake of this one."""
+    """A value that another function assigns: it is reported there, and not edited for the sake of this one."""
     return one._replace(value=one.value._replace(style=MADE))

@@ -39,7 +39,7 @@ def load_script(
     """The launches of a script; one document without a launch where it has none. Raises InputError.
 
     environment: variables known to be set. spent: the work of the scripts before this one, to which its own is added.
-    whole: read also what bash does not, because it stops before, and do not say so.
+    whole: read also what bash does not, because it stops before, and do not report that.
     """
     refused = refusal(source) if not whole else None
     tree = parse(source, MAX_PADDED, None if refused is None or refused.readable else refused.unit)

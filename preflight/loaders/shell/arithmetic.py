@@ -28,11 +28,11 @@ ASSIGNING = frozenset(["=", "+=", "-=", "*=", "/=", "%=", "&=", "^=", "|=", "<<=
 
 
 class NotKnown(Exception):
-    """The value cannot be computed; the message says because of what."""
+    """The value cannot be computed; the message names the reason."""
 
 
 class Token(NamedTuple):
-    """kind: number, name, sign, or step (++ and -- beside a name)."""
+    """kind: number, name, sign, or step (++ and -- next to a name)."""
 
     kind: str
     text: str

@@ -65,7 +65,7 @@ def _expanded(text: str) -> Iterator[str]:
 
 
 def _first_braces(word: str) -> tuple[str, list[str], str] | None:
-    """What stands before, in and behind the first braces that bash expands."""
+    """The text before, in and behind the first braces that bash expands."""
     for start in (at for at, sign in enumerate(word) if sign == "{"):
         end, commas = _closing(word, start)
         if end < 0:

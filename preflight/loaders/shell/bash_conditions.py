@@ -1,4 +1,4 @@
-"""Whether bash takes what stands in [[ ]] for a condition; its words are read in a way of their own."""
+"""Whether bash takes the text in [[ ]] for a condition; its words are read by separate rules."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Whether bash takes a text for commands: its blocks, lists, redirections and conditions, token by token.
 
-Nothing is kept of what is read: this only tells where bash would refuse the text.
+Nothing is kept of what is read: this only finds where bash would refuse the text.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _PROGRAM = lazy_pattern(r"[ \t]+[A-Za-z/.\"$]")
 
 
 class Block(NamedTuple):
-    """A block that is open: its first word, where that stands, and the word that it waits for."""
+    """A block that is open: its first word, its place, and the word that it waits for."""
 
     name: str
     at: int
@@ -57,7 +57,7 @@ class Commands:
             raise self._as_bash_ends(refused) from None
 
     def _as_bash_ends(self, refused: Refused) -> Refused:
-        """What bash says where it drops the rest of a line after a wrong condition; in a substitution it fails."""
+        """The message of bash where it drops the rest of a line after a wrong condition; in a substitution it fails."""
         tokens, misread = self.tokens, self.tokens.misread
         split = misread >= self.unit and self.text[misread : misread + 1] == "\n"
         if split and refused.fault == "token" and refused.text:

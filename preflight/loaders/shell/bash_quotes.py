@@ -41,7 +41,7 @@ MOST_OPEN = 100
 
 
 class TooDeep(Exception):
-    """The text nests deeper than anybody writes."""
+    """The text nests deeper than people write."""
 
 
 class Quotes:

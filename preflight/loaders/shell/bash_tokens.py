@@ -1,4 +1,4 @@
-"""The words and signs of a script one after the other, each as what bash takes it for where it stands."""
+"""The words and signs of a script one after the other, each as what bash takes it for in its place."""
 
 from __future__ import annotations
 

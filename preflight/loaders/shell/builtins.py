@@ -94,7 +94,7 @@ def _is_recursive(word: str) -> bool:
 
 
 def removed_folders(expander: Expander, follower: Dry, tree: Tree, node: Node) -> list[tuple[Span, str]]:
-    """What `rm -r` removes, where no condition stands in front of it, with the place of the command."""
+    """What `rm -r` removes, where no condition is in front of it, with the place of the command."""
     if any(one.type in _CONDITIONAL for one in ancestors(node)):
         return []
     follower.dry += 1

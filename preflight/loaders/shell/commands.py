@@ -119,7 +119,7 @@ class Commands:
                 waiting += reversed(current.named_children)
 
     def printed(self, tree: Tree, node: Node, given: Read | None, whole: bool = True) -> Read:
-        """What a statement prints, for whoever asks."""
+        """What a statement prints, for the code that asks."""
 
         def read() -> Value | None:
             self.follower.dry += 1
@@ -255,7 +255,7 @@ class Commands:
         return True
 
     def _text_for(self, tree: Tree, node: Node, inside: Inside, streams: Streams) -> Value | None:
-        """The text that a shell runs, where it is known and is not a file beside the script."""
+        """The text that a shell runs, where it is known and is not a file next to the script."""
         if inside.string is not None:
             return tuple(inside.string.pieces)
         if inside.script is None:
@@ -270,7 +270,7 @@ class Commands:
         return None
 
     def _submit(self, tree: Tree, node: Node, words: list[Field], own: Mapping[str, Variable | None]) -> None:
-        """`sbatch --wrap "…"` and `sbatch run.sh`: a job of its own;
+        """`sbatch --wrap "…"` and `sbatch run.sh`: a separate job;
         what the command asks for counts before what the script asks for."""
         options = read_options([word(field, field.pieces[0].span) for field in words[1:]], SLURM)
         wrap, rest = options.word("wrap"), words[len(words) - len(options.rest) :]
@@ -293,7 +293,7 @@ class Commands:
             self.launches.note(Met(tree.span(node), words, own), Front(self.prefix, self.asked), self._follow_script)
 
     def _follow_script(self, taken: Taken, words: list[Word]) -> bool:
-        """`bash other.sh args`: its launches, where the file lies beside this one.
+        """`bash other.sh args`: its launches, where the file lies next to this one.
         A word that is not known is taken for one parameter."""
         entry = taken.launch.entry
         written = self.scripts.text(entry)
@@ -373,7 +373,7 @@ class Commands:
         prefix: list[Field] | None = None,
         arguments: list[Field] | None = None,
     ) -> None:
-        """A command line that is itself a text: eval "…", bash -c "…". apart: it runs in a process of its own."""
+        """A command line that is itself a text: eval "…", bash -c "…". apart: it runs in a separate process."""
         if text is None or self.calls >= MAX_CALLS:
             return
         outer, given, traps, self.calls = self.prefix, self.expander.arguments, self.traps, self.calls + 1
@@ -416,11 +416,11 @@ class Commands:
             self._nested(text, apart=True)
 
     def _script_text(self, text: Nested | None, submitted: bool = False, meant: bool = False) -> None:
-        """A script that sbatch reads, or that is meant to run; its #SBATCH lines say what it gets."""
+        """A script that sbatch reads, or that is meant to run; its #SBATCH lines state what it gets."""
         if text is None or (meant and not text.source.text.startswith("#!")):
             return
         outer, given, foreign = self.asked, self.given, self.state.foreign
-        self.state.foreign = foreign or meant  # whoever runs the file may set anything
+        self.state.foreign = foreign or meant  # the caller of the file may set anything
         if submitted or "\n#SBATCH" in text.source.text:
             self.asked, _ = sbatch(text.source)
             self.given = {**given, **variables(self.asked)}

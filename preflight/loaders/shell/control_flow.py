@@ -174,7 +174,7 @@ def follow_if(follower: Follows, tree: Tree, node: Node) -> None:
 
 
 def _guarded(tree: Tree, tests: list[Node], body: list[Node]) -> frozenset[str]:
-    """The variables without which a script ends with a failure: whoever starts it sets them."""
+    """The variables without which a script ends with a failure: its caller sets them."""
     last = tree.text(body[-1]).split() if body else []
     ends = last[:1] == ["exit"] and last[1:] != ["0"]
     return asked_for(" ".join(tree.text(test) for test in tests)) if ends else frozenset()
@@ -294,7 +294,7 @@ def _is_arguments(text: str) -> bool:
 
 def _leave_out(follower: Follows, tree: Tree, body: Node) -> None:
     """A loop over the arguments of the script, which are assumed to be none:
-    what it alone sets is for the caller to say."""
+    what it alone sets is for the caller to state."""
     known = set(follower.state.ever)
     follower.dry += 1
     with follower.state.frame() as changes:

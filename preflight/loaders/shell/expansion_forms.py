@@ -23,7 +23,7 @@ _PARAMETER = lazy_pattern(
     r"(!?#?|#!)([A-Za-z_]\w*|\d+|[@*#?$!-])(\[(?:[^\]]*)\])?(:?[-=+?]|%%?|##?|//|/#|/%|/|:|\^\^?|,,?|@)?", re.DOTALL
 )
 _COMMANDS = lazy_pattern(r"[;\n'\"`]|\$\(")
-"""What stands in commands, and not in plain arithmetic."""
+"""What occurs in commands, and not in plain arithmetic."""
 _SLICED = lazy_pattern(r"\$\{(?:@|\w+\[@\]):[^-=+?].*\}", re.DOTALL)
 # fmt: off
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\", "'": "'", '"': '"', "a": "\a", "b": "\b", "e": "\x1b", "f":
@@ -97,7 +97,7 @@ def indices(variable: Variable | None, form: Form, span: Span, quoted: bool) -> 
 
 
 def listed(values: Sequence[Value], span: Span, quoted: bool, whole: str) -> Bits:
-    """Values as bits: each a word of its own for "${A[@]}", one word with blanks between for "${A[*]}",
+    """Values as bits: each a separate word for "${A[@]}", one word with blanks between for "${A[*]}",
     else cut at blanks."""
     if quoted and whole == "@" and len(values) == 1 and len(values[0]) == 1 and values[0][0].text is None:
         return [Bit(values[0][0], True)]
@@ -115,7 +115,7 @@ def listed(values: Sequence[Value], span: Span, quoted: bool, whole: str) -> Bit
 
 
 def any_number(values: Sequence[Value]) -> bool:
-    """Whether one of these stands for any number of words: the arguments of a script that nobody knows."""
+    """Whether one of these stands for any number of words: the unknown arguments of a script."""
     return any(len(value) == 1 and value[0].because in ("$@", "$*") for value in values)
 
 

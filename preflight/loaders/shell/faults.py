@@ -55,7 +55,7 @@ def _unused_sibling(name: str, known: Sequence[str], used: set[str]) -> str:
 
 
 def misspelt_variable(name: str, meant: str, flag: str, span: Span) -> Problem:
-    """A name that nothing sets beside one that is set. span: the place of its use."""
+    """A name that nothing sets, next to one that is set. span: the place of its use."""
     message = Message(
         "${name} is not set, so {flag} gets no value; did you mean ${meant}", name=name, flag=flag, meant=meant
     )
@@ -80,7 +80,7 @@ def unused_sizes(commands: Commands, used: set[str]) -> Iterator[Problem]:
             continue
         if int(value) > 1 or not layout:
             message = Message("{name}={value} is never used: no option takes it", name=name, value=value)
-            yield Problem("unused-size", message, variable.place)
+            yield Problem("unused-size-variable", message, variable.place)
 
 
 def unused_paths(commands: Commands, used: set[str]) -> Iterator[Problem]:
@@ -238,7 +238,7 @@ def _continued(text: str) -> str:
 
 
 def _lost(tree: Tree, span: Span, joined: bool, more: tuple[Span, ...] = ()) -> Problem:
-    """Words that begin a command of their own; the fix continues the line above, where that is part of a command."""
+    """Words that begin a separate command; the fix continues the line above, where that is part of a command."""
     first = span.text.split(None, 1)[0]
     above = tree.source.line(span.line - 1) if span.line > 1 else ""
     end = tree.source.starts[span.line - 2] + len(above) if above else 0
@@ -297,7 +297,9 @@ def _unused(tree: Tree, commands: Commands) -> Iterator[Problem]:
             name=name,
             flags=first_three(flags),
         )
-        yield Problem("unused-group", message, variable.place, (), _passed(name, variable, tree), tuple(flags))
+        yield Problem(
+            "unused-option-variable", message, variable.place, (), _passed(name, variable, tree), tuple(flags)
+        )
 
 
 @lru_cache(maxsize=4)
@@ -307,7 +309,7 @@ def _group_lines(source: Source) -> tuple[re.Match[str], ...]:
 
 
 def _passed(name: str, variable: Variable, tree: Tree) -> tuple[str, Span, str] | None:
-    """Passes a group beside another one that a launch takes on a line of its own; None where no line is like that."""
+    """Passes a group next to another one that a launch takes on a separate line; None where no line is like that."""
     last = next((line for line in _group_lines(tree.source) if line[3] != name), None)
     if last is None or last.start() <= variable.place.start or variable.array != ("[@]" in last[4]):
         return None

@@ -32,7 +32,7 @@ _SPREADS = re.compile(
     r"xargs)\b"
     r"|SLURM_(?:PROCID|NODEID|LOCALID)|\$\{?[A-Z_]*RANK\b"
 )
-"""What starts a command on other nodes, or tells one of several apart."""
+"""What starts a command on other nodes, or distinguishes one of several."""
 _SAID = re.compile(r"^[ \t]*#.*$", re.MULTILINE)
 _NEVER_DEFINED = "${name} is never defined, so it expands to nothing{hint}{stops}"
 _DEFINED_LATER = "${name} is defined only further down, so it expands to nothing{hint}{stops}"
@@ -51,7 +51,7 @@ def launch_faults(found: Found, commands: Commands) -> Iterator[Problem]:
         hint = Message("; did you mean {meant}, which is never used", meant=meant) if meant else ""
         template = _DEFINED_LATER if commands.state.late(name, span) else _NEVER_DEFINED
         message = Message(template, name=name, hint=hint, stops=stops)
-        yield Problem("undefined-group", message, span, (), *_meant_group(name, meant, span, commands))
+        yield Problem("undefined-option-variable", message, span, (), *_meant_group(name, meant, span, commands))
     for name, flag, span in found.settled.unset[:MOST_BROKEN]:
         late, given = commands.state.late(name, span), _GIVEN.fullmatch(name) is not None
         if not late and (not given or name.endswith("_PATH")) and (meant := meant_variable(name, commands, used)):
@@ -69,7 +69,7 @@ def launch_faults(found: Found, commands: Commands) -> Iterator[Problem]:
 def _meant_group(
     name: str, meant: str, span: Span, commands: Commands
 ) -> tuple[tuple[str, Span, str] | None, tuple[str, ...]]:
-    """The name of the group that was meant instead of the one that is not set, and the options that it brings."""
+    """The name of the group that was meant instead of the one that is not set, and the options that it has."""
     at = re.search(r"\$\{?(\w+)", span.text)
     if not meant or at is None or at[1] != name:
         return None, ()
@@ -84,7 +84,7 @@ def _stem(name: str) -> str:
 
 
 def _first_words(statement: Span, commands: Commands) -> Iterator[Problem]:
-    """Arrays of options of which a launch takes the first word only, for their name stands there without [@]."""
+    """Arrays of options of which a launch takes the first word only, because their name is there without [@]."""
     for match in _BARE.finditer(statement.text):
         name = match[1] or match[2]
         variable = commands.state.variables.get(name)

@@ -21,7 +21,7 @@ _GROUP = lazy_pattern(r".*(ARGS?|ARGUMENTS|OPTS?|OPTIONS?|FLAGS?|PARAMS?|CONFIGS
 
 
 _EXTRA = lazy_pattern(r".*(EXTRA|ADDITIONAL|OVERRIDE|CUSTOM|OPTIONAL|USER_).*")
-"""Names that say of themselves that whoever starts the script may add something."""
+"""Names which show that the caller of the script may add something."""
 _POSITIONAL = lazy_pattern(r"\$(?:[@*]|\d+)")
 
 
@@ -29,7 +29,7 @@ class Settled(NamedTuple):
     """The words; which of them may be several or none (loose); undefined groups and unset values;
     whether any flag may be added.
 
-    assumed: of the loose ones those that add nothing unless whoever starts the script says so: "$@", $1, $EXTRA_ARGS.
+    assumed: of the loose ones those that add nothing unless the caller of the script sets them: "$@", $1, $EXTRA_ARGS.
     """
 
     words: tuple[Word, ...]
@@ -83,14 +83,14 @@ def settle(
 
 
 _BETWEEN = lazy_pattern(r"(?:[ \t]*(?:\\[ \t]*)?(?:#[^\n]*|\r)?\n)+[ \t]*(?:\\[ \t]*)?(?:#[^\n]*)?")
-"""What may stand between a command and the line that was meant to go on with it: ends of lines and comments."""
+"""What may be between a command and the line that was meant to go on with it: ends of lines and comments."""
 _NUMBER = lazy_pattern(r"-?[\d.]+(?:[eE][-+]?\d+)?")
 _STARTERS = frozenset("torchrun msrun deepspeed accelerate srun mpirun mpiexec orterun".split())
 """Commands that start another one: by themselves they do nothing."""
 
 
 class Broken(NamedTuple):
-    """Words that begin a command of their own. joined: they are read as part of the launch above."""
+    """Words that begin a separate command. joined: they are read as part of the launch above."""
 
     place: Span
     joined: bool
@@ -133,7 +133,7 @@ class Above(NamedTuple):
 
 
 def cut_off(place: Span, words: list[Field], below: Span, started: bool) -> Above | None:
-    """The command above a line, where only comments and ends of lines stand between,
+    """The command above a line, where only comments and ends of lines are between,
     and it starts or is meant to start something."""
     if below.source is not place.source or below.start <= place.end or not words:
         return None
@@ -147,7 +147,7 @@ def cut_off(place: Span, words: list[Field], below: Span, started: bool) -> Abov
 
 
 def goes_on(words: list[Field], place: Span, above: Above | None) -> bool:
-    """Whether words are no command: options, or what else can only belong to the command above."""
+    """Whether words are not a command: options, or what else can only belong to the command above."""
     first = words[0]
     text = first.pieces[0].text
     if text is not None and text.startswith("-"):
@@ -271,7 +271,7 @@ class Launches:
         )
 
     def _is_given(self, words: Sequence[Word]) -> bool:
-        """Whether every option of a launch comes from outside: the script has none of its own."""
+        """Whether every option of a launch comes from outside: the script has none."""
         options = any((w.text or "").startswith("--") or _SETS.match(w.text or "") for w in words)
         return not options and not any(v.holds_options for v in self.state.variables.values())
 

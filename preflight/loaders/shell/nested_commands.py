@@ -20,7 +20,7 @@ UNKNOWN = "_unknown_to_preflight"
 
 class Nested(NamedTuple):
     """The text, the pieces it is made of, where each begins in it, and where the text is used,
-    if elsewhere than it stands."""
+    if elsewhere than it is."""
 
     source: Source
     pieces: tuple[Piece, ...]
@@ -115,7 +115,7 @@ class Texts:
 
 def nested(words: list[Field]) -> Nested | None:
     """The text that words make together, blanks between them.
-    Unknown pieces stand as a variable of an impossible name."""
+    Unknown pieces become a variable of an impossible name."""
     pieces: list[Piece] = []
     for index, field in enumerate(words):
         if index:
@@ -141,10 +141,10 @@ _TAKES_VALUE = lazy_pattern(r"[-+][A-Za-z]*[oO]|--rcfile|--init-file")
 _REMOTE = frozenset(["ssh", "pdsh", "tmux"])
 _AWAY = _REMOTE | {"docker", "podman", "nerdctl", "kubectl", "enroot"}
 """Programs that run a command on another host or in a container:
-nothing of what they are told tells how many processes start."""
+nothing in their arguments shows how many processes start."""
 _USERS = frozenset(["su", "runuser"])
 _STRINGS = _USERS | {"script", "flock", "env"}
-"""Programs beside shells that take a command line as one word."""
+"""Programs, in addition to shells, that take a command line as one word."""
 _QUEUES = frozenset(["at", "batch", "qsub", "bsub"])
 """Programs that read a script from stdin, for later."""
 _SSH = Spec(frozenset("1246AaCfGgKkMNnqsTtVvXxYy"), {letter: letter for letter in "BbcDEeFIiJLlmOopQRSWw"})
@@ -155,7 +155,7 @@ MOST_FRONT = 40
 
 
 class Inside(NamedTuple):
-    """Where a shell gets a text. front: how many words stand in front of it and count; string: the word that is the
+    """Where a shell gets a text. front: how many words are in front of it and count; string: the word that is the
     text; script: the file that it runs; neither: it reads stdin. arguments: its positional parameters, None where those
     of the script around it hold."""
 
@@ -231,7 +231,7 @@ def _string_of_shell(words: Sequence[Field], shell: int) -> int | None:
 
 
 def _string_of_option(words: Sequence[Field], program: str) -> Field | None:
-    """What `-c` is given, wherever it stands among the words of a program; of `env`, what `-S` is given."""
+    """What `-c` is given, wherever it is among the words of a program; of `env`, what `-S` is given."""
     for at, field in enumerate(words):
         text = text_of(field.pieces) or ""
         if text == "--":

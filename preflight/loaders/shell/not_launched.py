@@ -1,4 +1,4 @@
-"""Scripts that bash accepts and that end before their launch: by an exit of their own, or inside a here-document."""
+"""Scripts that bash accepts and that end before their launch: by their own exit, or inside a here-document."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ RULE = "script-ends-before-launch"
 _NAMES = lazy_pattern(r"\$\{?([A-Za-z_]\w*)")
 _SUM, _IN_SUM = lazy_pattern(r"\(\((.{0,200}?)\)\)"), lazy_pattern(r"(?<![\w$])[A-Za-z_]\w*")
 _OUTSIDE = lazy_pattern(r"\$[0-9@*#?!]|\$\((?!\()|\$\{[0-9@*#!]|`|(?<!\S)-[a-zA-Z] |\$\{\w+:?[-+=?]")
-"""What a condition asks of whoever starts the script, or of the machine."""
+"""What a condition asks of the caller of the script, or of the machine."""
 _LITERAL = lazy_pattern(r"\w+=(?P<value>\"[^\"$`\n]*\"|'[^'\n]*'|[^\s$`\"';|&()]*)(?=[ \t]*(?:[\n;#]|\Z))")
 
 
@@ -44,7 +44,7 @@ def own_exit(tree: Tree, commands: Commands) -> Problem | None:
 
 def swallowed(source: Source) -> tuple[Problem, Source] | None:
     """A here-document whose end is indented or has blanks behind it, so that it goes on to the end of the script; with
-    the text as it was meant, in which every character stands where it stood."""
+    the text as it was meant, in which every character stays where it was."""
     found = unclosed_document(source.text)
     if found is None:
         return None
@@ -66,7 +66,7 @@ def swallowed(source: Source) -> tuple[Problem, Source] | None:
 
 
 def not_launched(source: Source, launch: Launch, problem: Problem, also: tuple[Source, ...]) -> Document:
-    """The document of a launch that never begins: nothing but that is told of it."""
+    """The document of a launch that never begins: nothing but that is reported about it."""
     bare = Launch("", (), launch.entry, (), open=True)
     return Document(source, "script", launch=bare, problems=(problem,), also=also)
 

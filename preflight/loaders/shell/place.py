@@ -28,7 +28,7 @@ def _around(source: Source, offset: int) -> str:
 
 
 def context(source: Source, offset: int) -> str:
-    """The quote that a place stands in: `"`, `'` or nothing."""
+    """The quote around a place: `"`, `'` or nothing."""
     kind = _around(source, offset)
     return {"string": '"', "raw_string": "'", "heredoc_body": '"'}.get(kind, "")
 
@@ -53,7 +53,7 @@ def splits(word: Word) -> bool:
 
 
 def site(word: Word, level: Word) -> Span:
-    """Where a word stands in the text that another word was typed in: itself, or the variable that brings it."""
+    """The place of a word in the text that another word was typed in: itself, or the variable that contains it."""
     uses, base = word.uses, level.uses
     more = len(uses) - len(base)
     if more < 0 or uses[more:] != base:
@@ -99,7 +99,7 @@ class Place:
         self.quote = context(source, region.start)
 
     def after(self, line: str) -> Splice:
-        """Insert a word or several: on a line of their own, where the word here has one."""
+        """Insert a word or several: on a separate line, where the word here has one."""
         text, region = self.source.text, self.region
         start = self.source.starts[region.line - 1]
         end = text.find("\n", region.end)

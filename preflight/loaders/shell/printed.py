@@ -40,13 +40,13 @@ class Streams(NamedTuple):
 
 
 def path_of(value: Value) -> str:
-    """A path as a script names it: what is not known in it stands as it is typed. "" for a device, and for none."""
+    """A path as a script names it: what is not known in it stays as it is typed. "" for a device, and for none."""
     text = "".join(piece.because if piece.text is None else piece.text for piece in value)
     return FILE + os.path.normpath(text) if text and not text.startswith("/dev/") else ""
 
 
 def streams_of(expander: Expander, tree: Tree, nodes: Sequence[Node], given: Read | None = None) -> Streams:
-    """The streams of a command, from the nodes in which its redirections stand. given: what a pipe hands to it."""
+    """The streams of a command, from the nodes of its redirections. given: what a pipe hands to it."""
     found = Streams(text=given)
     for node in (child for around in nodes for child in around.children):
         if node.type == "heredoc_redirect":
@@ -97,7 +97,7 @@ class Printer:
 
     def printed(self, tree: Tree, node: Node, given: Read | None = None, whole: bool = True) -> Value | None:
         """What a statement hands to the next command of a pipeline; None where that is not known. whole: with the
-        commands that stand on the line of its here-document."""
+        commands on the line of its here-document."""
         if self.depth >= MOST_DEPTH:
             return None
         self.depth += 1
@@ -194,7 +194,7 @@ def _echo(words: list[Field]) -> Value:
 
 
 def _whole(pieces: Sequence[Piece]) -> list[Piece]:
-    """Pieces of which none ends in half an escape: a backslash that is escaped in quotes stands by itself."""
+    """Pieces of which none ends in half an escape: a backslash that is escaped in quotes counts by itself."""
     found: list[Piece] = []
     for piece in pieces:
         before = found[-1].text if found else None

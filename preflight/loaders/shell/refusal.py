@@ -1,4 +1,4 @@
-"""Where bash stops at a script because it is no shell, and why, in the words of whoever wrote it."""
+"""Where bash stops at a script because it is not shell, and why, in the words of its author."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Refusal(NamedTuple):
     """Where bash stops. start, end: the place to show. related: the place of a block that is not closed.
 
     unit: where the command begins that bash reads as a whole, of which nothing runs. readable: the fault is small, a
-    placeholder or a line that is not continued, so that the rest of the script means what it says.
+    placeholder or a line that is not continued, so that the rest of the script is read as it is meant.
     """
 
     rule: str
@@ -61,8 +61,8 @@ def has_open_quote(source: Source) -> bool:
 
 
 def refusal(source: Source) -> Refusal | None:
-    """Where bash refuses a script; None where it accepts it, and where nobody knows: for another shell, for a template
-    that a program has yet to fill in, and for what nests too deeply."""
+    """Where bash refuses a script; None where it accepts it, and where that is unknown: for another shell, for a
+    template that a program has yet to fill in, and for what nests too deeply."""
     text = source.text
     if len(text) > MAX_SCRIPT or (text.startswith("#!") and _SHELL.match(text) is None):
         return None
@@ -75,7 +75,8 @@ def stops_at_line_ends(source: Source) -> bool:
 
 
 def with_cause(refused: Refusal, noticed: Iterable[Problem], source: Source) -> Iterator[Problem]:
-    """What was noticed of a script that bash refuses; a line that is not continued, where that is why, says so."""
+    """What was noticed of a script that bash refuses; a line that is not continued, where that is the cause, reports
+    it."""
     line, told = source.position(refused.start).line, False
     for problem in noticed:
         own = problem.kind in _CAUSES and problem.span.source is source and line - 1 <= problem.span.line <= line
@@ -97,14 +98,14 @@ def _refusal(text: str) -> Refusal | None:
     if _TEMPLATE.search(text) and _judged(_TEMPLATE.sub(_without_template, text)) is None:
         return None
     if "\r\n" in text and _judged(text.replace("\r\n", "\n")) is None:
-        return None  # carriage-return says so
+        return None  # carriage-return reports it
     if (named := _placeholder(text, found[0].at)) is not None:
         return Refusal(*named, found[1].unit, _judged(without_placeholders(text)) is None)
     return _explained(*found)
 
 
 def _judged(text: str) -> tuple[Refused, Commands] | None:
-    """Where bash stops at a text, with what it had read; None where it does not, or nobody knows."""
+    """Where bash stops at a text, with what it had read; None where it does not, or it is unknown."""
     for patterns in (False, True) if "extglob" in text else (False,):
         commands = Commands(text, patterns=patterns)
         try:
@@ -159,8 +160,8 @@ def _explained(refused: Refused, commands: Commands) -> Refusal:
 
 
 def _open_quote(refused: Refused, commands: Commands) -> Refusal:
-    """A quote or a bracket that nobody closes. Quotes are read in pairs: where one is missing further up, this one is
-    only the last, and a text that ends where another should begin tells."""
+    """A quote or a bracket that is never closed. Quotes are read in pairs: where one is missing further up, this one is
+    only the last, and a text that ends where another should begin shows it."""
     text, at = commands.text, refused.at
     message, related = Message("bash refuses this script: this `{sign}` is never closed", sign=refused.text), None
     astray = (found for found in _STRING.finditer(text, 0, at) if found[0][:1] == found[0][-1:] == refused.text)
@@ -224,7 +225,7 @@ def _name(token: str) -> str:
 
 
 def _because(refused: Refused, commands: Commands) -> tuple[Message, Block | None]:
-    """Why a token cannot stand where it stands, and the block that it leaves open."""
+    """Why a token cannot be in its place, and the block that it leaves open."""
     token, before = _of_line(refused.text), commands.tokens.before
     block = commands.opened[-1] if commands.opened else None
     if refused.fault == "array":

@@ -11,7 +11,7 @@ from preflight.loaders.shell.word_splitting import Value
 from preflight.source.text import Span
 
 Read = Callable[[], Value | None]
-"""What a command reads from stdin, where that is known: expanded only where somebody asks."""
+"""What a command reads from stdin, where that is known: expanded only where it is asked for."""
 
 
 class Expands(Protocol):

@@ -23,14 +23,14 @@ from preflight.source.text import InputError, Source, Span
 MAX_FILES = 20
 MAX_BYTES = 2_000_000
 MOST_TRIED = 400
-"""Names that are looked for in vain until no other folder is tried."""
+"""Names that are looked for without success until no other folder is tried."""
 MOST_SOURCED = 3_000
 """Different names that a script and the texts that it sources may source."""
 _BATCH = lazy_pattern(r"^#SBATCH(?=[ \t])", re.MULTILINE)
 
 
 class Files:
-    """Opens files beside a script; remembers them, and which it looked for."""
+    """Opens files around a script; remembers them, and which it looked for."""
 
     def __init__(self, source: Source) -> None:
         self.source = source
@@ -74,7 +74,7 @@ class Files:
         return found or next((source for source in places if source is not None), None)
 
     def _folders(self, script: Path, name: str) -> Iterator[Path]:
-        """Where the script may have been started, and where the settings say that scripts lie.
+        """Where the script may have been started, and the folders of scripts that the settings name.
 
         Slurm runs a batch script where it was submitted, never in the script's own folder: of several folders the one
         nearest to the top of the checkout counts. Any other script is taken to run in its own folder first.
@@ -113,7 +113,8 @@ class Files:
         return os.path.normpath(Path(self.source.name).parent / os.path.relpath(path, script.parent.resolve()))
 
     def _may_be_read(self, script: Path, path: Path) -> bool:
-        """Whether a file lies in the checkout around the script, where that may be read, or where the settings say."""
+        """Whether a file lies in the checkout around the script, where that may be read, or in a folder that the
+        settings name."""
         if self._tops is None:
             around = (Path(checkout_root(script)), *islice(started_from(script), 1)) if self.source.in_checkout else ()
             self._tops = (*around, *(folder.resolve() for folder in self.source.search))
@@ -127,7 +128,7 @@ def _from_top(name: str, top: str) -> str:
 
 
 class WrittenScripts:
-    """The files that a script writes. follow: notes the launches of one that is meant to run, whoever runs it."""
+    """The files that a script writes. follow: notes the launches of one that is meant to run, whatever runs it."""
 
     def __init__(self, printer: Printer, launches: Launches, follow: Callable[[Nested], None]) -> None:
         self.printer, self.launches, self.follow = printer, launches, follow
@@ -173,7 +174,7 @@ class WrittenScripts:
             self.started[key] = self.launches.found[count:]
 
     def _forget(self, key: str) -> None:
-        """Take the launches of a file back that were noted before it ran, or was written anew."""
+        """Take the launches of a file back that were noted before it ran, or was written again."""
         self.grown.discard(key)
         for found in self.started.pop(key, ()):
             at = next((at for at, one in enumerate(self.launches.found) if one is found), None)

@@ -1,4 +1,4 @@
-"""Slips that bash lets pass: words that reach the launch as they stand, tests that never hold, pipes that nobody reads,
+"""Slips that bash lets pass: words that reach the launch as they are, tests that never hold, pipes that are never read,
 checkpoints that are removed before they are loaded."""
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ def _misspelt(tree: Tree, test: Span, name: str, meant: str, commands: Commands)
 
 
 def _unexpanded(word: Word, flag: str) -> Iterator[Problem]:
-    """A value in which the name of a variable stands as a text, for single quotes kept bash from expanding it."""
+    """A value in which the name of a variable stays as a text, because single quotes kept bash from expanding it."""
     match = _UNEXPANDED.search(word.text or "")
     if match is None or (word.text or "").startswith("-"):
         return

@@ -38,7 +38,7 @@ class Variable(NamedTuple):
 
     @property
     def holds_options(self) -> bool:
-        """Whether what stands in it begins like an option."""
+        """Whether its content begins like an option."""
         first = next(
             (piece.text for value in self.items for piece in value if piece.text is None or piece.text.strip()), None
         )
@@ -47,7 +47,7 @@ class Variable(NamedTuple):
 
 Changes = dict[str, Variable | None]
 FILE = "<"
-"""In front of the name of a file that the script writes, where such names stand beside those of variables."""
+"""In front of the name of a file that the script writes, where such names are next to those of variables."""
 
 
 class State:
@@ -67,7 +67,7 @@ class State:
         self.foreign = False
         """A file was sourced that cannot be read here: it may set any variable."""
         self.held: frozenset[str] = frozenset()
-        """Names whose value somebody says beside the script: it assigns them in vain."""
+        """Names whose value is stated outside the script: its own assignments have no effect."""
         self._frames: list[Changes] = []
 
     def get(self, name: str) -> Variable | None:
@@ -124,7 +124,7 @@ class State:
         return new
 
     def merge(self, branches: list[Changes], because: str, defaults: frozenset[str] = frozenset()) -> None:
-        """After branches of which one was taken, nobody knows which: each with what it set (an empty one set nothing).
+        """After branches of which one was taken, it is unknown which: each with what it set (an empty one set nothing).
 
         defaults: variables that a branch sets because they are not set; that value is taken.
         """
@@ -163,7 +163,7 @@ def _one_text(values: list[Variable | None]) -> bool:
 
 
 def _say_the_same(known: list[Variable]) -> bool:
-    """Whether every branch writes the same text: it is known then, and stands in several places."""
+    """Whether every branch writes the same text: it is known then, and is in several places."""
     texts = [[[piece.text for piece in value] for value in variable.items] for variable in known]
     return all(text == texts[0] for text in texts) and not any(None in value for value in texts[0])
 
@@ -246,7 +246,7 @@ def _together(value: Value) -> Iterator[Piece]:
 
 def bounded(value: Value) -> Value:
     """A value of sane size: a longer one is unknown; one of many parts that holds no options, as a list of data files,
-    is put together."""
+    is composed."""
     if len(value) > MANY_PIECES and not any("--" in (piece.text or "") for piece in value):
         value = tuple(_together(value))
     if len(value) > MAX_PIECES or sum(len(p.text or "") for p in value) > MAX_TEXT:

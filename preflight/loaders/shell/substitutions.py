@@ -46,7 +46,7 @@ _NO_WORDS = frozenset(
 )
 _WHOLE = lazy_pattern(r"-?\d{1,9}")
 MOST_LINES = 1000
-"""Of `seq`: more is no list of options."""
+"""Of `seq`: more is not a list of options."""
 
 
 def words_of(expander: Expander, tree: Tree, node: Node) -> list[Field]:

@@ -21,7 +21,7 @@ UNFILLED = lazy_pattern(
     r"|(?<=[\s\"'])(<[A-Za-z][\w.-]*(?: [\w.-]+)+>)(?=/)",
     re.MULTILINE,
 )
-"""A placeholder, a word to whoever writes it and redirections to bash and to the grammar, which would take the next
+"""A placeholder, a word to its author and redirections to bash and to the grammar, which would take the next
 line with it."""
 
 
@@ -39,7 +39,7 @@ _TOKEN = lazy_pattern(
 _DOUBLE, _ANSI = lazy_pattern(r"\\.|\"", re.DOTALL), lazy_pattern(r"\\.|'", re.DOTALL)
 _BLANKS = lazy_pattern(r"\s\s+")
 _LONGEST_SUM = 200
-"""Characters of arithmetic, in which `<<` is no here-document and `#` no comment."""
+"""Characters of arithmetic, in which `<<` does not begin a here-document and `#` does not begin a comment."""
 _COSTLY = 50
 """A here-document in tokens: the pattern of its end has to be compiled."""
 
@@ -47,7 +47,7 @@ _COSTLY = 50
 def without_padding(text: str, most: int) -> str | None:
     """A text of the same length with blanks instead of comments; None where more than so many characters are left.
 
-    A run of blanks counts as one. Comments that speak to preflight stay where there is room for them. Where a quotation
+    A run of blanks counts as one. Comments for preflight stay where there is room for them. Where a quotation
     or a here-document does not end nothing behind it is taken for a comment.
     """
     for keep in (MARK, None) if MARK in text else (None,):
@@ -120,10 +120,10 @@ shown a plain letter; the expansion reads the real text. Arithmetic is left alon
 _COMMENT = lazy_pattern(r"`#[^`\n]*`")
 """A comment between continued lines: to the grammar it would go on to the end of the line."""
 _GLUED = lazy_pattern(r"^([^#\n]*[\w.%/}\])])\\\r?\n(?=--\w)", re.MULTILINE)
-"""A continuation without a blank on either side: bash makes one word of what stands around it, the grammar two."""
+"""A continuation without a blank on either side: bash makes one word of what is around it, the grammar two."""
 _LONG = lazy_pattern(rb" {2000,}|\n{2000,}")
 _BRACKETS = lazy_pattern(r"\$\(\((?=\()([^\n;'\"`\\]{1,400}?)\)\)(?![)])")
-"""Arithmetic that begins with a bracket of its own: to the grammar its three brackets may open a substitution."""
+"""Arithmetic that begins with another bracket: to the grammar its three brackets may open a substitution."""
 _DEFAULT = lazy_pattern(r"(\$\{\w+:?[-=+][\"']?[^\s${}()]{0,80}\$\()\(([^\n;'\"`\\]{1,400}?)\)\)(?![)])")
 """Arithmetic in a default: the grammar would read commands there."""
 _SIGN = lazy_pattern(r"\$\w+|\$\{\w+\}|[^$\w]")
@@ -138,7 +138,7 @@ class Tree(NamedTuple):
     cut: bool
 
     def span(self, node: Node) -> Span:
-        """Where a node stands, without the blanks and continuations that the grammar puts in front of some."""
+        """The place of a node, without the blanks and continuations that the grammar puts in front of some."""
         start: int = node.start_byte
         text = self.source.text
         while (
@@ -162,7 +162,7 @@ def _language() -> Any:
 
 def _grammar() -> Any:
     """The compiled part of tree_sitter_bash alone, where it can be found:
-    the package imports a tenth of a check for what nobody asks here."""
+    the package imports a tenth of a check for what is not asked for here."""
     from importlib.machinery import PathFinder
     from importlib.util import module_from_spec
 

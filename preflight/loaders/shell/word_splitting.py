@@ -100,7 +100,7 @@ def joined(bits: Iterable[Bit | Break], blank: Span) -> Value:
 
 
 def merged(pieces: Sequence[Piece]) -> Value:
-    """Pieces without empty ones beside others, and with neighbours of one stretch made one."""
+    """Pieces without empty ones next to others, and with neighbours of one stretch made one."""
     found: list[Piece] = []
     for piece in pieces:
         if piece.text == "" and len(pieces) > 1:
@@ -127,7 +127,7 @@ def _adjoin(one: Piece, other: Piece) -> bool:
 
 
 def word(field: Field, near: Span) -> Word:
-    """The word of a field; `near` is where an empty one stands."""
+    """The word of a field; `near` is the place of an empty one."""
     pieces = merged(field.pieces)
     return word_of(pieces) if pieces else Word("", near, editable=False)
 

@@ -1,2 +1,2 @@
 """The checkout around a file: which framework lies in it, of which release,
-with which options and checks of its own. Read, never run."""
+with which further options and checks. Read, never run."""

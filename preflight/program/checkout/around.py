@@ -68,7 +68,7 @@ class Checkout:
     def roots(self, versions: Mapping[str, str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """The folders in which the packages of some frameworks lie, and the frameworks that lie nowhere.
 
-        versions: of the frameworks. What the checkout lacks may lie in a folder beside it: in one, of that version.
+        versions: of the frameworks. What the checkout lacks may lie in a neighbouring folder: in one, of that version.
         """
         places = {layout.framework: at for layout, at in reversed(list(self._places.items()))}
         for name in [name for name in versions if name not in places]:
@@ -79,7 +79,7 @@ class Checkout:
         return tuple(dict.fromkeys(places[name] for name in versions if name in places)), lacking
 
     def _beside(self, framework: str, version: str) -> Iterator[str]:
-        """The folders beside it in which a version of a framework lies."""
+        """The neighbouring folders in which a version of a framework lies."""
         from preflight.program.checkout.package import Package
 
         above = os.path.dirname(self.root)
@@ -134,7 +134,7 @@ class Checkout:
 
     @cached_property
     def declared(self) -> Mapping[str, tuple[str, str]]:
-        """Framework → the release that the checkout installs, "" where it names none, and the file that says so."""
+        """Framework → the release that the checkout installs, "" where it names none, and the file that states it."""
         found: dict[str, tuple[str, str]] = {}
         for name in self._installing():
             text = self.files.text(name)
@@ -153,7 +153,7 @@ class Checkout:
 
     @cached_property
     def mentioned(self) -> frozenset[str]:
-        """Every option that some code of the checkout names: a script may bring options of its own."""
+        """Every option that some code of the checkout names: a script may add options."""
         from preflight.program.checkout.parser_options import mentioned
 
         places = {at: self.files if at == self.root else Files(at) for at in (self.root, *self._places.values())}
@@ -197,7 +197,7 @@ class Checkouts:
         return self._isolated
 
     def around(self, path: Path | None) -> Checkout | None:
-        """The checkout in which a file lies; None where there is none, or nothing tells."""
+        """The checkout in which a file lies; None where there is none, or nothing shows it."""
         if path is None:
             return None
         start = os.path.dirname(os.path.abspath(path))
@@ -206,9 +206,9 @@ class Checkouts:
         return self._found[start]
 
     def run_by(self, document: Document, stated: str = "") -> Checkout | None:
-        """The source that a document's launch runs; where that says nothing, the checkout around the document.
+        """The source that a document's launch runs; where that is unknown, the checkout around the document.
 
-        stated: the folder that the caller says the source lies in.
+        stated: the folder of the source, as the caller states it.
         """
         found = self.stated(stated) if stated else self._of(document)
         if found is not None:
@@ -216,7 +216,7 @@ class Checkouts:
         return found
 
     def stated(self, folder: str) -> Checkout | None:
-        """The source in a folder that somebody names: a checkout, one with several in it, or where packages are
+        """The source in a named folder: a checkout, one with several in it, or where packages are
         installed."""
         start = os.path.abspath(os.path.expanduser(folder))
         if start not in self._made:
@@ -247,7 +247,7 @@ class Checkouts:
         return None if none else around
 
     def _with_paths(self, paths: tuple[str, ...], around: Checkout | None) -> Checkout | None:
-        """A checkout with the frameworks that lie in folders of modules instead of its own."""
+        """A checkout with the frameworks that lie in folders of modules instead of those inside it."""
         told = tuple(path for path in paths if found_in(path))
         if not told or (around is not None and told[0] == around.root):
             return around
@@ -261,11 +261,11 @@ class Checkouts:
         return self._joined[key]
 
     def program(self, path: Path | None) -> str:
-        """The Python program beside a config, or in the folder above it, that names it."""
+        """The Python program next to a config, or in the folder above it, that names it."""
         return self._told(path, 1, lambda one, name: one.programs.get(name, ""))
 
     def launches(self, path: Path | None) -> tuple[str, ...]:
-        """The scripts beside a config that launch it."""
+        """The scripts next to a config that launch it."""
         return tuple(self._told(path, 0, lambda one, name: "\n".join(one.launches.get(name, ()))).split())
 
     def runner(self, path: Path | None) -> str:
@@ -289,7 +289,7 @@ class Checkouts:
                 return
 
     def _told(self, path: Path | None, above: int, tell: Callable[[Neighbours, str], str]) -> str:
-        """What the nearest of the folders around a file tells, "" where none does."""
+        """The answer of the nearest of the folders around a file, "" where none does."""
         start = os.path.dirname(os.path.abspath(path)) if path is not None and os.path.lexists(path) else ""
         for folder in folders_above(start, above) if start else ():
             if self._closed(folder, start):

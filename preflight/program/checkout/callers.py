@@ -1,4 +1,4 @@
-"""Who uses a config: the program that starts Megatron underneath, and the scripts beside the file."""
+"""Who uses a config: the program that starts Megatron underneath, and the scripts next to the file."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ LAYOUTS = (
 
 
 class FrontEndPackage:
-    """A program in a folder. version: "" where no file says it; evidence: the file that says it, or shows the
+    """A program in a folder. version: "" where no file states it; evidence: the file that states it, or shows the
     program."""
 
     def __init__(self, layout: FrontEndLayout, files: Files) -> None:
@@ -143,7 +143,7 @@ class Neighbours:
 
     @cached_property
     def launches(self) -> dict[str, tuple[str, ...]]:
-        """Config → the scripts that name it beside MindFormers' entry."""
+        """Config → the scripts that name it together with MindFormers' entry."""
         found: dict[str, tuple[str, ...]] = {}
         for name, text in self._scripts(".sh"):
             for config in dict.fromkeys(_LAUNCHED.findall(text)) if _ENTRY in text else ():

@@ -111,7 +111,7 @@ def object_of(text: str) -> str:
 
 
 def nearest(framework: str, said: str, like: Likeness) -> str:
-    """The described release that a checkout is most like; "" where nothing tells.
+    """The described release that a checkout is most like; "" where nothing shows it.
 
     The one that it names, else the one with most of its files, else the newest before the one that it names.
     """
@@ -153,7 +153,7 @@ class OwnChecks:
     def has(self, rule: str) -> bool | None:
         """Whether one of the statements that a rule repeats is in the checkout.
 
-        None where the rule repeats none of this framework, or where the run dies at what is no check.
+        None where the rule repeats none of this framework, or where the run dies at a statement that is not a check.
         """
         if rule not in self._answers:
             self._answers[rule] = self._compared(rule)
@@ -285,7 +285,7 @@ class Package:
 
 
 def _joined(first: OwnOption | None, other: OwnOption) -> OwnOption:
-    """An option that is added in several places: as the first says, with the choices of all."""
+    """An option that is added in several places: as the first adds it, with the choices of all."""
     if first is None or not first.kind:
         return other if first is None or first.choices is None else other._replace(choices=_both(other, first))
     return first._replace(choices=_both(first, other))

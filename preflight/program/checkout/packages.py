@@ -1,4 +1,4 @@
-"""Which frameworks lie in a folder: the packages by which one tells them, and where their version stands."""
+"""Which frameworks lie in a folder: the packages that identify them, and the place of their version."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Layout(NamedTuple):
 
 
 MOST_FOLDERS = 100
-"""Folders beside each other that are looked into for a framework."""
+"""Neighbouring folders that are looked into for a framework."""
 BESIDE = ("third_party", "3rdparty", "thirdparty", "external", "submodules", "libs", "deps")
 _MEGATRON_VERSION = r"MAJOR\s*=\s*(\d+)\s+MINOR\s*=\s*(\d+)\s+PATCH\s*=\s*(\d+)"
 _QUOTED_VERSION = r"^__version__\s*=\s*['\"](\d+)\.(\d+)\.(\w+)"
@@ -99,7 +99,7 @@ _RANGE = lazy_pattern(
 )
 """A package in a range of releases."""
 ENVIRONMENTS = (".venv", "venv", "env")
-"""Folders in which packages are installed for a run beside them."""
+"""Folders in which packages are installed for a run next to them."""
 _INSTALLED = lazy_pattern(r"(megatron_core|mindspeed_llm|mindspeed|mindformers)-(\d+\.\d+\.\d+)[^/]*\.dist-info")
 _CLONED = lazy_pattern(r"(?i)/(megatron-lm|mindspeed-llm|modellink|mindspeed|mindformers)(?=\.git|[\s/\"']|$)")
 _NAMES = {"megatron-lm": "megatron", "megatron-core": "megatron", "modellink": "mindspeed-llm"}
@@ -142,7 +142,7 @@ def said_version(text: str, pattern: str) -> str:
 
 
 def declared_in(text: str) -> dict[str, str]:
-    """Frameworks that a text installs or clones, with the release where it says one and no other beside it."""
+    """Frameworks that a text installs or clones, with the release where it names one and only one."""
     text = _COMMENT.sub("", text)
     said: dict[str, set[str]] = {}
     for match in _CLONED.finditer(text):
@@ -163,7 +163,7 @@ def declared_in(text: str) -> dict[str, str]:
 
 
 def installed_in(root: str) -> dict[str, tuple[str, str]]:
-    """Framework → the release that is installed in an environment in a folder, and the record that says so."""
+    """Framework → the release that is installed in an environment in a folder, and the record that states it."""
     found: dict[str, tuple[str, str]] = {}
     for name in ENVIRONMENTS:
         library = os.path.join(root, name, "lib")

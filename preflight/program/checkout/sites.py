@@ -156,14 +156,14 @@ Parts = frozenset[str]
 
 
 class Way(NamedTuple):
-    """How one comes to a statement: function, what it stands under, first line of the branch."""
+    """How control reaches a statement: function, enclosing conditions, first line of the branch."""
 
     function: tuple[str, ...]
     guards: tuple[Callable[[], Parts], ...] = ()
     start: int = 0
 
     def under(self, guard: Callable[[], Parts], start: int = 0) -> Way:
-        """The way into a block; its condition is written out only where something stands in it."""
+        """The way into a block; its condition is written out only where the block has statements."""
         return Way(self.function, (*self.guards, cache(guard)), start)
 
     @property
@@ -192,7 +192,7 @@ def sites(file: str, source: str, calls: re.Pattern[str], *, everything: bool = 
 def sites_of(
     file: str, tree: ast.Module, calls: re.Pattern[str], path: tuple[str, ...] = (), *, everything: bool = False
 ) -> Iterator[Site]:
-    """The sites of a syntax tree, which is changed. path: names of the definitions in which it stands."""
+    """The sites of a syntax tree, which is changed. path: names of the definitions around it."""
     return _walk(file, plain(tree).body, Way(path), _Told(calls, everything))
 
 
@@ -246,7 +246,7 @@ def _matched(subject: ast.expr, case: ast.match_case) -> Parts:
 
 
 class _Told(NamedTuple):
-    """Says of a statement what it is: kind, condition and content; None where nobody asks."""
+    """Describes a statement: kind, condition and content; None where it is not asked for."""
 
     calls: re.Pattern[str]
     everything: bool

@@ -31,8 +31,8 @@ from preflight.lint.certainty import topic
 @rule(severity=Severity.WARNING, noticed=True)
 def check(job: Job) -> Iterator[Finding]:
     problems = [problem for document in job.documents for problem in document.problems]
-    meant = {problem.fix[2] for problem in problems if problem.kind == "undefined-group" and problem.fix}
-    for finding in (f for f in job.noticed("unused-group") if f.values["name"] not in meant):
+    meant = {problem.fix[2] for problem in problems if problem.kind == "undefined-option-variable" and problem.fix}
+    for finding in (f for f in job.noticed("unused-option-variable") if f.values["name"] not in meant):
         fix = finding.fix
         yield replace(finding, fix=fix._replace(offered=True)) if fix is not None and _may_be_off(fix, job) else finding
 

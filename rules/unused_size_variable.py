@@ -31,7 +31,7 @@ from preflight import Finding, Job, Severity, Value, rule
 def check(job: Job) -> Iterator[Finding]:
     problems = [problem for document in job.documents for problem in document.problems]
     meant = {problem.fix[2] for problem in problems if problem.kind == "misspelt-variable" and problem.fix}
-    for finding in job.noticed("unused-size"):
+    for finding in job.noticed("unused-size-variable"):
         name, value = str(finding.values["name"]), str(finding.values["value"])
         taken = next((size for word, size in _sizes(job) if name.startswith(word)), None)
         if name not in meant and taken is not None and taken.known and str(taken.raw) != value:

@@ -1,8 +1,4 @@
-# undefined-group
-
-`undefined-group` · warning · every framework
-
-A launch uses a group of arguments that the script never defines.
+"""A launch uses a group of arguments that the script never defines.
 
 ## What it does
 Finds `$MOE_ARGS` and the like in a launch command where no assignment to that name exists in the script or in the
@@ -20,3 +16,13 @@ Use instead:
 
 ## References
 GNU Bash Reference Manual, section 3.5.3, Shell Parameter Expansion
+"""
+
+from collections.abc import Iterator
+
+from preflight import Finding, Job, Severity, rule
+
+
+@rule(severity=Severity.WARNING, noticed=True)
+def check(job: Job) -> Iterator[Finding]:
+    yield from job.noticed("undefined-option-variable")
