@@ -326,7 +326,32 @@ def is_primus(document: Document) -> bool:
     return False
 
 
+_ROLL_ENTRY = lazy_pattern(r"(?:^|/)start_(?:\w+_)?pipeline\.py$")
+_FACTORY_KEYS = ("template", "finetuning_type", "stage")
+_FACTORY_SIZES = tuple(f"{kind}_model_parallel_size" for kind in ("tensor", "pipeline", "expert"))
+
+
+def is_mcore_adapter(document: Document) -> bool:
+    """A role of ROLL that Megatron trains, a flat file of LLaMA-Factory with Megatron's sizes, or what starts them."""
+    if document.launch is not None:
+        mca = document.launch.environment.get("USE_MCA")
+        asked = mca is not None and (mca.text or "").lower() in ("1", "true", "y", "yes", "on")
+        factory = asked and document.launch.launcher in ("llamafactory-cli", "lmf") and entry(document) == "train"
+        return factory or (
+            _ROLL_ENTRY.search(entry_text(document)) is not None and "--config_name" in options(document)
+        )
+    tree = document.tree
+    if tree is None or tree.kind != "mapping" or document.kind != "yaml":
+        return False
+    if tree.get("per_device_train_batch_size") is not None and any(tree.get(key) is not None for key in _FACTORY_KEYS):
+        return any(tree.get(size) is not None for size in _FACTORY_SIZES)
+    roles = ("actor_train", "student_train", "sft_train", "student")
+    named = [tree.get(role, "strategy_args", "strategy_name") for role in roles]
+    return any(node is not None and node.value == "megatron_train" for node in named)
+
+
 FRONT_ENDS = (
+    FrontEndDialect("mcore-adapter", "0.3.0", is_mcore_adapter, "preflight.frontends.mcore_adapter"),
     FrontEndDialect("primus", "26.5.1", is_primus, "preflight.frontends.primus"),
     FrontEndDialect(
         "slime", "0.3.1", is_slime, "preflight.frontends.slime", others=("0.3.0", "0.2.4", "0.2.0", "0.1.0")
