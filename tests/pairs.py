@@ -26,6 +26,7 @@ PREFIXES = {
     "frontends-flagscale": "flagscale/",
     "frontends-mindspeed-rl": "mindspeed-rl/",
     "frontends-megatron-bridge": "megatron-bridge/",
+    "frontends-mcore-adapter": "mcore-adapter/",
 }
 """The tables, and what stands before the ids in each."""
 Run = str | Mapping[str, Any]

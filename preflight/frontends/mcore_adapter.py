@@ -21,7 +21,7 @@ from preflight.loaders.composition.overrides import Override, apply, read_overri
 from preflight.loaders.composition.values import Composed
 from preflight.loaders.document import Document, Node, Problem, Setting
 from preflight.run.models import published
-from preflight.run.value import Origin, Value, unknown
+from preflight.run.value import Origin, Value, derived, unknown
 from preflight.source.finding import Message
 from preflight.source.spelling import nearest
 
@@ -32,7 +32,9 @@ ROLES = ("actor_train", "student_train", "sft_train", "student")
 """What trains, in the pipelines of ROLL."""
 SLIP = 0.85
 """From here on a key that no field has is reported as a slip of one."""
-DERIVED = frozenset({"rl_samples_per_rank", "samples_per_update", "published_layers", "learns_by_rewards"})
+DERIVED = frozenset(
+    ["rl_samples_per_rank", "samples_per_update", "published_layers", "all_stages", "learns_by_rewards", "role_name"]
+)
 """Names in its checks that no key has."""
 
 
@@ -179,15 +181,17 @@ def schedule(run: Run) -> None:
         run.lose(name, "it depends on the number of steps")
 
 
-@derives("published_layers")
+@derives("published_layers", "all_stages")
 def layers(run: Run) -> None:
-    """The layers of the model that is named, as it is published; an estimate for warnings."""
+    """The layers of the model that is named, as it is published, with what counts as one; an estimate for warnings."""
+    run.derive("all_stages", run.pipeline_model_parallel_size * (run.num_virtual_stages_per_pipeline_rank or 1))
     given = run.written.get("model_path")
     model = published((given.raw,)) if given is not None and isinstance(given.raw, str) else None
     if model is None:
         run.lose("published_layers", "it is in the model's config.json")
-    else:
-        run.derive("published_layers", model.sizes["layers"], f"{model.name} as it is published", of="model_path")
+        return
+    more = bool(run.account_for_embedding_in_pipeline_split) + bool(run.account_for_loss_in_pipeline_split)
+    run.derive("published_layers", model.sizes["layers"] + more, f"{model.name} as it is published", of="model_path")
 
 
 @derives()
@@ -219,6 +223,8 @@ MCORE_ADAPTER = FrontEnd(
     models=("model_path",),
 )
 """As ROLL v0.3.0 has it; LLaMA-Factory v0.9.5 installs it from there."""
+RESEMBLING = frozenset({"moe_aux_loss_coef"})
+"""Keys of LLaMA-Factory itself that are spelled almost like one."""
 FLAT = {"seq_length": "cutoff_len", "model_path": "model_name_or_path"}
 """Names of LLaMA-Factory's flat file."""
 
@@ -232,15 +238,22 @@ def read(document: Document, surroundings: Surroundings) -> Reading:
     overrides = tuple(_overrides(document)) if config is not document else ()
     tree, _ = apply(tree if tree is not None else mapping((), document.source.span(0)), overrides)
     own = found.documents if found is not None else (config,) if config is not None else ()
-    documents = tuple(dict.fromkeys((document, *own))) if config is not document else own or (document,)
+    documents = (document, *own) if config is not document else own or (document,)
     section = role(tree)
     composed = Composed(tree)
     front_end = MCORE_ADAPTER._replace(options=tuple(_flags(section)))
     made = typed(front_end, Dotted(composed, documents, overrides), surroundings)
-    made.parsed.open = config is None or bool(found.missing if found is not None else ()) or _is_open(document)
+    missing = config is None or (found is not None and bool(found.missing))
+    made.parsed.open = missing or _is_open(document) or _trains_otherwise(document, section)
     _counted(made, composed, section)
+    made.parsed.written["role_name"] = derived(section, "the role that trains")
     made.parsed.faults += _slips(front_end, tree, section)
     return reading(front_end, document, surroundings, made)
+
+
+def _trains_otherwise(document: Document, section: str) -> bool:
+    """Whether a launch of ROLL has a config in which Megatron trains no role."""
+    return document.launch is not None and document.launch.entry.text != "train" and not section
 
 
 def _is_open(document: Document) -> bool:
@@ -314,7 +327,7 @@ def _slips(front_end: FrontEnd, tree: Node, section: str) -> Iterator[Problem]:
     table = data("mcore-adapter")
     below = tuple(f"{section}.{STRATEGY}".split(".")) if section else ()
     folder = tree.get(*below) if below else tree
-    known = {*table["strategy"], *table["training"], *front_end.known}
+    known = {*table["strategy"], *table["training"], *front_end.known, *(() if section else RESEMBLING)}
     for entry in folder.entries if folder is not None else ():
         name = str(entry.key.value)
         near = nearest(name, sorted(table["strategy"]), SLIP) if name not in known else None

@@ -1,4 +1,4 @@
-"""The keys of mcore_adapter: the fields of its MegatronArguments, and those of ROLL's training arguments beside them."""
+"""The keys of mcore_adapter: the fields of its MegatronArguments, and of ROLL's training arguments."""
 
 from __future__ import annotations
 
@@ -42,7 +42,6 @@ ROLES: dict[str, Row] = {
     "actor_infer.strategy_args.strategy_name": ["engine_strategy", "str", None],
     "actor_infer.strategy_args.strategy_config.tensor_parallel_size": ["engine_tensor_parallel_size", "int", 1],
     "actor_infer.strategy_args.strategy_config.pipeline_parallel_size": ["engine_pipeline_parallel_size", "int", 1],
-    "actor_infer.strategy_args.strategy_config.max_model_len": ["engine_max_model_len", "int", None],
     **{
         f"{role}.{key}": [f"{role}_{name}", kind, default]
         for role in ("reference", "critic")
