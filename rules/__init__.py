@@ -23,6 +23,7 @@ _FRAMEWORKS = {
         "flagscale",
         "primus",
         "mcore-adapter",
+        "mindspeed-llm-fsdp2",
     ),
 }
 

@@ -350,7 +350,24 @@ def is_mcore_adapter(document: Document) -> bool:
     return any(node is not None and node.value == "megatron_train" for node in named)
 
 
+_FSDP2_SECTIONS = ("model", "data", "parallel", "training")
+
+
+def is_mindspeed_fsdp2(document: Document) -> bool:
+    """The FSDP2 entry of MindSpeed-LLM, or a config of its sections."""
+    if document.launch is not None:
+        return entry(document) == "train_fsdp2.py"
+    tree = document.tree
+    if tree is None or tree.kind != "mapping" or document.kind != "yaml":
+        return False
+    sections = [tree.get(name) for name in _FSDP2_SECTIONS]
+    if any(one is None or one.kind != "mapping" for one in sections):
+        return False
+    return tree.get("parallel", "fsdp_size") is not None and tree.get("model", "model_name_or_path") is not None
+
+
 FRONT_ENDS = (
+    FrontEndDialect("mindspeed-llm-fsdp2", "26.1.0", is_mindspeed_fsdp2, "preflight.frontends.mindspeed_fsdp2"),
     FrontEndDialect("mcore-adapter", "0.3.0", is_mcore_adapter, "preflight.frontends.mcore_adapter"),
     FrontEndDialect("primus", "26.5.1", is_primus, "preflight.frontends.primus"),
     FrontEndDialect(
