@@ -15,7 +15,9 @@ data:
   cutoff_len: 4096
 parallel:
   fsdp_size: 16
-  fsdp_modules: [model.layers.{*}, lm_head]
+  fsdp_modules:
+    - model.layers.{*}
+    - lm_head
   cp_size: 2
 training:
   stage: pt
