@@ -367,8 +367,11 @@ def is_mindspeed_fsdp2(document: Document) -> bool:
 
 
 FRONT_ENDS = (
-    FrontEndDialect("mindspeed-llm-fsdp2", "26.1.0", is_mindspeed_fsdp2, "preflight.frontends.mindspeed_fsdp2"),
-    FrontEndDialect("mcore-adapter", "0.3.0", is_mcore_adapter, "preflight.frontends.mcore_adapter"),
+    FrontEndDialect(
+        *("mindspeed-llm-fsdp2", "26.1.0", is_mindspeed_fsdp2, "preflight.frontends.mindspeed_fsdp2"),
+        others=("26.0.0",),
+    ),
+    FrontEndDialect("mcore-adapter", "0.3.0", is_mcore_adapter, "preflight.frontends.mcore_adapter", others=("0.2.1",)),
     FrontEndDialect("primus", "26.5.1", is_primus, "preflight.frontends.primus"),
     FrontEndDialect(
         "slime", "0.3.1", is_slime, "preflight.frontends.slime", others=("0.3.0", "0.2.4", "0.2.0", "0.1.0")
@@ -376,13 +379,18 @@ FRONT_ENDS = (
     FrontEndDialect("nemo-rl", "0.7.0", is_nemo_rl, "preflight.frontends.nemo_rl", others=("0.6.0", "0.5.0")),
     FrontEndDialect("verl", "0.9.0", is_verl, "preflight.frontends.verl", others=("0.9.1", "0.8.0", "0.7.1", "0.6.1")),
     FrontEndDialect("mindrlhf", "0.5.0", is_mindrlhf, "preflight.frontends.mindrlhf"),
-    FrontEndDialect("mindspeed-rl", "2.3.0", is_mindspeed_rl, "preflight.frontends.mindspeed_rl"),
-    FrontEndDialect("flagscale", "0.9.0", is_flagscale, "preflight.frontends.flagscale"),
+    FrontEndDialect(
+        "mindspeed-rl", "2.3.0", is_mindspeed_rl, "preflight.frontends.mindspeed_rl", others=("2.2.0", "2.1.0")
+    ),
+    FrontEndDialect("flagscale", "0.9.0", is_flagscale, "preflight.frontends.flagscale", others=("0.8.0",)),
     FrontEndDialect(
         *("ms-swift", "4.5.2", is_ms_swift, "preflight.frontends.ms_swift"),
         weak=may_be_ms_swift,
-        others=("4.4.3", "4.3.2", "4.2.3", "4.1.3", "4.0.4"),
+        others=("4.6.0", "4.4.3", "4.3.2", "4.2.3", "4.1.3", "4.0.4"),
     ),
-    FrontEndDialect("megatron-bridge", "0.6.0", is_megatron_bridge, "preflight.frontends.megatron_bridge"),
+    FrontEndDialect(
+        *("megatron-bridge", "0.6.0", is_megatron_bridge, "preflight.frontends.megatron_bridge"),
+        others=("0.5.1", "0.4.2", "0.3.1"),
+    ),
 )
 """Every front end that is read."""

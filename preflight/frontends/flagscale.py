@@ -10,6 +10,7 @@ from preflight.dialects.megatron.namespace import NotKnown, Run, derives
 from preflight.frontends.composed import Dotted, opener, typed
 from preflight.frontends.front_end import FrontEnd
 from preflight.frontends.meshes import meshes
+from preflight.frontends.option_releases import at_stated
 from preflight.frontends.published_network import trained
 from preflight.frontends.reading import read as reading
 from preflight.frontends.sections import Shape, flatten
@@ -24,6 +25,8 @@ NAME = "experiment"
 GPT = ("train_gpt.py", "train_aquila_sft.py")
 TOKENIZERS = {"train_rwkv.py": "RWKVTokenizer", "train_qwen2_5_vl.py": "Qwen2VLTokenizer"}
 """What its entry scripts take for a tokenizer unless the config sets it; the others take that of GPT-2."""
+RELEASES = ("0.8.0",)
+"""Described releases besides that of the table."""
 OTHERS = ("train_llava.py", "train_llava_onevision.py", *TOKENIZERS)
 SHAPE = Shape(
     sections=(("train", "system"), ("train", "model"), ("train", "data")),
@@ -162,6 +165,7 @@ def _read(dotted: Dotted, surroundings: Surroundings, *, whole: bool) -> Reading
     entry = dotted.config.at("experiment", "task", "entrypoint").value
     own = not isinstance(entry, Unknown) and str(entry).rpartition("/")[2] not in (*GPT, *OTHERS)
     stated = surroundings.request.target is not None
-    made = flatten(FLAGSCALE, typed(FLAGSCALE, dotted, surroundings), dotted, SHAPE, stated=stated, foreign=own)
+    known = at_stated(FLAGSCALE, RELEASES, surroundings.request.target)
+    made = flatten(known, typed(known, dotted, surroundings), dotted, SHAPE, stated=stated, foreign=own)
     made.parsed.open = own or not whole
-    return reading(FLAGSCALE, dotted.documents[0], surroundings, made)
+    return reading(known, dotted.documents[0], surroundings, made)

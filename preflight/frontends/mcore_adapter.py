@@ -12,7 +12,8 @@ from preflight.dialects.megatron import batch, layout, pipeline, sizes
 from preflight.dialects.megatron.namespace import Run, derives
 from preflight.dialects.megatron.options import Flag
 from preflight.frontends.composed import Dotted, above, after, hydra, opener, typed
-from preflight.frontends.front_end import UNREAD, FrontEnd, as_flags, data
+from preflight.frontends.front_end import UNREAD, FrontEnd
+from preflight.frontends.option_releases import at_stated, part_of
 from preflight.frontends.published_network import lose_network, trained
 from preflight.frontends.reading import Typed
 from preflight.frontends.reading import read as reading
@@ -223,6 +224,8 @@ MCORE_ADAPTER = FrontEnd(
     models=("model_path",),
 )
 """As ROLL v0.3.0 has it; LLaMA-Factory v0.9.5 installs it from there."""
+OTHERS = ("0.2.1",)
+"""Described releases besides that of the table."""
 RESEMBLING = frozenset({"moe_aux_loss_coef"})
 """Keys of LLaMA-Factory itself that are spelled almost like one."""
 FLAT = {"seq_length": "cutoff_len", "model_path": "model_name_or_path"}
@@ -241,13 +244,14 @@ def read(document: Document, surroundings: Surroundings) -> Reading:
     documents = (document, *own) if config is not document else own or (document,)
     section = role(tree)
     composed = Composed(tree)
-    front_end = MCORE_ADAPTER._replace(options=tuple(_flags(section)))
+    known = at_stated(MCORE_ADAPTER, OTHERS, surroundings.request.target)
+    front_end = known._replace(options=tuple(_flags(known, section)))
     made = typed(front_end, Dotted(composed, documents, overrides), surroundings)
     missing = config is None or (found is not None and bool(found.missing))
     made.parsed.open = missing or _is_open(document) or _trains_otherwise(document, section)
     _counted(made, composed, section)
     made.parsed.written["role_name"] = derived(section, "the role that trains")
-    made.parsed.faults += _slips(front_end, tree, section)
+    made.parsed.faults += _slips(known, tree, section)
     return reading(front_end, document, surroundings, made)
 
 
@@ -282,22 +286,21 @@ def _overrides(document: Document) -> Iterator[Override]:
         yield from (one for word in words[1:] if (one := read_override(word)) is not None)
 
 
-def _flags(section: str) -> Iterator[Flag]:
+def _flags(front_end: FrontEnd, section: str) -> Iterator[Flag]:
     """The keys as they stand in the config: below a role, or flat."""
-    table = data("mcore-adapter")
-    rows = {flag.option: flag for flag in as_flags("mcore-adapter", table["keys"])}
+    rows, strategy, training = front_end.keys.options, part_of(front_end, "strategy"), part_of(front_end, "training")
     if not section:
         yield from rows.values()
         flat = {flag.dest: flag for flag in rows.values()}
         yield from (flat[dest]._replace(option=name) for dest, name in FLAT.items())
         return
     for name, flag in rows.items():
-        places = [f"{section}.{TRAINING}.{name}"] if name in table["training"] else []
-        places += [f"{section}.{STRATEGY}.{name}"] if name in table["strategy"] else []
+        places = [f"{section}.{TRAINING}.{name}"] if name in training else []
+        places += [f"{section}.{STRATEGY}.{name}"] if name in strategy else []
         for place in places or [name.replace("role.", f"{section}.")]:
             yield flag._replace(option=place)
-    for name in table["training"]:  # the strategy's arguments are transformers' own, too
-        if name not in table["strategy"]:
+    for name in training:  # the strategy's arguments are transformers' own, too
+        if name not in strategy:
             yield rows[name]._replace(option=f"{section}.{STRATEGY}.{name}")
 
 
@@ -324,13 +327,13 @@ def _counted(made: Typed, config: Composed, section: str) -> None:
 
 def _slips(front_end: FrontEnd, tree: Node, section: str) -> Iterator[Problem]:
     """Keys that the arguments do not have and that are the slip of one that they have."""
-    table = data("mcore-adapter")
+    strategy, training = part_of(front_end, "strategy"), part_of(front_end, "training")
     below = tuple(f"{section}.{STRATEGY}".split(".")) if section else ()
     folder = tree.get(*below) if below else tree
-    known = {*table["strategy"], *table["training"], *front_end.known, *(() if section else RESEMBLING)}
+    known = {*strategy, *training, *(() if front_end.stated else front_end.known), *(() if section else RESEMBLING)}
     for entry in folder.entries if folder is not None else ():
         name = str(entry.key.value)
-        near = nearest(name, sorted(table["strategy"]), SLIP) if name not in known else None
+        near = nearest(name, sorted(strategy), SLIP) if name not in known else None
         if near:
             message = Message(
                 "{front_end} has no key {key}: it refuses the run; did you mean {near}",

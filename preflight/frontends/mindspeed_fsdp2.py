@@ -13,6 +13,7 @@ from preflight.dialects.megatron.parsing import Parsed, parse
 from preflight.frontends.composed import above, opener
 from preflight.frontends.front_end import FrontEnd, of_front_end
 from preflight.frontends.option_commands import FileWriter, typed
+from preflight.frontends.option_releases import at_stated
 from preflight.frontends.published_network import lose_network
 from preflight.frontends.reading import Typed
 from preflight.frontends.reading import read as reading
@@ -69,6 +70,8 @@ def sizes(run: Run) -> None:
             run.derive(name, model.sizes.get(size, 0), f"{model.name} as it is published", of="model_path")
 
 
+OTHERS = ("26.0.0",)
+"""Described releases besides that of the table."""
 APART = (
     *("megatron/", "mindspeed/", "pretrain_", "gpt_builders", "model_provider"),
     *(f"mindspeed_llm/{folder}/" for folder in ("core", "training", "features_manager", "tasks", "mindspore")),
@@ -105,34 +108,35 @@ class SectionsWriter(FileWriter):
 
 def read(document: Document, surroundings: Surroundings) -> Reading:
     """A config, or a launch with the one that it names first."""
+    front_end = at_stated(FSDP2, OTHERS, surroundings.request.target)
     if document.launch is None:
-        return reading(FSDP2, document, surroundings, _in_file(document, surroundings))
+        return reading(front_end, document, surroundings, _in_file(front_end, document, surroundings))
     words = document.launch.words
     path = words[0].text or "" if words else ""
     if not path.endswith((".yaml", ".yml")):
-        return reading(FSDP2, document, surroundings, typed(FSDP2, document, surroundings))
+        return reading(front_end, document, surroundings, typed(front_end, document, surroundings))
     found = above(document, path, opener(document, surroundings))
     rest = replace(document, launch=document.launch._replace(words=words[1:]))
-    over = typed(FSDP2, rest, surroundings)
+    over = typed(front_end, rest, surroundings)
     if found is None:
         over.parsed.open = True
-        return reading(FSDP2, document, surroundings, over)
-    below = _in_file(found, surroundings)
+        return reading(front_end, document, surroundings, over)
+    below = _in_file(front_end, found, surroundings)
     joined = {word.text.partition("=")[0] for word in words if word.text is not None and "=" in word.text}
     for name, value in below.parsed.written.items():  # a value after a blank is written over by the file
         if name not in over.parsed.written or not joined.intersection(over.parsed.spelt.get(name, ())):
             over.parsed.written[name] = value
     over.parsed.faults += below.parsed.faults
-    return reading(FSDP2, document, surroundings, over._replace(documents=(document, found)))
+    return reading(front_end, document, surroundings, over._replace(documents=(document, found)))
 
 
-def _in_file(document: Document, surroundings: Surroundings) -> Typed:
+def _in_file(front_end: FrontEnd, document: Document, surroundings: Surroundings) -> Typed:
     """The options that a file becomes."""
     parsed = Parsed()
-    writer = SectionsWriter(FSDP2, parsed, document)
+    writer = SectionsWriter(front_end, parsed, document)
     words = tuple(_words(document.tree)) if document.tree is not None else ()
-    parse(words, FSDP2.keys, _path, document.run, parsed, writer.put)
-    parsed.faults = list(of_front_end(FSDP2, parsed.faults, stated=surroundings.request.target is not None))
+    parse(words, front_end.keys, _path, document.run, parsed, writer.put)
+    parsed.faults = list(of_front_end(front_end, parsed.faults, stated=surroundings.request.target is not None))
     spelled = Spelled((), lambda option: (option,), spell_environment(surroundings.request.environment), yaml=True)
     return Typed(parsed, spelled, writer, (document,))
 

@@ -29,7 +29,7 @@ NETWORK = (FORCED | FILLED | {"vocab_size", "qk_layernorm", "multi_latent_attent
     *("seq_length", "moe_grouped_gemm", "moe_token_dispatcher_type", "mtp_num_layers", "ckpt_format")
 }
 """The values of the model's config.json."""
-OTHERS = ("4.4.3", "4.3.2", "4.2.3", "4.1.3", "4.0.4")
+OTHERS = ("4.6.0", "4.4.3", "4.3.2", "4.2.3", "4.1.3", "4.0.4")
 """Described releases besides that of the table."""
 OLDER = {"__train_type": "tuner_type", "__load": "mcore_model"}
 DERIVED = frozenset({"published_layers", "bare_prediction_stage"})

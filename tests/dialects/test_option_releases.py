@@ -63,7 +63,7 @@ def test_what_a_release_of_slime_takes() -> None:
 
 
 def test_a_release_that_is_not_described_is_told() -> None:
-    assert severity(SWIFT.format("sft", ""), "ms-swift@4.6.0", "undescribed-release") is Severity.WARNING
+    assert severity(SWIFT.format("sft", ""), "ms-swift@4.7.0", "undescribed-release") is Severity.WARNING
     assert severity(SLIME.format(""), "slime@0.2.1", "undescribed-release") is Severity.WARNING
 
 

@@ -1,7 +1,10 @@
-"""Writes what other releases of a front end with options take: python -m upstream.frontends.option_releases NAME CLONE
+"""Writes what other releases of a front end take:
+
+python -m upstream.frontends.option_releases NAME CLONE [MEGATRON] [RELEASE=FOLDER ...]
 
 A file of each in schemas/frontends/contracts: the options that are other than in the release of its table, those that
-it does not have, and the checks that it does not make, off syntax trees: nothing is imported or run.
+it does not have, and the checks that it does not make, off syntax trees: nothing is imported or run. A release without
+a tag is read from the folder of its unpacked wheel. MEGATRON: the clone of Megatron-LM, where a table is read from it.
 """
 
 from __future__ import annotations
@@ -11,47 +14,122 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from preflight.frontends.front_end import data
 from preflight.lint.constraint import Constraint
+from preflight.rules.frontends.flagscale import FLAGSCALE
+from preflight.rules.frontends.mcore_adapter import MCORE_ADAPTER
+from preflight.rules.frontends.megatron_bridge import BRIDGE
+from preflight.rules.frontends.mindspeed_fsdp2 import FSDP2
+from preflight.rules.frontends.mindspeed_rl import MINDSPEED_RL
 from preflight.rules.frontends.ms_swift import MS_SWIFT
 from preflight.rules.frontends.slime import SLIME
+from upstream.frontends.flagscale import flagscale
+from upstream.frontends.mcore_adapter import mcore_adapter
+from upstream.frontends.megatron_bridge import bridge
+from upstream.frontends.mindspeed_fsdp2 import mindspeed_fsdp2
+from upstream.frontends.mindspeed_rl import mindspeed_rl
 from upstream.frontends.ms_swift import ms_swift
-from upstream.frontends.rows import SCHEMAS, Extract, value_lines
+from upstream.frontends.rows import SCHEMAS, value_lines
 from upstream.frontends.slime import slime
 
-RELEASES: dict[str, tuple[Extract, str, tuple[str, ...]]] = {
-    "ms-swift": (ms_swift, "swift/megatron/", ("4.0.4", "4.1.3", "4.2.3", "4.3.2", "4.4.3")),
-    "slime": (slime, "slime/", ("0.1.0", "0.2.0", "0.2.4", "0.3.0")),
+Text = Callable[[str], str]
+PARTS = ("keys", "export")
+"""Parts of a table that are options by their spelling."""
+
+
+class Described(NamedTuple):
+    """What reads a front end's options, from its files and those of Megatron-LM; where its checks stand; its releases
+    besides that of its table, each with the release of Megatron-LM beneath where that is another one. on: the
+    releases of what it starts in place of Megatron-LM. whole: parts of the table that a release has as its own."""
+
+    extract: Callable[[Text, Text], dict[str, Any]]
+    folder: str
+    releases: Mapping[str, str]
+    on: Mapping[str, str] = {}
+    whole: tuple[str, ...] = ()
+
+
+def _alone(extract: Callable[[Text], dict[str, Any]]) -> Callable[[Text, Text], dict[str, Any]]:
+    return lambda text, _: extract(text)
+
+
+RELEASES: dict[str, Described] = {
+    "ms-swift": Described(
+        _alone(ms_swift), "swift/megatron/", dict.fromkeys(("4.0.4", "4.1.3", "4.2.3", "4.3.2", "4.4.3", "4.6.0"), "")
+    ),
+    "slime": Described(_alone(slime), "slime/", dict.fromkeys(("0.1.0", "0.2.0", "0.2.4", "0.3.0"), "")),
+    "flagscale": Described(_alone(flagscale), "flagscale/", {"0.8.0": ""}),
+    "mindspeed-rl": Described(
+        _alone(mindspeed_rl),
+        "mindspeed_rl/",
+        {"2.2.0": "0.8.0", "2.1.0": "0.8.0"},
+        {"2.2.0": "2.1.0", "2.1.0": "2.1.0"},
+    ),
+    "megatron-bridge": Described(
+        bridge,
+        "src/megatron/bridge/",
+        {"0.5.1": "0.18.0", "0.4.2": "0.17.0", "0.3.1": "0.16.0"},
+        whole=("sections", "container"),
+    ),
+    "mcore-adapter": Described(_alone(mcore_adapter), "mcore_adapter/", {"0.2.1": ""}, whole=("strategy", "training")),
+    "mindspeed-llm-fsdp2": Described(_alone(mindspeed_fsdp2), "mindspeed_llm/", {"26.0.0": ""}),
 }
-"""Front end → what reads its options, where its checks stand, and the releases beside that of its table."""
+"""Every front end whose other releases are described so."""
 CHECKS = {
     rules.framework: {one.id: str(one.upstream) for one in rules.rules if isinstance(one, Constraint)}
-    for rules in (MS_SWIFT, SLIME)
+    for rules in (MS_SWIFT, SLIME, FLAGSCALE, MINDSPEED_RL, BRIDGE, MCORE_ADAPTER, FSDP2)
 }
 """Front end → its rules, each with the place of its check in the release of the table."""
 
 
-class Clone:
-    """The files of a repository at its tags."""
+REWORDED = {
+    "megatron-bridge/two-lengths-of-training": ("assert not (has_train_iters and has_train_samples)",),
+    "megatron-bridge/background-checkpoint-format": ("assert checkpoint.ckpt_format == 'torch_dist'",),
+}
+"""Conditions with which other releases refuse what a rule does: each was read."""
 
-    def __init__(self, place: Path) -> None:
-        self.place = place
+
+class Clone:
+    """The files of a repository at its tags, or branches of that name, and of unpacked wheels."""
+
+    def __init__(self, place: Path, wheels: Mapping[str, Path] | None = None) -> None:
+        self.place, self.wheels = place, wheels or {}
 
     @cache  # noqa: B019 - one object a run of the command
     def git(self, *words: str) -> str:
         """What git prints."""
         return subprocess.run(["git", "-C", str(self.place), *words], capture_output=True, text=True, check=True).stdout
 
+    @cache  # noqa: B019
+    def revision(self, release: str) -> str:
+        """The name of a release in git."""
+        for name in (f"v{release}", f"core_v{release}", release):
+            try:
+                return self.git("rev-parse", f"{name}^{{commit}}").strip()
+            except subprocess.CalledProcessError:
+                continue
+        raise SystemExit(f"{self.place} has no release {release}")
+
     def text(self, release: str, path: str) -> str:
         """A file, or the names of all for ""."""
-        return (
-            self.git("show", f"v{release}:{path}") if path else self.git("ls-tree", "-r", "--name-only", f"v{release}")
-        )
+        folder = self.wheels.get(release)
+        if folder is None:
+            at = self.revision(release)
+            return self.git("show", f"{at}:{path}") if path else self.git("ls-tree", "-r", "--name-only", at)
+        if not path:
+            return "\n".join(str(one.relative_to(folder)) for one in sorted(folder.rglob("*.py")))
+        if not (folder / path).is_file():
+            raise subprocess.CalledProcessError(1, path)
+        return (folder / path).read_text(encoding="utf-8")
+
+    def commit(self, release: str) -> str:
+        """The commit of a release, or that it is a wheel."""
+        return "wheel" if release in self.wheels else self.revision(release)[:7]
 
     @cache  # noqa: B019
     def refusals(self, release: str, folder: str) -> frozenset[str]:
@@ -75,16 +153,17 @@ def _condition(test: ast.expr) -> str:
 
 def lacking(front_end: str, clone: Clone, release: str) -> list[str]:
     """The rules whose check a release does not make: none of its refusals has the condition."""
-    folder, base = RELEASES[front_end][1], data(front_end)["release"]
+    folder, base = RELEASES[front_end].folder, data(front_end)["release"]
     found = []
     for rule, place in CHECKS[front_end].items():
         path, _, line = place.partition(":")
-        if not path.startswith(folder.split("/")[0] + "/"):
+        if not (path.startswith(folder.split("/")[0] + "/") and path.endswith(".py") and line.isdigit()):
             continue
         own = [
             (last - first, test) for test, first, last in refusals(clone.text(base, path)) if first <= int(line) <= last
         ]
-        if own and min(own)[1] not in clone.refusals(release, folder):
+        said = {min(own)[1], *REWORDED.get(rule, ())} if own else frozenset()
+        if own and said.isdisjoint(clone.refusals(release, folder)):
             found.append(rule)
     return found
 
@@ -98,18 +177,27 @@ def difference(base: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, A
     }
 
 
-def write(front_end: str, place: Path) -> list[Path]:
+def write(front_end: str, clone: Clone, megatron: Clone | None = None) -> list[Path]:
     """Write the files of a front end anew."""
-    extract, _, releases = RELEASES[front_end]
-    clone, base, out = Clone(place), data(front_end), []
-    for release in releases:
-        found = extract(lambda path, release=release: clone.text(release, path))  # type: ignore[misc]
-        parts: dict[str, Any] = {
-            part: difference(base[part], found[part]) for part in ("keys", "export") if part in base
-        }
-        commit = clone.git("rev-parse", f"v{release}^{{commit}}")[:7]
-        lacks = lacking(front_end, clone, release)
-        whole: dict[str, Any] = {"release": release, "commit": commit, "lacks": lacks} | parts
+    described, base, out = RELEASES[front_end], data(front_end), []
+    for release, core in described.releases.items():
+        if release not in clone.wheels and not _is_there(clone, release):
+            print(f"{front_end} {release} is neither in the clone nor a folder", file=sys.stderr)
+            continue
+
+        def text(path: str, release: str = release) -> str:
+            return clone.text(release, path)
+
+        def beneath(path: str, core: str = core) -> str:
+            assert megatron is not None, "the clone of Megatron-LM is needed"
+            return megatron.text(core, path)
+
+        found = described.extract(text, beneath)
+        parts: dict[str, Any] = {part: difference(base[part], found[part]) for part in PARTS if part in base}
+        whole = {"release": release, "commit": clone.commit(release), "lacks": lacking(front_end, clone, release)}
+        whole |= {"core": core} if core else {}
+        whole |= {"on": described.on[release]} if release in described.on else {}
+        whole |= parts | {part: found[part] for part in described.whole if found[part] != base[part]}
         path = SCHEMAS / "contracts" / f"{front_end}-{release}.json"
         lines = (f"  {json.dumps(key)}: {value_lines(value)}" for key, value in whole.items())
         path.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
@@ -117,9 +205,20 @@ def write(front_end: str, place: Path) -> list[Path]:
     return out
 
 
+def _is_there(clone: Clone, release: str) -> bool:
+    try:
+        clone.revision(release)
+    except SystemExit:
+        return False
+    return True
+
+
 def main(words: Sequence[str]) -> int:
-    """NAME of a front end and the clone of its repository."""
-    print(*write(words[0], Path(words[1])), sep="\n")
+    """NAME of a front end, the clone of its repository, that of Megatron-LM, and folders of wheels."""
+    wheels = dict(word.split("=", 1) for word in words if "=" in word)
+    name, place, *more = [word for word in words if "=" not in word]
+    clone = Clone(Path(place), {release: Path(folder) for release, folder in wheels.items()})
+    print(*write(name, clone, Clone(Path(more[0])) if more else None), sep="\n")
     return 0
 
 
