@@ -120,10 +120,15 @@ def gated(run: Run) -> None:
 
 @derives()
 def tuned(run: Run) -> None:
-    """The auto-tuner chooses the layout and shortens the run."""
+    """The auto-tuner chooses the layout and shortens the run; what is typed of a config whose experiment is not read is
+    taken as it is typed."""
     action = run.value("action")
-    for name in (*TUNED, *SHORTENED) if action.raw == "auto_tune" else () if action.known else SHORTENED:
-        run.lose(name, "the auto-tuner chooses it" if action.known else "an auto-tuner may choose it")
+    if action.raw == "auto_tune":
+        for name in (*TUNED, *SHORTENED):
+            run.lose(name, "the auto-tuner chooses it")
+    for name in SHORTENED if not action.known else ():
+        if name not in run.written:
+            run.lose(name, "an auto-tuner may choose it")
 
 
 @derives("transformer_pipeline_model_parallel_size")
