@@ -13,7 +13,18 @@ _FRAMEWORKS = {
     "megatron": ("megatron", "megatron-yaml"),
     "mindspeed": ("mindspeed", "mindspeed-llm"),
     "mindformers": ("mindformers", "pynative"),
-    "frontends": ("slime", "ms-swift", "verl", "nemo-rl", "mindspeed-rl", "megatron-bridge", "flagscale", "primus"),
+    "frontends": (
+        "slime",
+        "ms-swift",
+        "verl",
+        "nemo-rl",
+        "mindspeed-rl",
+        "megatron-bridge",
+        "flagscale",
+        "primus",
+        "mcore-adapter",
+        "mindspeed-llm-fsdp2",
+    ),
 }
 
 

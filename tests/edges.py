@@ -52,6 +52,7 @@ TARGETS |= {
 }
 TARGETS |= {"frontends-megatron-bridge": "megatron-bridge"}
 TARGETS |= {"frontends-mindspeed-rl": "mindspeed-rl", "frontends-flagscale": "flagscale"}
+TARGETS |= {"frontends-mcore-adapter": "mcore-adapter", "frontends-mindspeed-llm-fsdp2": "mindspeed-llm-fsdp2"}
 ENTRIES = {"hybrid": "pretrain_hybrid.py", "frontends-slime": "train.py", "frontends-ms-swift": "megatron rlhf"}
 ENTRIES |= {"frontends-verl": "verl.trainer.main_ppo", "tuning": "verl.trainer.sft_trainer"}
 DOTTED = ("frontends-verl",)

@@ -26,6 +26,8 @@ PREFIXES = {
     "frontends-flagscale": "flagscale/",
     "frontends-mindspeed-rl": "mindspeed-rl/",
     "frontends-megatron-bridge": "megatron-bridge/",
+    "frontends-mcore-adapter": "mcore-adapter/",
+    "frontends-mindspeed-llm-fsdp2": "mindspeed-llm-fsdp2/",
 }
 """The tables, and what stands before the ids in each."""
 Run = str | Mapping[str, Any]

@@ -36,26 +36,7 @@ MINDSPEED_MM = Undescribed(
     ("megatron", "mindspeed"),
 )
 """Ascend/MindSpeed-MM, from 1.0.RC3 on."""
-_KINDS = r"(?:rlvr|agentic)(?:_rollout)?|(?:rlvr|distill)_vl|(?:onpolicy_)?distill|dpo|sft"
-_PIPELINES = rf"start_(?:{_KINDS})_pipeline\.py"
-ROLL = Undescribed(
-    "ROLL",
-    (),
-    lazy_pattern(rf"(?:^|/){_PIPELINES}$"),
-    lazy_pattern(rf"""(?m)^[ \t]+strategy_name:[ \t]*["']?megatron_(?:train|infer)\b|\b{_PIPELINES}"""),
-)
-"""alibaba/ROLL v0.3.0: Megatron by mcore_adapter, in the strategy of a role."""
-LLAMA_FACTORY = Undescribed(
-    "LLaMA-Factory with mcore_adapter",
-    (),
-    lazy_pattern(r"(?:^|/)run_mcore_adapter\.py$"),
-    lazy_pattern(
-        r"(?sm)\A(?=.*^(?:template|finetuning_type|stage):)(?=.*^per_device_train_batch_size:)"
-        r".*^(?:tensor|pipeline|expert)_model_parallel_size:|\bUSE_MCA=(?:1|true|True)\b"
-    ),
-)
-"""hiyouga/LLaMA-Factory v0.9.5: a flat file of transformers' keys with Megatron's sizes among them."""
-PROGRAMS = (MINDSPEED_MM, ROLL, LLAMA_FACTORY)
+PROGRAMS = (MINDSPEED_MM,)
 
 
 def undescribed(launch: Launch) -> Undescribed | None:

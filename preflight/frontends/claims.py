@@ -327,7 +327,55 @@ def is_primus(document: Document) -> bool:
     return False
 
 
+_ROLL_ENTRY = lazy_pattern(r"(?:^|/)start_(?:\w+_)?pipeline\.py$")
+_FACTORY_KEYS = ("template", "finetuning_type", "stage")
+_FACTORY_SIZES = tuple(f"{kind}_model_parallel_size" for kind in ("tensor", "pipeline", "expert"))
+
+
+def is_mcore_adapter(document: Document) -> bool:
+    """A role of ROLL that Megatron trains, a flat file of LLaMA-Factory with Megatron's sizes, or what starts them."""
+    if document.launch is not None:
+        mca = document.launch.environment.get("USE_MCA")
+        asked = mca is not None and (mca.text or "").lower() in ("1", "true", "y", "yes", "on")
+        factory = asked and document.launch.launcher in ("llamafactory-cli", "lmf") and entry(document) == "train"
+        return factory or (
+            _ROLL_ENTRY.search(entry_text(document)) is not None and "--config_name" in options(document)
+        )
+    tree = document.tree
+    if tree is None or tree.kind != "mapping" or document.kind != "yaml":
+        return False
+    if tree.get("per_device_train_batch_size") is not None and any(tree.get(key) is not None for key in _FACTORY_KEYS):
+        return any(tree.get(size) is not None for size in _FACTORY_SIZES)
+    roles = ("actor_train", "student_train", "sft_train", "student")
+    named = [tree.get(role, "strategy_args", "strategy_name") for role in roles]
+    return any(node is not None and node.value == "megatron_train" for node in named)
+
+
+_FSDP2_SECTIONS = ("model", "data", "parallel", "training")
+
+
+def is_mindspeed_fsdp2(document: Document) -> bool:
+    """The FSDP2 entry of MindSpeed-LLM, or a config of its sections."""
+    if document.launch is not None:
+        return entry(document) == "train_fsdp2.py"
+    tree = document.tree
+    if tree is None or tree.kind != "mapping" or document.kind != "yaml":
+        return False
+    sections = [tree.get(name) for name in _FSDP2_SECTIONS]
+    if any(one is None or one.kind != "mapping" for one in sections):
+        return False
+    return tree.get("parallel", "fsdp_size") is not None and tree.get("model", "model_name_or_path") is not None
+
+
 FRONT_ENDS = (
+    FrontEndDialect(
+        *("mindspeed-llm-fsdp2", "26.1.0", is_mindspeed_fsdp2, "preflight.frontends.mindspeed_fsdp2"),
+        others=contracts("mindspeed-llm-fsdp2"),
+    ),
+    FrontEndDialect(
+        *("mcore-adapter", "0.3.0", is_mcore_adapter, "preflight.frontends.mcore_adapter"),
+        others=contracts("mcore-adapter"),
+    ),
     FrontEndDialect("primus", "26.5.1", is_primus, "preflight.frontends.primus"),
     FrontEndDialect("slime", "0.3.1", is_slime, "preflight.frontends.slime", others=contracts("slime")),
     FrontEndDialect(
@@ -335,13 +383,19 @@ FRONT_ENDS = (
     ),
     FrontEndDialect("verl", "0.9.0", is_verl, "preflight.frontends.verl", others=contracts("verl", "0.9.0")),
     FrontEndDialect("mindrlhf", "0.5.0", is_mindrlhf, "preflight.frontends.mindrlhf"),
-    FrontEndDialect("mindspeed-rl", "2.3.0", is_mindspeed_rl, "preflight.frontends.mindspeed_rl"),
-    FrontEndDialect("flagscale", "0.9.0", is_flagscale, "preflight.frontends.flagscale"),
+    FrontEndDialect(
+        *("mindspeed-rl", "2.3.0", is_mindspeed_rl, "preflight.frontends.mindspeed_rl"),
+        others=contracts("mindspeed-rl"),
+    ),
+    FrontEndDialect("flagscale", "0.9.0", is_flagscale, "preflight.frontends.flagscale", others=contracts("flagscale")),
     FrontEndDialect(
         *("ms-swift", "4.5.2", is_ms_swift, "preflight.frontends.ms_swift"),
         weak=may_be_ms_swift,
         others=contracts("ms-swift"),
     ),
-    FrontEndDialect("megatron-bridge", "0.6.0", is_megatron_bridge, "preflight.frontends.megatron_bridge"),
+    FrontEndDialect(
+        *("megatron-bridge", "0.6.0", is_megatron_bridge, "preflight.frontends.megatron_bridge"),
+        others=contracts("megatron-bridge"),
+    ),
 )
 """Every front end that is read."""

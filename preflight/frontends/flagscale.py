@@ -10,6 +10,7 @@ from preflight.dialects.megatron.namespace import NotKnown, Run, derives
 from preflight.frontends.composed import Dotted, opener, typed
 from preflight.frontends.front_end import FrontEnd
 from preflight.frontends.meshes import meshes
+from preflight.frontends.option_releases import at_stated
 from preflight.frontends.published_network import trained
 from preflight.frontends.reading import read as reading
 from preflight.frontends.sections import Shape, flatten
@@ -117,10 +118,15 @@ def gated(run: Run) -> None:
 
 @derives()
 def tuned(run: Run) -> None:
-    """The auto-tuner chooses the layout and shortens the run."""
+    """The auto-tuner chooses the layout and shortens the run; what is typed of a config whose experiment is not read is
+    taken as it is typed."""
     action = run.value("action")
-    for name in (*TUNED, *SHORTENED) if action.raw == "auto_tune" else () if action.known else SHORTENED:
-        run.lose(name, "the auto-tuner chooses it" if action.known else "an auto-tuner may choose it")
+    if action.raw == "auto_tune":
+        for name in (*TUNED, *SHORTENED):
+            run.lose(name, "the auto-tuner chooses it")
+    for name in SHORTENED if not action.known else ():
+        if name not in run.written:
+            run.lose(name, "an auto-tuner may choose it")
 
 
 @derives("transformer_pipeline_model_parallel_size")
@@ -162,6 +168,7 @@ def _read(dotted: Dotted, surroundings: Surroundings, *, whole: bool) -> Reading
     entry = dotted.config.at("experiment", "task", "entrypoint").value
     own = not isinstance(entry, Unknown) and str(entry).rpartition("/")[2] not in (*GPT, *OTHERS)
     stated = surroundings.request.target is not None
-    made = flatten(FLAGSCALE, typed(FLAGSCALE, dotted, surroundings), dotted, SHAPE, stated=stated, foreign=own)
+    known = at_stated(FLAGSCALE, surroundings.request.target)
+    made = flatten(known, typed(known, dotted, surroundings), dotted, SHAPE, stated=stated, foreign=own)
     made.parsed.open = own or not whole
-    return reading(FLAGSCALE, dotted.documents[0], surroundings, made)
+    return reading(known, dotted.documents[0], surroundings, made)

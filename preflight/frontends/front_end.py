@@ -29,9 +29,12 @@ Steps = Sequence[tuple[Step, tuple[str, ...]]]
 class Keys(Table):
     """A front end's keys by spelling and by Megatron's name; what it has no key for is as the core release has it."""
 
-    def __init__(self, front_end: str, release: str, flags: Sequence[Flag], core: Table) -> None:
+    def __init__(
+        self, front_end: str, release: str, flags: Sequence[Flag], core: Table, newer: Table | None = None
+    ) -> None:
+        """newer: the keys of another release, whose defaults hold for what this one has no key for."""
         super().__init__(front_end, release, flags)
-        self.core = core
+        self.core, self.newer = core, newer
 
     @cached_property
     def values(self) -> Mapping[str, Value]:
@@ -40,7 +43,8 @@ class Keys(Table):
         for flag in self.options.values():
             if own.get(flag.dest) is None:
                 own[flag.dest] = flag.default
-        return {**self.core.values, **{dest: default(raw, self.label) for dest, raw in own.items()}}
+        beneath = {**self.newer.values, **self.core.values} if self.newer is not None else self.core.values
+        return {**beneath, **{dest: default(raw, self.label) for dest, raw in own.items()}}
 
     @cached_property
     def defaults(self) -> Mapping[str, Any]:
@@ -50,7 +54,7 @@ class Keys(Table):
     def with_own(self, flags: Iterable[Flag]) -> Keys:
         """The keys with those of a checkout."""
         own = {flag.option: flag for flag in (*self.options.values(), *flags)}
-        return Keys(self.framework, self.version, list(own.values()), self.core)
+        return Keys(self.framework, self.version, list(own.values()), self.core, self.newer)
 
 
 class FrontEnd(NamedTuple):

@@ -10,7 +10,8 @@ from preflight.dialects.megatron import batch, layout, pipeline, sizes
 from preflight.dialects.megatron.namespace import NotKnown, Run, Step, derives
 from preflight.dialects.megatron.parsing import Parsed
 from preflight.frontends.composed import Dotted, DottedWriter, typed
-from preflight.frontends.front_end import FrontEnd, data, unread
+from preflight.frontends.front_end import FrontEnd, unread
+from preflight.frontends.option_releases import at_stated, part_of
 from preflight.frontends.published_network import OFF as TRAINERS
 from preflight.frontends.reading import read as reading
 from preflight.loaders.composition.overrides import Override, apply, read_override
@@ -117,7 +118,7 @@ TARGET = "_target_"
 
 def unread_keys(front_end: FrontEnd, dotted: Dotted) -> Iterator[Problem]:
     """A file's are skipped with a warning, a launch with one is refused, a recipe that sets one changes nothing."""
-    sections: Mapping[str, Sequence[str]] = data(front_end.name)["sections"]
+    sections: Mapping[str, Sequence[str]] = part_of(front_end, "sections")
     for document in dotted.documents:
         if document.tree is not None:
             yield from _in_tree(front_end._replace(unread="skipped"), document, sections)
@@ -339,11 +340,12 @@ def read(document: Document, surroundings: Surroundings) -> Reading:
         assert document.tree is not None
         tree = document.tree if document.kind == "python" else omegaconf_values(document.tree)
         found = Dotted(Composed(tree), (document,))
-    writer = RecipeWriter(BRIDGE, found) if document.kind == "python" else None
-    made = typed(BRIDGE, found, surroundings, writer)
-    made.parsed.faults += unread_keys(BRIDGE, found)
+    known = at_stated(BRIDGE, surroundings.request.target)
+    writer = RecipeWriter(known, found) if document.kind == "python" else None
+    made = typed(known, found, surroundings, writer)
+    made.parsed.faults += unread_keys(known, found)
     made.parsed.open = True  # the underlying recipe may set anything else
-    first, *rest = BRIDGE.before
+    first, *rest = known.before
     model = (made_here,) if document.kind == "python" else ()
-    front_end = BRIDGE._replace(before=(first, nulls(made.parsed), *model, *rest))
+    front_end = known._replace(before=(first, nulls(made.parsed), *model, *rest))
     return reading(front_end, document, surroundings, made)

@@ -10,7 +10,9 @@ from preflight.dialects.megatron.namespace import Run, derives
 from preflight.dialects.megatron.parsing import Parsed
 from preflight.dialects.megatron.words import MINDSPEED_STEPS
 from preflight.frontends.composed import Dotted, hydra, typed
-from preflight.frontends.front_end import UNREAD, FrontEnd, doubted, unread
+from preflight.frontends.described import contracts
+from preflight.frontends.front_end import FrontEnd, doubted, unread
+from preflight.frontends.option_releases import at_release, at_stated
 from preflight.frontends.published_network import trained
 from preflight.frontends.reading import Typed
 from preflight.frontends.reading import read as reading
@@ -22,7 +24,6 @@ from preflight.loaders.document import Document, Problem, Setting
 from preflight.run.plan import Plan
 from preflight.run.request import Target
 from preflight.run.value import Origin, Value, default, derived, unknown
-from preflight.run.versions import matches
 from preflight.source.finding import Edit
 from preflight.source.record import replace
 
@@ -91,8 +92,6 @@ OLD_KEYS = frozenset(
     ]
 )
 """Keys that releases before 2.3 have, and none since."""
-OLDER = MINDSPEED_RL._replace(release="2.2.0", core="0.8.0", on=Target("mindspeed-llm", "2.1.0"))
-"""What a config with keys of releases before 2.3 is read as."""
 
 
 class Writer(SectionWriter):
@@ -140,9 +139,9 @@ def _in_lengths(reading: Reading) -> Plan:
 def _release(config: Composed, wanted: Target | None) -> FrontEnd:
     """The release that is asked for, else the one whose keys the config has."""
     if wanted is not None and wanted.version:
-        return OLDER if matches(wanted.version, "<2.3") else MINDSPEED_RL
+        return at_stated(MINDSPEED_RL, wanted)
     keys = layered(config, (TRAINING, ACTOR)).keys()
-    return MINDSPEED_RL if keys.isdisjoint(OLD_KEYS) else OLDER
+    return MINDSPEED_RL if keys.isdisjoint(OLD_KEYS) else at_release(MINDSPEED_RL, contracts(MINDSPEED_RL.name)[0])
 
 
 def _typed(front_end: FrontEnd, dotted: Dotted, surroundings: Surroundings) -> Typed:
@@ -152,9 +151,7 @@ def _typed(front_end: FrontEnd, dotted: Dotted, surroundings: Surroundings) -> T
     made = typed(front_end, dotted, surroundings, writer)
     parsed = made.parsed
     read_sections(writer, parsed, {"ray_dapo": "ray_grpo"})  # base_worker.py:201
-    parsed.faults += [doubted(one, surroundings) for one in _unknown_keys(config, writer)]
-    if front_end is OLDER and surroundings.request.target is not None:
-        parsed.faults = [fault for fault in parsed.faults if fault.kind != UNREAD or not fault.harmless]
+    parsed.faults += [doubted(one, surroundings) for one in _unknown_keys(front_end, config, writer)]
     if config.at(RL).node is not None:
         _prompts(writer, parsed)
     environment = {"CUDA_DEVICE_MAX_CONNECTIONS": default("1", f"{WORKER}:131"), **made.spelled.environment}
@@ -181,19 +178,19 @@ def _prompts(writer: Writer, parsed: Parsed) -> None:
                 parsed.written[f"{role}_{key.partition('.')[2]}"] = derived(below.value, TRAINING)
 
 
-def _unknown_keys(config: Composed, writer: SectionWriter) -> Iterator[Problem]:
+def _unknown_keys(front_end: FrontEnd, config: Composed, writer: SectionWriter) -> Iterator[Problem]:
     """Keys that no class has."""
-    options = MINDSPEED_RL.keys.options
+    options = front_end.keys.options
     for key, one in writer.found.items():
         if key not in options and (typed := one.key or one.node) is not None:
             path = tuple(map(str, one.path))
-            yield unread(MINDSPEED_RL, key, typed.span, path=path, shown=".".join(path))
+            yield unread(front_end, key, typed.span, path=path, shown=".".join(path))
     for section in OTHERS:
         node = config.at(section).node
         for entry in node.entries if node is not None else ():
             key = str(entry.key.value)
             if key.replace("-", "_") not in options and key != "model":
-                yield unread(MINDSPEED_RL, key, entry.key.span, path=(section, key), shown=f"{section}.{key}")
+                yield unread(front_end, key, entry.key.span, path=(section, key), shown=f"{section}.{key}")
     inner = {name.rpartition(".")[0] for name in options if name.count(".") == 2}
     for section in (RL, GENERATE, *sorted(inner)):
         node = config.at(*section.split(".")).node
@@ -201,7 +198,7 @@ def _unknown_keys(config: Composed, writer: SectionWriter) -> Iterator[Problem]:
             key = f"{section}.{str(entry.key.value).replace('-', '_')}"
             if key not in options and key not in inner:
                 path = (*section.split("."), str(entry.key.value))
-                yield unread(MINDSPEED_RL, key, entry.key.span, path=path)
+                yield unread(front_end, key, entry.key.span, path=path)
 
 
 def _model_is_missing(config: Composed) -> bool:

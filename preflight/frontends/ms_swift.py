@@ -23,14 +23,17 @@ from preflight.run.models import published
 from preflight.run.plan import Inference, Plan
 from preflight.run.value import Origin, Value, assumed, derived, unknown
 from preflight.source.record import replace
+from preflight.source.spelling import nearest
 
 ARGUMENTS = "swift/megatron/arguments/megatron_args.py"
 NETWORK = (FORCED | FILLED | {"vocab_size", "qk_layernorm", "multi_latent_attention", "window_size"}) - {
     *("seq_length", "moe_grouped_gemm", "moe_token_dispatcher_type", "mtp_num_layers", "ckpt_format")
 }
 """The values of the model's config.json."""
+ALL = ("all-linear", "all-embedding", "all-router")
+"""Words that stand for many target modules (swift/megatron/utils/utils.py:96-124)."""
 OLDER = {"__train_type": "tuner_type", "__load": "mcore_model"}
-DERIVED = frozenset({"published_layers", "bare_prediction_stage"})
+DERIVED = frozenset({"published_layers", "bare_prediction_stage", "misspelt_target"})
 """Names in its checks that no key has."""
 TYPES = {"bfloat16": "bf16", "bf16": "bf16", "float16": "fp16", "fp16": "fp16", "float32": "fp16"}
 
@@ -150,6 +153,18 @@ def adapters(run: Run) -> None:
     run.derive("lora_r", run.lora_rank, of="lora_rank")
 
 
+@derives("misspelt_target")
+def targets(run: Run) -> None:
+    """A target module that is spelled almost like a word for all of them; "" where there is none."""
+    named = [str(name) for name in run.target_modules or ()]
+    slips = [name for name in named if name not in ALL and (nearest(name, ALL, 0.8) or _bare(name) in map(_bare, ALL))]
+    run.derive("misspelt_target", slips[0] if slips else "", of="target_modules")
+
+
+def _bare(name: str) -> str:
+    return name.replace("_", "").replace("-", "").lower()
+
+
 @derives("rlhf_type", "generation_batch_size", "steps_per_generation")
 def generation(run: Run) -> None:
     """Steps of generation and their batch follow from each other."""
@@ -180,7 +195,7 @@ MS_SWIFT = FrontEnd(
         *(*layout.STEPS, *pipeline.STEPS, *sizes.STEPS, *batch.STEPS),
         *(silent_switches.params_dtype, silent_switches.single_values, silent_switches.recompute_modules),
     ),
-    after=(generation,),
+    after=(generation, targets),
     unread="refused",
     apart=(
         "megatron/training/",

@@ -143,6 +143,7 @@ OPTIONAL = frozenset(
         *("vllm_async_engine", "val_global_batch_size", "val_micro_batch_size", "teacher_megatron_enabled"),
         *("teacher_tensor_model_parallel_size", "teacher_pipeline_model_parallel_size"),
         *("teacher_context_parallel_size", "generation_top_p", "nemo_adv_estimator"),
+        *("checkpointing_enabled", "save_period"),
     ]
 )
 """Keys that a run may go without."""

@@ -9,6 +9,7 @@ from typing import Any
 
 from preflight import schemas
 from preflight.dialects.megatron.options import Flag
+from preflight.dialects.megatron.options import table as options
 from preflight.frontends.contract import nearest_release
 from preflight.frontends.described import FOLDER, contracts
 from preflight.frontends.front_end import FrontEnd, Keys, as_flags, data
@@ -26,9 +27,20 @@ def at_stated(front_end: FrontEnd, asked: Target | None) -> FrontEnd:
 
 
 def at_release(front_end: FrontEnd, release: str) -> FrontEnd:
-    """The front end as it is at a described release that is not that of its table."""
-    own, lacks = _at(front_end.name, release, front_end.keys)
-    return front_end._replace(release=release, own=own, lacks=lacks)
+    """The front end as it is at a described release that is not that of its table, over what that release is built
+    on."""
+    described = _described(front_end.name, release)
+    core, on = described.get("core", front_end.core), front_end.on
+    on = on._replace(version=described["on"]) if on is not None and "on" in described else on
+    own, lacks = _at(front_end.name, release, front_end.keys, on or Target("megatron", core))
+    return front_end._replace(release=release, core=core, on=on, own=own, lacks=lacks)
+
+
+def part_of(front_end: FrontEnd, part: str) -> Any:
+    """A part of its table, at its release."""
+    table = data(front_end.name)
+    own = {} if front_end.release == table["release"] else _described(front_end.name, front_end.release)
+    return own.get(part, table[part])
 
 
 def of_part(front_end: FrontEnd, part: str) -> list[Flag]:
@@ -46,14 +58,18 @@ def _described(front_end: str, release: str) -> Mapping[str, Any]:
 
 
 @cache
-def _at(front_end: str, release: str, keys: Keys) -> tuple[Keys, frozenset[str]]:
+def _at(front_end: str, release: str, keys: Keys, on: Target) -> tuple[Keys, frozenset[str]]:
     """The keys of a release and the rules whose checks it lacks. What it has no option for is as in the release of the
     table: no check asks for it that this one makes."""
     described, table = _described(front_end, release), data(front_end)["keys"]
     rows = dict(_rows(table, described["keys"]))
-    beneath = [flag for flag in keys.options.values() if flag.option not in table and not _is_other(flag, table)]
+    core = keys.core if (on.framework, on.version) == (keys.core.framework, keys.core.version) else None
+    above = keys.options.values() if core is not None or not data(front_end).get("takes megatron") else ()
+    core = core or options(on.framework, on.version)
+    below = above or core.options.values()
+    beneath = [flag for flag in below if flag.option not in table and not _is_other(flag, table)]
     flags = {flag.option: flag for flag in (*beneath, *as_flags(front_end, rows))}
-    return Keys(front_end, release, list(flags.values()), keys), frozenset(described["lacks"])
+    return Keys(front_end, release, list(flags.values()), core, keys), frozenset(described["lacks"])
 
 
 def _is_other(flag: Flag, table: Mapping[str, Any]) -> bool:

@@ -181,7 +181,7 @@ class Front(NamedTuple):
 
     def again(self, written: Mapping[str, Value], count: Value) -> Run:
         """The run with other values, without additions, and with the network of the model that is named."""
-        return self._run(written, count, None, self.model)
+        return self._run(written, count if count.known else None, None, self.model)
 
     def planned(self, plan: Plan, run: Run) -> Plan:
         """A plan of the run with what the front end knows besides Megatron's arguments."""
@@ -253,7 +253,7 @@ def read(front_end: FrontEnd, document: Document, surroundings: Surroundings, ty
         certainty=certainty(front_end, document, surroundings),
     )
     made = front.planned(plan(run, front.target, writer), run)
-    planned = replace(made, supposed=lambda: _supposed(front, writer))
+    planned = replace(made, supposed=lambda: _supposed(front._replace(cluster=cluster), writer))
     return Reading(typed.documents, front.target, replace(arguments, relayout=relayout(arguments)), planned, cluster)
 
 

@@ -133,7 +133,11 @@ SLURM = Spec(
 )
 
 
-SUBCOMMANDS = {"megatron": ("pt", "sft", "rlhf", "export")}
+SUBCOMMANDS = {
+    "megatron": ("pt", "sft", "rlhf", "export"),
+    "llamafactory-cli": ("train",),
+    "lmf": ("train",),
+}
 """Installed programs that train without a script, and what they are asked to do."""
 
 

@@ -158,6 +158,30 @@ MS_SWIFT.add(
         at=(a.freeze_parameters_ratio,),
     ),
     refuse(
+        "misspelt-target-module",
+        all_of(a.tuner_type == "lora", a.misspelt_target != ""),
+        message="--target_modules names {misspelt_target}; the words for many modules are all-linear, all-embedding, "
+        "all-router",
+        why="no module of the network has that name: making the adapters dies, after the weights are loaded",
+        upstream="swift/megatron/utils/utils.py:96",
+        at=(a.target_modules,),
+    ),
+    refuse(
+        "one-generation-a-prompt",
+        all_of(
+            a.rlhf_type == "grpo",
+            a.num_generations == 1,
+            a.teacher_model.is_none,
+            a.teacher_model_server.is_none,
+            a.scale_rewards != "gdpo",
+        ),
+        message="grpo compares the generations of a prompt, and --num_generations is 1: nothing is compared",
+        why="every advantage is 0, so nothing is learnt",
+        upstream="swift/rl_core/advantage.py:60",
+        severity=Severity.WARNING,
+        at=(a.num_generations,),
+    ),
+    refuse(
         "published-layers-over-stages",
         all_of(
             a.published_layers % a.pipeline_model_parallel_size != 0,

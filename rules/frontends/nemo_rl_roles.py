@@ -76,6 +76,34 @@ NEMO_RL.add(
         at=(a.val_global_batch_size,),
         after=("device-count", "nemo-rl/batch-over-ranks"),
     ),
+    divides(
+        "validation-over-micro-batches",
+        a.data_parallel_size * a.val_micro_batch_size,
+        a.val_global_batch_size,
+        message=(
+            "a validation batch of {val_global_batch_size} does not divide into micro-batches of "
+            "{val_micro_batch_size} on {data_parallel_size} data ranks"
+        ),
+        why="the first validation dies; only the last batch of the data is padded",
+        upstream="nemo_rl/distributed/batched_data_dict.py:831",
+        when=all_of(
+            a.val_global_batch_size.is_set,
+            a.val_micro_batch_size.is_set,
+            a.num_nodes.is_set,
+            ~a.dynamic_batching,
+            ~a.sequence_packing_enabled,
+        ),
+        at=(a.val_micro_batch_size, a.val_global_batch_size),
+        after=("device-count", "nemo-rl/batch-over-ranks", "nemo-rl/validation-over-ranks"),
+    ),
+    refuse(
+        "save-period-zero",
+        all_of(a.checkpointing_enabled, a.save_period == 0),
+        message="checkpointing.save_period is 0: each step is divided by it",
+        why="the first step dies with ZeroDivisionError, unless it is the last",
+        upstream="nemo_rl/algorithms/grpo.py:2875",
+        at=(a.save_period,),
+    ),
     refuse(
         "one-generation-a-prompt",
         all_of(a.num_generations_per_prompt == 1, a.nemo_adv_estimator.is_in("grpo", "gdpo")),

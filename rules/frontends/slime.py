@@ -38,6 +38,24 @@ SLIME.add(
         fixes=(drop(a.use_dynamic_batch_size),),
     ),
     refuse(
+        "one-sample-a-group",
+        all_of(
+            a.n_samples_per_prompt == 1,
+            a.advantage_estimator.is_in("grpo", "gspo", "cispo", "reinforce_plus_plus_baseline"),
+            a.rewards_normalization,
+            ~a.use_opd,
+            a.custom_reward_post_process_path.is_none,
+        ),
+        message=(
+            "{advantage_estimator} compares the samples of a prompt, and --n-samples-per-prompt is 1: nothing is "
+            "compared"
+        ),
+        why="the reward less the mean of its group is 0, so nothing is learnt",
+        upstream="slime/ray/rollout.py:702",
+        severity=Severity.WARNING,
+        at=(a.n_samples_per_prompt, a.advantage_estimator),
+    ),
+    refuse(
         "over-sampling-below-batch",
         a.over_sampling_batch_size < a.rollout_batch_size,
         message=(

@@ -143,6 +143,27 @@ VERL.add(
         at=(a.rollout_n, a.adv_estimator),
     ),
     refuse(
+        "never-saved",
+        all_of(TRAINER, a.save_freq == 0),
+        message="trainer.save_freq is 0: no checkpoint is written; -1 says so on purpose",
+        why="the run ends and nothing of it is kept",
+        upstream="verl/trainer/ppo/ray_trainer.py:1679",
+        severity=Severity.WARNING,
+        at=(a.save_freq,),
+    ),
+    refuse(
+        "tokens-below-sequence",
+        all_of(TRAINER, a.use_dynamic_bsz, a.ppo_max_token_len_per_gpu * a.context_parallel_size < a.seq_length),
+        message=(
+            "a micro-batch holds ppo_max_token_len_per_gpu {ppo_max_token_len_per_gpu} x context "
+            "{context_parallel_size} tokens, and a prompt with its response has up to {seq_length}"
+        ),
+        why="training dies at the first sequence that is longer",
+        upstream="verl/utils/seqlen_balancing.py:384",
+        severity=Severity.WARNING,
+        at=(a.ppo_max_token_len_per_gpu,),
+    ),
+    refuse(
         "kl-twice",
         all_of(TRAINER, a.use_kl_in_reward, a.use_kl_loss),
         message="use_kl_in_reward and use_kl_loss are both on: the distance to the reference counts twice",

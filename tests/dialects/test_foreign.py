@@ -105,46 +105,6 @@ def test_what_starts_mindspeed_mm_is_left_alone(command: str, tmp_path: Path, re
         assert (result.code, "MindSpeed-MM is not described" in result.err) == (2, True)
 
 
-ROLE = """\
-pretrain: Qwen/Qwen2.5-7B
-actor_train:
-  training_args: {per_device_train_batch_size: 1, gradient_accumulation_steps: 8}
-  strategy_args:
-    strategy_name: megatron_train
-    strategy_config: {tensor_model_parallel_size: 3, pipeline_model_parallel_size: 2}
-  device_mapping: list(range(0,8))
-"""
-FLAT = """\
-model_name_or_path: Qwen/Qwen3-30B-A3B
-stage: sft
-per_device_train_batch_size: 1
-gradient_accumulation_steps: 8
-tensor_model_parallel_size: 3
-use_distributed_optimizer: true
-"""
-
-
-@pytest.mark.parametrize(
-    ("name", "text", "program"),
-    [
-        ("role.yaml", ROLE, "ROLL"),
-        ("run.sh", "python examples/start_rlvr_pipeline.py --config_path mine --config_name rlvr_config\n", "ROLL"),
-        ("moe.yaml", FLAT, "LLaMA-Factory with mcore_adapter"),
-        ("run.sh", "USE_MCA=1 llamafactory-cli train moe.yaml\n", "LLaMA-Factory with mcore_adapter"),
-        ("deepspeed.yaml", ROLE.replace("megatron_train", "deepspeed_train"), ""),
-        ("plain.yaml", FLAT.replace("tensor_model_parallel_size: 3\n", ""), ""),
-    ],
-)
-def test_what_mcore_adapter_starts_is_called_by_its_name(
-    name: str, text: str, program: str, tmp_path: Path, real_cli: Cli
-) -> None:
-    path = tmp_path / name
-    path.write_text(text, encoding="utf-8")
-    result = real_cli("check", str(path))
-    assert (result.code, " is not described" in result.err) == (2, bool(program))
-    assert program in result.err
-
-
 def test_a_tool_that_merges_checkpoints_does_not_train() -> None:
     text = (
         f"WORLD_SIZE=2 python tools/merge_mp_partitions.py --tensor-model-parallel-size 2 --model-type BERT {SIZES}\n"

@@ -111,24 +111,6 @@ num_train_epochs: 3.0
 lr_scheduler_type: cosine
 bf16: true
 """,
-    "mcore_adapter": """\
-model_name_or_path: Qwen/Qwen2.5-7B
-stage: sft
-do_train: true
-dataset: tulu3
-template: qwen
-output_dir: saves/mca
-per_device_train_batch_size: 1
-gradient_accumulation_steps: 8
-tensor_model_parallel_size: 2
-pipeline_model_parallel_size: 2
-sequence_parallel: true
-bias_activation_fusion: true
-apply_rope_fusion: true
-use_distributed_optimizer: true
-overlap_param_gather: true
-overlap_grad_reduce: true
-""",
     "nemo1": """\
 name: megatron_gpt
 trainer:
@@ -217,28 +199,6 @@ steps_per_generation: 4
 output_dir: out
 per_device_train_batch_size: 8
 micro_batch_size: 8
-""",
-    "roll": """\
-defaults:
-  - ../config/deepspeed_zero@_here_
-  - ../config/deepspeed_zero2@_here_
-exp_name: qwen3-grpo
-rollout_batch_size: 64
-prompt_length: 2048
-response_length: 4096
-num_return_sequences_in_group: 8
-pretrain: Qwen/Qwen3-8B
-actor_train:
-  model_args: {dtype: bf16}
-  training_args:
-    learning_rate: 1.0e-6
-    per_device_train_batch_size: 1
-  strategy_args:
-    strategy_name: megatron_train
-    strategy_config:
-      tensor_model_parallel_size: 1
-      pipeline_model_parallel_size: 1
-  device_mapping: list(range(0,8))
 """,
     "roll_defaults": """\
 defaults:

@@ -13,7 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from upstream.frontends.flagscale import flagscale
+from upstream.frontends.mcore_adapter import mcore_adapter
 from upstream.frontends.mindrlhf import mindrlhf
+from upstream.frontends.mindspeed_fsdp2 import mindspeed_fsdp2
 from upstream.frontends.mindspeed_rl import mindspeed_rl
 from upstream.frontends.ms_swift import RELEASES as SWIFT_RELEASES
 from upstream.frontends.ms_swift import ms_swift
@@ -25,10 +27,12 @@ from upstream.frontends.verl import verl
 
 FRONT_ENDS: dict[str, tuple[str, Extract, tuple[str, ...]]] = {
     "primus": ("v26.5.1", primus, ()),
+    "mcore-adapter": ("v0.3.0", mcore_adapter, ("v0.2.1",)),
     "slime": ("v0.3.1", slime, ("v0.1.0", "v0.2.0", "v0.2.1", "v0.2.2", "v0.2.3", "v0.2.4", "v0.3.0", "main")),
     "nemo-rl": ("v0.7.0", nemo_rl, ()),
     "flagscale": ("v0.9.0", flagscale, ("v0.8.0",)),
     "mindrlhf": ("e8a8fc1", mindrlhf, ("dev",)),
+    "mindspeed-llm-fsdp2": ("v26.1.0", mindspeed_fsdp2, ("v26.0.0",)),
     "mindspeed-rl": ("v2.3.0", mindspeed_rl, ("2.0.0", "v2.1.0", "v2.2.0", "master")),
     "verl": ("v0.9.0", verl, ("v0.6.1", "v0.7.1", "v0.8.0")),
     "ms-swift": ("v4.5.2", ms_swift, SWIFT_RELEASES),

@@ -1,10 +1,11 @@
-"""Writes what other releases of a front end with options take:
+"""Writes what other releases of a front end take:
 
-python -m upstream.frontends.option_releases NAME CLONE [WHEELS]
+python -m upstream.frontends.option_releases NAME CLONE [WHEELS [MEGATRON]]
 
 A file of each in schemas/frontends/contracts: the options that are other than in the release of its table, those that
 it does not have, and the checks that it does not make, off syntax trees: nothing is imported or run. A release that the
-clone has no tag of is read from its wheel in the folder WHEELS; without one, it is left as it is.
+clone has no tag of is read from its wheel in the folder WHEELS; without one, it is left as it is. MEGATRON: the clone
+of Megatron-LM, where a table is read from it.
 """
 
 from __future__ import annotations
@@ -14,35 +15,88 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from functools import cache, cached_property
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from preflight.frontends.described import contracts
 from preflight.frontends.front_end import data
 from preflight.lint.constraint import Constraint
+from preflight.rules.frontends.flagscale import FLAGSCALE
+from preflight.rules.frontends.mcore_adapter import MCORE_ADAPTER
+from preflight.rules.frontends.megatron_bridge import BRIDGE
+from preflight.rules.frontends.mindspeed_fsdp2 import FSDP2
+from preflight.rules.frontends.mindspeed_rl import MINDSPEED_RL
 from preflight.rules.frontends.ms_swift import MS_SWIFT
 from preflight.rules.frontends.slime import SLIME
+from upstream.frontends.flagscale import flagscale
+from upstream.frontends.mcore_adapter import mcore_adapter
+from upstream.frontends.megatron_bridge import bridge
+from upstream.frontends.mindspeed_fsdp2 import mindspeed_fsdp2
+from upstream.frontends.mindspeed_rl import mindspeed_rl
 from upstream.frontends.ms_swift import ms_swift
-from upstream.frontends.rows import SCHEMAS, Extract, value_lines
+from upstream.frontends.rows import SCHEMAS, value_lines
 from upstream.frontends.slime import slime
 from upstream.wheel import Wheel
 
-READ: dict[str, tuple[Extract, str]] = {
-    "ms-swift": (ms_swift, "swift/megatron/"),
-    "slime": (slime, "slime/"),
+Text = Callable[[str], str]
+PARTS = ("keys", "export")
+"""Parts of a table that are options by their spelling."""
+
+
+class Described(NamedTuple):
+    """What reads a front end's options, from its files and those of Megatron-LM; where its checks stand. cores: the
+    release of Megatron-LM beneath, where that is another one than that of the table. on: the releases of what it starts
+    instead of Megatron-LM. whole: parts of the table that a release has as its own."""
+
+    extract: Callable[[Text, Text], dict[str, Any]]
+    folder: str
+    cores: Mapping[str, str] = {}
+    on: Mapping[str, str] = {}
+    whole: tuple[str, ...] = ()
+
+
+def _alone(extract: Callable[[Text], dict[str, Any]]) -> Callable[[Text, Text], dict[str, Any]]:
+    return lambda text, _: extract(text)
+
+
+READ: dict[str, Described] = {
+    "ms-swift": Described(_alone(ms_swift), "swift/megatron/"),
+    "slime": Described(_alone(slime), "slime/"),
+    "flagscale": Described(_alone(flagscale), "flagscale/"),
+    "mindspeed-rl": Described(
+        _alone(mindspeed_rl),
+        "mindspeed_rl/",
+        {"2.2.0": "0.8.0", "2.1.0": "0.8.0"},
+        {"2.2.0": "2.1.0", "2.1.0": "2.1.0"},
+    ),
+    "megatron-bridge": Described(
+        bridge,
+        "src/megatron/bridge/",
+        {"0.5.1": "0.18.0", "0.4.2": "0.17.0", "0.3.1": "0.16.0"},
+        whole=("sections", "container"),
+    ),
+    "mcore-adapter": Described(_alone(mcore_adapter), "mcore_adapter/", whole=("strategy", "training")),
+    "mindspeed-llm-fsdp2": Described(_alone(mindspeed_fsdp2), "mindspeed_llm/"),
 }
-"""Front end → what reads its options, and where its checks stand."""
+"""Every front end whose other releases are described so."""
 CHECKS = {
     rules.framework: {one.id: str(one.upstream) for one in rules.rules if isinstance(one, Constraint)}
-    for rules in (MS_SWIFT, SLIME)
+    for rules in (MS_SWIFT, SLIME, FLAGSCALE, MINDSPEED_RL, BRIDGE, MCORE_ADAPTER, FSDP2)
 }
 """Front end → its rules, each with the place of its check in the release of the table."""
 
 
+REWORDED = {
+    "megatron-bridge/two-lengths-of-training": ("assert not (has_train_iters and has_train_samples)",),
+    "megatron-bridge/background-checkpoint-format": ("assert checkpoint.ckpt_format == 'torch_dist'",),
+}
+"""Conditions with which other releases refuse what a rule does: each was read."""
+
+
 class Clone:
-    """The files of a front end: of its repository at the tags, else of wheels in a folder."""
+    """The files of a repository at its tags, or branches of that name, else of wheels of a front end in a folder."""
 
     def __init__(self, place: Path, front_end: str = "", packed: Path | None = None) -> None:
         self.place, self.front_end, self.packed = place, front_end, packed
@@ -52,34 +106,39 @@ class Clone:
         """What git prints."""
         return subprocess.run(["git", "-C", str(self.place), *words], capture_output=True, text=True, check=True).stdout
 
-    @cached_property
-    def _tags(self) -> frozenset[str]:
-        return frozenset(self.git("tag").split())
+    @cache  # noqa: B019
+    def revision(self, release: str) -> str:
+        """The commit of a release, "" where there is no tag or branch of it."""
+        for name in (f"v{release}", f"core_v{release}", release):
+            try:
+                return self.git("rev-parse", "--verify", "-q", f"{name}^{{commit}}").strip()
+            except subprocess.CalledProcessError:
+                continue
+        return ""
 
     @cache  # noqa: B019
     def wheel(self, release: str) -> Wheel | None:
-        """The wheel of a release that has no tag."""
-        if f"v{release}" in self._tags or self.packed is None:
+        """The wheel of a release that the repository does not have."""
+        if self.packed is None or self.revision(release):
             return None
         found = sorted(self.packed.glob(f"{self.front_end.replace('-', '_')}-{release}-*.whl"))
         return Wheel(found[0]) if found else None
 
     def has(self, release: str) -> bool:
         """Whether the files of a release are there."""
-        return f"v{release}" in self._tags or self.wheel(release) is not None
+        return bool(self.revision(release)) or self.wheel(release) is not None
 
     def commit(self, release: str) -> str:
         """What names a release: the commit of its tag, or the hash of its wheel."""
         wheel = self.wheel(release)
-        return wheel.commit[:17] if wheel is not None else self.git("rev-parse", f"v{release}^{{commit}}")[:7]
+        return wheel.commit[:17] if wheel is not None else self.revision(release)[:7]
 
     def text(self, release: str, path: str) -> str:
-        """A file, or the names of all for ""."""
+        """A file, or the names of all for "". Raises subprocess.CalledProcessError where a repository lacks it."""
         if (wheel := self.wheel(release)) is not None:
             return wheel.texts([path]).get(path, "") if path else "\n".join(sorted(wheel.paths))
-        return (
-            self.git("show", f"v{release}:{path}") if path else self.git("ls-tree", "-r", "--name-only", f"v{release}")
-        )
+        at = self.revision(release)
+        return self.git("show", f"{at}:{path}") if path else self.git("ls-tree", "-r", "--name-only", at)
 
     @cache  # noqa: B019
     def refusals(self, release: str, folder: str) -> frozenset[str]:
@@ -103,16 +162,17 @@ def _condition(test: ast.expr) -> str:
 
 def lacking(front_end: str, clone: Clone, release: str) -> list[str]:
     """The rules whose check a release does not make: none of its refusals has the condition."""
-    folder, base = READ[front_end][1], data(front_end)["release"]
+    folder, base = READ[front_end].folder, data(front_end)["release"]
     found = []
     for rule, place in CHECKS[front_end].items():
         path, _, line = place.partition(":")
-        if not path.startswith(folder.split("/")[0] + "/"):
+        if not (path.startswith(folder.split("/")[0] + "/") and path.endswith(".py") and line.isdigit()):
             continue
         own = [
             (last - first, test) for test, first, last in refusals(clone.text(base, path)) if first <= int(line) <= last
         ]
-        if own and min(own)[1] not in clone.refusals(release, folder):
+        said = {min(own)[1], *REWORDED.get(rule, ())} if own else frozenset()
+        if own and said.isdisjoint(clone.refusals(release, folder)):
             found.append(rule)
     return found
 
@@ -126,30 +186,42 @@ def difference(base: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, A
     }
 
 
-def contract_text(clone: Clone, release: str) -> str:
+def contract_text(clone: Clone, release: str, megatron: Clone | None = None) -> str:
     """The file of a release."""
-    base = data(clone.front_end)
-    found = READ[clone.front_end][0](lambda path: clone.text(release, path))
-    parts: dict[str, Any] = {part: difference(base[part], found[part]) for part in ("keys", "export") if part in base}
-    lacks = lacking(clone.front_end, clone, release)
-    whole: dict[str, Any] = {"release": release, "commit": clone.commit(release), "lacks": lacks} | parts
+    front_end = clone.front_end
+    described, base = READ[front_end], data(front_end)
+    core = described.cores.get(release, "")
+
+    def beneath(path: str) -> str:
+        assert megatron is not None, "the clone of Megatron-LM is needed"
+        return megatron.text(core, path)
+
+    found = described.extract(lambda path: clone.text(release, path), beneath)
+    parts: dict[str, Any] = {part: difference(base[part], found[part]) for part in PARTS if part in base}
+    whole = {"release": release, "commit": clone.commit(release), "lacks": lacking(front_end, clone, release)}
+    whole |= {"core": core} if core else {}
+    whole |= {"on": described.on[release]} if release in described.on else {}
+    whole |= parts | {part: found[part] for part in described.whole if found[part] != base[part]}
     lines = (f"  {json.dumps(key)}: {value_lines(value)}" for key, value in whole.items())
     return "{\n" + ",\n".join(lines) + "\n}\n"
 
 
-def write(front_end: str, place: Path, packed: Path | None = None) -> list[Path]:
+def write(clone: Clone, megatron: Clone | None = None) -> list[Path]:
     """Write the files of a front end anew, of the described releases whose files are there."""
-    clone, out = Clone(place, front_end, packed), list[Path]()
-    for release in filter(clone.has, contracts(front_end)):
-        path = SCHEMAS / "contracts" / f"{front_end}-{release}.json"
-        path.write_text(contract_text(clone, release), encoding="utf-8")
+    out = list[Path]()
+    for release in filter(clone.has, contracts(clone.front_end)):
+        path = SCHEMAS / "contracts" / f"{clone.front_end}-{release}.json"
+        path.write_text(contract_text(clone, release, megatron), encoding="utf-8")
         out.append(path)
     return out
 
 
 def main(words: Sequence[str]) -> int:
-    """NAME of a front end, the clone of its repository, and the folder with the wheels of what has no tag."""
-    print(*write(words[0], Path(words[1]), Path(words[2]) if len(words) > 2 else None), sep="\n")
+    """NAME of a front end, the clone of its repository, the folder with the wheels of what has no tag, and the clone of
+    Megatron-LM."""
+    name, place, *more = words
+    clone = Clone(Path(place), name, Path(more[0]) if more else None)
+    print(*write(clone, Clone(Path(more[1])) if len(more) > 1 else None), sep="\n")
     return 0
 
 

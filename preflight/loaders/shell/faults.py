@@ -12,7 +12,7 @@ from typing import Any
 from preflight.loaders.document import Problem
 from preflight.loaders.shell.commands import Commands
 from preflight.loaders.shell.launches import chains
-from preflight.loaders.shell.state import Variable
+from preflight.loaders.shell.state import OPTION, Variable
 from preflight.loaders.shell.syntax import Tree, ancestors
 from preflight.source.finding import Message
 from preflight.source.pattern import lazy_pattern
@@ -119,6 +119,8 @@ def blanks_at_equals(tree: Tree, commands: Commands, used: set[str]) -> Iterator
 _TRAILING = lazy_pattern(r"\\([ \t]+)(?:(#[^\n]*)|(?=\r?\n))")
 _REFERENCE = lazy_pattern(r"\$\{?[#!]?([A-Za-z_]\w*)")
 _FLAG = lazy_pattern(r"(?<![\w-])--[\w.-]+")
+_TYPED = lazy_pattern(r"(?<![\w-])--[\w.-]+|(?<![\w.])[A-Za-z_]\w*(?:\.\w+)+(?==)")
+"""Options, and keys of settings with a dot."""
 _GROUP_LINE = lazy_pattern(
     r"(?m)^([ \t]*)(\"?\$\{?)(\w+(?:ARGS?|OPTS?|PARAMS?|FLAGS?|OPTIONS?))((?:\[@\])?\}?\"?)([ \t]*\\?)$"
 )
@@ -195,7 +197,7 @@ def _trailing_blanks(tree: Tree) -> Iterator[Problem]:
         if node is not None and any(a.type in _INERT or _splits_away(a, tree) for a in ancestors(node)):
             continue
         below = tree.source.text[match.end() : match.end() + _BELOW].lstrip("\r\n").lstrip(" \t")
-        if below.startswith(("-", "$", '"', "'", "|")):
+        if below.startswith(("-", "$", '"', "'", "|")) or OPTION.match(below):
             span = Span(tree.source, match.start(1), match.end(1))
             message = _COMMENTED if match[2] else _BLANKS
             keys = (*_FLAG.findall(tree.source.line(span.line))[-1:], *_FLAG.findall(_continued(below)))
@@ -289,7 +291,7 @@ def _unused(tree: Tree, commands: Commands) -> Iterator[Problem]:
     for name, variable in groups(commands):
         if name in used or variable.place.source is not tree.source:
             continue
-        flags = [f for value in variable.items for piece in value for f in re.findall(r"--[\w.-]+", piece.text or "")]
+        flags = [f for value in variable.items for piece in value for f in _TYPED.findall(piece.text or "")]
         message = Message.plural(
             max(len(flags), 1),
             "{name} is defined but never passed to the training command: {flags} has no effect",

@@ -10,7 +10,7 @@ from preflight.loaders.launcher_counts import Allocation
 from preflight.loaders.launchers import Taken, behind_script, started_by, take_apart
 from preflight.loaders.shell.builtins import working_folder
 from preflight.loaders.shell.nested_commands import Texts
-from preflight.loaders.shell.state import State, Variable
+from preflight.loaders.shell.state import OPTION, State, Variable
 from preflight.loaders.shell.word_splitting import PILED, UNREAD, Field, text_of, word
 from preflight.source.pattern import lazy_pattern
 from preflight.source.record import NamedTuple
@@ -154,6 +154,8 @@ def goes_on(words: list[Field], place: Span, above: Above | None) -> bool:
         return above is not None or text_of(first.pieces) is not None
     if above is None:
         return False
+    if text is not None and not above.starts_nothing and OPTION.match(text):
+        return True
     whole = text_of(first.pieces)
     if above.starts_nothing:
         return whole is not None and whole.endswith(".py")

@@ -8,6 +8,7 @@ from itertools import groupby
 
 from preflight.loaders.document import Piece
 from preflight.loaders.shell.word_splitting import PILED, Value
+from preflight.source.pattern import lazy_pattern
 from preflight.source.record import NamedTuple
 from preflight.source.text import Span
 
@@ -42,9 +43,11 @@ class Variable(NamedTuple):
         first = next(
             (piece.text for value in self.items for piece in value if piece.text is None or piece.text.strip()), None
         )
-        return first is not None and first.lstrip().startswith("--")
+        return first is not None and OPTION.match(first.lstrip()) is not None
 
 
+OPTION = lazy_pattern(r"--|[+~]{0,2}[A-Za-z_]\w*(?:[.@/][\w.@/-]+)+=")
+"""How an option begins, or a setting without dashes whose key has a dot: what can be no assignment."""
 Changes = dict[str, Variable | None]
 FILE = "<"
 """In front of the name of a file that the script writes, where such names are next to those of variables."""

@@ -1,0 +1,149 @@
+"""mcore_adapter's own checks, and ROLL's: dispatch of varying lengths, batches of a rollout over the ranks, devices of
+each role."""
+
+from preflight.dialects.megatron import megatron_names
+from preflight.frontends.front_end import names
+from preflight.frontends.mcore_adapter import ARGUMENTS, CONFIG, DERIVED
+from preflight.lint.constraint import Constraint, ConstraintSet, divides, put, refuse
+from preflight.lint.expressions import Expression, Handles, all_of, any_of
+from preflight.source.finding import Safety, Severity
+
+DIES = "the run is refused at start-up, when the arguments are made"
+LATE = "the first training step dies, after the first rollout has been generated"
+MCORE_ADAPTER = ConstraintSet("mcore-adapter", why=DIES)
+a = Handles(megatron_names() | names("mcore-adapter") | DERIVED)
+ROLL = a.role_devices.is_set
+ACTOR = all_of(ROLL, a.role_name.is_in("actor_train", "student_train"))
+REFERENCE = any_of(a.roll_enable_reference, a.roll_use_kl_loss, a.roll_init_kl_coef > 0)
+
+
+def _ranks(role: str) -> Expression:
+    tensor, stages = a[f"{role}_tensor_model_parallel_size"], a[f"{role}_pipeline_model_parallel_size"]
+    return tensor * stages * a[f"{role}_context_parallel_size"]
+
+
+def _grid(role: str, place: str, when: Expression) -> Constraint:
+    """The devices of a role against its layout."""
+    return divides(
+        f"{role}-over-devices",
+        _ranks(role),
+        a[f"{role}_devices"],
+        message=(
+            f"{{{role}_devices}} devices of the {role} are not a multiple of its tensor "
+            f"{{{role}_tensor_model_parallel_size}} x pipeline {{{role}_pipeline_model_parallel_size}} x context "
+            f"{{{role}_context_parallel_size}}"
+        ),
+        why=f"building the {role}'s process groups dies, after the engines have started",
+        upstream=place,
+        when=when,
+        at=(a[f"{role}_tensor_model_parallel_size"], a[f"{role}_devices"]),
+    )
+
+
+MCORE_ADAPTER.add(
+    refuse(
+        "varying-lengths-by-allgather",
+        all_of(a.mca_variable_seq_lengths, a.moe_token_dispatcher_type == "allgather"),
+        message=(
+            "variable_seq_lengths is on, and moe_token_dispatcher_type is {moe_token_dispatcher_type}, which takes "
+            "sequences of one length only"
+        ),
+        upstream=f"{ARGUMENTS}:292",
+        at=(a.mca_variable_seq_lengths, a.moe_token_dispatcher_type),
+        fixes=(put(a.moe_token_dispatcher_type, "alltoall", safety=Safety.SAFE),),
+    ),
+    refuse(
+        "parameter-gather-in-roll",
+        all_of(ROLL, a.overlap_param_gather),
+        message="overlap_param_gather is on, and ROLL's Megatron strategy does not support it",
+        why="the worker of the role dies when its strategy is made",
+        upstream="roll/distributed/strategy/megatron_strategy.py:119",
+        at=(a.overlap_param_gather,),
+        fixes=(put(a.overlap_param_gather, False, safety=Safety.SAFE),),
+    ),
+    refuse(
+        "parameter-gather-alone",
+        all_of(~ROLL, a.overlap_param_gather, any_of(~a.use_distributed_optimizer, ~a.overlap_grad_reduce)),
+        message=(
+            "overlap_param_gather needs use_distributed_optimizer and overlap_grad_reduce, which are "
+            "{use_distributed_optimizer} and {overlap_grad_reduce}"
+        ),
+        upstream=f"{ARGUMENTS}:402",
+        at=(a.overlap_param_gather,),
+        fixes=(put(a.overlap_param_gather, False),),
+    ),
+    divides(
+        "rollout-over-ranks",
+        a.data_parallel_size,
+        a.rollout_batch_size,
+        message=(
+            "a rollout_batch_size of {rollout_batch_size} does not spread over {data_parallel_size} data-parallel ranks"
+        ),
+        why="the config is refused before Ray starts",
+        upstream="roll/utils/config_utils.py:87",
+        when=ACTOR,
+        at=(a.rollout_batch_size, a.role_devices),
+        after=("device-count",),
+    ),
+    divides(
+        "samples-over-updates",
+        a.samples_per_update,
+        a.rl_samples_per_rank,
+        message=(
+            "each data-parallel rank trains on {rl_samples_per_rank} samples of a rollout, which "
+            "per_device_train_batch_size x gradient_accumulation_steps = {samples_per_update} does not divide"
+        ),
+        why=LATE,
+        upstream="roll/distributed/scheduler/protocol.py:807",
+        when=all_of(ACTOR, a.learns_by_rewards, ~a.role_dynamic_batches),
+        at=(a.mca_gradient_accumulation_steps, a.micro_batch_size, a.rollout_batch_size),
+        after=("device-count", "mcore-adapter/rollout-over-ranks"),
+    ),
+    divides(
+        "engine-over-devices",
+        a.engine_tensor_parallel_size * a.engine_pipeline_parallel_size,
+        a.engine_devices,
+        message=(
+            "{engine_devices} devices of actor_infer are not a multiple of its tensor {engine_tensor_parallel_size} x "
+            "pipeline {engine_pipeline_parallel_size}"
+        ),
+        why="the config is refused before Ray starts",
+        upstream="roll/configs/worker_config.py:313",
+        when=all_of(ROLL, a.engine_strategy == "vllm"),
+        at=(a.engine_tensor_parallel_size, a.engine_devices),
+    ),
+    _grid(
+        "reference",
+        "mcore_adapter/src/mcore_adapter/initialize.py:62",
+        all_of(ACTOR, REFERENCE, a.reference_strategy == "megatron_infer"),
+    ),
+    _grid(
+        "critic",
+        "roll/pipeline/base_worker.py:547",
+        all_of(ACTOR, a.roll_adv_estimator == "gae", a.critic_strategy == "megatron_train"),
+    ),
+    refuse(
+        "layers-over-stages",
+        all_of(
+            a.published_layers % a.all_stages != 0,
+            a.pipeline_model_parallel_layout.is_none,
+        ),
+        message=(
+            "the model has {published_layers} layers as it is published, with those that "
+            "count as layers, which do not divide over {all_stages} stages"
+        ),
+        why="the config of the network is refused, if the model is the published one",
+        upstream=f"{CONFIG}:397",
+        severity=Severity.WARNING,
+        at=(a.pipeline_model_parallel_size, a.model_path),
+    ),
+    refuse(
+        "one-generation-a-prompt",
+        all_of(ACTOR, a.num_return_sequences == 1, a.roll_adv_estimator == "grpo"),
+        message="grpo compares the responses to a prompt, and num_return_sequences_in_group is 1: nothing is compared",
+        why="every advantage is 0, so nothing is learnt",
+        upstream="roll/utils/functionals.py:655",
+        severity=Severity.WARNING,
+        at=(a.num_return_sequences,),
+    ),
+)
