@@ -16,7 +16,7 @@ from preflight.source.record import replace
 from preflight.source.spelling import slips
 
 LAYOUT = "change the layout: "
-"""How the title of a fix begins that comes from the search of layouts, which keeps the global batch."""
+"""The start of the title of a fix from the search of layouts, which keeps the global batch."""
 
 
 class Policy:
@@ -110,7 +110,7 @@ class Policy:
         return fix.offered and not same, fix.change.rank, backed, -max(typed, default=0)
 
     def _alike(self, one: Fix, other: Fix) -> bool:
-        """Whether two fixes are two words that were equally likely meant."""
+        """Whether two fixes write two words that are equally likely to be meant."""
         both = one.change is other.change is Change.CORRECTION
         return (
             both

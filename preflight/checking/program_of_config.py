@@ -73,7 +73,7 @@ def _valued(value: object) -> object:
 
 
 def _finding(refusal: Refusal, job: Job) -> Finding:
-    """A refusal at the key that is to blame."""
+    """A refusal at the key that causes it."""
     named = list(_named(refusal.reads, job))[:MOST_SHOWN]
     values = [job.arguments.written[name] for name in named]
     spans = list(dict.fromkeys(value.setting.span for value in values if value.setting is not None))

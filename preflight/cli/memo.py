@@ -80,7 +80,8 @@ class Memo:
             cache.write(self._name(item), json.dumps({"files": files, "told": told}, separators=(",", ":")))
 
     def _state(self, path: str) -> list[Any] | None:
-        """What changes when a file does, or when a folder gets or loses one; None where there is neither."""
+        """A key that changes when a file changes, or when a folder gains or loses a file; None where there is
+        neither."""
         try:
             status = os.stat(path)
         except (OSError, ValueError):

@@ -84,7 +84,7 @@ def _cheapest(s: Shape, cluster: Cluster, rank: int, available: float, cheap: fr
 
 
 def _least(most: int, enough: Callable[[int], bool]) -> int:
-    """The smallest count that is enough, where the largest is."""
+    """The smallest count that is enough, where the largest count is enough."""
     low, high = 0, most
     while low < high:
         middle = (low + high) // 2

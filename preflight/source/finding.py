@@ -64,7 +64,7 @@ def _shown(place: re.Match[str], values: Mapping[str, object]) -> str:
 
 
 def template_of(text: str) -> str:
-    """The template of a message; of a plain text, the one that gives the same text."""
+    """The template of a message; for a plain text, one that gives the same text."""
     return text.template if isinstance(text, Message) else text.replace("{", "{{").replace("}", "}}")
 
 

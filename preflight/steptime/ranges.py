@@ -74,7 +74,7 @@ def _special(s: Shape) -> Iterable[str]:
 def measured_range(found: Iterable[str], calibrated: bool) -> Range:
     """The range of a run that has these causes: from the lowest of their low ends to the highest of their high ones.
 
-    A run of the user's own that estimates are divided by leaves what two runs of one model differ by.
+    Where estimates are scaled by a measured run of the user, the difference between two runs of one model remains.
     """
     known = causes()
     if calibrated:

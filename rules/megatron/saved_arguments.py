@@ -28,7 +28,7 @@ IF_NOT_GIVEN = (
 
 
 ABSENT: Mapping[str, Plain] = {"add_position_embedding": True}
-"""What holds where an older checkpoint has no such argument."""
+"""The values for an older checkpoint without such an argument."""
 MISSING: Plain = "no such argument"
 
 

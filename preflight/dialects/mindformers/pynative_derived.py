@@ -96,7 +96,7 @@ def _data(sizes: Mapping[str, int | None], world: Value) -> Value:
 
 
 def _shard(found: Derived, written: Value | None, data: Value) -> None:
-    """FSDP shards and replicas; the degree that is typed is only a wish."""
+    """FSDP shards and replicas; the typed degree is only a request."""
     total, wish = whole(data), -1 if written is None else whole(written)
     names = ("parallelism.data_parallel_shard", "data_parallel_replicate")
     if wish == 0 or wish is None or total is None:
