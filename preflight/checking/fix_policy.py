@@ -123,7 +123,7 @@ class Policy:
         return all(edit.action in ("set", "rename") for edit in fix.edits)
 
     def _change(self, edit: Edit) -> Change:
-        """What an edit does to what was typed."""
+        """The effect of an edit on the typed values."""
         if edit.action == "remove":
             return Change.REMOVAL if edit.span is None else Change.CORRECTION
         if edit.action in ("rename", "splice"):

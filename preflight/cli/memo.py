@@ -47,7 +47,7 @@ class Memo:
 
     @classmethod
     def of(cls, checker: Checker, look: Look, lenient: bool) -> Memo | None:
-        """The memory of calls like this one, None where nothing may be remembered."""
+        """The record of calls like this one, None where nothing may be recorded."""
         settings = checker.settings
         others = not checker.plugins.own_only or settings.measured is not None or checker.suggest or checker.site
         if others or os.environ.get(VARIABLE) or not cache.folder():

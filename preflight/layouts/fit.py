@@ -1,4 +1,4 @@
-"""Memory of all candidates at once, and how many layers of each stage have to be recomputed to fit."""
+"""Memory of all candidates at once, and the number of layers of each stage that must be recomputed to fit."""
 
 from __future__ import annotations
 

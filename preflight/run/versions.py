@@ -18,7 +18,7 @@ _COMPARE = {
 
 @cache
 def numbers(version: str) -> tuple[int, ...]:
-    """ "1.5.0" → (1, 5, 0); what is not a number ends it."""
+    """ "1.5.0" → (1, 5, 0); the first part that is not a number ends it."""
     found = re.match(r"v?(\d+(?:\.\d+)*)", version)
     return tuple(int(part) for part in found[1].split(".")) if found else ()
 
