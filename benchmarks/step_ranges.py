@@ -215,8 +215,8 @@ def page(found: Sequence[Residual], by: dict[str, tuple[float, float, int]], wid
     runs = [one for rows in told.values() for one in rows]
     mean = sum(sum(rows) / len(rows) for rows in told.values()) / len(told)
     lines.append(
-        f"\nOf {len(runs)} runs {sum(runs) / len(runs):.0%} lie inside a range that was learnt without their family; "
-        f"of the {len(told)} families {mean:.0%} in the mean. Ranges are {wider:.2f} times as wide as the residuals."
+        f"\nOf {len(runs)} runs {sum(runs) / len(runs):.0%} lie inside a range that was fitted without their family; "
+        f"the mean over the {len(told)} families is {mean:.0%}. Ranges are {wider:.2f} times as wide as the residuals."
     )
     return "\n".join(lines) + "\n"
 

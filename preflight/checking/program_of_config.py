@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 NEVER_SURE = frozenset(["AttributeError", "NameError", "UnboundLocalError", "ImportError", "ModuleNotFoundError"])
-"""Errors that may come of something that was not read: a run is not refused for them."""
+"""Errors that may be caused by unread code: a run is not refused for them."""
 MOST_SHOWN, MOST_TEXT = 3, 400
 
 

@@ -94,7 +94,7 @@ class Memo:
         return [self._folders[path]]
 
     def sweep(self) -> None:
-        """Forget what was not used for long."""
+        """Remove entries that were not used for a long time."""
         cache.sweep(FOLDER, self._now / 1e9)
 
     def _name(self, item: Named) -> str:

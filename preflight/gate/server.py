@@ -160,7 +160,7 @@ class Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
             self._tell(f"an answer failed: {type(error).__name__}: {error}")
 
     def server_close(self) -> None:
-        """Answer what was asked, and end. Who asks from now on finds no socket."""
+        """Answer what was asked, and end. From now on a caller finds no socket."""
         if self._ours is None:  # it could not even listen
             return super().server_close()
         if identity(self._path) == self._ours:

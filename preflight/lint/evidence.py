@@ -56,7 +56,7 @@ class Evidence:
         return self.releases[self._first :]
 
     def knows(self, rule: str) -> bool:
-        """Whether there is evidence of a rule at all."""
+        """Whether there is any evidence for a rule."""
         return rule in self._spans
 
     def held(self, rule: str, version: str) -> bool | None:

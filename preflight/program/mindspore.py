@@ -85,7 +85,7 @@ class MindSpore:
         self.general: Names = {"mode": 0, "device_target": "Ascend", "device_id": 0}
 
     def teach(self) -> None:
-        """Make the interpreter answer as MindSpore does."""
+        """Make the interpreter behave like MindSpore."""
         world = self.run.facts.world_size
         size: Value = Unknown((WORLD,)) if world is None else world
         values: dict[str, Value] = {"mindspore.GRAPH_MODE": 0, "mindspore.PYNATIVE_MODE": 1}

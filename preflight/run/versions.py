@@ -24,7 +24,7 @@ def numbers(version: str) -> tuple[int, ...]:
 
 
 def is_final(version: str) -> bool:
-    """Whether a version is that of a release, and of no candidate for one and no development towards it."""
+    """Whether a version is a release, and neither a candidate nor a development version."""
     return re.fullmatch(r"v?\d+(?:\.\d+)*(?:\.?post\d+)?(?:\+[\w.]+)?", version) is not None
 
 
