@@ -174,7 +174,7 @@ def topic_page(topic: Topic, rules: Mapping[str, Checkable]) -> str:
     lines = [f"# {topic.title.removesuffix('.')}", "", f"*{len(topic.ids)} checks · {', '.join(frameworks)}*", ""]
     lines += ["| check | severity | what it finds |", "|---|---|---|"]
     lines += [
-        f"| [{anchor(id)}](#{anchor(id)}) | {rules[id].severity} | {_cell(_finds(rules[id]))} |" for id in topic.ids
+        f"| [{anchor(id)}](#{anchor(id)}) | {rules[id].severity} | {_cell(finds(rules[id]))} |" for id in topic.ids
     ]
     for id in topic.ids:
         lines += ["", _section(rules[id])]
@@ -205,7 +205,7 @@ def _section(rule: Checkable) -> str:
     return "\n".join(lines).rstrip()
 
 
-def _finds(rule: Checkable) -> str:
+def finds(rule: Checkable) -> str:
     """What a rule finds, in the words of its example where it has one."""
     return examples().get(rule.id, {}).get("message") or rule.summary
 
@@ -238,7 +238,7 @@ def index_page(rules: Iterable[Checkable]) -> str:
     for folder in sorted({topic.path.rpartition("/")[0] for topic in listed}):
         lines += [
             "",
-            f"## {folder or 'Rules over the plan and the file'}",
+            f"## {folder or 'Rules for every framework'}",
             "",
             "| page | checks | subject |",
             "|---|---|---|",
@@ -249,7 +249,12 @@ def index_page(rules: Iterable[Checkable]) -> str:
                 lines.append(f"| [{name}]({topic.path}) | {len(topic.ids)} | {_cell(topic.about)} |")
     others = [rule for rule in rules if not any(rule.id in topic.ids for topic in listed)]
     lines += (
-        ["", "## Elsewhere", "", *(f"* [{rule.id}]({page_path(rule.id)}): {rule.summary}" for rule in others)]
+        [
+            "",
+            "## Other rules",
+            "",
+            *(f"* [{rule.id}]({page_path(rule.id)}): {rule.summary}" for rule in others),
+        ]
         if others
         else []
     )
