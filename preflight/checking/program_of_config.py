@@ -89,7 +89,7 @@ def _finding(refusal: Refusal, job: Job) -> Finding:
 
 
 def _named(reads: Iterable[str], job: Job) -> Iterator[str]:
-    """The settings whose last part was read, the last one first; a name that several settings have is none."""
+    """The settings whose last part was read, the last one first; a name that several settings share does not count."""
     found: dict[str, list[str]] = {}
     for name in job.arguments.written:
         found.setdefault(name.rpartition(".")[2], []).append(name)

@@ -128,7 +128,7 @@ class Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
         self._accepted.put((request, client_address))
 
     def _answer_all(self) -> None:
-        """A thread's life: on a busy machine one that is there is faster than one that has to be started."""
+        """The loop of a thread: on a busy machine an existing thread is faster than a new one."""
         while True:
             try:
                 self.process_request_thread(*self._accepted.get())

@@ -26,7 +26,7 @@ class Evidence:
         data = schemas.read(f"{framework}/holds")
         self.framework = framework
         self.of: str = data.get("of", "")
-        """The framework whose evidence it is, where this one is a part of that."""
+        """The framework that has the evidence, where this framework is a part of it."""
         if self.of:
             return
         self.decides: bool = data["decides"]

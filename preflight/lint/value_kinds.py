@@ -171,7 +171,7 @@ class AnyOf(ValueKind):
 
 @dataclass(frozen=True, slots=True)
 class NoneOf(ValueKind):
-    """Whatever is not of a kind."""
+    """Any value that is not of a kind."""
 
     kind: ValueKind
 

@@ -72,7 +72,7 @@ CELL = "mindspore.nn.Cell"
 NEVER_INHERITED = frozenset(("params", "submodules"))
 """What MindFormers asks of layers, and mindspore.nn.Cell does not have."""
 DATA = "mindspore.dataset.Dataset()"
-"""The data of a run, of which nothing is known but that it is there."""
+"""The data of a run; only its existence is known."""
 
 
 class MindSpore:

@@ -14,7 +14,7 @@ from preflight.source.text import Span
 
 @cache
 def _place() -> re.Pattern[str]:
-    """A brace that is meant, or `{name}`, `{name!r}`, `{name:format}`; a name may have dots. Compiled for the first
+    """A literal brace, or `{name}`, `{name!r}`, `{name:format}`; a name may have dots. Compiled for the first
     message: most runs have none."""
     return re.compile(r"\{\{|\}\}|\{([A-Za-z_][\w.]*)(!r)?(?::([^{}]*))?\}")
 

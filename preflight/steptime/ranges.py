@@ -16,7 +16,7 @@ from preflight.steptime.machine import RATES, Machine, calm, family
 from preflight.steptime.traits import Traits
 
 LONG = 32_768
-"""Tokens of a sequence from which on attention decides, of which few runs are published."""
+"""The sequence length, in tokens, above which attention dominates; few such runs are published."""
 MEASURED = "a measured run of the same model"
 STATED = ", its network stated"
 """Ends the kind of a run on a device whose constants are of a shared network, where the caller states another."""
@@ -53,7 +53,7 @@ def causes() -> dict[str, Cause]:
 
 
 def names(s: Shape, t: Traits, m: Machine) -> tuple[str, ...]:
-    """What of a run drives its residual: its kind on its device first, then what is special about it."""
+    """The properties of a run that determine its residual: its kind on its device first, then its special features."""
     kind = family(m.device)
     kind = "blackwell" if kind.startswith("blackwell") else kind
     stack = " under PyTorch" if t.eager else " under MindSpore" if kind == "ascend" else ""

@@ -120,7 +120,7 @@ def _shard(found: Derived, written: Value | None, data: Value) -> None:
 
 
 def _batch(found: Derived, get: Callable[[str], Value], typed: Mapping[str, Value], data: Value) -> None:
-    """Micro-batches per step: the global batch is given, and what a rank takes at a time."""
+    """Micro-batches per step: the global batch and the micro-batch of a rank are given."""
     total, local, ranks = whole(get("training.global_batch_size")), whole(get("training.local_batch_size")), whole(data)
     name = "parallelism.pipeline_parallel_microbatch_size"
     if total is None or local is None or ranks is None or local < 1 or total < 1 or total % (ranks * local):

@@ -103,7 +103,7 @@ class Parameters(ABC):
 
     def lookup(self, form: Form, span: Span, quoted: bool = False) -> list[Value]:
         """The values of a parameter: several for arrays and "$@", none for empty ones;
-        unknown ones for what is not set. quoted: no word of them is split, which is what takes long."""
+        unknown ones for what is not set. quoted: no word of them is split; splitting is the slow part."""
         name = form.name
         if name in ("@", "*"):
             return self.arguments if self.arguments is not None else [(Piece(None, span, exact=False, because="$@"),)]
