@@ -112,7 +112,9 @@ def section_url(id: str) -> str | None:
     """
     if page_url("", "") is None or (id not in _paths() and id != unused_suppression.id):
         return None
-    page = page_path(id) if site() is None or f"{id}.md" in _paths().values() else f"{id}.md"
+    page = page_path(id)
+    if site() is not None and list(_paths().values()).count(page) > 1 and f"{id}.md" not in _paths().values():
+        page = f"{id}.md"
     return page_url(f"rules/{quote(page, safe='/')}", quote(anchor(id)))
 
 
