@@ -15,7 +15,7 @@ Use instead:
     torchrun pretrain_gpt.py ${MOE_ARGS[@]}
 
 ## Fix safety
-Unsafe: the run takes the options that it did without.
+Unsafe: the run gets options that it lacked before.
 
 ## References
 GNU Bash Reference Manual, section 6.7, Arrays

@@ -6,8 +6,8 @@ With `--site`, compares the type of tokens in `PREFIX.idx` with the size of the 
 numbers are reported as well.
 
 ## Why is this bad?
-The data was made with another tokenizer. The loader reads it without a word, and the network learns from ids that mean
-something else.
+The data was made with another tokenizer. The loader reads it without a warning, and the network learns from ids that
+mean something else.
 
 ## Example
 With data of 16 bits a token, under `--site`:

@@ -5,8 +5,8 @@ With `--site`, reports how often the run passes over each of its data sets, in t
 times sequence length and one token, over the tokens of the training split.
 
 ## Why is this bad?
-It need not be: small sets are repeated on purpose. A large number often means that a data set is smaller than was
-thought, as one of which only a part was copied.
+It need not be: small sets are repeated on purpose. A large number often means that a data set is smaller than expected,
+for example after an incomplete copy.
 
 ## Example
 With 50,000 tokens in the data set, under `--site`:

@@ -1,8 +1,8 @@
 """The data ends before the run does.
 
 ## What it does
-With `--site`, adds up the samples of data sets that are given without weights. Of these the loader makes one pass; only
-a single data set, and those with weights, are passed over again.
+With `--site`, adds up the samples of data sets that are given without weights. The loader makes one pass over these;
+only a single data set, and those with weights, are repeated.
 
 ## Why is this bad?
 The loader has no more samples, and the run stops in the middle with `StopIteration`.

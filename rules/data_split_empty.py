@@ -2,12 +2,12 @@
 
 ## What it does
 With `--site`, counts the tokens of each split that the run builds. Shares of `--split` are rounded to whole sequences:
-a hundredth of a set with 40 sequences is none of them.
+one percent of a set with 40 sequences rounds to none.
 
 ## Why is this bad?
-The loader adds up passes over the split until they have enough tokens. Over a split without tokens that has no end: all
-processes wait, and the job ends with its time limit. Of data sets without weights, the samples are the weights, and one
-that has none is refused.
+The loader adds up passes over the split until they have enough tokens. For a split without tokens this never ends: all
+processes wait, and the job ends with its time limit. Data sets without weights are weighted by their samples, and one
+without samples is refused.
 
 ## Example
 With 40 sequences in the data set, under `--site`:

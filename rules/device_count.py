@@ -1,7 +1,7 @@
 """The parallel sizes do not fit the number of devices.
 
 ## What it does
-Compares the layout with the number of devices, with each framework's accent. Megatron and MindSpeed derive data
+Compares the layout with the number of devices, by the rules of each framework. Megatron and MindSpeed derive data
 parallelism: the devices must be a multiple of `tensor * pipeline * context`. MindFormers in semi-auto mode states
 it: `data * tensor * context * pipeline` must equal the devices. Expert parallelism is not a factor of either product.
 

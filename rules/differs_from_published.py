@@ -9,7 +9,7 @@ compared: tests and trials shorten models.
 A network of experts is not compared with a dense one: it may take only its tokenizer.
 
 ## Why is this bad?
-Weights of the published model do not load into another shape, or load without a word into part of it; a run from
+Weights of the published model do not load into another shape, or load silently into part of it; a run from
 scratch trains another model than the one whose name it has.
 
 ## Example
@@ -22,7 +22,7 @@ Use instead
     --hidden-size 4096 --ffn-hidden-size 14336 --num-attention-heads 32 --group-query-attention --num-query-groups 8
 
 ## Fix safety
-No fix: a name may be meant otherwise.
+No fix: a name may have another meaning.
 
 ## References
 schemas/models.json, from the config.json that each model is published with

@@ -2,13 +2,13 @@
 
 ## What it does
 Looks at `HCCL_BUFFSIZE`, `NCCL_BUFFSIZE` and the allocator settings `PYTORCH_CUDA_ALLOC_CONF` and
-`PYTORCH_NPU_ALLOC_CONF`: numbers that are none, options that the allocator does not know, options that exclude each
-other.
+`PYTORCH_NPU_ALLOC_CONF`: values that are not numbers, options that the allocator does not know, options that exclude
+each other.
 
 ## Why is this bad?
 PyTorch stops with "Unrecognized CachingAllocator option" at the first allocation; the Ascend allocator refuses
-`expandable_segments` with `max_split_size_mb` or `garbage_collection_threshold`. HCCL refuses a buffer size that is
-no number.
+`expandable_segments` with `max_split_size_mb` or `garbage_collection_threshold`. HCCL refuses a buffer size that is not
+a number.
 
 ## Example
     export PYTORCH_NPU_ALLOC_CONF=expandable_segment:True

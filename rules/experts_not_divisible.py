@@ -61,7 +61,7 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
 
 
 def _fixes(job: Job, experts: int, parallel: int) -> Iterator[Fix]:
-    """Another number of ranks; of experts first, where that is the odd one of the two."""
+    """Another number of ranks, or first another number of experts where that is the odd one of the two."""
     nearest = _fitting(job, experts, parallel)
     guess = _is_a_guess(experts, parallel, nearest)
     below = experts // parallel * parallel

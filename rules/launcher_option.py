@@ -2,8 +2,8 @@
 
 ## What it does
 Compares the options in front of the script with those of torchrun (`torch.distributed.run`, `torch.distributed.launch`)
-and msrun. Only what is nearly one of them is reported: another name may be an option of a newer release. Both take the
-beginning of a name for the name.
+and msrun. Only what is nearly one of them is reported: another name may be an option of a newer release. Both accept
+the beginning of a name as the name.
 
 ## Why is this bad?
 The launcher refuses its command line on every node and starts nothing.

@@ -1,11 +1,11 @@
-"""The cluster has no such nodes as the run asks for.
+"""The cluster does not have the nodes that the run asks for.
 
 ## What it does
 With `--site --inventory FILE`, or `--site=slurm`, compares the number of nodes and of devices on each with what the
 scheduler lists. These are notes: a scheduler may hide partitions from you.
 
 ## Why is this bad?
-The job waits in the queue for nodes that there are not.
+The job waits in the queue for nodes that do not exist.
 
 ## Example
 With 16 nodes of 8 devices in the inventory, under `--site`:

@@ -1,10 +1,10 @@
 """The program that runs refuses these arguments by its own check.
 
 ## What it does
-Reads the source of the program that the run starts, where it is at hand: its parser, its validation of arguments, its
-configuration classes. Nothing of it is imported or run. What it is sure to refuse is reported in its own words, at the
-option at fault, unless another rule covers the same check with a better message. What it refuses only on some
-machines is listed under what could not be verified, with what would decide it.
+Reads the source of the program that the run starts, where it is available: its parser, its validation of arguments, its
+configuration classes. Nothing of it is imported or run. A certain refusal is reported in the program's own words, at
+the option that causes it, unless another rule covers the same check with a better message. A refusal that depends on
+the machine is listed as not verified, with the value that would decide it.
 
 ## Why is this bad?
 The run ends when it starts, after the queue wait has been paid.
@@ -16,7 +16,7 @@ Use instead:
     torchrun pretrain_gpt.py --own-size 4
 
 ## Fix safety
-Unsafe: a fix is offered where the check leaves one way only, and that may change what is trained.
+Unsafe: a fix is offered where the check leaves only one, and it may change what is trained.
 
 ## References
 The file and the line are those of the program that was read; docs/program.md explains how it is found.

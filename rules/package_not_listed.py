@@ -3,7 +3,7 @@
 ## What it does
 With `--site --python PATH`, compares `torch` and `mindspore` in that interpreter with the versions that the READMEs of
 MindSpeed, MindSpeed-LLM and MindFormers list for their releases, by their first two numbers, where the release is
-stated. `torch_npu` is not compared: its packages are numbered otherwise than the tables.
+stated. `torch_npu` is not compared: its packages have other version numbers than the tables.
 
 ## Why is this bad?
 The pair is not tested upstream. Functions that the release calls may be missing, which ends the run at import or in its

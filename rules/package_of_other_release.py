@@ -6,8 +6,8 @@ them down, and compares `megatron-core` and `mindformers` with the release that 
 stated.
 
 ## Why is this bad?
-Options that one release knows end the run in another, and defaults differ without a word. A checkout on `PYTHONPATH`
-goes before what is installed: then give `--program`.
+Options that one release knows end the run in another, and defaults differ silently. A checkout on `PYTHONPATH` precedes
+installed packages: give `--program` then.
 
 ## Example
 With `megatron-core` 0.12.1 in that environment, under `--site`:

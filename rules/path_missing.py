@@ -2,8 +2,8 @@
 
 ## What it does
 With `--site`, looks for the files and folders of tokenizers, and for the paths of weights and data in configs of
-MindFormers. Of a tokenizer's folder it wants one of the files that tokenizers are made of. A name that may be one of a
-hub is not judged, nor is a path whose folders are not on this machine.
+MindFormers. A tokenizer's folder must have one of the files of a tokenizer. A name that may be one on a hub is not
+judged, nor is a path whose folders are not on this machine.
 
 ## Why is this bad?
 The run ends when it builds its tokenizer, loads its weights or opens its data: after the queue.

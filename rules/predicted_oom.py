@@ -2,10 +2,10 @@
 
 ## What it does
 Estimates the memory of every pipeline stage at the second step, when optimizer states exist: weights, gradients,
-optimizer states, activations of the micro-batches in flight, loss buffers, and what the runtime takes in addition.
-It is an error when even the low bound exceeds what the device can give, and a warning when the likely need does, or
-when the low bound rests on the published size of a model. What is not known is counted as a range; where that
-is wider than a factor of two, its high end is not a warning.
+optimizer states, activations of the micro-batches in flight, loss buffers, and the additional memory of the runtime. It
+is an error when even the low bound exceeds the memory of the device, and a warning when the likely need does, or when
+the low bound rests on the published size of a model. What is not known is counted as a range; where that is wider than
+a factor of two, its high end is not a warning.
 
 ## Why is this bad?
 The job dies at the first or second step, or after hours on the first long sample, on every device it queued for.

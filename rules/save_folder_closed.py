@@ -2,7 +2,7 @@
 
 ## What it does
 With `--site`, looks at the folder of `--save`, or the nearest one above it that is there: whether you may write to it.
-Nothing is written. The job is taken to run as you.
+Nothing is written. The job is assumed to run as the same user.
 
 ## Why is this bad?
 The run ends when it saves its first checkpoint, and what it has trained until then is lost.

@@ -1,7 +1,7 @@
 """The checkpoints of the run do not fit where it saves them.
 
 ## What it does
-With `--site`, compares the space that is free with the size of a checkpoint: 14 bytes a parameter where Adam's state is
+With `--site`, compares the free space with the size of a checkpoint: 14 bytes a parameter where Adam's state is
 saved with weights of 16 bits, 2 without that state; and with all that the run keeps. A quota is not known.
 
 ## Why is this bad?

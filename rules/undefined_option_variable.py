@@ -5,7 +5,7 @@ Finds `$MOE_ARGS` and the like in a launch command where no assignment to that n
 scripts that it sources.
 
 ## Why is this bad?
-bash expands it to nothing. The options that the author meant are off, and the run starts without a word about it.
+bash expands it to nothing. The options that the author meant are off, and the run starts without a message about it.
 
 ## Example
     MOE_ARG="--num-experts 8"

@@ -5,8 +5,7 @@ Reports that a program which starts Megatron was stated at a release whose sourc
 release the run is checked: the newest of the same minor release, else the newest before it, else the oldest.
 
 ## Why is this bad?
-Each release of such a program adds keys, drops keys and checks others: what is found, and that nothing is found, holds
-for the release that is read.
+Each release of such a program adds, drops and checks other keys: the result is that of the release that is read.
 
 ## Example
     preflight check run.sh --target verl@0.5.0

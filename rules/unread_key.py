@@ -1,10 +1,10 @@
 """The program that starts Megatron does not know this key.
 
 ## What it does
-Compares every key with those that the program knows at the release whose sources were read, and reports what becomes of
-the others: slime drops an option without a word, Megatron-Bridge skips a key of a YAML file with a warning, ms-swift
-and MindSpeed-RL refuse the run. An error where the run is refused; a warning where it goes on, or where another
-release has the key.
+Compares every key with those that the program knows at the release whose sources were read, and reports what happens to
+the others: slime drops an option silently, Megatron-Bridge skips a key of a YAML file with a warning, ms-swift and
+MindSpeed-RL refuse the run. An error where the run is refused; a warning where it goes on, or where another release has
+the key.
 
 ## Why is this bad?
 The run trains without the setting, or dies at start-up after the queue wait has been paid.

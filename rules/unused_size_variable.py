@@ -1,11 +1,11 @@
 """A script sets a size of the layout or of the batch, and no option takes it.
 
 ## What it does
-Finds `PP_SIZE=4` in a script that nowhere reads `PP_SIZE`, where the run has another number of stages. A size
-that the run has anyway is passed over.
+Finds `PP_SIZE=4` in a script that nowhere reads `PP_SIZE`, where the run has another number of stages. A size that the
+run has anyway is not reported.
 
 ## Why is this bad?
-The run starts with a layout or batch other than in the script.
+The run starts with another layout or batch than the one in the script.
 
 ## Example
     TP=2

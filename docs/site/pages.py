@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import posixpath
 import re
 import sys
@@ -44,7 +45,8 @@ def address() -> tuple[str | None, str | None]:
 def on_config(config: Any) -> Any:
     home, site = address()
     config.repo_url = home
-    config.site_url = f"{site}/{preflight.__version__}/" if site else None
+    version = os.environ.get("SITE_VERSION", preflight.__version__)
+    config.site_url = f"{site}/{version}/" if site else None
     return config
 
 
@@ -92,7 +94,7 @@ def on_page_markdown(markdown: str, page: Any, config: Any, **_: Any) -> str:
     for name, page in PAGES.items():
         markdown = markdown.replace(f"](../{name}", f"]({page}")
     markdown = re.sub(r"\[([^\]]+)\]\((?:\.\./)?ci/[^)]*\)", r"\1", markdown)
-    tree = rf"[\1]({config.repo_url}/tree/main/editors/\2)" if config.repo_url else r"\1"
+    tree = rf"[\1]({config.repo_url}/blob/main/editors/\2)" if config.repo_url else r"\1"
     markdown = re.sub(r"\[([^\]]+)\]\((?:\.\./)+editors/([^)]*)\)", tree, markdown)
     return LINE_END.sub("", markdown)
 

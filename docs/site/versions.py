@@ -30,7 +30,7 @@ def git(*words: str) -> str:
 
 def mkdocs(tree: Path, out: Path) -> None:
     """The site of a tree, by the preflight of that tree."""
-    known = {**os.environ, "PYTHONPATH": str(tree)}
+    known = {**os.environ, "PYTHONPATH": str(tree), "SITE_VERSION": out.name}
     subprocess.run(
         [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(out)], cwd=tree, check=True, env=known
     )

@@ -176,8 +176,8 @@ class Checker:
         return self.policy.errors_only
 
     def ask_for_errors_only(self) -> None:
-        """Run only the rules whose findings can be errors, and offer nothing: what is read matters, and whether it
-        can start."""
+        """Run only the rules whose findings can be errors, and offer nothing: only the reading and the start of the run
+        matter."""
         self.policy, self.prove = self.policy._replace(errors_only=True), None
 
     def of(self, path: Path | None) -> Checker:

@@ -77,7 +77,7 @@ def _rank(finding: Finding) -> int:
 
 
 def _more(rest: Sequence[Finding]) -> Finding:
-    """What stands for all that are left out, at the place of the first of them."""
+    """One finding for all that are left out, at the place of the first of them."""
     gravest = max(rest, key=_rank)
     template = MANY_MORE if any(finding.message == UNCOUNTED for finding in rest) else MORE
     message = Message(template, count=len(rest), rule=gravest.rule)

@@ -34,7 +34,7 @@ def unreadable(error: InputError) -> Report:
 
 
 def attempted(name: str, call: Callable[[], Report], seconds: float = CHECK_SECONDS) -> Report:
-    """The report of a call about a file, or what it failed with. seconds: of the processor, after which it is ended.
+    """The report of a call about a file, or of its failure. seconds: processor time after which it is ended.
     Raises InputError and PluginError."""
     try:
         with watched(name, seconds):

@@ -16,7 +16,7 @@ from preflight.source.record import replace
 from preflight.source.spelling import slips
 
 LAYOUT = "change the layout: "
-"""How the title of a fix begins that comes from the search of layouts, which keeps the global batch."""
+"""The start of the title of a fix from the search of layouts, which keeps the global batch."""
 
 
 class Policy:
@@ -110,7 +110,7 @@ class Policy:
         return fix.offered and not same, fix.change.rank, backed, -max(typed, default=0)
 
     def _alike(self, one: Fix, other: Fix) -> bool:
-        """Whether two fixes are two words that were equally likely meant."""
+        """Whether two fixes write two words that are equally likely to be meant."""
         both = one.change is other.change is Change.CORRECTION
         return (
             both
@@ -123,7 +123,7 @@ class Policy:
         return all(edit.action in ("set", "rename") for edit in fix.edits)
 
     def _change(self, edit: Edit) -> Change:
-        """What an edit does to what was typed."""
+        """The effect of an edit on the typed values."""
         if edit.action == "remove":
             return Change.REMOVAL if edit.span is None else Change.CORRECTION
         if edit.action in ("rename", "splice"):

@@ -107,7 +107,7 @@ def _defaults(before: Job, after: Job) -> Iterator[Changed]:
 
 
 def counts(arguments: Arguments, name: str) -> bool:
-    """Whether another argument is known to give this one its effect on the training, or may."""
+    """Whether another argument gives this one its effect on the training, or may do so."""
     switch, values = arguments.trains_with.get(name, ("", ()))
     raw = arguments.get(switch).raw if switch else None
     return bool(switch) and (isinstance(raw, Unknown) or raw in values)

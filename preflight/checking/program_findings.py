@@ -407,7 +407,7 @@ def _site(place: Place, roots: Sequence[str]) -> Site | None:
 
 
 def _finding(refusal: Refusal, job: Job, site: Site | None) -> Finding:
-    """A refusal at the option that is to blame."""
+    """A refusal at the option that causes it."""
     parsed = refusal.error == PARSER
     spans = _spans(refusal, job)
     text = _text(refusal)

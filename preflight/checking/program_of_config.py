@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 NEVER_SURE = frozenset(["AttributeError", "NameError", "UnboundLocalError", "ImportError", "ModuleNotFoundError"])
-"""Errors that may come of something that was not read: a run is not refused for them."""
+"""Errors that may be caused by unread code: a run is not refused for them."""
 MOST_SHOWN, MOST_TEXT = 3, 400
 
 
@@ -73,7 +73,7 @@ def _valued(value: object) -> object:
 
 
 def _finding(refusal: Refusal, job: Job) -> Finding:
-    """A refusal at the key that is to blame."""
+    """A refusal at the key that causes it."""
     named = list(_named(refusal.reads, job))[:MOST_SHOWN]
     values = [job.arguments.written[name] for name in named]
     spans = list(dict.fromkeys(value.setting.span for value in values if value.setting is not None))
@@ -89,7 +89,7 @@ def _finding(refusal: Refusal, job: Job) -> Finding:
 
 
 def _named(reads: Iterable[str], job: Job) -> Iterator[str]:
-    """The settings whose last part was read, the last one first; a name that several settings have is none."""
+    """The settings whose last part was read, the last one first; a name that several settings share does not count."""
     found: dict[str, list[str]] = {}
     for name in job.arguments.written:
         found.setdefault(name.rpartition(".")[2], []).append(name)

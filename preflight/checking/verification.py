@@ -102,7 +102,7 @@ NODES = ("NNODES", "NUM_NODES", "SLURM_NNODES", "SLURM_JOB_NUM_NODES")
 PER_NODE = ("NPROC_PER_NODE", "GPUS_PER_NODE", "NPUS_PER_NODE")
 """Variables that hold a count wherever they are used; WORLD_SIZE is the number of nodes on some platforms."""
 DIGITS = 20
-"""So many of a number are read: more than any machine has."""
+"""The largest number that is read: more than any machine has."""
 
 
 def verify_counts(facts: Facts) -> None:

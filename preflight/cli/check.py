@@ -123,7 +123,7 @@ def check(
 
 
 def _level(mode: Mode, checker: Checker) -> str:
-    """The least severity of a finding that fails. Raises InputError for one that there is not."""
+    """The lowest severity at which a finding fails the check. Raises InputError for one that there is not."""
     level = "never" if mode.exit_zero else mode.fail_on or checker.settings.fail_on
     if level not in LEVELS:
         raise InputError(f"--fail-on is one of {', '.join(LEVELS)}, not {level!r}{did_you_mean(level, LEVELS)}")

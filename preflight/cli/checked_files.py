@@ -93,7 +93,7 @@ def _give(pipe: Connection, left: Iterator[int]) -> bool:
 def _serve(
     pipe: Connection, others: Sequence[Connection], work: Callable[[Any], Any], chunks: Sequence[Sequence[Any]]
 ) -> None:
-    """A process's life: it ends when the other end of its pipe is gone, or it is killed."""
+    """The loop of a process: it ends when the other end of its pipe is closed, or when it is killed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent answers for all
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     for other in others:  # only the parent holds them open

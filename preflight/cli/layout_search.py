@@ -167,7 +167,7 @@ def _searched(checker: Checker, inputs: Inputs, limits: Limits) -> tuple[list[Se
 
 
 def _applied(workspace: Workspace, found: tuple[Result, ...], wanted: int, run: int) -> list[tuple[Source, Source]]:
-    """The files that set the layout, and the same with another one. Raises InputError where there is none such."""
+    """The files that set the layout, and the same with another one. Raises InputError where there is no such layout."""
     name = workspace.sources[0].name
     if not 0 < run <= len(found):
         raise InputError(f"there are {len(found)} runs, not {run}", name)

@@ -47,7 +47,7 @@ class Memo:
 
     @classmethod
     def of(cls, checker: Checker, look: Look, lenient: bool) -> Memo | None:
-        """The memory of calls like this one, None where nothing may be remembered."""
+        """The record of calls like this one, None where nothing may be recorded."""
         settings = checker.settings
         others = not checker.plugins.own_only or settings.measured is not None or checker.suggest or checker.site
         if others or os.environ.get(VARIABLE) or not cache.folder():
@@ -80,7 +80,8 @@ class Memo:
             cache.write(self._name(item), json.dumps({"files": files, "told": told}, separators=(",", ":")))
 
     def _state(self, path: str) -> list[Any] | None:
-        """What changes when a file does, or when a folder gets or loses one; None where there is neither."""
+        """A key that changes when a file changes, or when a folder gains or loses a file; None where there is
+        neither."""
         try:
             status = os.stat(path)
         except (OSError, ValueError):
@@ -93,7 +94,7 @@ class Memo:
         return [self._folders[path]]
 
     def sweep(self) -> None:
-        """Forget what was not used for long."""
+        """Remove entries that were not used for a long time."""
         cache.sweep(FOLDER, self._now / 1e9)
 
     def _name(self, item: Named) -> str:

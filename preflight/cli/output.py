@@ -213,7 +213,7 @@ def nothing(done: str, skipped: Sequence[str], checker: Checker) -> int:
 
 
 def _has_options(name: str) -> bool:
-    """Whether a file holds nothing but options that another script passes to a training."""
+    """Whether a file only has options that another script passes to a training run."""
     from preflight.dialects.offers import is_a_text_of_options
 
     return is_a_text_of_options(_beginning(name))

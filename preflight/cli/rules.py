@@ -18,7 +18,7 @@ from preflight.lint.evidence import evidence
 from preflight.lint.former_names import former
 from preflight.lint.rule import Checkable
 from preflight.report.coverage import coverage
-from preflight.report.page import GENERATED, documented, pages
+from preflight.report.page import GENERATED, documented, finds, pages
 from preflight.run.request import Target
 from preflight.run.settings import SEVERITIES, Facts
 from preflight.source.spelling import did_you_mean
@@ -132,19 +132,19 @@ def _chosen(
         for rule in known
         if framework is None or not rule.frameworks or framework in rule.frameworks
         if severity is None or str(rule.severity) == severity
-        if all(word in f"{rule.id} {' '.join(former(rule.id))} {rule.summary}".lower() for word in wanted)
+        if all(word in f"{rule.id} {' '.join(former(rule.id))} {rule.summary} {finds(rule)}".lower() for word in wanted)
     ]
 
 
 def _lines(found: Sequence[Checkable]) -> Iterator[str]:
-    """A line for each rule; a summary that does not fit into WIDTH columns is below, indented."""
+    """A line for each rule, with an example of its message; one that does not fit into WIDTH columns is below."""
     width = min(max((len(rule.id) for rule in found), default=0), LONG_ID)
     for rule in found:
-        head = f"{rule.id:<{width}}  {rule.severity!s:<7}"
-        if len(head) + 2 + len(rule.summary) <= WIDTH:
-            yield f"{head}  {rule.summary}\n"
+        head, found_by_it = f"{rule.id:<{width}}  {rule.severity!s:<7}", finds(rule)
+        if len(head) + 2 + len(found_by_it) <= WIDTH:
+            yield f"{head}  {found_by_it}\n"
         else:
-            wrapped = wrap(rule.summary, WIDTH, initial_indent="    ", subsequent_indent="    ")
+            wrapped = wrap(found_by_it, WIDTH, initial_indent="    ", subsequent_indent="    ")
             yield "".join(f"{line.rstrip()}\n" for line in (head, *wrapped))
 
 

@@ -90,7 +90,7 @@ def show_jobs(
 
 
 def _each(report: Report, describe: Callable[[Job], Any]) -> tuple[list[Any], list[Crash]]:
-    """What there is to print about each run, and the runs on which that fails."""
+    """The text about each run, and the runs that have none because of an error."""
     described, failures = [], list[Crash]()
     for job in report.jobs:
         try:

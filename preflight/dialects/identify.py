@@ -87,8 +87,8 @@ _NAMES = {"mindformers": "mindformers", "mindspeed": "mindspeed-llm", "megatron"
 
 
 def named_by_image(document: Document, frameworks: Collection[str]) -> Identity | None:
-    """The release of one of some frameworks that the image of a job names; None where images show nothing,
-    or different things."""
+    """The release of one of some frameworks that the image of a job names; None where images name no release, or
+    different ones."""
     text = document.source.text
     if "image" not in text:
         return None

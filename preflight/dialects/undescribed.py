@@ -40,7 +40,7 @@ PROGRAMS = (MINDSPEED_MM,)
 
 
 def undescribed(launch: Launch) -> Undescribed | None:
-    """The program that a launch starts, where it is one of these."""
+    """The program that a launch starts, if it is one of these."""
     return next((program for program in PROGRAMS if _starts(launch, program)), None)
 
 

@@ -31,7 +31,7 @@ class Way(NamedTuple):
 
 
 Ask = Callable[[Finding, Sequence[Way], dict[str, Source]], int | None]
-"""Asks which way to take: its index, None for none. Raises StopIteration where no more is to be asked."""
+"""Asks which fix to apply: its index, None for no fix. Raises StopIteration where no more is to be asked."""
 
 
 def fix_by_choice(

@@ -1,4 +1,4 @@
-"""What a report offers: of the ways out of each finding those that are proven, none that wakes an error."""
+"""The offers of a report: the proven fixes of each finding, without those that cause an error."""
 
 from __future__ import annotations
 

@@ -247,7 +247,7 @@ def made_here(run: Run) -> None:
 
 
 def nulls(parsed: Parsed) -> tuple[Step, tuple[str, ...]]:
-    """What is typed as null is known, and counts as not given."""
+    """A typed null is known, and counts as not given."""
     taken = {name: value for name, value in parsed.written.items() if value.raw is None}
     for name in taken:
         del parsed.written[name]

@@ -49,7 +49,7 @@ OF_EACH = (
 
 @derives(*NAMES)
 def meshes(run: Run) -> None:
-    """What holds of all meshes together; a rank takes the sizes of its mesh for those of the run."""
+    """The values of all meshes together; a rank takes the sizes of its mesh as those of the run."""
     numbers = run.hetero_process_meshes
     if numbers is None:
         for name in NAMES:

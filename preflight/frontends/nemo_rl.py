@@ -42,7 +42,7 @@ DEFAULTS = {
     "run_sft.py": "configs/sft.yaml",
     "run_vlm_grpo.py": "configs/vlm_grpo_3B.yaml",
 }
-"""The config of a script that is given none, in the same folder."""
+"""The default config of a script, in the same folder."""
 BYPASS = "NRL_IGNORE_TP_ACCURACY_CHECK"
 """The variable that turns a check off."""
 

@@ -125,8 +125,8 @@ def _written(made: Typed, presets: dict[str, Any]) -> None:
 
 
 PATCHED = ("megatron/",)
-"""Primus replaces layers, schedules, checkpoints, parts of Megatron's validator as other keys select, so its checks are
-not those of a release; what no program can do without stays."""
+"""Primus replaces layers, schedules, checkpoints and parts of Megatron's validator, depending on other keys, so its
+checks are not those of a release; checks that every program needs stay."""
 PRIMUS = FrontEnd("primus", "26.5.1", core=CORE, unread="dropped", apart=PATCHED)
 
 

@@ -41,7 +41,7 @@ def layered(config: Composed, sections: Sequence[str]) -> dict[str, Found]:
 
 
 class SectionWriter(DottedWriter):
-    """Writes keys where they are, and new ones in the section that wins."""
+    """Writes existing keys in place, and new ones in the section that takes precedence."""
 
     def __init__(self, front_end: FrontEnd, dotted: Dotted, sections: Sequence[str]) -> None:
         super().__init__(front_end, dotted)

@@ -44,7 +44,7 @@ SECONDS = 10.0
 
 
 def warm(plugins: Plugins, policies: Policies) -> None:
-    """Judge a job of each kind; what comes of it does not matter."""
+    """Judge a job of each kind; the result does not matter."""
     plugins.rules(None)
     try:
         import_module("preflight.layouts.search")

@@ -128,7 +128,7 @@ class Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
         self._accepted.put((request, client_address))
 
     def _answer_all(self) -> None:
-        """A thread's life: on a busy machine one that is there is faster than one that has to be started."""
+        """The loop of a thread: on a busy machine an existing thread is faster than a new one."""
         while True:
             try:
                 self.process_request_thread(*self._accepted.get())
@@ -160,7 +160,7 @@ class Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
             self._tell(f"an answer failed: {type(error).__name__}: {error}")
 
     def server_close(self) -> None:
-        """Answer what was asked, and end. Who asks from now on finds no socket."""
+        """Answer what was asked, and end. From now on a caller finds no socket."""
         if self._ours is None:  # it could not even listen
             return super().server_close()
         if identity(self._path) == self._ours:

@@ -1,4 +1,4 @@
-"""Memory of all candidates at once, and how many layers of each stage have to be recomputed to fit."""
+"""Memory of all candidates at once, and the number of layers of each stage that must be recomputed to fit."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def _cheapest(s: Shape, cluster: Cluster, rank: int, available: float, cheap: fr
 
 
 def _least(most: int, enough: Callable[[int], bool]) -> int:
-    """The smallest count that is enough, where the largest is."""
+    """The smallest count that is enough, where the largest count is enough."""
     low, high = 0, most
     while low < high:
         middle = (low + high) // 2

@@ -1,4 +1,4 @@
-"""Every combination of parallel sizes that is possible, as columns, and how far two are apart."""
+"""Every possible combination of parallel sizes, as columns, and the distance between two."""
 
 from __future__ import annotations
 

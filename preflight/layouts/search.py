@@ -145,7 +145,7 @@ class Call(NamedTuple):
 
 
 def _candidates(result: Result, call: Call, available: float) -> tuple[Proof, list[int]]:
-    """What tries candidates for so much memory, and those that may fit, in order."""
+    """The function that tries candidates within a memory limit, and the candidates that may fit, in order."""
     job, where, columns = call.job, call.where, call.columns
     need = required(where, columns, job.cluster) if where.measured else np.zeros(result.considered)
     listed, share = _shares(where, columns, need, job, available)

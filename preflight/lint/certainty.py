@@ -14,7 +14,7 @@ from preflight.source.pattern import lazy_pattern
 from preflight.source.record import replace
 
 OPTION = lazy_pattern(r"--[A-Za-z][\w-]*")
-"""What is written like an option, and no slip of the keyboard around one."""
+"""A word in the form of an option, without a stray character around it."""
 
 CANDIDATE = lazy_pattern(r"(?i)\d[.-]?(?:rc|beta|alpha|dev)\.?\d*$")
 """How a version ends that is none of a release yet."""

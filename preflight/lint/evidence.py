@@ -27,7 +27,7 @@ class Evidence:
         data = schemas.read(f"{framework}/holds")
         self.framework = framework
         self.of: str = data.get("of", "")
-        """The framework whose evidence it is, where this one is a part of that."""
+        """The framework that has the evidence, where this framework is a part of it."""
         if self.of:
             return
         self.decides: bool = data["decides"]
@@ -58,7 +58,7 @@ class Evidence:
         return self.releases[self._first :]
 
     def knows(self, rule: str) -> bool:
-        """Whether there is evidence of a rule at all."""
+        """Whether there is any evidence for a rule."""
         return rule in self._spans
 
     def held(self, rule: str, version: str) -> bool | None:

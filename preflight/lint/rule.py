@@ -77,7 +77,7 @@ class RulePack(NamedTuple):
 
 def takes_part(id: str, kind: Kind, frameworks: Sequence[str], versions: Mapping[str, str]) -> bool:
     """Whether a rule function is about a run: one of its frameworks takes part, and where it repeats checks of a
-    release, that release makes one of them as far as the evidence knows."""
+    release, that release makes one of them according to the evidence."""
     if frameworks and versions.keys().isdisjoint(frameworks):
         return False
     return kind is not Kind.RELEASE or held_in(id, frameworks[0], versions) is not False

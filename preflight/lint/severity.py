@@ -208,8 +208,8 @@ def _of_older_programs(job: Job) -> Doubt | None:
 
 def _of_another_program(job: Job) -> Doubt | None:
     """Where a program reads the file and may set other values first, an error is a warning. Of a program that takes
-    some sections only as the framework does, the findings in these count; what it leaves out of the framework's code
-    refuses nothing there, and what is true of every framework stays, without the line there."""
+    some sections only as the framework does, the findings in these count; skipped code of the framework refuses nothing
+    there, and findings that hold for every framework stay, without the upstream line."""
     certainty = job.arguments.certainty
     program, parts, apart = certainty.completed, certainty.parts, certainty.apart
 

@@ -136,7 +136,7 @@ def _renamed(comment: Suppression) -> Iterator[Finding]:
 
 
 class _Known:
-    """The ids of all rules, looked up when they are needed, and what a wrong one may mean."""
+    """The ids of all rules, looked up when they are needed, and the likely meaning of a wrong one."""
 
     def __init__(self, rules: Callable[[], Set[str]]) -> None:
         self._rules, self._left = rules, MOST_GUESSES

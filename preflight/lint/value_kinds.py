@@ -28,8 +28,8 @@ def spellings(text: str) -> tuple[str, ...]:
 
 
 def ways(text: str, key: tuple[str | int, ...], span: Span) -> tuple[Fix, ...]:
-    """A fix for each number that a text may be. Only the one that cannot change the meaning is safe: where the sign of
-    the exponent is missing, or a learning rate would exceed 1, they are offered, the likely one first."""
+    """A fix for each number that a text may mean. Only the one that cannot change the meaning is safe: where the sign
+    of the exponent is missing, or a learning rate would exceed 1, they are offered, the likely one first."""
     numbers = spellings(text)
     name = next((str(part) for part in reversed(key) if isinstance(part, str)), "")
     if _SMALL.search(name):
@@ -67,7 +67,7 @@ class ValueKind:
 
     @property
     def switch(self) -> bool:
-        """Whether True and False are among what it asks for."""
+        """Whether it accepts True and False."""
         return False
 
     def takes(self, value: Any) -> bool:
@@ -171,7 +171,7 @@ class AnyOf(ValueKind):
 
 @dataclass(frozen=True, slots=True)
 class NoneOf(ValueKind):
-    """Whatever is not of a kind."""
+    """Any value that is not of a kind."""
 
     kind: ValueKind
 

@@ -125,7 +125,7 @@ def _preferred(ordered: Sequence[Group]) -> Group:
 
 
 BY_STAGE = ("no-file",)
-"""Signatures whose class is that of what the job was doing."""
+"""Signatures that take the class of the job's stage."""
 TELLS_ALONE = (Cause.CONFIG, Cause.UPSTREAM)
 """Classes that the frames alone determine, without the exception."""
 Meaning = tuple[Cause, str, str, Statement | None, Signature | None]

@@ -26,7 +26,7 @@ NEAR = 400
 NOISE, MOST_SEEN = 24, 20_000
 """How often a line is looked at, and how many kinds of lines are counted."""
 MOST_KINDS = 400
-"""Different failures that are kept."""
+"""The number of different failures that are kept."""
 DIGITS = re.compile(r"0x[0-9a-f]+|\d+")
 
 

@@ -34,7 +34,7 @@ class Reads(Protocol):
     """What a log is read from: a file of bytes."""
 
     def read(self, size: int = ..., /) -> bytes:
-        """At most so many bytes; nothing at the end."""
+        """At most this number of bytes; nothing at the end."""
 
 
 class Line(NamedTuple):

@@ -17,8 +17,8 @@ def parameters(s: Shape) -> float:
 
 
 def kept_of_streams(s: Shape) -> dict[str, float]:
-    """Bytes of a layer at the most: the streams before each connection, and what attention or the MLP gave, which the
-    gradient of its weights needs; a dropout mask for each stream instead of one."""
+    """Bytes of a layer at the most: the streams before each connection, and the output of attention or the MLP, which
+    the gradient of its weights needs; a dropout mask for each stream instead of one."""
     if s.streams is None:
         return {}
     n, one = s.streams.number, s.split_tokens * s.hidden

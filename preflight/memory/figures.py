@@ -209,7 +209,7 @@ class Shape:
         return self.experts is not None and 0 <= layer < len(self.experts.layers) and self.experts.layers[layer]
 
     def part(self, layer: int) -> str:
-        """What a layer of a hybrid model is; "" where it has both attention and an MLP."""
+        """The kind of a layer of a hybrid model; "" where it has both attention and an MLP."""
         return self.parts[layer] if 0 <= layer < len(self.parts) else ""
 
     def first_layer(self, virtual: int, rank: int) -> int:

@@ -78,7 +78,7 @@ class Utilisation(NamedTuple):
 
 
 def utilisation(s: Shape, seconds: float, peak: float) -> Utilisation:
-    """What a measured step time means. seconds per step; peak: dense bf16 FLOP/s of a device."""
+    """The utilisation that a measured step time implies. seconds per step; peak: dense bf16 FLOP/s of a device."""
     devices = s.data * s.tensor * s.pipeline * s.context
     work = step(s)
     tokens = s.sequence * s.micro * s.count * s.data / seconds / devices

@@ -126,7 +126,7 @@ def kept_layers(s: Shape, rank: int) -> dict[str, float]:
 
 class _Kind(NamedTuple):
     """What a layer of a chunk keeps: "input" or "nothing" where it is recomputed,
-    else its operators but the named ones."""
+    otherwise its operators except the named ones."""
 
     what: str
     experts: bool = False

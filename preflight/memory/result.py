@@ -79,7 +79,7 @@ class MemoryEstimate:
     """Whether the run itself states too little, or what the framework refuses: no rule reports it."""
 
     replaced: tuple[str, ...] = ()
-    """What is typed and was replaced for the estimate, in words: then it gives no verdict on the run."""
+    """Typed values that the estimate replaced, in words: it then gives no verdict on the run."""
 
     @property
     def low(self) -> float:

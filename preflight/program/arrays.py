@@ -44,7 +44,7 @@ class Learns(Protocol):
 
 
 class Runs(Protocol):
-    """What arrays need of the interpreter."""
+    """The parts of the interpreter that arrays need."""
 
     steps: int
     blurred: dict[int, tuple[Value, Unknown]]

@@ -143,7 +143,7 @@ class Attributes(Imports):
         raise NotImplementedError
 
     def _inherited(self, cls: Class, name: str) -> Unknown:
-        """What lies in a base outside the program: a call of it runs nothing of the program that can be read."""
+        """An attribute of a base outside the program: calling it runs no readable code of the program."""
         if name in self.never_inherited:
             raise self.failure(AttributeError(f"'{cls.name}' object has no attribute '{name}'"), sure=False)
         known = all(isinstance(base, (Symbol, Class, type)) for one in cls.lineage for base in one.bases)

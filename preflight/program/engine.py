@@ -296,7 +296,7 @@ class Engine:
         raise NotImplementedError
 
     def items(self, value: Value) -> list[Value] | Unknown:
-        """The items of anything that is iterated over."""
+        """The items of an iterable."""
         raise NotImplementedError
 
     def compare(self, operator: str, one: Value, other: Value) -> Value:

@@ -246,7 +246,7 @@ def _others(machine: Machine) -> Value:
 
 
 def named(name: str) -> str:
-    """The one name of what has several."""
+    """The canonical name of an object with several names."""
     module, _, last = name.rpartition(".")
     return f"{MODULES[module]}.{last}" if module in MODULES else ALIASES.get(name, name)
 

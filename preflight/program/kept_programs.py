@@ -290,7 +290,7 @@ class Driver(Protocol):
         """What it has read."""
 
     def take_up(self, kept: tuple[Value, ...]) -> None:
-        """Go on from what another one has read."""
+        """Continue from the state that another program has read."""
 
 
 class KeptState:

@@ -35,7 +35,7 @@ LACKS_ARGUMENT = re.compile(r"'Namespace' object has no attribute ")
 MINDSPORE = "mindspore"
 """The value of --ai-framework with which a program runs on MindSpore."""
 CAPABILITY = (8, 0)
-"""What MindSpeed makes of an NPU where a program asks for the capability of a device."""
+"""The capability that MindSpeed reports for an NPU."""
 
 
 class Patch(NamedTuple):

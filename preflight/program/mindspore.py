@@ -72,7 +72,7 @@ CELL = "mindspore.nn.Cell"
 NEVER_INHERITED = frozenset(("params", "submodules"))
 """What MindFormers asks of layers, and mindspore.nn.Cell does not have."""
 DATA = "mindspore.dataset.Dataset()"
-"""The data of a run, of which nothing is known but that it is there."""
+"""The data of a run; only its existence is known."""
 
 
 class MindSpore:
@@ -85,7 +85,7 @@ class MindSpore:
         self.general: Names = {"mode": 0, "device_target": "Ascend", "device_id": 0}
 
     def teach(self) -> None:
-        """Make the interpreter answer as MindSpore does."""
+        """Make the interpreter behave like MindSpore."""
         world = self.run.facts.world_size
         size: Value = Unknown((WORLD,)) if world is None else world
         values: dict[str, Value] = {"mindspore.GRAPH_MODE": 0, "mindspore.PYNATIVE_MODE": 1}

@@ -1,8 +1,8 @@
 """What MindSpore's setters of its two contexts refuse: kinds and values that every release since 2.2 checks.
 
 Read in mindspore/context.py (set_auto_parallel_context, set_context and its setters), in
-mindspore/parallel/_auto_parallel_context.py and in mindspore/parallel/_cost_model_context.py. What only some releases
-have, as the names of settings and schedules, is not refused for sure.
+mindspore/parallel/_auto_parallel_context.py and in mindspore/parallel/_cost_model_context.py. Names of settings and
+schedules that only some releases have are not refused with certainty.
 """
 
 from __future__ import annotations

@@ -270,7 +270,7 @@ class Specials(Signatures):
         return None
 
     def remark(self, text: str) -> None:
-        """Keep what the program prints if it is a warning that every path gives."""
+        """Keep a printed text if it is a warning on every path."""
         if not self.journals_of_doubt() and "warning" in text.lower()[:200]:
             self.remarks.append((text.strip()[:1000], self.place()))
 

@@ -133,7 +133,7 @@ def _notes(result: Result, shown: Shown) -> Iterator[str]:
     yield from (f"{number} {_written(found)}" for number, found in enumerate(result.layouts, 1) if found.edits)
     yield from _caveats(result)
     if result.pace != 1.0:
-        yield f"times are divided by {result.pace:.2f}: the run that the settings call measured was so much faster"
+        yield f"times are divided by {result.pace:.2f}: the measured run of the settings was faster by this factor"
     if shown.explain:
         yield from _explained(result)
     if not result.device:

@@ -79,8 +79,8 @@ def _save(figure: Any, path: Path) -> None:
 
 
 def _looks(estimate: MemoryEstimate) -> dict[str, tuple[str, float, str]]:
-    """How each term is drawn: a hue for what stays, one for activations and one for what is outside both; within it
-    a different shade and pattern."""
+    """How each term is drawn: one hue for permanent terms, one for activations and one for the rest; within a hue each
+    term has a different shade and pattern."""
     kinds: dict[str, list[str]] = {kind: [] for kind in HUES}
     for term in (term for stage in estimate.stages for term in stage.terms):
         if term.name not in kinds[term.kind]:

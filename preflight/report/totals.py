@@ -52,7 +52,7 @@ class Told(NamedTuple):
     unreadable: bool = False
     crashed: bool = False
     reads: tuple[str, ...] = ()
-    """Of what the caller sets, the names that something reads."""
+    """The names of the caller's settings that are read."""
 
     programs: tuple[str, ...] = ()
     """The sources that runs are checked against."""

@@ -134,7 +134,7 @@ class Arguments:
     """Which of its ways of building the network the framework takes, where their checks are in different places."""
 
     places_of: str = ""
-    """The release whose lines the rules of the framework name, where those of this one are found by the evidence."""
+    """The release whose lines the rules of the framework name; the evidence finds those of this release."""
 
     words: tuple[Word, ...] = ()
     """The words that the parser of options gets, where there is one."""

@@ -57,7 +57,7 @@ class Given(dict[str, str]):
 
 
 class SiteRequest(NamedTuple):
-    """That what a run names is looked at where it lies.
+    """A request to look at the paths that a run names.
 
     python: the interpreter of the job, "" where it is not stated. inventory: a file with what the scheduler reports of
     its nodes; scheduler: the one to ask for that. seconds: how long to wait for one path. kept: what was seen.

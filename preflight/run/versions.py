@@ -18,7 +18,7 @@ _COMPARE = {
 
 @cache
 def numbers(version: str) -> tuple[int, ...]:
-    """ "1.5.0" → (1, 5, 0); what is not a number ends it."""
+    """ "1.5.0" → (1, 5, 0); the first part that is not a number ends it."""
     found = re.match(r"v?(\d+(?:\.\d+)*)", version)
     return tuple(int(part) for part in found[1].split(".")) if found else ()
 
@@ -38,7 +38,7 @@ def branch(version: str) -> tuple[str, tuple[int, ...]]:
 
 
 def is_final(version: str) -> bool:
-    """Whether a version is that of a release, and of no candidate for one and no development towards it."""
+    """Whether a version is a release, and neither a candidate nor a development version."""
     return re.fullmatch(r"v?\d+(?:\.\d+)*(?:\.?post\d+)?(?:\+[\w.]+)?", version) is not None
 
 

@@ -24,7 +24,7 @@ LARGEST = 64 * 1024 * 1024
 ALL = 256 * 1024 * 1024
 """Bytes of all files of one run."""
 MEMORY = 1024 * 1024 * 1024
-"""Bytes that the child may take beyond what it starts with: 23 MB of metadata take 378 MB."""
+"""Bytes that the child may allocate in addition to those at its start: 23 MB of metadata take 378 MB."""
 SECONDS = 30
 """Of the processor, for the whole child."""
 ANSWER = 16 * 1024 * 1024

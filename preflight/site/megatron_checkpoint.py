@@ -181,7 +181,7 @@ def _with_state(found: Checkpoint, state: Mapping[str, Any]) -> Checkpoint:
 
 
 def _whole(eyes: Eyes, found: Checkpoint, first: str) -> Checkpoint:
-    """A checkpoint of files by rank, or that one of them is missing."""
+    """A checkpoint of files by rank, or the fault that one of them is missing."""
     said = dict(found.arguments)
     sizes = [said.get(f"{name}_model_parallel_size") for name in ("tensor", "pipeline", "expert")]
     tensor, pipeline, expert = (size if type(size) is int and size > 0 else 1 for size in sizes)

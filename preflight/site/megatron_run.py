@@ -38,7 +38,7 @@ class Part(NamedTuple):
 
 
 class Data(NamedTuple):
-    """What lies there, and what is drawn from it."""
+    """The data sets that are there, and the samples drawn from them."""
 
     files: tuple[DataFile, ...] = ()
     draws: tuple[Draw, ...] = ()

@@ -10,7 +10,7 @@ from typing import Any
 from preflight.site.apart import Unread
 
 LARGEST = 16 * 1024 * 1024
-"""Bytes of a pickle: what is in one of 23 MB takes 400 MB."""
+"""Limit of a pickle in bytes: the content of one of 23 MB takes 400 MB."""
 NAMES = 2_000
 """Names of a pickle: each is a class."""
 DIGITS = 64

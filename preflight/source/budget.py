@@ -2,8 +2,8 @@
 
 Code that reads another file, builds a tree or compares words draws from the budget of the file that is being checked.
 Where it is used up, what is only a help (a suggestion, the size of a vocabulary) is left out, and what the verdict
-rests on is an error of that file besides all other findings. What asks for nothing, such as a search that goes
-astray, is ended by a watch over the processor time. A check draws the same in every order of files, on every machine.
+rests on is an error of that file besides all other findings. Code that does not ask for allowances, such as an endless
+search, is ended by a limit on processor time. A check draws the same in every order of files, on every machine.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ def checkout_root(path: Path) -> str:
 
 
 def started_from(path: Path) -> Iterator[Path]:
-    """The folders above a script's own from which it may be started, the top of its checkout first.
+    """The folders above that of a script from which it may be started, the top of its checkout first.
 
     Without a checkout the working directory is the top, where the script lies below it.
     """

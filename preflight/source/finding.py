@@ -14,7 +14,7 @@ from preflight.source.text import Span
 
 @cache
 def _place() -> re.Pattern[str]:
-    """A brace that is meant, or `{name}`, `{name!r}`, `{name:format}`; a name may have dots. Compiled for the first
+    """A literal brace, or `{name}`, `{name!r}`, `{name:format}`; a name may have dots. Compiled for the first
     message: most runs have none."""
     return re.compile(r"\{\{|\}\}|\{([A-Za-z_][\w.]*)(!r)?(?::([^{}]*))?\}")
 
@@ -64,7 +64,7 @@ def _shown(place: re.Match[str], values: Mapping[str, object]) -> str:
 
 
 def template_of(text: str) -> str:
-    """The template of a message; of a plain text, the one that gives the same text."""
+    """The template of a message; for a plain text, one that gives the same text."""
     return text.template if isinstance(text, Message) else text.replace("{", "{{").replace("}", "}}")
 
 

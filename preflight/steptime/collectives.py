@@ -45,7 +45,7 @@ def _latency(m: Machine, group: Group) -> Number:
 
 
 def gathered(m: Machine, group: Group, size: Number, share: float | None = None) -> Number:
-    """An all-gather or a reduce-scatter of so many bytes, counted whole."""
+    """An all-gather or a reduce-scatter of this number of bytes in total."""
     n = group.ranks
     return (size * (n - 1) / n / rate(m, group, share) + _latency(m, group)) * (n > 1)
 

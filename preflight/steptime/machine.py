@@ -22,7 +22,7 @@ class Rates(NamedTuple):
     attention: float
     """Of the 16-bit peak, in the forward pass of fused attention: heads of 128 and 8,192 tokens."""
     attention_back: float
-    """The same in its backward pass."""
+    """The same in the backward pass."""
     memory: float
     """Of the memory's bandwidth, in operators that only move data."""
     operands: float

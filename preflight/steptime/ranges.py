@@ -16,7 +16,7 @@ from preflight.steptime.machine import RATES, Machine, calm, family
 from preflight.steptime.traits import Traits
 
 LONG = 32_768
-"""Tokens of a sequence from which on attention decides, of which few runs are published."""
+"""The sequence length, in tokens, above which attention dominates; few such runs are published."""
 MEASURED = "a measured run of the same model"
 STATED = ", its network stated"
 """Ends the kind of a run on a device whose constants are of a shared network, where the caller states another."""
@@ -54,7 +54,7 @@ def causes() -> dict[str, Cause]:
 
 
 def names(s: Shape, t: Traits, m: Machine) -> tuple[str, ...]:
-    """What of a run drives its residual: its kind on its device first, then what is special about it."""
+    """The properties of a run that determine its residual: its kind on its device first, then its special features."""
     kind = family(m.device)
     kind = "blackwell" if kind.startswith("blackwell") else kind
     stack = " under PyTorch" if t.eager else " under MindSpore" if kind == "ascend" else ""
@@ -75,7 +75,7 @@ def _special(s: Shape) -> Iterable[str]:
 def measured_range(found: Iterable[str], calibrated: bool) -> Range:
     """The range of a run that has these causes: from the lowest of their low ends to the highest of their high ones.
 
-    A run of the user's own that estimates are divided by leaves what two runs of one model differ by.
+    Where estimates are scaled by a measured run of the user, the difference between two runs of one model remains.
     """
     known = causes()
     if calibrated:

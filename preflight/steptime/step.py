@@ -222,7 +222,7 @@ def _neighbours(s: Shape, t: Traits, w: Spread, m: Machine) -> Number:
 
 
 def step(s: Shape, w: Spread, m: Machine, stages: Sequence[StageTime], counts: Sequence[Number]) -> Step:
-    """A step over stages of these kinds, each so many times there."""
+    """A step over stages of these kinds, each with its number."""
     pace: Number = 0.0
     whole: Number = 0.0
     rest: Number = 0.0

@@ -7,7 +7,7 @@ from preflight.lint.constraint import ConstraintSet, refuse
 from preflight.lint.expressions import Handles, all_of
 from preflight.source.finding import Severity
 
-PUBLISHED = "the run is refused when the network is built; of a model that is named the published layers are counted"
+PUBLISHED = "the run is refused when the network is built; for a named model the published layers are counted"
 BRIDGE = ConstraintSet("megatron-bridge", why=PUBLISHED)
 a = Handles(megatron_names() | names("megatron-bridge") | DERIVED)
 CORE = "megatron/core/transformer/transformer_config.py"

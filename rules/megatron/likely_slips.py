@@ -1,4 +1,4 @@
-"""Values that every check lets pass, and that train or keep something else than they seem to mean."""
+"""Values that pass every check, and that train or save something other than they seem to mean."""
 
 from preflight.lint.constraint import ConstraintSet, refuse
 from preflight.rules.megatron.core_names import a, all_of, any_of

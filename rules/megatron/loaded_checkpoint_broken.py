@@ -36,7 +36,7 @@ NEITHER = "neither --load nor {path} of --pretrained-checkpoint has a checkpoint
 
 @rule(severity=Severity.ERROR, frameworks=("megatron",), reads=("(site)",))
 def check(job: Job) -> Iterator[Finding]:
-    """What the loader ends the run for."""
+    """The faults for which the loader ends the run."""
     found = job.site.checkpoint if job.site is not None else None
     if found is None:
         return

@@ -24,11 +24,11 @@ IF_NOT_GIVEN = (
     *("num_layers", "hidden_size", "ffn_hidden_size", "seq_length", "num_attention_heads", "kv_channels"),
     *("max_position_embeddings", "padded_vocab_size", "ckpt_format"),
 )
-"""What it takes from there where nothing is typed."""
+"""The values that are taken from there where nothing is typed."""
 
 
 ABSENT: Mapping[str, Plain] = {"add_position_embedding": True}
-"""What holds where an older checkpoint has no such argument."""
+"""The values for an older checkpoint without such an argument."""
 MISSING: Plain = "no such argument"
 
 

@@ -6,7 +6,7 @@ accumulation with a pipeline. Degrees reset because `use_parallel` is False are 
 usually started with it switched on from the command line.
 
 ## Why is this bad?
-The run trains with another layout or a global batch other than in the file.
+The layout or the global batch of the run is not the one in the file.
 
 ## Example
     runner_config: {gradient_accumulation_steps: 8}

@@ -166,7 +166,7 @@ def _number(value: Value, kind: ValueKind) -> Iterator[Fix]:
 
 
 def _near(text: str, kind: ValueKind) -> str | None:
-    """The text that was most likely meant, of those that there are to choose from."""
+    """The text that was most likely meant, of the possible ones."""
     if (other := _OTHER_NAMES.get(text.strip().lower())) in kind.choices:
         return other
     found = slips(text.strip(), kind.choices, 0.6)

@@ -98,7 +98,7 @@ MINDSPEED_LLM.add(
         "output-slices-positive",
         SLICES < 1,
         message="--output-layer-slice-num must be positive, not {output_layer_slice_num}",
-        why="it counts slices; dies at launch",
+        why="it is a number of slices; dies at launch",
         fixes=(drop(SLICES),),
     ),
     refuse(

@@ -79,7 +79,7 @@ def _number(known: dict[str, Any], release: str) -> int:
 
 
 def _distance(rows: list[list[Any]], number: int) -> int:
-    """How many releases away the nearest is that has an entry script."""
+    """The distance, in releases, to the nearest one that has an entry script."""
     return int(min(max(first - number, number - last, 0) for first, last, _ in rows))
 
 

@@ -34,7 +34,7 @@ TELLING = frozenset(
 """Options that distinguish a launch of this family from any other."""
 
 MOST_OTHERS = 4
-"""A script that is only called like one of the family has at most so many options for each that is distinctive."""
+"""For a script that only has the name of one of the family: the largest number of options for each distinctive one."""
 
 UNKNOWN_ENTRY = "$"
 """How the name of an entry begins that only the caller knows."""

@@ -281,7 +281,7 @@ def modules(run: Run) -> tuple[str, ...]:
 
 
 def outputs(run: Run) -> tuple[tuple[tuple[str, ...], Counts], ...]:
-    """The outputs that are gone while other layers are at work, with the layers of each stage."""
+    """The outputs that are freed while other layers run, with the layers of each stage."""
     swapped = modules(run)
     if not swapped:
         return ()

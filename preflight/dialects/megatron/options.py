@@ -283,7 +283,7 @@ def option_before(option: str) -> tuple[str, bool]:
 
 
 def choice_before(option: str, choice: str) -> tuple[str, bool]:
-    """The releases that take a choice of an option that is still there, likewise."""
+    """The releases that take a choice of an existing option, in the same form."""
     return _before(
         {framework: rows["choices"].get(option, {}).get(choice, "") for framework, rows in _retired().items()}
     )

@@ -203,7 +203,7 @@ def cpu_offloading(run: Run) -> None:
 
 @derives("start_weight_decay", "end_weight_decay")
 def weight_decay(run: Run) -> None:
-    """Constant weight decay starts and ends alike."""
+    """Constant weight decay starts and ends with the same value."""
     if run.weight_decay_incr_style == "constant":
         for name in ("start_weight_decay", "end_weight_decay"):
             if run.value(name).raw is None:

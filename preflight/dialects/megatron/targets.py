@@ -209,8 +209,8 @@ def core_release(target: Target, asked: Target | None) -> str:
 
 
 def updates_in_place(asked: Target | None) -> bool:
-    """Whether Adam is sure to be MindSpeed's of 2025-04-22 (cbe4363) or later:
-    all its branches on Megatron 0.12.1, none on 0.8 has that."""
+    """Whether Adam is certainly MindSpeed's of 2025-04-22 (cbe4363) or later: all branches on Megatron 0.12.1 have
+    that, none on 0.8."""
     return (
         asked is not None
         and asked.framework in BUILT_ON_MEGATRON

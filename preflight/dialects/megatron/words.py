@@ -164,7 +164,7 @@ def _foreign(spelled: Spelled, pattern: re.Pattern[str]) -> str:
 
 def open_up(parsed: Parsed, spelled: Spelled) -> None:
     """Whether options may be added: not those of the caller of the script,
-    unless the run lacks the sizes of the model without."""
+    unless the run lacks the sizes of the model without them."""
     from_caller = bool(parsed.assumed) and not has_sizes(spelled.words)
     unknown = {fault.span.text.partition("=")[0] for fault in parsed.faults}
     own = _foreign(spelled, _READS_FILE)  # its own parser takes it

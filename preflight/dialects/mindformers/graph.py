@@ -113,7 +113,7 @@ def _names(run: Run) -> Iterator[str]:
 
 
 def _certainty(tree: Node, kind: Kind, version: str, request: Request) -> Certainty:
-    """A stated release is certain; else the config may be of each that knows as many of its keys."""
+    """A stated release is certain; otherwise the config may be of each release that knows as many of its keys."""
     if request.target is not None and request.target.version:
         return Certainty()
     return Certainty(

@@ -142,8 +142,7 @@ _PARALLEL = {"1.0.0": 115, "1.2.0": 115, "1.3.2": 141, "1.5.0": 109, "1.7.0": 10
 
 
 MOST_GUESSES = 100
-"""So many keys of a mapping that are unknown are compared with those that are known;
-a file with more is not misspelt."""
+"""The number of unknown keys of a mapping that are compared with the known ones; a file with more is not misspelt."""
 
 
 class Stray(NamedTuple):

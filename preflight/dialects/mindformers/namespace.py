@@ -169,7 +169,7 @@ class Run:
 
     def default(self, name: str) -> Value:
         """The default; None where the release has no such key.
-        What a config.json that cannot be read may hold is unknown."""
+        The values of a config.json that cannot be read are unknown."""
         if self.open:
             return unknown(self.open)
         if self.absent and name.startswith(("mcore.", "model.model_config.")):

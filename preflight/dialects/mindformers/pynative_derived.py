@@ -96,7 +96,7 @@ def _data(sizes: Mapping[str, int | None], world: Value) -> Value:
 
 
 def _shard(found: Derived, written: Value | None, data: Value) -> None:
-    """FSDP shards and replicas; the degree that is typed is only a wish."""
+    """FSDP shards and replicas; the typed degree is only a request."""
     total, wish = whole(data), -1 if written is None else whole(written)
     names = ("parallelism.data_parallel_shard", "data_parallel_replicate")
     if wish == 0 or wish is None or total is None:
@@ -120,7 +120,7 @@ def _shard(found: Derived, written: Value | None, data: Value) -> None:
 
 
 def _batch(found: Derived, get: Callable[[str], Value], typed: Mapping[str, Value], data: Value) -> None:
-    """Micro-batches per step: the global batch is given, and what a rank takes at a time."""
+    """Micro-batches per step: the global batch and the micro-batch of a rank are given."""
     total, local, ranks = whole(get("training.global_batch_size")), whole(get("training.local_batch_size")), whole(data)
     name = "parallelism.pipeline_parallel_microbatch_size"
     if total is None or local is None or ranks is None or local < 1 or total < 1 or total % (ranks * local):

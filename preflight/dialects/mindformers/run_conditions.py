@@ -1,6 +1,6 @@
 """What a graph-mode run must be for a check to be made in it: conditions that tables of checks and rules name.
 
-The handles stand for themselves: that each is a known name is held by a test, so that no table of keys loads for them.
+The handles need no table of keys: a test checks that each is a known name.
 """
 
 from __future__ import annotations

@@ -74,7 +74,7 @@ def _node(value: Word) -> Node:
 
 
 def _made(part: Part, typed: Node) -> Node:
-    """A value; one with an interpolation stays the text that it is, to be followed in the config."""
+    """A value; one with an interpolation stays text, which is followed in the config."""
     if isinstance(part, Text | Reference | Call):
         return typed
     return as_node(part, typed._replace(style=typed.style if isinstance(part, Literal | Many | Pairs) else WORDS))

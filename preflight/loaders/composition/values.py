@@ -154,7 +154,7 @@ class Composed:
         return Found(value, None, found.path, found.uses, absent=not self.open)
 
     def _value(self, found: Found) -> Found:
-        """What a node stands for."""
+        """The value of a node."""
         node = found.node
         assert node is not None
         if node.kind != "scalar":

@@ -30,9 +30,8 @@ def chain(node: ast.AST, names: Names) -> Path | None:
 
 
 class Effects:
-    """What functions may set of the configuration that is their first argument; each is read once.
-
-    known: of those that are not read here.
+    """The parts of a configuration that functions with it as first argument may set; each function is read once. known:
+    the parts for functions that are not read here.
     """
 
     def __init__(self, functions: Mapping[str, ast.FunctionDef], known: Mapping[str, frozenset[Path]]) -> None:

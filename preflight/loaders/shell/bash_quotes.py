@@ -107,7 +107,7 @@ class Quotes:
         return self._end(at, _SUBSCRIPT, "[")
 
     def parentheses(self, at: int) -> int:
-        """The end of the parentheses of a pattern, which bash only counts."""
+        """The end of the parentheses of a pattern; bash only counts them."""
         return self._end(at, _PARENTHESES, "(")
 
     def arithmetic(self, at: int) -> int:

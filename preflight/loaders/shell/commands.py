@@ -271,7 +271,7 @@ class Commands:
 
     def _submit(self, tree: Tree, node: Node, words: list[Field], own: Mapping[str, Variable | None]) -> None:
         """`sbatch --wrap "…"` and `sbatch run.sh`: a separate job;
-        what the command asks for counts before what the script asks for."""
+        the request of the command takes precedence over that of the script."""
         options = read_options([word(field, field.pieces[0].span) for field in words[1:]], SLURM)
         wrap, rest = options.word("wrap"), words[len(words) - len(options.rest) :]
         written = self.scripts.text(options.rest[0]) if options.rest else None

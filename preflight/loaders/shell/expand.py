@@ -103,7 +103,7 @@ class Parameters(ABC):
 
     def lookup(self, form: Form, span: Span, quoted: bool = False) -> list[Value]:
         """The values of a parameter: several for arrays and "$@", none for empty ones;
-        unknown ones for what is not set. quoted: no word of them is split, which is what takes long."""
+        unknown ones for what is not set. quoted: no word of them is split; splitting is the slow part."""
         name = form.name
         if name in ("@", "*"):
             return self.arguments if self.arguments is not None else [(Piece(None, span, exact=False, because="$@"),)]
@@ -129,7 +129,7 @@ class Parameters(ABC):
         return elements(variable, form, span)
 
     def is_set(self, form: Form) -> bool:
-        """Whether a parameter has a value, be it empty."""
+        """Whether a parameter has a value, even an empty one."""
         if form.name in ("@", "*") or form.name.isdecimal():
             return self.arguments is not None and bool(self.lookup(form, Span(NOWHERE, 0, 0)))
         if form.name in self.state.variables:
@@ -264,7 +264,7 @@ class Expander(Parameters):
         return listed(chosen, span, quoted, form.whole) if chosen is not None else [unknown(span, shown(span), quoted)]
 
     def _conditional(self, tree: Tree, node: Node, form: Form, span: Span, quoted: bool) -> Bits:
-        """${X:-d} and kin. What is not set in the script is taken as not set."""
+        """${X:-d} and kin. A variable that the script does not set counts as unset."""
         name, operator = form.name, form.operator.lstrip(":")
         is_set = is_there = self.is_set(form)
         found = self.lookup(form, span) if is_set else []

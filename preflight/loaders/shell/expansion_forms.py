@@ -184,7 +184,7 @@ def ansi(span: Span) -> Bit:
 _SLICE = lazy_pattern(r"\s*(-?[0-9]{1,9})\s*(?::\s*(-?[0-9]{1,9})\s*)?")
 
 _LONGEST = (4000, 4000, 200, 60)
-"""Characters of a text to which a pattern with so many stars is applied: no more than some milliseconds of work."""
+"""Limit of a text, in characters, for a pattern with this number of stars: some milliseconds of work at most."""
 
 
 def transform(text: str, operator: str, operand: str) -> str | None:

@@ -306,6 +306,7 @@ def outside(found: Found, texts: Texts) -> Found:
 
 
 def _lost(launch: Launch, words: Sequence[Word]) -> int:
-    """How many words of a launch are among the last ones of a command; one more than it has where its entry is."""
+    """The number of words of a launch among the last ones of a command; one more than all where its entry is among
+    them."""
     cut = {id(word) for word in words}
     return len(launch.words) + 1 if id(launch.entry) in cut else sum(id(word) in cut for word in launch.words)

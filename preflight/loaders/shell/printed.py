@@ -40,7 +40,8 @@ class Streams(NamedTuple):
 
 
 def path_of(value: Value) -> str:
-    """A path as a script names it: what is not known in it stays as it is typed. "" for a device, and for none."""
+    """A path as a script names it: what is not known in it stays as it is typed. "" for a device, and where there is no
+    path."""
     text = "".join(piece.because if piece.text is None else piece.text for piece in value)
     return FILE + os.path.normpath(text) if text and not text.startswith("/dev/") else ""
 
@@ -194,7 +195,7 @@ def _echo(words: list[Field]) -> Value:
 
 
 def _whole(pieces: Sequence[Piece]) -> list[Piece]:
-    """Pieces of which none ends in half an escape: a backslash that is escaped in quotes counts by itself."""
+    """Pieces that do not end in the middle of an escape: a backslash that is escaped in quotes counts by itself."""
     found: list[Piece] = []
     for piece in pieces:
         before = found[-1].text if found else None

@@ -79,7 +79,7 @@ def _blank(comments: str, keep: str | None) -> str:
 
 
 def _end(text: str, begun: re.Match[str]) -> int | None:
-    """Where what has begun ends, None where it does not."""
+    """The end of the open construct, None where it does not end."""
     kind, at = begun.lastgroup, begun.end()
     if kind == "single":
         return text.find("'", at) + 1 or None

@@ -157,7 +157,7 @@ class Neighbours:
 
 
 def _drops_false(text: str) -> bool:
-    """Whether a script takes the options of a test but those that are false, on one line or over two."""
+    """Whether a script takes the options of a test except those that are false, on one line or over two."""
     lines = [*text.split("\n"), ""] if ".MODEL_ARGS" in text else []
     taken = (at for at, line in enumerate(lines) if ".MODEL_ARGS" in line)
     return any(_NOT_FALSE.search(line) for at in taken for line in lines[at : at + 2])

@@ -307,7 +307,7 @@ def _without_messages(call: ast.Call) -> ast.Call:
 
 
 def _changed(node: ast.stmt) -> str:
-    """The assignment of an argument, "" where a statement is none."""
+    """The assignment of an argument, "" for another statement."""
     targets = (
         node.targets
         if isinstance(node, ast.Assign)
