@@ -26,10 +26,9 @@ from step_time import DATA, PUBLISHED, Row, unseen, unseen_scripts
 import preflight
 from preflight.memory.shape import shape
 from preflight.run.unmodelled import Unmodelled
-from preflight.steptime.eras import EXPERTS, SINKS, Era
 from preflight.steptime.estimate import completed, timed
 from preflight.steptime.machine import machine
-from preflight.steptime.ranges import FACTORS, MEASURED, STATED, names, on_a_good_network
+from preflight.steptime.ranges import EXPERTS, FACTORS, MEASURED, SINKS, STATED, Era, names, on_a_good_network
 from preflight.steptime.traits import traits
 
 ROOT = Path(__file__).parents[1]

@@ -9,8 +9,7 @@ import random
 import numpy as np
 import pytest
 
-from preflight.layouts.order import ALIKE, PRICE, ROOM, in_classes, price
-from preflight.layouts.result import Found
+from preflight.layouts.result import ALIKE, PRICE, ROOM, Found, in_classes, price
 from preflight.run.plan import Sizes
 
 BUDGET = 80.0
