@@ -20,7 +20,7 @@ class Found(NamedTuple):
     """A layout that passes the rules and fits: seconds per step (estimated), parts of it, bytes left on the device.
 
     plain: seconds of the same layout in 16 bits, where it is written with FP8. alike: layouts of one number are as fast
-    as each other, as far as estimates tell them apart.
+    as each other, as far as estimates separate them.
     """
 
     sizes: Sizes
