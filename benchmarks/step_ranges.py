@@ -26,10 +26,9 @@ from step_time import DATA, PUBLISHED, Row, unseen, unseen_scripts
 import preflight
 from preflight.memory.shape import shape
 from preflight.run.unmodelled import Unmodelled
-from preflight.steptime.eras import EXPERTS, SINKS, Era
 from preflight.steptime.estimate import completed, timed
 from preflight.steptime.machine import machine
-from preflight.steptime.ranges import FACTORS, MEASURED, STATED, names, on_a_good_network
+from preflight.steptime.ranges import DENSE, EXPERTS, FACTORS, MEASURED, SINKS, STATED, Era, names, on_a_good_network
 from preflight.steptime.traits import traits
 
 ROOT = Path(__file__).parents[1]
@@ -39,6 +38,7 @@ TIMES = ((0.0, 25.09), (25.1, 26.05), (26.06, 99.12))
 """Containers between which NVIDIA's tables differ."""
 LAST = 99
 DIFFERS, SURELY = 0.05, 1.65
+LEAST_ALONE = 6
 """What an era must differ by, and how many standard errors of its mean it must lie from none."""
 SOURCES = {
     25.09: "NVIDIA/dgxc-benchmarking v25.05.05, containers 25.04",
@@ -103,7 +103,7 @@ def residuals(rows: Iterable[Row]) -> Iterator[Residual]:
 
 def learnt_eras(found: Iterable[Residual]) -> list[Era]:
     """What containers of a time take, where their runs differ from the estimate: of mixtures of experts if it was
-    measured for two families of models, which are not alike as dense ones are."""
+    measured for two families of models, which are not alike as dense ones are, and of these from one by many runs."""
     by: dict[tuple[str, str, tuple[float, float]], list[Residual]] = defaultdict(list)
     for one in found:
         if one.software is not None:
@@ -112,7 +112,8 @@ def learnt_eras(found: Iterable[Residual]) -> list[Era]:
     eras = []
     for (device, kind, (since, until)), runs in sorted(by.items()):
         errors = [one.error for one in runs]
-        if len(errors) < 2 or (kind == EXPERTS and len({one.family for one in runs}) < 2):
+        alone = len({one.family for one in runs}) < 2
+        if len(errors) < 2 or (alone and (kind == EXPERTS or (kind == DENSE and len(errors) < LEAST_ALONE))):
             continue
         mean, spread = statistics.mean(errors), statistics.stdev(errors)
         if abs(mean) >= max(DIFFERS, SURELY * spread / math.sqrt(len(errors))):

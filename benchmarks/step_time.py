@@ -27,10 +27,9 @@ from preflight.memory.shape import Shape, shape
 from preflight.run.cluster import Cluster
 from preflight.run.plan import Plan
 from preflight.source.record import replace
-from preflight.steptime.eras import kind_of
 from preflight.steptime.estimate import completed, estimate, machine_of_era, timed
 from preflight.steptime.machine import RATES, Machine, Rates, family, machine
-from preflight.steptime.ranges import untimed
+from preflight.steptime.ranges import kind_of, untimed
 from preflight.steptime.traits import Traits, traits
 
 SHARED = next((up / "shared" for up in Path(__file__).parents if (up / "shared").is_dir()), Path("shared"))
@@ -52,9 +51,12 @@ GROUPS = {
     "nv-fp8": ("NVIDIA, FP8, dense", 0.12),
     "nv-moe": ("NVIDIA, mixtures of experts", 0.20),
     "unseen-dense": ("NVIDIA, FP8 and FP4, dense, not fitted on", 0.12),
-    "unseen-moe": ("NVIDIA, mixtures of experts with the options of NVIDIA's recipes; factors of their software are learnt from them", 0.20),
+    "unseen-moe": (
+        "NVIDIA, experts with the options of NVIDIA's recipes; their software's factors are learnt from them",
+        0.20,
+    ),
     "unseen-moe-bare": ("the same rows, as far as the tables state", math.inf),
-    "unseen-earlier": ("NVIDIA, containers of spring 2025; factors of their software are learnt from them", math.inf),
+    "unseen-earlier": ("NVIDIA, containers of spring 2025; their software's factors are learnt from them", math.inf),
     "aa": ("A100 sweep of another framework", 0.12),
     "unseen-ms": ("MindSpeed-LLM on Ascend 910B, not fitted on", 0.12),
     "mf": ("MindFormers on Ascend 910B", 0.12),

@@ -13,9 +13,8 @@ import numpy as np
 from preflight.job import Job
 from preflight.layouts.fit import listed_bytes, required
 from preflight.layouts.grid import COUNTED, LISTED, Columns, Space, cost, grid, present
-from preflight.layouts.order import in_classes, price
 from preflight.layouts.proof import RISKY, Proof, Try, as_found
-from preflight.layouts.result import Result
+from preflight.layouts.result import Result, in_classes, price
 from preflight.layouts.space import Limits, everywhere, space
 from preflight.layouts.step_time import Time, step_time
 from preflight.memory.shape import Missing

@@ -10,7 +10,6 @@ from preflight.run.plan import LinearAttention, Plan
 from preflight.run.unmodelled import Unmodelled
 from preflight.run.value import derived, known
 from preflight.source.record import NamedTuple, dataclass, replace
-from preflight.steptime.eras import era_ends, era_factor, kind_of
 from preflight.steptime.layer import (
     ATTENTION,
     CONTEXT,
@@ -32,6 +31,9 @@ from preflight.steptime.ranges import (
     NETWORK,
     SOFTWARE,
     Range,
+    era_ends,
+    era_factor,
+    kind_of,
     measured_range,
     names,
     on_a_good_network,

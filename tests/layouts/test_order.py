@@ -3,14 +3,14 @@ price."""
 
 from __future__ import annotations
 
+import json
 import math
 import random
 
 import numpy as np
 import pytest
 
-from preflight.layouts.order import ALIKE, PRICE, ROOM, in_classes, price
-from preflight.layouts.result import Found
+from preflight.layouts.result import ALIKE, PRICE, ROOM, Found, in_classes, price
 from preflight.run.plan import Sizes
 
 BUDGET = 80.0
@@ -52,3 +52,22 @@ def test_every_layout_stays_and_no_class_is_wider_than_said():
         for number in {one.alike for one in ordered}:
             times = [one.seconds for one in ordered if one.alike == number]
             assert max(times) <= min(times) * (1 + ALIKE) * 1.0001
+
+
+SCRIPT = (
+    "torchrun --nnodes 16 --nproc_per_node 8 pretrain_gpt.py --num-layers 24 --hidden-size 2048"
+    " --num-attention-heads 16 --seq-length 2048 --max-position-embeddings 2048 --micro-batch-size 1"
+    " --global-batch-size 256 --train-iters 10 --lr 1e-4 --bf16 --vocab-size 50257 --tokenizer-type NullTokenizer\n"
+)
+
+
+def test_layouts_are_timed_on_the_stated_network(tmp_path, real_cli):
+    (tmp_path / "run.sh").write_text(SCRIPT)
+    times = []
+    for network in ("HDR", "2"):
+        ran = real_cli("layouts", "run.sh", "--device", "a100", "--network", network, "--show", "1", "-f", "json")
+        shown = real_cli("show", "run.sh", "--device", "a100", "--network", network, "-f", "json")
+        now = json.loads(ran.out)["files"][0]["current"]["seconds"]
+        assert now == pytest.approx(json.loads(shown.out)["runs"][0]["step_time"]["seconds"], rel=1e-3)
+        times.append(now)
+    assert times[1] > 1.5 * times[0]

@@ -181,3 +181,45 @@ def test_unfused_attention_is_slow_where_matrix_units_do_not_take_its_heads():
     assert shares[0] > 2 * shares[1]
     fused = [step("--kv-channels", str(width), device="a100") for width in (100, 104)]
     assert fused[0].seconds < fused[1].seconds
+
+
+def test_experts_one_by_one_start_more_kernels_than_grouped_ones():
+    more = (*EXPERTS.split(), "--expert-model-parallel-size", "8")
+    grouped = step(*more)
+    one_by_one = step(*(word for word in more if word != "--moe-grouped-gemm"))
+    name = "gaps between kernels"
+    assert term(one_by_one, name) > term(grouped, name) and one_by_one.seconds > grouped.seconds
+
+
+def on_ascend(*more: str) -> StepTimeEstimate:
+    argv = ["posttrain_gpt.py", *SMALL.split(), "--micro-batch-size", "1", "--global-batch-size", "64"]
+    argv += ["--use-mcore-models", "--use-flash-attn", "--use-fused-rmsnorm", "--use-fused-swiglu", *more]
+    report = preflight.check_command(argv, world_size=16, device="910B1", target="mindspeed-llm@2.3.0")
+    found = preflight.estimate_step_time(report.jobs[0])
+    assert found.seconds is not None, found.unknown
+    return found
+
+
+def test_attention_of_ascend_is_slower_for_small_heads_and_short_sequences():
+    def each(found: StepTimeEstimate, tokens: int) -> float:
+        return term(found, "attention") / tokens**2
+
+    usual, small = on_ascend(), on_ascend("--kv-channels", "64")
+    assert term(small, "attention") == pytest.approx(0.75 * term(usual, "attention"))  # half the products
+    long = on_ascend("--seq-length", "32768", "--max-position-embeddings", "32768")
+    assert each(long, 32768) == pytest.approx(each(usual, 8192) * (1 + 1 / 32) / (1 + 1 / 8))
+    wide = on_ascend("--kv-channels", "256")
+    assert term(wide, "attention") == pytest.approx(2 * term(usual, "attention"))
+    assert term(step("--kv-channels", "64"), "attention") == pytest.approx(term(step(), "attention") / 2)
+
+
+def test_swapped_attention_makes_the_experts_run_again():
+    routed = (
+        "--num-experts", "8", "--moe-router-topk", "2", "--moe-grouped-gemm", "--moe-token-dispatcher-type", "alltoall"
+    )  # fmt: skip
+    swapped = ("--swap-attention", "--recompute-num-layers", "32", "--recompute-method", "block")
+    plain, again = on_ascend(*routed), on_ascend(*routed, *swapped)
+    experts = sum(term(plain, name) for name in ("products of experts", "routing tokens", "expert-parallel exchange"))
+    assert 0.2 * experts < term(again, "recomputation") < 0.45 * experts
+    half = on_ascend(*routed, *swapped[:2], "16", *swapped[3:])
+    assert term(half, "recomputation") == pytest.approx(term(again, "recomputation") / 2)

@@ -6,6 +6,7 @@ from preflight.dialects.mindformers.namespace import TRAINING, Run
 from preflight.dialects.mindformers.network_shape import precision, whole
 from preflight.dialects.mindformers.parallel import AUTOMATIC
 from preflight.dialects.mindformers.stage_layers import Spread, full_layers, virtual
+from preflight.dialects.mindformers.untimed import find_untimed
 from preflight.loaders.document import Unknown
 from preflight.run.plan import Batch, Inference, Layout, Model, Optimizer, Plan, Precision, Recompute
 from preflight.run.request import Target
@@ -61,6 +62,7 @@ def make_plan(run: Run, target: Target, model: Model, laid: Spread | None) -> Pl
         optimizer=_optimizer(run, model.experts),
         inference=_inference(run),
         unmodelled=unmodelled(run),
+        untimed=find_untimed(run.written),
     )
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from preflight.dialects.mindformers.plan import STREAMS
 from preflight.dialects.mindformers.pynative_derived import MOST_LAYERS, Derived, whole
+from preflight.dialects.mindformers.untimed import find_untimed
 from preflight.loaders.document import Unknown
 from preflight.run.arguments import Arguments
 from preflight.run.plan import Batch, Inference, Layout, Model, Optimizer, Plan, Precision, Recompute
@@ -177,6 +178,7 @@ def make_plan(target: Target, arguments: Arguments, found: Derived) -> Plan:
         optimizer=_optimizer(arguments),
         inference=Inference(enabled=mode.derived(mode.raw == "predict", "run_mode")),
         unmodelled=_unmodelled(arguments),
+        untimed=find_untimed(arguments.written),
     )
 
 
