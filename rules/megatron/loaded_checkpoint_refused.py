@@ -28,6 +28,8 @@ from preflight.rules.megatron.saved_arguments import goes_on, is_known, is_on, l
 
 ALWAYS = ("num_layers", "hidden_size", "num_attention_heads", "add_position_embedding")
 WITH_VOCABULARY = ("max_position_embeddings", "make_vocab_size_divisible_by", "tokenizer_type")
+BY_SIZE = ("NullTokenizer", "NullMultimodalTokenizer", "TikTokenizer")
+"""Tokenizers whose size `--vocab-size` decides; that of others is in their files, whatever it is."""
 DIFFERS = "the checkpoint was saved with {name} {before}, the run has {now}: the comparison at loading ends it"
 
 
@@ -37,7 +39,8 @@ def compared(job: Job) -> tuple[str, ...]:
     names = list(ALWAYS)
     distributed = get("use_dist_ckpt").raw is not False
     if is_on(job, "vocab_file"):
-        names += [*WITH_VOCABULARY, *(() if distributed else ("padded_vocab_size",))]
+        own = get("vocab_size").raw is None or get("tokenizer_type").raw in BY_SIZE
+        names += [*WITH_VOCABULARY, *(("padded_vocab_size",) if own and not distributed else ())]
     if get("data_parallel_random_init").raw is True:
         names.append("data_parallel_random_init")
     if is_on(job, "phase_transition_iterations"):

@@ -29,7 +29,7 @@ TENSOR, EXPERT = "tensor_model_parallel_size", "expert_tensor_parallel_size"
 
 class Size(NamedTuple):
     """A size of a tensor. axis: counted from the end; value: what the run makes it; names: arguments that decide it;
-    over: the argument that says into how many parts a rank's file cuts it."""
+    over: the argument for the number of parts into which a rank's file cuts it."""
 
     tensor: str
     axis: int

@@ -8,6 +8,8 @@ import os
 import random
 import shlex
 import shutil
+import subprocess
+import sys
 import tarfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -187,3 +189,28 @@ def test_every_run_is_refused_as_the_real_loader_refuses_it(
     real_cli: Cli, places: Path, tmp_path: Path, release: str
 ) -> None:
     assert not judged(real_cli, places, tmp_path, release, list(runs(release)))
+
+
+MEASURE = """
+import sys, time
+from preflight.site.apart import Eyes
+from preflight.site.megatron_checkpoint import read_checkpoint
+best = 9.0
+for _ in range(10):
+    begin = time.process_time()
+    found = read_checkpoint(Eyes(), sys.argv[1], "load", (), 0, False)
+    best = min(best, time.process_time() - begin)
+assert found.arguments
+status = open("/proc/self/status").read() if sys.platform == "linux" else "VmHWM: 0"
+print(best, int(status.partition("VmHWM:")[2].split()[0]) / 1024)
+"""
+
+
+def test_a_checkpoint_is_read_in_little_time_and_memory(places: Path) -> None:
+    for release, name in (("0.12.1", "llama-torch"), ("0.17.0", "gpt-torch_dist"), ("0.19.0", "moe-torch_dist")):
+        words = [sys.executable, "-c", MEASURE, str(places / release / name)]
+        seconds, megabytes = map(
+            float, subprocess.run(words, capture_output=True, text=True, check=True).stdout.split()
+        )
+        assert seconds < 0.010, (release, name, seconds)
+        assert megabytes < 25, (release, name, megabytes)
