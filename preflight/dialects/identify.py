@@ -52,9 +52,15 @@ def identify(checkout: Checkout | None, frameworks: Iterable[str]) -> Identity |
     for name in wanted:
         if (package := checkout.package(name)) is not None:
             held = None if package.partial else package
-            return Identity(Target(name, package.release), package.evidence, package.proven, held)
+            return Identity(Target(name, package.release), _shown(package), package.proven, held)
     said = {name: checkout.declared[name] for name in wanted if name in checkout.declared}
     return next((Identity(Target(n, release), _saying(n, release, file)) for n, (release, file) in said.items()), None)
+
+
+def _shown(package: Package) -> str:
+    """What shows a package, and the release that it names where it is read as another one."""
+    other = bool(package.said) and numbers(package.said)[:2] != numbers(package.release)[:2] and not package.tag
+    return f"{package.evidence}: {package.said}" if other else package.evidence
 
 
 def _saying(framework: str, release: str, file: str) -> str:

@@ -235,9 +235,7 @@ class Package:
         told = bool(self.said) or like.same.get(self.release, 0) > 0
         fragment = told and self.release in like.partial  # the rest comes from elsewhere
         self.partial = fragment or not self.release
-        undescribed = numbers(self.said) and numbers(self.said)[:2] != numbers(self.release)[:2]
-        named = f"{file}: {self.said}" if undescribed else file
-        self.evidence = like.tag or (named if self.said else f"{layout.package}/")
+        self.evidence = like.tag or (file if self.said else f"{layout.package}/")
         self._checks: OwnChecks | None = None
 
     def _by_options(self) -> str:
