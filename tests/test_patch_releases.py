@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from preflight import check_command
+from preflight import check, check_command
 from preflight.report.terminal import Look
 from preflight.report.text import tell
 from preflight.source.finding import Severity
@@ -85,3 +87,12 @@ def test_a_branch_on_an_older_megatron_has_its_own_options(target: str, option: 
     }
     assert not unknown[target]
     assert any(unknown.values())
+
+
+@pytest.mark.parametrize(("pin", "said"), [("0.5.0", "requirements.txt: 0.5.0"), ("0.18.2", "requirements.txt")])
+def test_a_pin_of_what_is_not_described_is_shown(tmp_path: Path, pin: str, said: str) -> None:
+    (tmp_path / "requirements.txt").write_text(f"megatron-core=={pin}\n", encoding="utf-8")
+    script = tmp_path / "run.sh"
+    script.write_text(RUN + "\n", encoding="utf-8")
+    (read,) = tell(check([script]), Look()).targets
+    assert read.endswith(f"({said})")

@@ -1,11 +1,11 @@
 """Further published states of a release: tags and branches beside the one that is described.
 
-    python -m upstream.published mindspeed-llm [--tag TAG] [--repository PATH]
+    python -m upstream.published mindspeed-llm [--tag TAG]... [--repository PATH]
 
 writes schemas/<framework>/published.json: tag → the release that it is read as, its files that differ from that one's,
 the rules that hold there and whose checks it does not have as they were read (`lacks`), and those whose checks it has
 and the release has not (`has`). Its options are those of its own parser, which lies beside a run. With --tag only the
-row of that tag is written anew.
+rows of these tags are written anew.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from upstream.compact import entries
@@ -28,9 +28,9 @@ from upstream.write import SCHEMAS, files_of, told_by
 FILE = "published.json"
 
 
-def published_document(framework: Framework, repositories: Repositories, only: str = "") -> Document:
+def published_document(framework: Framework, repositories: Repositories, only: Collection[str] = ()) -> Document:
     """Tag → what differs from the release that it is read as. only: the others stay as they are written."""
-    asked = [pair for pair in framework.published if only in ("", pair[0])]
+    asked = [pair for pair in framework.published if not only or pair[0] in only]
     human = read(SCHEMAS / framework.name / "decisions.json")
     whole = replace(framework, releases=tuple(_with_tags(framework, asked)))
     found = checks(whole, repositories, known=known(SCHEMAS / framework.name, human["stands"], human["rules"]))
@@ -83,7 +83,7 @@ def main(words: Sequence[str]) -> None:
     """Writes the file of a framework."""
     parser = argparse.ArgumentParser(prog="python -m upstream.published", description=(__doc__ or "").split("\n")[0])
     parser.add_argument("framework", choices=FRAMEWORKS)
-    parser.add_argument("--tag", default="", help="only the row of this tag")
+    parser.add_argument("--tag", action="append", default=[], help="only the row of this tag")
     parser.add_argument("--repository", action="append", default=[], metavar="[FRAMEWORK=]PATH")
     given = parser.parse_args(words)
     repositories = Repositories(given.repository, given.framework)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from preflight.run.patches import patch
 from preflight.run.request import Target
 from preflight.source.record import NamedTuple
 
@@ -51,9 +52,24 @@ def identify(checkout: Checkout | None, frameworks: Iterable[str]) -> Identity |
     for name in wanted:
         if (package := checkout.package(name)) is not None:
             held = None if package.partial else package
-            return Identity(Target(name, package.release), package.evidence, package.proven, held)
+            return Identity(Target(name, package.release), _shown(package), package.proven, held)
     said = {name: checkout.declared[name] for name in wanted if name in checkout.declared}
-    return next((Identity(Target(name, release), file) for name, (release, file) in said.items()), None)
+    return next((Identity(Target(n, release), _saying(n, release, file)) for n, (release, file) in said.items()), None)
+
+
+def _shown(package: Package) -> str:
+    """What shows a package, and the release that it names where it is read as another one."""
+    other = bool(package.said) and numbers(package.said)[:2] != numbers(package.release)[:2] and not package.tag
+    return f"{package.evidence}: {package.said}" if other else package.evidence
+
+
+def _saying(framework: str, release: str, file: str) -> str:
+    """The file that names a release, and the release where it is read as another one."""
+    from preflight.program.checkout.package import known_releases
+
+    target = Target(framework, release)
+    alike = any(numbers(one)[: len(numbers(release))] == numbers(release) for one in known_releases(framework))
+    return file if not release or alike or patch(target) else f"{file}: {release}"
 
 
 def has_checks(

@@ -62,7 +62,6 @@ class MegatronDialect:
         cluster = machine(document, surroundings, ranks := rank_table(document, surroundings))
         stated = request.target is not None or (identity is not None and identity.proven)
         tokens = tokenizer(parsed, partial(surroundings.data, document))
-        patched = _patch(target, identity, surroundings)
         source = Words(table, parsed, spelled, cluster, target, wanted, stated, tokens, shipped_with(target, document))
         run = source.run()
         arguments = Arguments(
@@ -80,7 +79,7 @@ class MegatronDialect:
             open=parsed.open,
             settled=frozenset(run.settled),
             assumed=tuple(parsed.assumed),
-            versions={**run.versions, **({patched.framework: patched.version} if patched is not None else {})},
+            versions=_with(_patch(target, identity, surroundings), run.versions),
             names=lambda: table.defaults,
             words=spelled.words,
             certainty=certainty(run, document, target, typed, identity, surroundings),
@@ -117,6 +116,11 @@ def _patch(target: Target, identity: Identity | None, surroundings: Surroundings
     asked = surroundings.request.target or (identity.target if identity is not None else None)
     of_it = asked is not None and asked.framework == target.framework and patch(asked).get("of") == target.version
     return asked if of_it else None
+
+
+def _with(patched: Target | None, versions: Mapping[str, str]) -> Mapping[str, str]:
+    """The versions of a run, with that of its patch release."""
+    return {**versions, patched.framework: patched.version} if patched is not None else versions
 
 
 def _parsed(
