@@ -61,12 +61,11 @@ MEGATRON.add(
     ),
     refuse(
         "split-left-to-upstream",
-        all_of(a.data_path.given, ~a.split.given),
+        all_of(a.data_path.given, ~a.split.given, any_of(~INDEXED, a.skip_train, a.dataloader_type == "external")),
         message="--data-path without --split trains on 96.9 % of the data: the split becomes 969, 30, 1",
         why="an old default, of which upstream warns; --split sets the shares of training, validation and test",
         severity=Severity.NOTE,
         at=(a.data_path,),
-        after=("megatron/default-split",),
     ),
     refuse(
         "default-split",
