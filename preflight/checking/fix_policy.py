@@ -127,8 +127,7 @@ class Policy:
     def _change(self, edit: Edit) -> Change:
         """What an edit does to what was typed."""
         if edit.action == "remove":
-            typed = edit.span is None or self._value(edit.key) is not None
-            return Change.REMOVAL if typed else Change.CORRECTION
+            return Change.REMOVAL if edit.key or edit.span is None else Change.CORRECTION
         if edit.action in ("rename", "splice"):
             return Change.CORRECTION
         value = self._value(edit.key)
