@@ -3,9 +3,9 @@
 ## What it does
 Compares the sizes of the network with those of the model that the tokenizer's or the checkpoint's path names
 (`model_from_hf/llama-3-8b-hf`), where all of them are the published ones but one: hidden size, heads, key-value heads,
-intermediate size, experts, experts per token; where none of these differs, the width of a head, the weights of the
-output layer (those of the embedding, or its own), the norm of queries and keys, and biases. The number of layers is not
-compared: tests and trials shorten models.
+intermediate size, experts, experts per token. Where none of these differs, and the number of layers does not, it
+compares the width of a head, the weights of the output layer (those of the embedding, or its own), the norm of queries
+and keys, and biases. The number of layers alone is not compared: tests and trials shorten models.
 A network of experts is not compared with a dense one: it may take only its tokenizer.
 
 ## Why is this bad?
@@ -45,9 +45,12 @@ TRAITS = {
     "tied": ("an output layer that shares the weights of the embedding", "an output layer of its own"),
     "qk_norm": ("a norm of queries and keys", "no norm of queries and keys"),
     "bias": ("biases in its linear layers", "no biases in its linear layers"),
+    "qkv_bias": ("biases of queries, keys and values", "no biases of queries, keys and values"),
     "head_dim": ("heads of width {size}", "heads of width {size}"),
 }
 """What a trait is called where a model has it, and where not."""
+MOST_TRAITS = 2
+"""With more, it is another network of the same sizes."""
 LEAST = 4
 """Sizes that must agree before the odd one is reported."""
 
@@ -65,7 +68,7 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
         yield Unverified(lost.because)
     if len(known) < max(LEAST, len(own)) or _is_of_experts(job) != ("experts" in model.sizes):
         return
-    if not odd:
+    if not odd and job.plan.model.layers.raw == model.sizes["layers"]:
         yield from _traits(job, model)
     if len(odd) != 1:
         return
@@ -82,17 +85,19 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
 
 
 def _traits(job: Job, model: Published) -> Iterator[Finding | Unverified]:
-    """The one trait that differs, where the sizes are those of the model."""
-    wanted: dict[str, object] = {name: bool(model.traits.get(name)) for name in ("tied", "bias")}
+    """A trait that differs, where the sizes are those of the model."""
+    wanted: dict[str, object] = {name: bool(model.traits.get(name)) for name in ("tied", "bias", "qkv_bias")}
     if job.plan.model.latent.raw is not True:  # latent attention has heads and norms of its own
         wanted["qk_norm"] = bool(model.traits.get("qk_norm"))
         wanted |= {"head_dim": model.sizes["head_dim"]} if "head_dim" in model.sizes else {}
     own = {name: getattr(job.plan.model, name) for name in wanted}
     odd = [name for name, value in own.items() if value.known and value.raw != wanted[name]]
+    if "bias" in odd and "qkv_bias" in odd:
+        odd.remove("qkv_bias")  # one option decides both
     if any(not value.known for value in own.values()):
         yield Unverified(next(value.because for value in own.values() if not value.known))
         return
-    if len(odd) != 1:
+    if not 0 < len(odd) <= MOST_TRAITS:
         return
     name, value = odd[0], own[odd[0]]
     here, there = (TRAITS[name][0 if has else 1] for has in (value.raw, wanted[name]))

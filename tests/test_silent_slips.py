@@ -109,7 +109,7 @@ KINDS: dict[str, list[tuple[str, str, str, str]]] = {
         ("Llama-2-13b-hf", "--save-interval 1000", "--save-interval 20001", "save-interval-beyond-run"),
         ("Qwen3-14B", "--split 98,2,0", "--split 0,98,2", "no-training-split"),
         ("Qwen3-1.7B", "--split 98,2,0", "--split 0,0,0", "no-training-split"),
-        ("Llama-2-13b-hf", "--split 98,2,0", "", "split-left-to-upstream"),
+        ("Llama-2-13b-hf", "--split 98,2,0", "", "default-split"),
         ("Qwen3-14B", "--load /ckpt/hf_mg", "--lora-r 8 --lora-target-modules linear_qkv", "lora-without-base"),
         ("Llama-2-13b-hf", "--load /ckpt/hf_mg", "--lora-r 8 --lora-target-modules linear_proj", "lora-without-base"),
         ("Qwen3-1.7B", "torchrun", "rm -rf /ckpt\ntorchrun", "removed-before-load"),

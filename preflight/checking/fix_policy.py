@@ -68,6 +68,8 @@ class Policy:
             ones = [self._value(e.key) for e in fix.edits if e.value == 1 and str(e.key[-1]).find("parallel") >= 0]
             gone = any(value is not None and value.raw != 1 for value in ones)  # a degree of 1 is none
             change = Change.REMOVAL if gone else Change.NUMBER
+        if change is Change.SWITCH and finding.severity is not Severity.ERROR:
+            offered = offered or fix.safety is Safety.UNSAFE  # the run is not refused, and the choice was typed
         if change is Change.REMOVAL:
             offered = offered or fix.safety is not Safety.SAFE or finding.severity is Severity.ERROR
         same = change is Change.CORRECTION or fix.safety is Safety.SAFE  # what was meant is trained
@@ -125,7 +127,7 @@ class Policy:
     def _change(self, edit: Edit) -> Change:
         """The effect of an edit on the typed values."""
         if edit.action == "remove":
-            return Change.REMOVAL if edit.span is None else Change.CORRECTION
+            return Change.REMOVAL if edit.key or edit.span is None else Change.CORRECTION
         if edit.action in ("rename", "splice"):
             return Change.CORRECTION
         value = self._value(edit.key)

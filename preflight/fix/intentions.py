@@ -27,18 +27,20 @@ SIZES = ("hidden", "heads", "query_groups", "ffn", "experts", "top_k", "layers")
 
 
 class Meant(NamedTuple):
-    """The value that an argument has elsewhere. where: what has it."""
+    """The value that an argument has elsewhere. where: what has it; sure: it is the same run."""
 
     name: str
     value: object
     where: str
+    sure: bool = True
 
 
 class Elsewhere(NamedTuple):
-    """The values of a run that are compared, as something else has them."""
+    """The values of a run that are compared, as something else has them. same: the same run at another time."""
 
     values: Mapping[str, object]
     where: str
+    same: bool = True
 
 
 def with_intentions(workspace: Workspace, report: Report) -> Report:
@@ -87,7 +89,9 @@ class _Intentions:
             differ = [name for name, value in values.items() if other.values.get(name, value.raw) != value.raw]
             known = all(name in other.values for name in values)
             if known and len(differ) == 1:
-                ways.append(Meant(differ[0], other.values[differ[0]], other.where))
+                meant = other.values[differ[0]]
+                sure = other.same or _is_slip(values[differ[0]].raw, meant)
+                ways.append(Meant(differ[0], meant, other.where, sure))
         return ways[0] if ways and all(way[:2] == ways[0][:2] for way in ways) else None
 
     def _earlier(self, job: Job) -> Iterator[Elsewhere]:
@@ -118,7 +122,7 @@ class _Intentions:
                 report = Workspace([source], w.plugins, w.request, w.policy).check()
                 for other in report.jobs:
                     if other.documents[0].kind == job.documents[0].kind and _alike(own, values := _values(other)):
-                        yield Elsewhere(values, Message("in {file}", file=sibling.name))
+                        yield Elsewhere(values, Message("in {file}", file=sibling.name), same=False)
                         break
 
 
@@ -129,6 +133,18 @@ def _siblings(path: Path) -> Sequence[Path]:
         names.sort(key=lambda name: -_shared(name, path.name))
         return [path.parent / name for name in names if name != path.name][:MOST_SIBLINGS]
     return ()
+
+
+def _is_slip(typed: object, meant: object) -> bool:
+    """Whether a number is another one with a slip: one more or less, a digit too many, missing, swapped or another."""
+    one, other = str(typed), str(meant)
+    if not (one.isdecimal() and other.isdecimal()):
+        return False
+    short, long = sorted((one, other), key=len)
+    if len(short) < len(long):
+        return len(long) == len(short) + 1 and any(long[:at] + long[at + 1 :] == short for at in range(len(long)))
+    differ = sum(a != b for a, b in zip(one, other, strict=True))
+    return abs(int(one) - int(other)) == 1 or (len(one) > 1 and (differ == 1 or sorted(one) == sorted(other)))
 
 
 def _shared(name: str, other: str) -> int:
@@ -182,4 +198,5 @@ def _with(finding: Finding, meant: Meant, job: Job) -> Finding:
     )
     ways = [fix for fix in (finding.fix, *finding.alternatives) if fix is not None and fix.edits != edits]
     others = tuple(fix._replace(offered=True) for fix in ways)
-    return replace(finding, fix=Fix(title, edits, Safety.UNSAFE, Change.CORRECTION), alternatives=others)
+    fix = Fix(title, edits, Safety.UNSAFE, Change.CORRECTION, offered=not meant.sure)
+    return replace(finding, fix=fix, alternatives=others)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from preflight.job import Job, Judged, Refused
-from preflight.lint.evidence import statements_of
+from preflight.lint.evidence import held_in, statements_of
 from preflight.source.finding import Finding, Kind, Severity
 from preflight.source.record import replace
 
@@ -54,9 +54,14 @@ def _is_contradicted(finding: Finding, judged: Judged, job: Job) -> bool:
 
 
 def _is_of_another_release(finding: Finding, job: Job) -> bool:
-    """Whether a finding rests on a statement of a release that is not in the program."""
+    """Whether a finding rests on a statement of a release that is not in the program. A warning that repeats no
+    statement, such as one about values that train something else than they seem to, rests on none."""
     has = job.arguments.certainty.has
-    return has is not None and finding.kind.of_release and has(finding.rule) is False
+    if has is None or not finding.kind.of_release or has(finding.rule) is not False:
+        return False
+    framework = finding.rule.partition("/")[0]
+    rests = statements_of(finding.rule, job.versions) or held_in(finding.rule, framework, job.versions) is not None
+    return finding.severity is Severity.ERROR or bool(rests)
 
 
 def _is_passed(finding: Finding, judged: Judged) -> bool:

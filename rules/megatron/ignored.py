@@ -61,7 +61,15 @@ MEGATRON.add(
     ),
     refuse(
         "split-left-to-upstream",
-        all_of(a.data_path.given, ~a.split.given, INDEXED, a.dataloader_type != "external"),
+        all_of(a.data_path.given, ~a.split.given, any_of(~INDEXED, a.skip_train, a.dataloader_type == "external")),
+        message="--data-path without --split trains on 96.9 % of the data: the split becomes 969, 30, 1",
+        why="an old default, of which upstream warns; --split sets the shares of training, validation and test",
+        severity=Severity.NOTE,
+        at=(a.data_path,),
+    ),
+    refuse(
+        "default-split",
+        all_of(a.data_path.given, ~a.split.given, ~a.skip_train, INDEXED, a.dataloader_type != "external"),
         message="--data-path without --split trains on 96.9 % of the data: the split becomes 969, 30, 1",
         why="an old default, of which upstream warns; --split sets the shares of training, validation and test",
         severity=Severity.WARNING,

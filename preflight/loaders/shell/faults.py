@@ -43,8 +43,26 @@ def meant_variable(name: str, commands: Commands, used: set[str]) -> str:
     found = slips(name, known, 0.8)
     if len(found) != 1:
         return _unused_sibling(name, known, used)
-    close = name.lower() == found[0].lower() or abs(len(name) - len(found[0])) <= 1
-    return found[0] if found[0] not in used or (close and len(name) > 4) else ""
+    return found[0] if found[0] not in used or (len(name) > 4 and _one_slip(name, found[0])) else ""
+
+
+def _one_slip(name: str, known: str) -> bool:
+    """Whether two names differ by a slip in one of their words: EVAL_INTERVAL is another one than LOG_INTERVAL."""
+    parts, others = name.upper().split("_"), known.upper().split("_")
+    odd = [(one, other) for one, other in zip(parts, others, strict=False) if one != other]
+    if len(parts) != len(others):
+        return abs(len(name) - len(known)) <= 1
+    return not odd or (len(odd) == 1 and abs(len(odd[0][0]) - len(odd[0][1])) <= 1 and _near(*odd[0]))
+
+
+def _near(one: str, other: str) -> bool:
+    """Whether one of two words is the other with a letter more, less or another one, or with two swapped."""
+    if sorted(one) == sorted(other):
+        return True
+    short, long = sorted((one, other), key=len)
+    if len(short) < len(long):
+        return any(long[:at] + long[at + 1 :] == short for at in range(len(long)))
+    return sum(a != b for a, b in zip(one, other, strict=True)) == 1 and len(one) > 2
 
 
 def _unused_sibling(name: str, known: Sequence[str], used: set[str]) -> str:
@@ -112,8 +130,10 @@ def blanks_at_equals(tree: Tree, commands: Commands, used: set[str]) -> Iterator
             rest = tree.source.text[match.end() :].split(None, 1)
             word = name if "=" not in span.text.split()[0] else rest[0] if rest else ""
             template = "with a blank at the = {name} gets no value: bash runs {word} as a command"
+            flags = re.findall(rf"(--[\w-]+)[ \t=]+[\"']?\$\{{?{name}\b", tree.source.text)
+            keys = (name, *dict.fromkeys(flags[:_MOST]))
             message = Message(template, name=name, word=word)
-            yield Problem("blanks-at-equals", message, span, (), ("delete the blanks", span, f"{name}="), (name,))
+            yield Problem("blanks-at-equals", message, span, (), ("delete the blanks", span, f"{name}="), keys)
 
 
 _TRAILING = lazy_pattern(r"\\([ \t]+)(?:(#[^\n]*)|(?=\r?\n))")

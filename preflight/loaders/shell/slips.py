@@ -134,9 +134,7 @@ def _misspelt(tree: Tree, test: Span, name: str, meant: str, commands: Commands)
     elsewhere = re.sub(rf"\b(?:{re.escape(name)}|{re.escape(meant)})\b", "", tree.source.text)
     one, other = (re.search(rf"(?<![A-Za-z0-9]){re.escape(part)}(?![A-Za-z0-9])", elsewhere) for part in odd[0])
     if one is None and other is not None:
-        template = (
-            "{meant} is read nowhere, and the test of ${name}, which is not set, never sees it: did you mean that"
-        )
+        template = "{meant} is read nowhere: the test of ${name}, which is not set, never sees it; did you mean that"
         return Problem("misspelt-in-test", Message(template, name=name, meant=meant), set_at, (test,))
     template = "${name} is not set, so this test never sees ${meant}, which is: did you mean that"
     return Problem("misspelt-in-test", Message(template, name=name, meant=meant), test)
