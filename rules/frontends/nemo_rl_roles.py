@@ -81,8 +81,8 @@ NEMO_RL.add(
         a.data_parallel_size * a.val_micro_batch_size,
         a.val_global_batch_size,
         message=(
-            "a validation batch of {val_global_batch_size} does not divide into micro-batches of {val_micro_batch_size} "
-            "on {data_parallel_size} data ranks"
+            "a validation batch of {val_global_batch_size} does not divide into micro-batches of "
+            "{val_micro_batch_size} on {data_parallel_size} data ranks"
         ),
         why="the first validation dies; only the last batch of the data is padded",
         upstream="nemo_rl/distributed/batched_data_dict.py:831",

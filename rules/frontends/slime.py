@@ -47,7 +47,8 @@ SLIME.add(
             a.custom_reward_post_process_path.is_none,
         ),
         message=(
-            "{advantage_estimator} compares the samples of a prompt, and --n-samples-per-prompt is 1: nothing is compared"
+            "{advantage_estimator} compares the samples of a prompt, and --n-samples-per-prompt is 1: nothing is "
+            "compared"
         ),
         why="the reward less the mean of its group is 0, so nothing is learnt",
         upstream="slime/ray/rollout.py:702",

@@ -22,12 +22,18 @@ from typing import Any, NamedTuple
 from preflight.frontends.front_end import data
 from preflight.lint.constraint import Constraint
 from preflight.rules.frontends.flagscale import FLAGSCALE
+from preflight.rules.frontends.flagscale_runs import FLAGSCALE as FLAGSCALE_RUNS
 from preflight.rules.frontends.mcore_adapter import MCORE_ADAPTER
 from preflight.rules.frontends.megatron_bridge import BRIDGE
+from preflight.rules.frontends.megatron_bridge_stages import BRIDGE as BRIDGE_STAGES
 from preflight.rules.frontends.mindspeed_fsdp2 import FSDP2
 from preflight.rules.frontends.mindspeed_rl import MINDSPEED_RL
 from preflight.rules.frontends.ms_swift import MS_SWIFT
+from preflight.rules.frontends.nemo_rl import NEMO_RL
+from preflight.rules.frontends.nemo_rl_roles import NEMO_RL as NEMO_RL_ROLES
 from preflight.rules.frontends.slime import SLIME
+from preflight.rules.frontends.verl import VERL
+from preflight.rules.frontends.verl_roles import VERL as VERL_ROLES
 from upstream.frontends.flagscale import flagscale
 from upstream.frontends.mcore_adapter import mcore_adapter
 from upstream.frontends.megatron_bridge import bridge
@@ -80,11 +86,17 @@ RELEASES: dict[str, Described] = {
     "mindspeed-llm-fsdp2": Described(_alone(mindspeed_fsdp2), "mindspeed_llm/", {"26.0.0": ""}),
 }
 """Every front end whose other releases are described so."""
-CHECKS = {
-    rules.framework: {one.id: str(one.upstream) for one in rules.rules if isinstance(one, Constraint)}
-    for rules in (MS_SWIFT, SLIME, FLAGSCALE, MINDSPEED_RL, BRIDGE, MCORE_ADAPTER, FSDP2)
-}
+LACKING = {"verl": ("verl/", ("0.8.0", "0.7.1", "0.6.1")), "nemo-rl": ("nemo_rl/", ("0.6.0", "0.5.0"))}
+"""Front ends whose contracts upstream/frontends/contracts.py writes: where their checks stand, and older releases."""
+SETS = (
+    *(MS_SWIFT, SLIME, FLAGSCALE, FLAGSCALE_RUNS, MINDSPEED_RL, BRIDGE, BRIDGE_STAGES, MCORE_ADAPTER, FSDP2),
+    *(VERL, VERL_ROLES, NEMO_RL, NEMO_RL_ROLES),
+)
+CHECKS: dict[str, dict[str, str]] = {}
 """Front end → its rules, each with the place of its check in the release of the table."""
+for _rules in SETS:
+    _places = {one.id: str(one.upstream) for one in _rules.rules if isinstance(one, Constraint)}
+    CHECKS[_rules.framework] = {**CHECKS.get(_rules.framework, {}), **_places}
 
 
 REWORDED = {
@@ -148,12 +160,13 @@ def refusals(code: str) -> Iterator[tuple[str, int, int]]:
 
 
 def _condition(test: ast.expr) -> str:
-    return re.sub(r"\b(?:self|args)\.", "", ast.unparse(test))
+    return re.sub(r"\bcfg\b", "config", re.sub(r"\b(?:self|args)\.", "", ast.unparse(test)))
 
 
 def lacking(front_end: str, clone: Clone, release: str) -> list[str]:
     """The rules whose check a release does not make: none of its refusals has the condition."""
-    folder, base = RELEASES[front_end].folder, data(front_end)["release"]
+    folder = LACKING[front_end][0] if front_end in LACKING else RELEASES[front_end].folder
+    base = data(front_end)["release"]
     found = []
     for rule, place in CHECKS[front_end].items():
         path, _, line = place.partition(":")
@@ -205,6 +218,16 @@ def write(front_end: str, clone: Clone, megatron: Clone | None = None) -> list[P
     return out
 
 
+def write_lacks(front_end: str, clone: Clone) -> list[Path]:
+    """Write which rules of a front end its older releases lack, in the file that has those of all such front ends."""
+    path = SCHEMAS / "contracts" / "lacks.json"
+    found = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    found[front_end] = {release: lacking(front_end, clone, release) for release in LACKING[front_end][1]}
+    lines = (f"  {json.dumps(name)}: {value_lines(found[name])}" for name in sorted(found))
+    path.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+    return [path]
+
+
 def _is_there(clone: Clone, release: str) -> bool:
     try:
         clone.revision(release)
@@ -218,7 +241,8 @@ def main(words: Sequence[str]) -> int:
     wheels = dict(word.split("=", 1) for word in words if "=" in word)
     name, place, *more = [word for word in words if "=" not in word]
     clone = Clone(Path(place), {release: Path(folder) for release, folder in wheels.items()})
-    print(*write(name, clone, Clone(Path(more[0])) if more else None), sep="\n")
+    megatron = Clone(Path(more[0])) if more else None
+    print(*(write_lacks(name, clone) if name in LACKING else write(name, clone, megatron)), sep="\n")
     return 0
 
 
