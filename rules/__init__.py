@@ -24,6 +24,7 @@ _FRAMEWORKS = {
         "primus",
         "mcore-adapter",
         "mindspeed-llm-fsdp2",
+        "mindspeed-mm",
     ),
 }
 

@@ -25,7 +25,7 @@ from collections.abc import Iterator
 from preflight import Finding, Job, Message, Severity, rule
 
 GPU, NPU = "PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_NPU_ALLOC_CONF"
-ON_NPUS = frozenset({"mindspeed", "mindspeed-llm-fsdp2"})
+ON_NPUS = frozenset({"mindspeed", "mindspeed-llm-fsdp2", "mindspeed-mm"})
 """Frameworks whose runs are those of NPUs."""
 
 

@@ -81,7 +81,7 @@ def test_names_of_cases_are_unique_in_a_file() -> None:
 
 FRONT_ENDS = (
     *("slime", "ms-swift", "verl", "nemo-rl", "mindspeed-rl", "megatron-bridge", "flagscale", "primus"),
-    *("mcore-adapter", "mindspeed-llm-fsdp2"),
+    *("mcore-adapter", "mindspeed-llm-fsdp2", "mindspeed-mm"),
 )
 
 

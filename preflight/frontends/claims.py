@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 
 from preflight.dialects import Reading, Surroundings
+from preflight.dialects.undescribed import MINDSPEED_MM, undescribed
 from preflight.loaders.document import Document, Node
 from preflight.run.request import Request, Target
 from preflight.source.pattern import lazy_pattern
@@ -366,7 +367,19 @@ def is_mindspeed_fsdp2(document: Document) -> bool:
     return tree.get("parallel", "fsdp_size") is not None and tree.get("model", "model_name_or_path") is not None
 
 
+_MM_OTHERS = lazy_pattern(r"(?:^|/)(?:inference|evaluate)_\w+\.py$|(?:^|/)mindspeed_mm/[\w/]+\.py$")
+
+
+def is_mindspeed_mm(document: Document) -> bool:
+    """A script of MindSpeed-MM that trains."""
+    launch = document.launch
+    if launch is None or _MM_OTHERS.search(entry_text(document)) is not None:
+        return False
+    return undescribed(launch) is MINDSPEED_MM
+
+
 FRONT_ENDS = (
+    FrontEndDialect("mindspeed-mm", "26.1.0", is_mindspeed_mm, "preflight.frontends.mindspeed_mm"),
     FrontEndDialect(
         *("mindspeed-llm-fsdp2", "26.1.0", is_mindspeed_fsdp2, "preflight.frontends.mindspeed_fsdp2"),
         others=("26.0.0",),

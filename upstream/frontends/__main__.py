@@ -16,6 +16,7 @@ from upstream.frontends.flagscale import flagscale
 from upstream.frontends.mcore_adapter import mcore_adapter
 from upstream.frontends.mindrlhf import mindrlhf
 from upstream.frontends.mindspeed_fsdp2 import mindspeed_fsdp2
+from upstream.frontends.mindspeed_mm import mindspeed_mm
 from upstream.frontends.mindspeed_rl import mindspeed_rl
 from upstream.frontends.ms_swift import RELEASES as SWIFT_RELEASES
 from upstream.frontends.ms_swift import ms_swift
@@ -33,6 +34,7 @@ FRONT_ENDS: dict[str, tuple[str, Extract, tuple[str, ...]]] = {
     "flagscale": ("v0.9.0", flagscale, ("v0.8.0",)),
     "mindrlhf": ("e8a8fc1", mindrlhf, ("dev",)),
     "mindspeed-llm-fsdp2": ("v26.1.0", mindspeed_fsdp2, ("v26.0.0",)),
+    "mindspeed-mm": ("v26.1.0", mindspeed_mm, ()),
     "mindspeed-rl": ("v2.3.0", mindspeed_rl, ("2.0.0", "v2.1.0", "v2.2.0", "master")),
     "verl": ("v0.9.0", verl, ("v0.6.1", "v0.7.1", "v0.8.0")),
     "ms-swift": ("v4.5.2", ms_swift, SWIFT_RELEASES),
