@@ -25,6 +25,7 @@ _FRAMEWORKS = {
         "mcore-adapter",
         "mindspeed-llm-fsdp2",
         "mindspeed-mm",
+        "skyrl",
     ),
 }
 

@@ -22,7 +22,7 @@ EXAMPLE = Path(__file__).parent.parent / "examples/mindformers/run_llama2_7b.yam
             {"target": preflight.Target("nobody")},
             "no framework is called 'nobody'; there are flagscale, mcore-adapter, megatron, megatron-bridge, "
             "mindformers, mindrlhf, mindspeed, mindspeed-llm, mindspeed-llm-fsdp2, mindspeed-mm, mindspeed-rl, "
-            "ms-swift, nemo-rl, primus, slime, verl",
+            "ms-swift, nemo-rl, primus, skyrl, slime, verl",
         ),
         ({"world_size": 0}, "--world-size must be at least 1, not 0"),
     ],

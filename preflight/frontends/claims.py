@@ -378,7 +378,16 @@ def is_mindspeed_mm(document: Document) -> bool:
     return undescribed(launch) is MINDSPEED_MM
 
 
+def is_skyrl(document: Document) -> bool:
+    """An entry of SkyRL with Megatron for its strategy and the devices of its policy."""
+    words = document.launch.words if document.launch is not None else ()
+    texts = [word.text or "" for word in words]
+    named = any(text.startswith(("trainer.policy.", "trainer.placement.")) for text in texts)
+    return "trainer.strategy=megatron" in texts and named
+
+
 FRONT_ENDS = (
+    FrontEndDialect("skyrl", "0.3.0", is_skyrl, "preflight.frontends.skyrl"),
     FrontEndDialect("mindspeed-mm", "26.1.0", is_mindspeed_mm, "preflight.frontends.mindspeed_mm"),
     FrontEndDialect(
         *("mindspeed-llm-fsdp2", "26.1.0", is_mindspeed_fsdp2, "preflight.frontends.mindspeed_fsdp2"),

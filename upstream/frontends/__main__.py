@@ -23,12 +23,14 @@ from upstream.frontends.ms_swift import ms_swift
 from upstream.frontends.nemo_rl import nemo_rl
 from upstream.frontends.primus import primus
 from upstream.frontends.rows import SCHEMAS, Extract, Row, value_lines
+from upstream.frontends.skyrl import skyrl
 from upstream.frontends.slime import slime
 from upstream.frontends.verl import verl
 
 FRONT_ENDS: dict[str, tuple[str, Extract, tuple[str, ...]]] = {
     "primus": ("v26.5.1", primus, ()),
     "mcore-adapter": ("v0.3.0", mcore_adapter, ("v0.2.1",)),
+    "skyrl": ("skyrl-v0.3.0", skyrl, ("skyrl-v0.2.0",)),
     "slime": ("v0.3.1", slime, ("v0.1.0", "v0.2.0", "v0.2.1", "v0.2.2", "v0.2.3", "v0.2.4", "v0.3.0", "main")),
     "nemo-rl": ("v0.7.0", nemo_rl, ()),
     "flagscale": ("v0.9.0", flagscale, ("v0.8.0",)),
@@ -49,7 +51,10 @@ def write(front_end: str, clone: Path) -> Path:
     def git(*words: str) -> str:
         return subprocess.run(["git", "-C", str(clone), *words], capture_output=True, text=True, check=True).stdout
 
-    found: dict[str, Any] = {"release": tag.lstrip("v"), "commit": git("rev-parse", f"{tag}^{{commit}}")[:7]}
+    found: dict[str, Any] = {
+        "release": tag.removeprefix("skyrl-").lstrip("v"),
+        "commit": git("rev-parse", f"{tag}^{{commit}}")[:7],
+    }
 
     def at(release: str) -> dict[str, Any]:
         listed = ("ls-tree", "-r", "--name-only", release)  # what "" names: every file
