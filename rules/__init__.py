@@ -24,6 +24,8 @@ _FRAMEWORKS = {
         "primus",
         "mcore-adapter",
         "mindspeed-llm-fsdp2",
+        "mindspeed-mm",
+        "skyrl",
     ),
 }
 

@@ -26,7 +26,7 @@ from preflight import Finding, Job, Message, Severity, rule
 from preflight.job import OF_ENVIRONMENT
 
 GPU, NPU = "PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_NPU_ALLOC_CONF"
-ON_NPUS = frozenset({"mindspeed", "mindspeed-llm-fsdp2"})
+ON_NPUS = frozenset({"mindspeed", "mindspeed-llm-fsdp2", "mindspeed-mm"})
 """Frameworks whose runs are those of NPUs."""
 
 

@@ -52,10 +52,12 @@ TARGETS |= {
 }
 TARGETS |= {"frontends-megatron-bridge": "megatron-bridge"}
 TARGETS |= {"frontends-mindspeed-rl": "mindspeed-rl", "frontends-flagscale": "flagscale"}
+TARGETS |= {"frontends-skyrl": "skyrl"}
 TARGETS |= {"frontends-mcore-adapter": "mcore-adapter", "frontends-mindspeed-llm-fsdp2": "mindspeed-llm-fsdp2"}
 ENTRIES = {"hybrid": "pretrain_hybrid.py", "frontends-slime": "train.py", "frontends-ms-swift": "megatron rlhf"}
+ENTRIES |= {"frontends-skyrl": "skyrl.train.entrypoints.main_base"}
 ENTRIES |= {"frontends-verl": "verl.trainer.main_ppo", "tuning": "verl.trainer.sft_trainer"}
-DOTTED = ("frontends-verl",)
+DOTTED = ("frontends-verl", "frontends-skyrl")
 """Tables whose runs are key=value."""
 DEVICES = {"frontends-ms-swift": 8, "mindspeed": 16, "mindformers-graph": 8, "mindformers-pynative": 8}
 WRITTEN = ("at once: ", "offered: ")

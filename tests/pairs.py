@@ -27,6 +27,7 @@ PREFIXES = {
     "frontends-mindspeed-rl": "mindspeed-rl/",
     "frontends-megatron-bridge": "megatron-bridge/",
     "frontends-mcore-adapter": "mcore-adapter/",
+    "frontends-skyrl": "skyrl/",
     "frontends-mindspeed-llm-fsdp2": "mindspeed-llm-fsdp2/",
 }
 """The tables, and what stands before the ids in each."""

@@ -20,8 +20,9 @@ EXAMPLE = Path(__file__).parent.parent / "examples/mindformers/run_llama2_7b.yam
         ({"target": "mindformer"}, "no framework is called 'mindformer'; did you mean 'mindformers'?"),
         (
             {"target": preflight.Target("nobody")},
-            "no framework is called 'nobody'; there are flagscale, mcore-adapter, megatron, megatron-bridge, mindformers, "
-            "mindrlhf, mindspeed, mindspeed-llm, mindspeed-llm-fsdp2, mindspeed-rl, ms-swift, nemo-rl, primus, slime, verl",
+            "no framework is called 'nobody'; there are flagscale, mcore-adapter, megatron, megatron-bridge, "
+            "mindformers, mindrlhf, mindspeed, mindspeed-llm, mindspeed-llm-fsdp2, mindspeed-mm, mindspeed-rl, "
+            "ms-swift, nemo-rl, primus, skyrl, slime, verl",
         ),
         ({"world_size": 0}, "--world-size must be at least 1, not 0"),
     ],

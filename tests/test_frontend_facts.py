@@ -14,6 +14,8 @@ import pytest
 import preflight
 from preflight.job import Job
 
+OWN = Path(__file__).parent / "frontend_facts.jsonl"
+"""20 scripts each of ms-swift and slime, with the sizes that their text has (options as typed, the last one wins)."""
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data" / "frontend-facts.jsonl.gz"
 MIRRORS = Path(os.environ.get("PREFLIGHT_UPSTREAM", "/nowhere"))
 BAR = 0.97
@@ -31,6 +33,11 @@ ARGUMENTS = {
     "micro_batch": "train_micro_batch_size",
     "length": "seq_length",
     "packing": "sequence_packing_enabled",
+    "micro_size": "micro_batch_size",
+    "samples_a_step": "global_batch_size",
+    "rollout_prompts": "rollout_batch_size",
+    "dynamic_size": "use_dynamic_batch_size",
+    "tokens_a_gpu": "max_tokens_per_gpu",
 }
 
 
@@ -42,6 +49,9 @@ def read(job: Job, fact: str) -> Any:
         return job.cluster.count.raw if job.cluster.count.known else None
     if fact == "samples":
         prompts, each = job.arguments.get("train_batch_size"), job.arguments.get("rollout_n")
+        return prompts.raw * each.raw if prompts.known and each.known else None
+    if fact == "rollout_samples":
+        prompts, each = job.arguments.get("rollout_batch_size"), job.arguments.get("n_samples_per_prompt")
         return prompts.raw * each.raw if prompts.known and each.known else None
     value = own.get(fact) or job.arguments.get(ARGUMENTS[fact])
     return value.raw if value.known else None
@@ -82,9 +92,18 @@ def parents(text: str) -> list[str]:
 @pytest.mark.skipif(not SHARED.exists(), reason="the facts are not beside this checkout")
 @pytest.mark.skipif(not MIRRORS.is_dir(), reason="PREFLIGHT_UPSTREAM names no folder of repositories")
 def test_sizes_are_those_that_the_programs_compose(tmp_path: Path) -> None:
-    wrong, unknown, right = [], [], 0
     with gzip.open(SHARED, "rt", encoding="utf-8") as lines:
-        rows = [json.loads(line) for line in lines]
+        compare([json.loads(line) for line in lines], tmp_path)
+
+
+@pytest.mark.skipif(not MIRRORS.is_dir(), reason="PREFLIGHT_UPSTREAM names no folder of repositories")
+def test_sizes_are_those_that_scripts_type(tmp_path: Path) -> None:
+    compare([json.loads(line) for line in OWN.read_text(encoding="utf-8").splitlines()], tmp_path)
+
+
+def compare(rows: list[dict[str, Any]], tmp_path: Path) -> None:
+    """Hold what is read to the bar."""
+    wrong, unknown, right = [], [], 0
     for number, row in enumerate(rows):
         top = tmp_path / str(number)
         top.mkdir()

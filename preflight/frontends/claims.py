@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 
 from preflight.dialects import Reading, Surroundings
+from preflight.dialects.undescribed import MINDSPEED_MM, undescribed
 from preflight.frontends.described import contracts
 from preflight.loaders.document import Document, Node
 from preflight.run.request import Request, Target
@@ -367,7 +368,28 @@ def is_mindspeed_fsdp2(document: Document) -> bool:
     return tree.get("parallel", "fsdp_size") is not None and tree.get("model", "model_name_or_path") is not None
 
 
+_MM_OTHERS = lazy_pattern(r"(?:^|/)(?:inference|evaluate)_\w+\.py$|(?:^|/)mindspeed_mm/[\w/]+\.py$")
+
+
+def is_mindspeed_mm(document: Document) -> bool:
+    """A script of MindSpeed-MM that trains."""
+    launch = document.launch
+    if launch is None or _MM_OTHERS.search(entry_text(document)) is not None:
+        return False
+    return undescribed(launch) is MINDSPEED_MM
+
+
+def is_skyrl(document: Document) -> bool:
+    """An entry of SkyRL with Megatron for its strategy and the devices of its policy."""
+    words = document.launch.words if document.launch is not None else ()
+    texts = [word.text or "" for word in words]
+    named = any(text.startswith(("trainer.policy.", "trainer.placement.")) for text in texts)
+    return "trainer.strategy=megatron" in texts and named
+
+
 FRONT_ENDS = (
+    FrontEndDialect("skyrl", "0.3.0", is_skyrl, "preflight.frontends.skyrl"),
+    FrontEndDialect("mindspeed-mm", "26.1.0", is_mindspeed_mm, "preflight.frontends.mindspeed_mm"),
     FrontEndDialect(
         *("mindspeed-llm-fsdp2", "26.1.0", is_mindspeed_fsdp2, "preflight.frontends.mindspeed_fsdp2"),
         others=contracts("mindspeed-llm-fsdp2"),

@@ -137,6 +137,23 @@ def contract(front_end: str, release: str, engine: str = "") -> Contract:
     return Contract(front_end, release, engine)
 
 
+@cache
+def lacks(front_end: str, release: str) -> frozenset[str]:
+    """The rules of a front end whose check a release does not make."""
+    return frozenset(schemas.read(f"{FOLDER}/lacks").get(front_end, {}).get(release, ()))
+
+
+@cache
+def made_since(front_end: str, release: str) -> Mapping[str, str]:
+    """The rules whose check older releases than this one do not make, each with the first described one that does."""
+    known = schemas.read(f"{FOLDER}/lacks").get(front_end, {})
+    older = sorted((one for one in known if numbers(one) < numbers(release)), key=numbers)
+    found: dict[str, str] = {}
+    for old, next_ in zip(older, (*older[1:], release), strict=True):
+        found |= dict.fromkeys(known[old], next_)
+    return found
+
+
 def nearest_release(front_end: str, releases: Sequence[str], asked: Target | None, default: str) -> str:
     """The described release that a stated one is read as: itself, else the newest of its minor release, else the newest
     before it, else the oldest; the default where none is stated."""

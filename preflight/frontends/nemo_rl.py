@@ -11,7 +11,7 @@ from preflight.dialects.megatron import batch, layout, pipeline, sizes
 from preflight.dialects.megatron.namespace import NotKnown, Run, derives
 from preflight.frontends import roles
 from preflight.frontends.composed import Dotted, opener, typed
-from preflight.frontends.contract import nearest_release
+from preflight.frontends.contract import lacks, made_since, nearest_release
 from preflight.frontends.described import FOLDER, contracts
 from preflight.frontends.front_end import FrontEnd, unread
 from preflight.frontends.hydra_faults import DECAYS, INCREASES, REFUSED
@@ -361,4 +361,6 @@ def read(document: Document, surroundings: Surroundings) -> Reading:
     if not config.open:
         made.parsed.faults += of_interpolations(config)
     front_end = exempting(document, NEMO_RL)
-    return reading(front_end._replace(release=release), document, surroundings, made)
+    since = {**made_since("nemo-rl", release), **NEMO_RL.since}
+    front_end = front_end._replace(release=release, lacks=lacks("nemo-rl", release), since=since)
+    return reading(front_end, document, surroundings, made)

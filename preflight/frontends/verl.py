@@ -13,7 +13,7 @@ from preflight.dialects.megatron.namespace import NotKnown, Run, derives
 from preflight.dialects.megatron.options import Flag, table
 from preflight.frontends import roles
 from preflight.frontends.composed import Dotted, typed
-from preflight.frontends.contract import Contract, contract, nearest_release
+from preflight.frontends.contract import Contract, contract, lacks, made_since, nearest_release
 from preflight.frontends.described import contracts
 from preflight.frontends.front_end import UNREAD, FrontEnd, Keys, data, doubted
 from preflight.frontends.hydra_faults import (
@@ -163,7 +163,9 @@ def at_release(release: str) -> FrontEnd:
 
     keys, core = VERL.keys, CORES.get(release, VERL.core)
     flags = [with_default(flag) if "." in flag.option else flag for flag in keys.options.values()]
-    return VERL._replace(release=release, core=core, own=Keys("verl", release, flags, table("megatron", core)))
+    own = Keys("verl", release, flags, table("megatron", core))
+    since = {**made_since("verl", release), **VERL.since}
+    return VERL._replace(release=release, core=core, own=own, lacks=lacks("verl", release), since=since)
 
 
 CORES = {"0.6.1": "0.14.0", "0.7.1": "0.16.0"}

@@ -143,6 +143,21 @@ _RUNNERS = frozenset(
 """Modules that run another script."""
 
 
+def _module(words: Sequence[Word]) -> int:
+    """Where `uv run` is told to run a module; 0 where it is not: between are options and their values."""
+    if len(words) < 2 or words[1].text != "run":
+        return 0
+    valued = False
+    for at, word in enumerate(words[2:], 2):
+        text = word.text or ""
+        if text in ("-m", "--module"):
+            return at
+        if not text.startswith("-") and not valued:
+            return 0
+        valued = text.startswith("-") and "=" not in text
+    return 0
+
+
 class Taken(NamedTuple):
     """A launch, the problems that its command line shows by itself, and what starts it:
     launchers in front of it ("srun"), or a variable."""
@@ -179,6 +194,8 @@ class _Taker(FrontReader):
                 return None  # it only shows where the command is
             elif name == "coverage" and _starts(name, words):
                 words = self.run_by(words[1:])
+            elif name == "uv" and (at := _module(words)):
+                words = (Word("python", words[0].span), *words[at:])
             elif name in _WRAPPERS or _starts(name, words):
                 words = self.skip(words[1:])
             elif not name and words[0].text is None and self.skip(words[1:], named=False):

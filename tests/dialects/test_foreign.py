@@ -97,12 +97,27 @@ def test_sizes_that_a_file_describes_are_neither_missing_nor_judged() -> None:
 def test_what_starts_mindspeed_mm_is_left_alone(command: str, tmp_path: Path, real_cli: Cli) -> None:
     path = tmp_path / "run.sh"
     path.write_text(f"torchrun --nproc_per_node 8 {command.replace('SIZES', SIZES)}\n", encoding="utf-8")
-    assert not preflight.check([str(path)]).jobs
+    assert {job.target.framework for job in preflight.check([str(path)]).jobs} <= {"mindspeed-mm"}
     assert not preflight.check([str(path)], target="mindspeed-llm@26.1.0").jobs
     assert preflight.check([str(path)], target="mindspeed").jobs
-    if "mm-" in command or "sora.py" in command or "_ocr" in command:
+    if "inference_sora" in command:
         result = real_cli("check", str(path))
         assert (result.code, "MindSpeed-MM is not described" in result.err) == (2, True)
+
+
+def test_sizes_of_mindspeed_mm_are_those_of_megatron(tmp_path: Path) -> None:
+    path = tmp_path / "run.sh"
+    sizes = "--tensor-model-parallel-size 2 --pipeline-model-parallel-size 2 --micro-batch-size 1 --global-batch-size 8"
+    line = "torchrun --nproc_per_node {} pretrain_vlm.py {} --num-layers 1 --mm-model m.json --load weights --own 1\n"
+    path.write_text(line.format(8, sizes), encoding="utf-8")
+    found = preflight.check([str(path)])
+    plan = found.jobs[0].plan
+    assert str(found.jobs[0].target) == "mindspeed-mm@26.1.0"
+    assert (plan.layout.tensor.raw, plan.layout.data.raw, plan.batch.total.raw) == (2, 2, 8)
+    assert not plan.model.layers.known
+    assert [f.rule for f in found.findings if f.severity is not Severity.NOTE] == []
+    path.write_text(line.format(6, sizes), encoding="utf-8")
+    assert "device-count" in [f.rule for f in preflight.check([str(path)]).findings]
 
 
 def test_a_tool_that_merges_checkpoints_does_not_train() -> None:

@@ -16,23 +16,27 @@ from upstream.frontends.flagscale import flagscale
 from upstream.frontends.mcore_adapter import mcore_adapter
 from upstream.frontends.mindrlhf import mindrlhf
 from upstream.frontends.mindspeed_fsdp2 import mindspeed_fsdp2
+from upstream.frontends.mindspeed_mm import mindspeed_mm
 from upstream.frontends.mindspeed_rl import mindspeed_rl
 from upstream.frontends.ms_swift import RELEASES as SWIFT_RELEASES
 from upstream.frontends.ms_swift import ms_swift
 from upstream.frontends.nemo_rl import nemo_rl
 from upstream.frontends.primus import primus
 from upstream.frontends.rows import SCHEMAS, Extract, Row, value_lines
+from upstream.frontends.skyrl import skyrl
 from upstream.frontends.slime import slime
 from upstream.frontends.verl import verl
 
 FRONT_ENDS: dict[str, tuple[str, Extract, tuple[str, ...]]] = {
     "primus": ("v26.5.1", primus, ()),
     "mcore-adapter": ("v0.3.0", mcore_adapter, ("v0.2.1",)),
+    "skyrl": ("skyrl-v0.3.0", skyrl, ("skyrl-v0.2.0",)),
     "slime": ("v0.3.1", slime, ("v0.1.0", "v0.2.0", "v0.2.1", "v0.2.2", "v0.2.3", "v0.2.4", "v0.3.0", "main")),
     "nemo-rl": ("v0.7.0", nemo_rl, ()),
     "flagscale": ("v0.9.0", flagscale, ("v0.8.0",)),
     "mindrlhf": ("e8a8fc1", mindrlhf, ("dev",)),
     "mindspeed-llm-fsdp2": ("v26.1.0", mindspeed_fsdp2, ("v26.0.0",)),
+    "mindspeed-mm": ("v26.1.0", mindspeed_mm, ()),
     "mindspeed-rl": ("v2.3.0", mindspeed_rl, ("2.0.0", "v2.1.0", "v2.2.0", "master")),
     "verl": ("v0.9.0", verl, ("v0.6.1", "v0.7.1", "v0.8.0")),
     "ms-swift": ("v4.5.2", ms_swift, SWIFT_RELEASES),
@@ -47,7 +51,10 @@ def write(front_end: str, clone: Path) -> Path:
     def git(*words: str) -> str:
         return subprocess.run(["git", "-C", str(clone), *words], capture_output=True, text=True, check=True).stdout
 
-    found: dict[str, Any] = {"release": tag.lstrip("v"), "commit": git("rev-parse", f"{tag}^{{commit}}")[:7]}
+    found: dict[str, Any] = {
+        "release": tag.removeprefix("skyrl-").lstrip("v"),
+        "commit": git("rev-parse", f"{tag}^{{commit}}")[:7],
+    }
 
     def at(release: str) -> dict[str, Any]:
         listed = ("ls-tree", "-r", "--name-only", release)  # what "" names: every file

@@ -24,12 +24,19 @@ from preflight.frontends.described import contracts
 from preflight.frontends.front_end import data
 from preflight.lint.constraint import Constraint
 from preflight.rules.frontends.flagscale import FLAGSCALE
+from preflight.rules.frontends.flagscale_runs import FLAGSCALE as FLAGSCALE_RUNS
 from preflight.rules.frontends.mcore_adapter import MCORE_ADAPTER
 from preflight.rules.frontends.megatron_bridge import BRIDGE
+from preflight.rules.frontends.megatron_bridge_stages import BRIDGE as BRIDGE_STAGES
 from preflight.rules.frontends.mindspeed_fsdp2 import FSDP2
 from preflight.rules.frontends.mindspeed_rl import MINDSPEED_RL
 from preflight.rules.frontends.ms_swift import MS_SWIFT
+from preflight.rules.frontends.nemo_rl import NEMO_RL
+from preflight.rules.frontends.nemo_rl_roles import NEMO_RL as NEMO_RL_ROLES
 from preflight.rules.frontends.slime import SLIME
+from preflight.rules.frontends.verl import VERL
+from preflight.rules.frontends.verl_roles import VERL as VERL_ROLES
+from preflight.run.versions import numbers
 from upstream.frontends.flagscale import flagscale
 from upstream.frontends.mcore_adapter import mcore_adapter
 from upstream.frontends.megatron_bridge import bridge
@@ -81,11 +88,17 @@ READ: dict[str, Described] = {
     "mindspeed-llm-fsdp2": Described(_alone(mindspeed_fsdp2), "mindspeed_llm/"),
 }
 """Every front end whose other releases are described so."""
-CHECKS = {
-    rules.framework: {one.id: str(one.upstream) for one in rules.rules if isinstance(one, Constraint)}
-    for rules in (MS_SWIFT, SLIME, FLAGSCALE, MINDSPEED_RL, BRIDGE, MCORE_ADAPTER, FSDP2)
-}
+LACKING = {"verl": "verl/", "nemo-rl": "nemo_rl/"}
+"""Front ends whose contracts upstream/frontends/contracts.py writes: where their checks are."""
+SETS = (
+    *(MS_SWIFT, SLIME, FLAGSCALE, FLAGSCALE_RUNS, MINDSPEED_RL, BRIDGE, BRIDGE_STAGES, MCORE_ADAPTER, FSDP2),
+    *(VERL, VERL_ROLES, NEMO_RL, NEMO_RL_ROLES),
+)
+CHECKS: dict[str, dict[str, str]] = {}
 """Front end → its rules, each with the place of its check in the release of the table."""
+for _rules in SETS:
+    _places = {one.id: str(one.upstream) for one in _rules.rules if isinstance(one, Constraint)}
+    CHECKS[_rules.framework] = {**CHECKS.get(_rules.framework, {}), **_places}
 
 
 REWORDED = {
@@ -157,12 +170,13 @@ def refusals(code: str) -> Iterator[tuple[str, int, int]]:
 
 
 def _condition(test: ast.expr) -> str:
-    return re.sub(r"\b(?:self|args)\.", "", ast.unparse(test))
+    return re.sub(r"\bcfg\b", "config", re.sub(r"\b(?:self|args)\.", "", ast.unparse(test)))
 
 
 def lacking(front_end: str, clone: Clone, release: str) -> list[str]:
     """The rules whose check a release does not make: none of its refusals has the condition."""
-    folder, base = READ[front_end].folder, data(front_end)["release"]
+    folder = LACKING[front_end] if front_end in LACKING else READ[front_end].folder
+    base = data(front_end)["release"]
     found = []
     for rule, place in CHECKS[front_end].items():
         path, _, line = place.partition(":")
@@ -216,12 +230,24 @@ def write(clone: Clone, megatron: Clone | None = None) -> list[Path]:
     return out
 
 
+def write_lacks(clone: Clone) -> list[Path]:
+    """Write which rules of a front end its older releases lack, in the file that has those of all such front ends."""
+    path, base = SCHEMAS / "contracts" / "lacks.json", numbers(data(clone.front_end)["release"])
+    found = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    older = [one for one in contracts(clone.front_end) if numbers(one) < base and clone.has(one)]
+    found[clone.front_end] = {release: lacking(clone.front_end, clone, release) for release in older}
+    lines = (f"  {json.dumps(name)}: {value_lines(found[name])}" for name in sorted(found))
+    path.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+    return [path]
+
+
 def main(words: Sequence[str]) -> int:
     """NAME of a front end, the clone of its repository, the folder with the wheels of what has no tag, and the clone of
     Megatron-LM."""
     name, place, *more = words
     clone = Clone(Path(place), name, Path(more[0]) if more else None)
-    print(*write(clone, Clone(Path(more[1])) if len(more) > 1 else None), sep="\n")
+    megatron = Clone(Path(more[1])) if len(more) > 1 else None
+    print(*(write_lacks(clone) if name in LACKING else write(clone, megatron)), sep="\n")
     return 0
 
 

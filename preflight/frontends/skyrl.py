@@ -1,0 +1,115 @@
+"""SkyRL: overrides over the dataclasses of its config; Megatron trains the policy."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+
+from preflight.dialects import Reading, Surroundings
+from preflight.dialects.megatron import batch, layout, pipeline, sizes
+from preflight.dialects.megatron.namespace import NotKnown, Run, derives
+from preflight.frontends.composed import Dotted, typed
+from preflight.frontends.front_end import FrontEnd, data, unread
+from preflight.frontends.published_network import lose_network, trained
+from preflight.frontends.reading import read as reading
+from preflight.loaders.composition.overrides import apply, read_override
+from preflight.loaders.composition.values import Composed, omegaconf_values
+from preflight.loaders.document import Document, Node
+from preflight.loaders.yaml import load_yaml
+from preflight.run.value import Value, unknown
+from preflight.source.text import Source
+
+MAIN = "skyrl.train.entrypoints.main_base"
+"""The entry whose config has no other keys; others may add some."""
+PLACE = "skyrl_trainer_placement_policy_num"
+DERIVED = frozenset({"skyrl_mini_batch_per_rank", "skyrl_batch_per_rank"})
+"""Names in its checks that no key has."""
+
+
+@cache
+def defaults() -> Node:
+    """Its config as it is where nothing is given."""
+    tree: dict[str, object] = {}
+    for key, row in data("skyrl")["keys"].items():
+        below = tree
+        *sections, last = key.split(".")
+        for section in sections:
+            below = below.setdefault(section, {})  # type: ignore[assignment]
+        below[last] = row[2]
+    found = load_yaml(Source(json.dumps(tree), "skyrl/config")).tree
+    assert found is not None
+    return omegaconf_values(found)
+
+
+def world(run: Run) -> Value:
+    """Nodes times devices a node, of the policy."""
+    try:
+        count = run.value(f"{PLACE}_nodes").raw * run.value(f"{PLACE}_gpus_per_node").raw
+    except (NotKnown, TypeError) as error:
+        return unknown(str(error))
+    return trained(run, f"{PLACE}_gpus_per_node", count, "nodes x devices a node")
+
+
+@derives("sequence_parallel", "variable_seq_lengths", "bf16", "recompute_granularity")
+def forced(run: Run) -> None:
+    """What it sets itself."""
+    run.derive("sequence_parallel", run.tensor_model_parallel_size > 1, "it follows tensor parallelism")
+    run.derive("variable_seq_lengths", True, "samples are as long as they are")
+    run.derive("bf16", True, "it trains in bf16")
+
+
+@derives("global_batch_size", "skyrl_mini_batch_per_rank", "skyrl_batch_per_rank", "micro_batch_size")
+def batches(run: Run) -> None:
+    """A mini-batch counts prompts (skyrl/train/utils/utils.py, validate_batch_sizes)."""
+    each, samples = run.skyrl_trainer_policy_mini_batch_size, run.skyrl_generator_n_samples_per_prompt
+    run.derive("global_batch_size", each * samples, "prompts x samples", of="skyrl_trainer_policy_mini_batch_size")
+    size = run.tensor_model_parallel_size * run.pipeline_model_parallel_size * run.context_parallel_size
+    ranks = run.world_size // size
+    if ranks:
+        run.derive("skyrl_mini_batch_per_rank", each * samples // ranks)
+        run.derive("skyrl_batch_per_rank", run.skyrl_trainer_train_batch_size * samples // ranks)
+    if run.skyrl_trainer_max_tokens_per_microbatch and run.skyrl_trainer_max_tokens_per_microbatch > 0:
+        run.lose("micro_batch_size", "micro-batches are filled up to a number of tokens")
+
+
+@derives("seq_length", "train_iters")
+def lengths(run: Run) -> None:
+    """Prompt and response together are the longest sequence; how long it trains is in the data."""
+    longest = run.skyrl_trainer_max_prompt_length + run.skyrl_generator_sampling_params_max_generate_length
+    run.derive("seq_length", longest, "prompt + response", of="skyrl_generator_sampling_params_max_generate_length")
+    run.lose("train_iters", "the number of prompts is in the data")
+
+
+@derives()
+def network(run: Run) -> None:
+    """What is neither typed nor a key of its own is the model's."""
+    lose_network(run, SKYRL.keys)
+
+
+SKYRL = FrontEnd(
+    "skyrl",
+    "0.3.0",
+    core="0.18.0",
+    world=world,
+    before=(forced, batches, lengths, network),
+    steps=(*layout.STEPS, *pipeline.STEPS, *sizes.STEPS, *batch.STEPS),
+    unread="refused",
+    apart=("megatron/training/", "megatron/legacy", "megatron/rl", "pretrain_", "gpt_builders", "model_provider"),
+    models=("model_path",),
+)
+
+
+def read(document: Document, surroundings: Surroundings) -> Reading:
+    """A launch of one of its entries."""
+    launch = document.launch
+    assert launch is not None
+    overrides = tuple(one for word in launch.words if (one := read_override(word)) is not None)
+    tree, refused = apply(defaults(), overrides, complete=launch.entry.text == MAIN)
+    own = defaults().span.source
+    made = typed(SKYRL, Dotted(Composed(tree), (document,), overrides, own), surroundings)
+    made.parsed.open = launch.open
+    for fault in refused:
+        key = fault.override.key
+        if not any(key.startswith(f"{known}.") for known in data("skyrl")["keys"]):
+            made.parsed.faults.append(unread(SKYRL, key, fault.override.key_span))
+    return reading(SKYRL, document, surroundings, made)
