@@ -77,7 +77,7 @@ def test_a_baseline_takes_former_names(script: Path, real_cli: Cli) -> None:
 
 
 def test_explain_and_rules_know_former_names(real_cli: Cli) -> None:
-    assert real_cli("explain", OLD).out.startswith(f"{OLD} is a former name of {NEW}.\n")
+    assert real_cli("explain", OLD).out.startswith(f"{OLD} is a former name of {NEW}\n")
     assert NEW in real_cli("rules", OLD).out
 
 

@@ -52,7 +52,7 @@ def explain(rule: RuleId = None, every: All = False, lang: Lang = None) -> int:
         raise InputError("explain needs the id of a rule, or --all")
     found = named(rule, known)
     if old := next((name for name in former(found) if name == rule.strip("[]`")), None):
-        say(local(Message("{old} is a former name of {name}.", old=old, name=found)) + "\n\n")
+        say(local(Message("{old} is a former name of {name}", old=old, name=found)) + "\n\n")
     say(_page(known[found]))
     if page := section_url(found):
         say(f"On the web: {page}\n")
