@@ -146,7 +146,7 @@ def _classes(result: Result) -> Iterator[str]:
         numbers = [number for number, _ in group]
         if len(numbers) > 1:
             between = "and" if len(numbers) == 2 else "to"
-            yield f"{numbers[0]} {between} {numbers[-1]} are within 3 % of each other, and no estimate separates them: the simplest comes first"
+            yield f"{numbers[0]} {between} {numbers[-1]} are within 3 % of each other: the simplest comes first"
 
 
 def _placed(now: Found, result: Result) -> Iterator[str]:
