@@ -56,10 +56,11 @@ CONTAINER = lazy_pattern(r"nvcr\.io[/#+]nvidia[/+](?:nemo|pytorch)[:+](\d\d\.(?:
 
 
 def _container(text: str) -> float | None:
-    """The container that a run names, where it names one."""
+    """The container that a run names, where it names one; what stands in a comment does not run."""
     if "nvcr.io" not in text:
         return None
-    tags = {found[1] for found in CONTAINER.finditer(text)}
+    lines = (line for line in text.splitlines() if not line.lstrip().startswith("#") or "#SBATCH" in line)
+    tags = {found[1] for line in lines for found in CONTAINER.finditer(line)}
     return float(tags.pop()) if len(tags) == 1 else None
 
 

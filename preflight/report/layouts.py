@@ -141,15 +141,12 @@ def _notes(result: Result, shown: Shown) -> Iterator[str]:
 
 
 def _classes(result: Result) -> Iterator[str]:
-    """Which layouts estimates do not tell apart."""
+    """Which layouts no estimate separates."""
     for _, group in groupby(enumerate(result.layouts, 1), key=lambda pair: pair[1].alike):
         numbers = [number for number, _ in group]
         if len(numbers) > 1:
-            between = "and" if len(numbers) == 2 else "to"
-            yield (
-                f"{numbers[0]} {between} {numbers[-1]} are within 3 % of each other, and no estimate separates them: "
-                "the simplest comes first"
-            )
+            alike = f"{numbers[0]} {'and' if len(numbers) == 2 else 'to'} {numbers[-1]}"
+            yield f"{alike} are within 3 % of each other, memory that is left included: the simplest comes first"
 
 
 def _placed(now: Found, result: Result) -> Iterator[str]:

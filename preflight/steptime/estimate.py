@@ -281,6 +281,8 @@ def _range(found: Timed, assumed: int, features: tuple[Unmodelled, ...], ends: t
     reason = NETWORK if spared * span.high < 1.0 else span.because
     if ends[1] / ends[0] > span.high / span.low:
         reason = SOFTWARE
+    elif ends[1] / ends[0] > ASSUMED:
+        reason = f"{reason}; {SOFTWARE}"
     low, high = 1 / ASSUMED**assumed, ASSUMED**assumed
     for least, most in map(FACTORS.__getitem__, features):
         low, high = low * least, high * most

@@ -53,6 +53,7 @@ def test_settings_state_the_software_and_without_it_the_range_covers_its_eras(tm
     assert early["seconds"] / unknown["seconds"] == pytest.approx(1.24, abs=0.05)
     assert late["seconds"] == unknown["seconds"] and late["high"] < unknown["high"]
     assert any("software of its container" in words for words in early["assumed"])
+    assert "software under [cluster]" in unknown["because"] and "software" not in late["because"]
     assert unknown["high"] / unknown["seconds"] == pytest.approx(early["high"] / unknown["seconds"])
 
 
@@ -62,6 +63,8 @@ def test_settings_state_the_software_and_without_it_the_range_covers_its_eras(tm
         ("srun --container-image nvcr.io/nvidia/nemo:25.04.01 ", True),
         ("srun --container-image=nvcr.io#nvidia/pytorch:25.04-py3 ", True),
         ("IMAGE=nvcr.io/nvidia/pytorch:25.04-py3\nOTHER=nvcr.io/nvidia/pytorch:26.02-py3\nsrun ", False),
+        ("#SBATCH --container-image=nvcr.io/nvidia/nemo:25.04\nsrun ", True),
+        ("# tested with nvcr.io/nvidia/nemo:25.04\nsrun ", False),
         ("srun --container-image registry.local/our/image:25.04 ", False),
         ("srun --container-image nvcr.io/nvidia/pytorch:latest ", False),
     ],

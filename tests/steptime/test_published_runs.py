@@ -12,6 +12,7 @@ from types import ModuleType
 import pytest
 
 import preflight
+from preflight.layouts.result import ALIKE
 
 ROOT = Path(__file__).resolve().parents[2]
 DENSE, ROUTED = 0.12, 0.20
@@ -103,3 +104,26 @@ def test_the_fastest_of_a_measured_sweep_is_chosen(benchmark: ModuleType, rows: 
     assert statistics.median(correlation for _, correlation, _, _ in sweeps.values()) >= 0.85
     lost = sorted(taken for _, _, taken, _ in sweeps.values())
     assert lost[-1] <= 1.10 and sum(taken <= 1.05 for taken in lost) >= 0.9 * len(lost)
+
+
+@pytest.mark.slow
+def test_the_simplest_of_the_first_class_loses_little(benchmark: ModuleType, rows: list[object]) -> None:
+    def lost(width: float) -> list[float]:
+        by: dict[str, list[tuple[float, float, int]]] = {}
+        for row in rows:
+            if row.sweep:
+                s = row.numbers
+                ways = s.virtual + s.pipeline + s.context + s.tensor
+                by.setdefault(row.sweep, []).append((row.estimate(), row.seconds, ways))
+        taken = []
+        for runs in (runs for runs in by.values() if len(runs) >= 5):
+            group = [run for run in runs if run[0] <= (1 + width) * min(runs)[0]]
+            choice = min(group, key=lambda run: (run[2], run[0]))
+            taken.append(choice[1] / min(run[1] for run in runs))
+        return taken
+
+    def near(taken: list[float]) -> float:
+        return sum(one <= 1.05 for one in taken) / len(taken)
+
+    assert near(lost(ALIKE)) >= 0.9 and max(lost(ALIKE)) <= 1.10
+    assert near(lost(0.10)) < 0.8  # wider classes lose more than an estimate does
