@@ -165,6 +165,13 @@ SIGNATURES: tuple[Signature, ...] = (
         weak=True,
     ),
     Signature(
+        "tensor-not-saved", C.CHECKPOINT,
+        r"KeyError: [\"']*(?:decoder|embedding|output_layer)\.[\w.]+ from model not in state dict",
+        "the network has a tensor that the checkpoint has not",
+        "norms, biases, positions, experts and tied embeddings must be those that the checkpoint was written with: "
+        "`preflight check --site` compares them",
+    ),
+    Signature(
         "other-weight-names", C.ENVIRONMENT,
         r"KeyError: '?\"?(?:decoder|model|module|embedding|layers)\.[\w.]+(?:weight|bias)",
         "the checkpoint and the program name a weight otherwise: one of the two is of another version",
@@ -209,8 +216,8 @@ SIGNATURES: tuple[Signature, ...] = (
         r"|_load_base_checkpoint|checkpoint = dist_checkpointing\.load|validate_sharding_integrity"
         r"|torch\.load.*failed",
         "the checkpoint and the model do not match",
-        "the sizes of the model must be those that the checkpoint was written with; `preflight show` prints the "
-        "config's",
+        "the sizes of the model must be those that the checkpoint was written with: `preflight check --site` compares "
+        "them, and `preflight show` prints the config's",
     ),
     Signature(
         "missing-checkpoint", C.CHECKPOINT,
