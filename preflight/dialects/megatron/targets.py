@@ -150,13 +150,14 @@ def _asked(wanted: Target) -> list[Target]:
 
 def _between(number: tuple[int, ...], near: Sequence[Target]) -> list[Target]:
     """The releases just below and just above one that no release shares its first two numbers with, the nearer first;
-    none where it is older or newer than all."""
+    the two newest that begin with a first number alone; none where it is older or newer than all."""
     asked = number[:2]
     have = {target: branch(target.version)[1][:2] for target in near}
     below = [target for target in near if have[target] < asked]
     above = [target for target in near if have[target] > asked]
-    if asked in have.values() or not below or not above:
-        return []
+    begun = [target for target in near if have[target][: len(asked)] == asked]
+    if begun or not below or not above:
+        return begun[:2] if len(asked) == 1 else []
     beside = {max(below, key=lambda target: have[target]), min(above, key=lambda target: have[target])}
     return [target for target in near if target in beside]
 
