@@ -101,7 +101,9 @@ def _totals(total: Value, unit: int) -> Iterator[Fix]:
         near, far = far, 0
     power = 1 << max(total.raw.bit_length() - 1, 0)
     round_ones = [size for size in (power, 2 * power) if size % unit == 0 and abs(size - total.raw) * 16 <= total.raw]
-    guess = (2 * rest == unit and (not _is_power(near) or _is_power(far))) or bool(round_ones and not _is_power(near))
+    guess = (2 * rest == unit and (not _is_power(near) or (far > 0 and _is_power(far)))) or bool(
+        round_ones and not _is_power(near)
+    )
     for size in dict.fromkeys([*round_ones, near, far] if guess else [near]):
         if size and (edits := total.becomes(size)):
             yield Fix(f"set the global batch to {size}", edits, offered=guess)

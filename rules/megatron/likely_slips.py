@@ -250,7 +250,7 @@ MEGATRON.add(
         "clip-grad-negative",
         all_of(TRAINS, a.clip_grad < 0),
         message="--clip-grad {clip_grad} is negative: gradients are not clipped",
-        why="only a norm above 0 clips; a sign may be a slip, and 0 says that none is meant",
+        why="only a norm above 0 clips; a sign may be a slip; 0 means that none is clipped",
         severity=Severity.WARNING,
         at=(a.clip_grad,),
         upstream="megatron/core/optimizer/optimizer.py",
