@@ -149,7 +149,7 @@ def made_since(front_end: str, release: str) -> Mapping[str, str]:
     known = schemas.read(f"{FOLDER}/lacks").get(front_end, {})
     older = sorted((one for one in known if numbers(one) < numbers(release)), key=numbers)
     found: dict[str, str] = {}
-    for old, next_ in zip(older, (*older[1:], release), strict=True):
+    for old, next_ in zip(older, (*older[1:], release), strict=False):
         found |= dict.fromkeys(known[old], next_)
     return found
 

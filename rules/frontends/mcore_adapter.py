@@ -4,8 +4,8 @@ each role."""
 from preflight.dialects.megatron import megatron_names
 from preflight.frontends.front_end import names
 from preflight.frontends.mcore_adapter import ARGUMENTS, CONFIG, DERIVED
-from preflight.lint.constraint import Constraint, ConstraintSet, divides, put, refuse
-from preflight.lint.expressions import Expression, Handles, all_of, any_of
+from preflight.lint.constraint import ConstraintSet, divides, put, refuse
+from preflight.lint.expressions import Handles, all_of, any_of
 from preflight.source.finding import Safety, Severity
 
 DIES = "the run is refused at start-up, when the arguments are made"
@@ -17,28 +17,14 @@ ACTOR = all_of(ROLL, a.role_name.is_in("actor_train", "student_train"))
 REFERENCE = any_of(a.roll_enable_reference, a.roll_use_kl_loss, a.roll_init_kl_coef > 0)
 
 
-def _ranks(role: str) -> Expression:
-    tensor, stages = a[f"{role}_tensor_model_parallel_size"], a[f"{role}_pipeline_model_parallel_size"]
-    return tensor * stages * a[f"{role}_context_parallel_size"]
-
-
-def _grid(role: str, place: str, when: Expression) -> Constraint:
-    """The devices of a role against its layout."""
-    return divides(
-        f"{role}-over-devices",
-        _ranks(role),
-        a[f"{role}_devices"],
-        message=(
-            f"{{{role}_devices}} devices of the {role} are not a multiple of its tensor "
-            f"{{{role}_tensor_model_parallel_size}} x pipeline {{{role}_pipeline_model_parallel_size}} x context "
-            f"{{{role}_context_parallel_size}}"
-        ),
-        why=f"building the {role}'s process groups dies, after the engines have started",
-        upstream=place,
-        when=when,
-        at=(a[f"{role}_tensor_model_parallel_size"], a[f"{role}_devices"]),
-    )
-
+REFERENCE_RANKS = (
+    a.reference_tensor_model_parallel_size
+    * a.reference_pipeline_model_parallel_size
+    * a.reference_context_parallel_size
+)
+CRITIC_RANKS = (
+    a.critic_tensor_model_parallel_size * a.critic_pipeline_model_parallel_size * a.critic_context_parallel_size
+)
 
 MCORE_ADAPTER.add(
     refuse(
@@ -112,15 +98,33 @@ MCORE_ADAPTER.add(
         when=all_of(ROLL, a.engine_strategy == "vllm"),
         at=(a.engine_tensor_parallel_size, a.engine_devices),
     ),
-    _grid(
-        "reference",
-        "mcore_adapter/src/mcore_adapter/initialize.py:62",
-        all_of(ACTOR, REFERENCE, a.reference_strategy == "megatron_infer"),
+    divides(
+        "reference-over-devices",
+        REFERENCE_RANKS,
+        a.reference_devices,
+        message=(
+            "{reference_devices} devices of the reference are not a multiple of its tensor "
+            "{reference_tensor_model_parallel_size} x pipeline {reference_pipeline_model_parallel_size} x context "
+            "{reference_context_parallel_size}"
+        ),
+        why="building the reference's process groups dies, after the engines have started",
+        upstream="mcore_adapter/src/mcore_adapter/initialize.py:62",
+        when=all_of(ACTOR, REFERENCE, a.reference_strategy == "megatron_infer"),
+        at=(a.reference_tensor_model_parallel_size, a.reference_devices),
     ),
-    _grid(
-        "critic",
-        "roll/pipeline/base_worker.py:547",
-        all_of(ACTOR, a.roll_adv_estimator == "gae", a.critic_strategy == "megatron_train"),
+    divides(
+        "critic-over-devices",
+        CRITIC_RANKS,
+        a.critic_devices,
+        message=(
+            "{critic_devices} devices of the critic are not a multiple of its tensor "
+            "{critic_tensor_model_parallel_size} x pipeline {critic_pipeline_model_parallel_size} x context "
+            "{critic_context_parallel_size}"
+        ),
+        why="building the critic's process groups dies, after the engines have started",
+        upstream="roll/pipeline/base_worker.py:547",
+        when=all_of(ACTOR, a.roll_adv_estimator == "gae", a.critic_strategy == "megatron_train"),
+        at=(a.critic_tensor_model_parallel_size, a.critic_devices),
     ),
     refuse(
         "layers-over-stages",

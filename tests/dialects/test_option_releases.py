@@ -39,6 +39,8 @@ def severity(text: str, target: str | None, rule: str) -> Severity | None:
         ("sft", "--train_type lora", None, Severity.WARNING),
         ("sft", "--train_type lora", "ms-swift@4.5.2", Severity.ERROR),
         ("sft", "--tuner_type lora", "ms-swift@4.0.4", None),
+        ("sft", "--decision_subsample_options 2", "ms-swift@4.6.0", None),
+        ("sft", "--decision_subsample_options 2", "ms-swift@4.5.2", Severity.ERROR),
         ("sft", "--tuner-type lora", "ms-swift@4.0.4", None),
     ],
 )
@@ -60,6 +62,38 @@ def test_what_a_release_of_slime_takes() -> None:
     assert "unread-key" not in found(SLIME.format("--update-weight-encoding deltas"), "slime@0.3.0")
     choice = SLIME.format("--update-weight-encoding deltas_gzip")
     assert severity(choice, "slime@0.3.0", "bad-choice") is Severity.ERROR
+
+
+def packed(target: str | None) -> Finding | None:
+    text = """\
+policy:
+  model_name: m
+  train_global_batch_size: 64
+  train_micro_batch_size: 1
+  make_sequence_length_divisible_by: 6
+  sequence_packing: {enabled: true}
+  megatron_cfg:
+    {enabled: true, tensor_model_parallel_size: 1, pipeline_model_parallel_size: 1, context_parallel_size: 2}
+cluster: {gpus_per_node: 8, num_nodes: 1}
+"""
+    report = preflight.check_text(text, name="run.yaml", target=target)
+    return next((f for f in report.findings if f.rule == "nemo-rl/padding-of-packed-samples"), None)
+
+
+@pytest.mark.parametrize(
+    ("target", "told"),
+    [
+        ("nemo-rl@0.5.0", None),
+        ("nemo-rl@0.6.0", Severity.ERROR),
+        ("nemo-rl@0.7.0", Severity.ERROR),
+        (None, Severity.WARNING),
+    ],
+)
+def test_a_check_that_older_releases_lack_is_an_error_where_one_that_has_it_is_stated(
+    target: str | None, told: Severity | None
+) -> None:
+    found = packed(target)
+    assert (found.severity if found is not None else None) is told
 
 
 def test_a_release_that_is_not_described_is_told() -> None:
