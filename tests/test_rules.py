@@ -84,7 +84,7 @@ def test_no_rule_is_lost() -> None:
     found = [(pack.frameworks, len(pack.load())) for pack in preflight.rules.packs()]
     assert found == [
         ((), 67),
-        (("megatron", "megatron-yaml"), 723),
+        (("megatron", "megatron-yaml"), 724),
         (("mindspeed", "mindspeed-llm"), 449),
         (("mindformers", "pynative"), 405),
         (("slime", "ms-swift", "verl", "nemo-rl", "mindspeed-rl", "megatron-bridge", "flagscale", "primus"), 177),
