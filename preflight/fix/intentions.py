@@ -1,4 +1,4 @@
-"""What the author of a faulty value meant, where the published model, earlier commits or files in its folder show it."""
+"""What the author of a faulty value meant, where the published model, earlier commits or nearby files show it."""
 
 from __future__ import annotations
 
