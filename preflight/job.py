@@ -328,7 +328,7 @@ class Job:
         return known.union(self._signals())
 
     def _signals(self) -> Iterator[str]:
-        """What a rule may read that is no argument."""
+        """What a rule may read besides arguments."""
         launch = self.documents[0].launch
         if self.look is not None:
             yield AT_SITE

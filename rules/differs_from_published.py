@@ -42,7 +42,7 @@ COMPARED = {
     "top_k": "{size} experts per token",
 }
 TRAITS = {
-    "tied": ("an output layer that shares the weights of the embedding", "an output layer of its own"),
+    "tied": ("an output layer that shares the weights of the embedding", "a separate output layer"),
     "qk_norm": ("a norm of queries and keys", "no norm of queries and keys"),
     "bias": ("biases in its linear layers", "no biases in its linear layers"),
     "qkv_bias": ("biases of queries, keys and values", "no biases of queries, keys and values"),
@@ -87,7 +87,7 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
 def _traits(job: Job, model: Published) -> Iterator[Finding | Unverified]:
     """A trait that differs, where the sizes are those of the model."""
     wanted: dict[str, object] = {name: bool(model.traits.get(name)) for name in ("tied", "bias", "qkv_bias")}
-    if job.plan.model.latent.raw is not True:  # latent attention has heads and norms of its own
+    if job.plan.model.latent.raw is not True:  # latent attention has other heads and norms
         wanted["qk_norm"] = bool(model.traits.get("qk_norm"))
         wanted |= {"head_dim": model.sizes["head_dim"]} if "head_dim" in model.sizes else {}
     own = {name: getattr(job.plan.model, name) for name in wanted}

@@ -90,7 +90,7 @@ def test_no_rule_is_lost() -> None:
     found = [(pack.frameworks, len(pack.load())) for pack in preflight.rules.packs()]
     assert found == [
         ((), 67),
-        (("megatron", "megatron-yaml"), 731),
+        (("megatron", "megatron-yaml"), 732),
         (("mindspeed", "mindspeed-llm"), 451),
         (("mindformers", "pynative"), 405),
         (FRONT_ENDS, 213),

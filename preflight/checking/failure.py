@@ -126,7 +126,7 @@ def starts_a_run(dialects: Sequence[Dialect], request: Request) -> Callable[[Sou
 
 
 def _trains(document: Document) -> bool:
-    """Whether a launcher of distributed programs starts one whose name says that it trains, whosever it is."""
+    """Whether a launcher of distributed programs starts a program with a name of training, in any project."""
     launch = document.launch
     return (
         launch is not None

@@ -56,7 +56,7 @@ CONTAINER = lazy_pattern(r"nvcr\.io[/#+]nvidia[/+](?:nemo|pytorch)[:+](\d\d\.(?:
 
 
 def _container(text: str) -> float | None:
-    """The container that a run names, where it names one; what stands in a comment does not run."""
+    """The container that a run names, where it names one; comments do not count."""
     if "nvcr.io" not in text:
         return None
     lines = (line for line in text.splitlines() if not line.lstrip().startswith("#") or "#SBATCH" in line)

@@ -1,4 +1,4 @@
-"""A fix is made for one branch of a script; in the others no error may be new."""
+"""A fix repairs one branch of a script; in the others no error may be new."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the author of a faulty value meant, where the published model, earlier commits or files beside it show it."""
+"""What the author of a faulty value meant, where the published model, earlier commits or nearby files show it."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ class _Intentions:
 
 
 def _siblings(path: Path) -> Sequence[Path]:
-    """The files beside one that are of its kind, those of the nearest names first."""
+    """The files of the same kind in the folder of one, those of the nearest names first."""
     with contextlib.suppress(OSError):
         names = sorted(name for name in os.listdir(path.parent)[:MOST_NAMES] if name.endswith(path.suffix))
         names.sort(key=lambda name: -_shared(name, path.name))

@@ -197,7 +197,7 @@ def layers(run: Run) -> None:
 
 @derives()
 def network(run: Run) -> None:
-    """What is neither typed nor a key of its own is the model's."""
+    """What is neither typed nor one of its keys comes from the model."""
     lose_network(run, MCORE_ADAPTER.keys)
 
 
@@ -263,7 +263,7 @@ def _is_open(document: Document) -> bool:
 
 
 def _named(document: Document, opened: object) -> Document | None:
-    """The config of a launch: a file after `train`, or the one that --config_name says, in its folder."""
+    """The config of a launch: a file after `train`, or the one that --config_name names, in its folder."""
     launch = document.launch
     assert launch is not None and callable(opened)
     if launch.entry.text == "train":
@@ -285,7 +285,7 @@ def _overrides(document: Document) -> Iterator[Override]:
 
 
 def _flags(front_end: FrontEnd, section: str) -> Iterator[Flag]:
-    """The keys as they stand in the config: below a role, or flat."""
+    """The keys as the config has them: below a role, or flat."""
     rows, strategy, training = front_end.keys.options, part_of(front_end, "strategy"), part_of(front_end, "training")
     if not section:
         yield from rows.values()

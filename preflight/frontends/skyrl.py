@@ -82,7 +82,7 @@ def lengths(run: Run) -> None:
 
 @derives()
 def network(run: Run) -> None:
-    """What is neither typed nor a key of its own is the model's."""
+    """What is neither typed nor one of its keys comes from the model."""
     lose_network(run, SKYRL.keys)
 
 

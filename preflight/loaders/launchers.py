@@ -144,7 +144,7 @@ _RUNNERS = frozenset(
 
 
 def _module(words: Sequence[Word]) -> int:
-    """Where `uv run` is told to run a module; 0 where it is not: between are options and their values."""
+    """Where `uv run` has the option to run a module, 0 without one: between are options and their values."""
     if len(words) < 2 or words[1].text != "run":
         return 0
     valued = False

@@ -145,7 +145,7 @@ VERL.add(
     refuse(
         "never-saved",
         all_of(TRAINER, a.save_freq == 0),
-        message="trainer.save_freq is 0: no checkpoint is written; -1 says so on purpose",
+        message="trainer.save_freq is 0: no checkpoint is written; -1 is the value for that",
         why="the run ends and nothing of it is kept",
         upstream="verl/trainer/ppo/ray_trainer.py:1679",
         severity=Severity.WARNING,

@@ -15,7 +15,7 @@ LONG = 10_000
 SHORTENED = 20
 """So many times as long is the schedule of a long run in one that was shortened."""
 BEYOND = 10
-"""So many times the run is the longest interval of published files whose run is no trial."""
+"""The longest interval in published files, as a multiple of the run, where that is not a trial."""
 EPSILON = (a.layernorm_epsilon, a.norm_epsilon)
 """What releases call it."""
 MOST_MINUTES = 1_000

@@ -48,7 +48,7 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
     if not isinstance(value.raw, (list, tuple)) or len(value.raw) != 2:
         return
     module, function = map(str, value.raw)
-    meant: tuple[str, ...] = ()
+    meant: tuple[str, ...]
     folder, _, name = module.rpartition(".")
     if not module.startswith(f"{PACKAGE}.") or (folder == FOLDER and name in MODULES):
         wrong, near = function, nearest(function, (FUNCTION,), LEAST)

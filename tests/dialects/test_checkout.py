@@ -394,3 +394,9 @@ def test_a_choice_that_only_a_checkout_has_shows_that_a_path_leads_to_a_copy_of_
     write(tmp_path, {"pretrain_gpt.py": ""})
     assert "bad-choice" not in severities(stacked(tmp_path, script))
     assert "bad-choice" in severities(stacked(tmp_path, script.replace("optimizer own", "optimizer mine")))
+
+
+def test_warnings_that_repeat_no_statement_stay_in_an_altered_checkout(tmp_path: Path) -> None:
+    report = fork(tmp_path, launch("--clip-grad -1"))
+    assert report.jobs[0].arguments.certainty.has is not None
+    assert severities(report)["megatron/clip-grad-negative"] is Severity.WARNING

@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import preflight
+from preflight.loaders.shell import load_script
 from preflight.loaders.shell.refusal import EARLY, SYNTAX, refusal
 from preflight.source.text import Source
 
@@ -290,3 +291,13 @@ def test_a_block_of_a_guide_is_no_script_that_has_to_be_whole() -> None:
     text = f"# Train\n```bash\n{RUN.rstrip()} --save <path>\nif a; then\n```\n"
     found = preflight.check_text(text, name="guide.md")
     assert found.jobs and not [f for f in found.findings if f.rule == "shell-syntax"]
+
+
+def test_a_variable_assigned_with_blanks_is_no_slip_of_another() -> None:
+    text = (
+        "LOG_INTERVAL = 1\nEVAL_INTERVAL=4000\ntorchrun --nproc_per_node 8 pretrain_gpt.py --num-layers 2 "
+        "--log-interval $LOG_INTERVAL --eval-interval $EVAL_INTERVAL\n"
+    )
+    kinds = [problem.kind for document in load_script(Source(text, "run.sh")) for problem in document.problems]
+    assert "blanks-at-equals" in kinds
+    assert "misspelt-variable" not in kinds

@@ -20,7 +20,7 @@ _SUBJECT = lazy_pattern(r'"?\$(?:\{?\w+(?::?-[\w.-]*)?\}?)"?')
 _CHOICE = lazy_pattern(r"[\w.-]+")
 _COMPARED = lazy_pattern(r"(?:\[\[?|test)\s.*\$.*\s(?:=|==|!=|-eq|-ne|-gt|-lt|-ge|-le)\s.*", 16)
 _INPUT = ("while_statement", "for_statement", "function_definition")
-"""Around a case: it reads options one by one, or is called with words of its own."""
+"""Around a case: it reads options one by one, or is called with separate words."""
 
 
 class Branch(NamedTuple):

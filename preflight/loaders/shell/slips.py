@@ -184,7 +184,7 @@ def _removed(found: Found, commands: Commands) -> Iterator[Problem]:
 
 
 def _started_in(path: str, removed: str, found: Found) -> str:
-    """The checkout in which a relative folder is part of an absolute path; "" where nothing says that it is started
+    """The checkout in which a relative folder is part of an absolute path; "" where nothing shows that it is started
     there: its program lies in the folder that it is started in, and another path of the script has the same name."""
     folder, mark, _ = f"{path}/".partition(f"/{removed}/")
     name = posixpath.basename(folder)
