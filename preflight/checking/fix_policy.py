@@ -13,7 +13,7 @@ from preflight.run.value import Value
 from preflight.source.finding import Change, Edit, Finding, Fix, Key, Safety, Severity
 from preflight.source.pattern import lazy_pattern
 from preflight.source.record import replace
-from preflight.source.spelling import slips
+from preflight.source.spelling import meant_boolean, slips
 
 LAYOUT = "change the layout: "
 """The start of the title of a fix from the search of layouts, which keeps the global batch."""
@@ -179,12 +179,18 @@ def ranked(findings: Iterable[Finding], job: Job) -> list[Finding]:
     return [policy.ranked(finding) for finding in findings]
 
 
+_BOOLEANS = {"true": True, "false": False}
+"""Texts that are booleans without their quotes."""
+
+
 def _between(raw: object, text: str, wanted: object) -> Change:
     """What writing a value over another one does."""
     if _is_number(raw) and _is_number(wanted):
         return Change.NUMBER
     bare = text.strip("\"'")
     if isinstance(wanted, str) and wanted in slips(bare, (wanted,)):
+        return Change.CORRECTION
+    if isinstance(wanted, bool) and wanted in (meant_boolean(bare), _BOOLEANS.get(bare.lower())):
         return Change.CORRECTION
     if isinstance(raw, (list, tuple)):
         return Change.NUMBER if isinstance(wanted, (list, tuple)) else Change.REMOVAL

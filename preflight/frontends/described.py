@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from functools import cache
 
 from preflight import schemas
@@ -14,5 +13,6 @@ FOLDER = "frontends/contracts"
 @cache
 def contracts(front_end: str, without: str = "") -> tuple[str, ...]:
     """The releases of a front end with a contract, the newest first. without: the release that is left out."""
-    found = (re.fullmatch(rf"{FOLDER}/{re.escape(front_end)}-(\d.*)", name) for name in schemas.names(FOLDER))
-    return tuple(sorted((one[1] for one in found if one is not None and one[1] != without), key=numbers, reverse=True))
+    start = f"{FOLDER}/{front_end}-"
+    found = (name.removeprefix(start) for name in schemas.names(FOLDER) if name.startswith(start))
+    return tuple(sorted((one for one in found if one[:1].isdigit() and one != without), key=numbers, reverse=True))

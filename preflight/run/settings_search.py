@@ -23,7 +23,7 @@ HIGHEST = 64
 """Folders that are looked into, a file's own and those above it."""
 PROJECT = "pyproject.toml"
 TABLE = "[tool.preflight"
-WITHIN_TOOL = lazy_pattern(r"""^[ \t]*\[?[ \t]*["']?tool\b["']?.*preflight""", re.MULTILINE)
+WITHIN_TOOL = lazy_pattern(r"""^[ \t]*(?:\[[ \t]*)?["']?tool\b["']?.*preflight""", re.MULTILINE)
 TOOL_ALONE = lazy_pattern(r"""^[ \t]*\[[ \t]*["']?tool["']?[ \t]*\]""", re.MULTILINE)
 """Of a file with settings of preflight, one of the two: a line that names both, or the table of all tools."""
 

@@ -41,7 +41,7 @@ def deep_folders(folder: Path, levels: int = 25, name: str = "d" * 200) -> str:
 
 
 def deep_settings(folder: Path) -> str:
-    (folder / "pyproject.toml").write_text("# preflight\na = " + "[" * 5000 + "]" * 5000 + "\n")
+    (folder / "pyproject.toml").write_text("[tool.preflight]\na = " + "[" * 5000 + "]" * 5000 + "\n")
     return "pyproject.toml: is nested too deeply"
 
 

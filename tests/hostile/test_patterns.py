@@ -55,6 +55,7 @@ RUN_TIME = {
     "preflight/loaders/shell/slips.py": [
         r"\$\{name:?[-+=?]|-v name\b|\b(?:read|for|local|export|declare)\b[^\n]{0,400}\bname\b"
     ],
+    "preflight/loaders/shell/launch_faults.py": [r"(?m)^[ \t]*name[ \t]+="],
     "preflight/logs/signatures.py": ["|".join(f"(?:{one.pattern})" for one in SIGNATURES)],
     "preflight/logs/stages.py": [text for stage in STAGES for text in (stage.places, stage.kinds)],
     "preflight/lint/defects.py": sorted(

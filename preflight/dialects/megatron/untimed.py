@@ -32,7 +32,7 @@ UNTIMED: tuple[Untimed, ...] = (
         "optimizer_cpu_offload optimizer_offload_fraction swap_optimizer use_torch_optimizer_for_cpu_offload "
         "overlap_cpu_optimizer_d2h_h2d offload_modules activation_offload_fraction cpu_offloading_num_layers "
         "adaptive_memory_optimization adaptive_recompute_device_swap adaptive_recompute_device_size use_nanopipe_swap "
-        "attention_mask_on_cpu",
+        "attention_mask_on_cpu swap_models",
     ),
     _reads(Unmodelled.RERUN_VALIDATION, "rerun_mode"),
     _reads(
@@ -56,7 +56,8 @@ UNTIMED: tuple[Untimed, ...] = (
         "no_fp8_wgrad fp8_output_proj te_precision_config_file fp8_quantizer_factory fp4_quantizer_factory "
         "disable_bf16_reduced_precision_matmul keep_fp8_transpose_cache fp4_param_gather fp4_param kitchen_config_file "
         "kitchen_recipe_number keep_fp8_transpose_cache_when_using_custom_fsdp fp8_reuse_quantized_weight use_gmm_fp8 "
-        "te_gmm_mode qat_scheme o2_gradient input_layernorm_in_fp32 rmsnorm_weight_in_fp32",
+        "te_gmm_mode qat_scheme o2_gradient input_layernorm_in_fp32 rmsnorm_weight_in_fp32 enable_autocast "
+        "autocast_dtype",
     ),
     _reads(
         Unmodelled.EXPERT_TRICKS,
@@ -88,7 +89,9 @@ UNTIMED: tuple[Untimed, ...] = (
         "optimize_vpp_send_recv_comm use_nd_matmul hccl_op_mode aiqos use_fused_ring_attention_update enable_zero3 "
         "use_multiparameter_pipeline_model_parallel dist_train use_nanopipe standalone_embedding_stage "
         "delay_grad_reduce delay_param_gather adaptive_cp_only_reschedule adaptive_cp_dynamic_attn_mask "
-        "adaptive_cp_manually_set_mask_list adaptive_cp_without_coarse",
+        "adaptive_cp_manually_set_mask_list adaptive_cp_without_coarse comm_overlap_type ddp_bucket_optimization "
+        "optimize_recomp_communication_level optimize_recomp_communication_status chimera_decouple_bw use_multi_stream "
+        "overlap_warmup_cooldown_communication virtual_data_parallel_size",
     ),
     _reads(
         Unmodelled.ATTENTION_VARIANTS,
@@ -101,7 +104,7 @@ UNTIMED: tuple[Untimed, ...] = (
     _reads(
         Unmodelled.CHOSEN_BY_THE_FRAMEWORK,
         "auto_settings auto_tuning auto_parallel auto_parallel_mm automated_pipeline automated_pipeline_perf "
-        "optimized_mbs_mode optimized_mbs_list pp_schedule_list",
+        "optimized_mbs_mode optimized_mbs_list pp_schedule_list search_algo",
     ),
     _reads(
         Unmodelled.CHECKS_OF_EACH_STEP,

@@ -18,7 +18,8 @@ MOST_CHARACTERS = 40_000
 _BRANCHES = lazy_pattern(r"\b(?:esac|elif|else)\b")
 _SUBJECT = lazy_pattern(r'"?\$(?:\{?\w+(?::?-[\w.-]*)?\}?)"?')
 _CHOICE = lazy_pattern(r"[\w.-]+")
-_COMPARED = lazy_pattern(r"(?:\[\[?|test)\s.*\$.*\s(?:=|==|!=|-eq|-ne|-gt|-lt|-ge|-le)\s.*", 16)
+_TEST = lazy_pattern(r"(?:\[\[?|test)\s")
+_COMPARES = lazy_pattern(r"\s(?:==?|!=|-eq|-ne|-gt|-lt|-ge|-le)\s")
 _INPUT = ("while_statement", "for_statement", "function_definition")
 """Around a case: it reads options one by one, or is called with separate words."""
 
@@ -79,11 +80,16 @@ def _of_case(tree: Tree, text: str, node: Node) -> Iterator[Branch]:
 def _of_if(tree: Tree, text: str, node: Node) -> Iterator[Branch]:
     """The branches of an if whose tests compare variables."""
     tests = list(_tests(node))
-    if not all(len(test) == 1 and _COMPARED.fullmatch(tree.text(test[0]).strip()) for test in tests):
+    if not all(len(test) == 1 and _compares(tree.text(test[0]).strip()) for test in tests):
         return
     for taken in range(len(tests) + 1):
         where = tree.text(tests[taken][0]) if taken < len(tests) else f"not {tree.text(tests[-1][0])}"
         yield Branch(where, _with(tree, text, [test[0] for test in tests], taken))
+
+
+def _compares(test: str) -> bool:
+    """Whether a test compares a variable with something."""
+    return _TEST.match(test) is not None and _COMPARES.search(test.partition("$")[2]) is not None
 
 
 def _tests(node: Node) -> Iterator[tuple[Node, ...]]:

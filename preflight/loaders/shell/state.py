@@ -46,7 +46,7 @@ class Variable(NamedTuple):
         return first is not None and OPTION.match(first.lstrip()) is not None
 
 
-OPTION = lazy_pattern(r"--|[+~]{0,2}[A-Za-z_]\w*(?:[.@/][\w.@/-]+)+=")
+OPTION = lazy_pattern(r"--|(?<![\w.@/+~-])[+~]{0,2}[A-Za-z_]\w*[.@/][\w.@/-]+=")
 """How an option begins, or a setting without dashes whose key has a dot: what can be no assignment."""
 Changes = dict[str, Variable | None]
 FILE = "<"
