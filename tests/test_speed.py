@@ -22,6 +22,8 @@ from preflight.source.finding import Finding
 from preflight.source.record import replace
 from preflight.source.text import Source
 
+pytestmark = pytest.mark.slow
+
 EXAMPLES = Path(__file__).parent.parent / "examples"
 YAML, SCRIPT = EXAMPLES / "mindformers" / "run_llama2_7b.yaml", EXAMPLES / "megatron" / "train_8b.sh"
 HEAVY = (

@@ -11,6 +11,8 @@ import pytest
 
 from preflight.source.extras import EXTRAS
 
+pytestmark = pytest.mark.slow
+
 if sys.version_info >= (3, 11):
     import tomllib
 else:

@@ -17,6 +17,8 @@ from preflight.source.text import InputError, Source
 from . import targets
 from .choices import Choices
 
+pytestmark = pytest.mark.slow
+
 GRAPH = (
     "run_mode: train\nuse_parallel: True\nparallel_config: {{data_parallel: 2, pipeline_stage: {stages}}}\n"
     "model: {{model_config: {{type: LlamaConfig, num_layers: {layers}, offset: {offset}}}}}\n"

@@ -16,6 +16,8 @@ from asking import Checker, Start, wait_for
 from hard import ARMS, PIPELINE
 from test_gate import GOOD
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("script", [PIPELINE, ARMS], ids=["pipeline", "case arms"])
 def test_what_had_no_verdict_once_is_answered_at_once(start: Start, script: str) -> None:

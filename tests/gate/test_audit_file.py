@@ -12,6 +12,8 @@ import pytest
 from asking import Start, wait_for
 from test_gate import BAD, GOOD
 
+pytestmark = pytest.mark.slow
+
 HANGING = """\
 import os, time
 _open = os.open

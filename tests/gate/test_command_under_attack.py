@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from hard import PIPELINE
 
+pytestmark = pytest.mark.slow
+
 
 def test_the_command_keeps_its_deadline_in_c_code(tmp_path: Path) -> None:
     (tmp_path / "a.sh").write_text(PIPELINE)

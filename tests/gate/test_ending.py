@@ -15,6 +15,8 @@ from asking import Checker, wait_for
 from slow_plugin import environment
 from test_gate import BAD, GOOD
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def checker(tmp_path: Path) -> Iterator[Checker]:

@@ -14,6 +14,8 @@ from asking import Checker, wait_for
 from slow_plugin import environment
 from test_gate import BAD, GOOD
 
+pytestmark = pytest.mark.slow
+
 TIMEOUT = 0.3
 
 

@@ -12,6 +12,8 @@ import pytest
 from asking import Start, wait_for
 from test_gate import GOOD
 
+pytestmark = pytest.mark.slow
+
 
 def question(*headers: str, body: bytes = b"") -> bytes:
     return "\r\n".join(["POST /gate?user=7 HTTP/1.1", "Host: preflight", *headers, "", ""]).encode() + body

@@ -7,8 +7,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from asking import Start, wait_for
 from test_gate import GOOD
+
+pytestmark = pytest.mark.slow
 
 
 def test_a_second_checker_does_not_take_the_socket_of_the_first(start: Start, tmp_path: Path) -> None:

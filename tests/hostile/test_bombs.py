@@ -11,7 +11,7 @@ from bounded import COMMAND, GRAPH, check
 from preflight.loaders import load
 from preflight.source.text import InputError, Source
 
-pytestmark = pytest.mark.usefixtures("quick")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("quick")]
 
 
 def test_an_alias_bomb_is_refused() -> None:

@@ -20,6 +20,8 @@ from preflight.loaders.manifest import MOST_LAUNCHES
 from preflight.run import settings, settings_file
 from preflight.source.text import MAX_BYTES, InputError, Source
 
+pytestmark = pytest.mark.slow
+
 
 def duplicates(number: int) -> str:
     return GRAPH + "seed: 1\n" * number

@@ -27,6 +27,8 @@ from preflight.source import budget
 from preflight.source.budget import Exceeded, keep_watch, watched
 from preflight.source.spelling import nearest
 
+pytestmark = pytest.mark.slow
+
 FAULTY = COMMAND + " --tensor-model-parallel-size 3"
 EMPTY = {"empty lines": "\n" * 40, "comments and empty lines": "# c\n\n" * 40, "blanks": " \n" * 4_000}
 

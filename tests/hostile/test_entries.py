@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 from bounded import COMMAND, GRAPH
 
+pytestmark = pytest.mark.slow
+
 BAD = GRAPH.replace("num_layers: 40", "num_layers: 42").replace("    num_layers", "    num_heads: 3\n    num_layers")
 FORMATS = ("text", "concise", "json", "sarif", "github", "gitlab", "junit", "markdown", "html")
 COMMANDS = ("check", "fix", "show", "memory", "layouts", "baseline")

@@ -18,7 +18,10 @@ from preflight.source.repository import Repository, TooLong, TooMuch, run_bounde
 from preflight.source.text import InputError
 
 resource = pytest.importorskip("resource", reason="needs limits of processes")
-pytestmark = pytest.mark.skipif(shutil.which("git") is None or os.name == "nt", reason="needs git and pipes")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(shutil.which("git") is None or os.name == "nt", reason="needs git and pipes"),
+]
 IDENTITY = ("-c", "user.name=t", "-c", "user.email=t@example.com")
 
 

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 KILLED_FIX = """
 import os, signal, sys
 step, when = sys.argv[1:3]

@@ -12,6 +12,8 @@ import pytest
 import yaml
 from bounded import COMMAND, GRAPH
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 BIN = Path(sys.executable).parent
 BAD = f"#!/bin/bash\n{COMMAND} --tensor-model-parallel-size 3\n"

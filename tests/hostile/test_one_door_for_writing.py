@@ -13,6 +13,8 @@ import pytest
 from preflight.source.text import InputError
 from preflight.source.writing import create_file, open_to_append, write_file
 
+pytestmark = pytest.mark.slow
+
 EXAMPLES = Path(__file__).parents[2] / "examples"
 OLD = (EXAMPLES / "mindformers" / "run_llama2_7b.yaml").read_text(encoding="utf-8")
 REPORTS = [

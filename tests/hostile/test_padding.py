@@ -14,6 +14,8 @@ from preflight.loaders.bounds import MAX_PADDED, MAX_SCRIPT
 from preflight.loaders.shell.syntax import without_padding
 from preflight.source.text import InputError, Source
 
+pytestmark = pytest.mark.slow
+
 FAULTY = f"{COMMAND} --tensor-model-parallel-size 3\n"
 PADDING = {
     "comments": "# a comment of a length that is usual\n" * 40_000,

@@ -12,7 +12,10 @@ from pathlib import Path
 import pytest
 from bounded import GRAPH
 
-pytestmark = pytest.mark.skipif(shutil.which("git") is None or os.name == "nt", reason="needs git and a shell")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(shutil.which("git") is None or os.name == "nt", reason="needs git and a shell"),
+]
 
 BAD = GRAPH.replace("pipeline_stage: 4", "pipeline_stage: 42")
 IDENTITY = ("-c", "user.name=t", "-c", "user.email=t@example.com")

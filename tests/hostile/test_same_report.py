@@ -19,6 +19,8 @@ from preflight.report import concise, json
 from preflight.run.request import Request
 from preflight.source.text import Source
 
+pytestmark = pytest.mark.slow
+
 EXAMPLES = Path(__file__).resolve().parent.parent.parent / "examples"
 FILES = sorted(path for path in EXAMPLES.rglob("*") if path.suffix in (".yaml", ".sh"))
 ELSEWHERE: dict[str, dict[str, str]] = {

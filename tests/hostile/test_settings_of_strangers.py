@@ -24,7 +24,7 @@ HOSTILE = [
 ]
 IGNORED = "these settings are ignored"
 
-pytestmark = pytest.mark.skipif(os.name == "nt", reason="modes of folders")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(os.name == "nt", reason="modes of folders")]
 as_root = pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root gives files away")
 
 

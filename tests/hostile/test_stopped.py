@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 from bounded import GRAPH
 
+pytestmark = pytest.mark.slow
+
 if sys.platform != "linux":
     pytest.skip("looks for children in /proc", allow_module_level=True)
 

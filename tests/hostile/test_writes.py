@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 EXAMPLES = Path(__file__).parents[2] / "examples"
 OLD = (EXAMPLES / "mindformers" / "run_llama2_7b.yaml").read_text(encoding="utf-8")
 

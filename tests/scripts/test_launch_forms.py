@@ -19,6 +19,8 @@ from preflight.plugins.manager import load
 from preflight.source.finding import Edit
 from preflight.source.text import Source
 
+pytestmark = pytest.mark.slow
+
 OPTIONS = "--num-layers 2 --lr 1"
 SIZES = (
     "--num-layers 4 --hidden-size 64 --num-attention-heads 3 --seq-length 64 --max-position-embeddings 64 "
