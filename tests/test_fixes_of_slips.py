@@ -3,6 +3,7 @@
 import pytest
 
 from preflight.api import check_text
+from preflight.dialects.mindformers.keys import nearest
 
 SCRIPT = """torchrun --nproc_per_node 8 pretrain_gpt.py --num-layers 24 \\
   --hidden-size {hidden} --num-attention-heads {heads} \\
@@ -17,6 +18,7 @@ SLIPS: dict[str, tuple[dict[str, str], list[str], bool]] = {
         False,
     ),
     "beside one divisor": ({"heads": "15"}, ["set --num-attention-heads 16"], True),
+    "a digit too many in the heads": ({"heads": "160"}, ["set --num-attention-heads 128"], False),
     "two digits of the hidden size swapped": ({"hidden": "4069", "heads": "32"}, ["set --hidden-size 4096"], False),
     "thousands for a power of 2": ({"hidden": "1000"}, ["set --hidden-size 1024"], False),
     "one more than the hidden size": ({"hidden": "5121", "heads": "40"}, ["set --hidden-size 5120"], False),
@@ -59,6 +61,30 @@ def test_the_odd_value_is_changed(slip: dict[str, str], titles: list[str], writt
     fixes = (error.fix, *error.alternatives)
     assert [str(fix.title).partition(",")[0] for fix in fixes][: len(titles)] == titles
     assert error.fix.offered is not written
+
+
+@pytest.mark.parametrize(("length", "written"), [(8192, True), (16384, True), (40960, False)])
+def test_positions_follow_a_sequence_that_is_not_a_digit_longer(length: int, written: bool) -> None:
+    text = SCRIPT.format(**SOUND).replace("--seq-length 4096", f"--seq-length {length}")
+    report = check_text(text, name="run.sh", target="megatron@0.17.0")
+    finding = next(one for one in report.findings if one.rule == "megatron/positions-below-sequence")
+    assert finding.fix is not None
+    assert finding.fix.offered is not written
+
+
+@pytest.mark.parametrize(
+    ("key", "meant"),
+    [
+        ("eod_token_id", ""),
+        ("ebs_token_id", "eos_token_id"),
+        ("boss_token_id", "bos_token_id"),
+        ("pda_token_id", "pad_token_id"),
+        ("num_layrs", "num_layers"),
+    ],
+)
+def test_a_short_part_of_a_key_is_not_taken_for_another(key: str, meant: str) -> None:
+    known = ("bos_token_id", "pad_token_id", "num_layers") + (("eos_token_id",) if meant == "eos_token_id" else ())
+    assert nearest(key, known, 0.7) == meant
 
 
 def test_a_layout_gets_its_prediction_layer_and_keeps_the_rest() -> None:

@@ -352,13 +352,14 @@ def is_mcore_adapter(document: Document) -> bool:
     return any(node is not None and node.value == "megatron_train" for node in named)
 
 
+_FSDP2_OF_MEGATRON = frozenset(("--use-torch-fsdp2", "--fsdp2-config-path"))
 _FSDP2_SECTIONS = ("model", "data", "parallel", "training")
 
 
 def is_mindspeed_fsdp2(document: Document) -> bool:
-    """The FSDP2 entry of MindSpeed-LLM, or a config of its sections."""
+    """The FSDP2 entry of MindSpeed-LLM, or a config of its sections; before 26.0 the entry took Megatron's options."""
     if document.launch is not None:
-        return entry(document) == "train_fsdp2.py"
+        return entry(document) == "train_fsdp2.py" and not options(document) & _FSDP2_OF_MEGATRON
     tree = document.tree
     if tree is None or tree.kind != "mapping" or document.kind != "yaml":
         return False

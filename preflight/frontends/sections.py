@@ -68,6 +68,8 @@ class SectionWriter(DottedWriter):
         path, document = where(place, self.dotted.documents)
         if document is None or place.node is None:
             return self.at(place.path, raw)
+        if value is REMOVE and not flag.switch:  # null would reach the program instead of the default
+            return (Edit("remove", path, span=place.node.span),)
         return (Edit("set", path, raw, place.node.span),)
 
     def _added(self, key: str, value: object) -> tuple[Edit, ...]:

@@ -171,7 +171,7 @@ VERL.add(
         ~a.engine_use_mbridge,
         message="use_mbridge is False, and weights are converted in no other way",
         upstream="verl/workers/engine/megatron/transformer_impl.py:191",
-        fixes=(put(a.engine_use_mbridge, True, safety=Safety.SAFE),),
+        fixes=(put(a.engine_use_mbridge, True, offered=True),),  # before 0.8.0 False is another converter
     ),
     refuse(
         "tuning-batch-below-ranks",

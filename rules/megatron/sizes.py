@@ -8,6 +8,8 @@ from preflight.rules.megatron.training_names import REFUSED
 MEGATRON = ConstraintSet("megatron", why=REFUSED)
 OVER_HEADS = (a.hidden_size, a.num_attention_heads, a.tensor_model_parallel_size)
 WIDTH = a.hidden_size // a.num_attention_heads
+NARROW = a.hidden_size < 16 * a.num_attention_heads
+"""No published head is less than 16 wide: a digit too many."""
 WIDTHS = a.num_attention_heads * 64
 HIDDEN_IS_ODD = all_of(
     a.hidden_size.given, a.hidden_size % 64 != 0, a.num_attention_heads % 4 == 0, a.num_attention_heads > 0
@@ -40,7 +42,7 @@ MEGATRON.add(
             put(
                 a.num_attention_heads,
                 where(~HIDDEN_IS_ODD, nearest_divisor(*OVER_HEADS)),
-                offered=two_divisors(*OVER_HEADS),
+                offered=any_of(two_divisors(*OVER_HEADS), NARROW),
             ),
             put(a.num_attention_heads, where(~HIDDEN_IS_ODD, other_divisor(*OVER_HEADS)), offered=True),
             put(a.kv_channels, where(all_of(~HIDDEN_IS_ODD, WIDTH % 8 == 0), WIDTH), offered=True),
@@ -71,7 +73,7 @@ MEGATRON.add(
             "--max-position-embeddings {max_position_embeddings} must be at least the sequence length {seq_length}"
         ),
         at=(a.max_position_embeddings, a.seq_length, a.encoder_seq_length),
-        fixes=(put(a.max_position_embeddings, a.seq_length),),
+        fixes=(put(a.max_position_embeddings, a.seq_length, offered=a.seq_length == 10 * a.max_position_embeddings),),
     ),
     refuse(
         "positions-below-decoder-sequence",

@@ -75,3 +75,13 @@ def test_a_key_that_no_option_has_is_dropped(tmp_path: Path) -> None:
 def test_a_choice_that_no_option_has_is_refused(tmp_path: Path) -> None:
     found = script(tmp_path, config=CONFIG.replace("stage: pt", "stage: dpo"))
     assert any("dpo" in message for message in errors(found).values())
+
+
+def test_an_entry_with_options_of_megatron_is_not_read_as_sections(tmp_path: Path) -> None:
+    path = tmp_path / "run.sh"
+    path.write_text(
+        "torchrun --nproc_per_node 16 train_fsdp2.py --use-torch-fsdp2 --fsdp2-config-path fsdp2.yaml "
+        "--micro-batch-size 1 --seq-length 4096\n",
+        encoding="utf-8",
+    )
+    assert "mindspeed-llm-fsdp2/sharded-over-part" not in errors(preflight.check([str(path)]))

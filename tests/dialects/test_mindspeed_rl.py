@@ -242,3 +242,14 @@ def test_nearly_every_key_that_becomes_an_option_is_one_of_mindspeed_llm() -> No
 def test_a_batch_is_mended_in_prompts(tmp_path: Path) -> None:
     found = report(tmp_path, RUN.replace("global_batch_size: 32", "global_batch_size: 30"))
     assert "30 prompts" in said(found)["mindspeed-rl/prompts-over-ranks"]
+
+
+def test_a_key_without_effect_is_removed_and_no_null_is_handed_on(tmp_path: Path) -> None:
+    coc = "  use_ascend_coc: true\n  coc_fused_kernel: true\n"
+    path = tmp_path / "grpo.yaml"
+    text = RUN.replace("  bf16: true\n", f"  bf16: true\n{coc}  coc_parallel_num: 2\n")
+    path.write_text(text, encoding="utf-8")
+    found = preflight.check([str(path)], target="mindspeed-rl")
+    fix = next(f.fix for f in found.findings if f.rule == "mindspeed/coc-parallel-num-without-effect")
+    assert fix is not None
+    assert [edit.action for edit in fix.edits] == ["remove"]

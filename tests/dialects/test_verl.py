@@ -224,3 +224,11 @@ def test_what_does_not_fit_in_fine_tuning_is_told_and_mended(tmp_path: Path, rea
     assert said(tuned(tmp_path, batch=40, dynamic=True)) == {}
     assert said(tuned(tmp_path, tensor=8, batch=65)) == {}  # one sample is not trained on
     assert list(said(tuned(tmp_path, batch=3, dynamic=True))) == ["verl/tuning-batch-below-ranks"]
+
+
+def test_a_bridge_is_only_offered_since_older_releases_convert_without_one() -> None:
+    text = "python3 -m verl.trainer.main_ppo actor_rollout_ref.actor.strategy=megatron "
+    text += "actor_rollout_ref.actor.megatron.use_mbridge=False\n"
+    found = preflight.check_text(text, name="run.sh", target="verl@0.9.0").findings
+    fixes = [finding.fix for finding in found if finding.rule == "verl/no-bridge"]
+    assert [fix.offered for fix in fixes if fix is not None] == [True]

@@ -292,4 +292,15 @@ def _of_model(tree: Node, kind: str, t: Table, config: Node | None) -> Iterator[
 
 def nearest(name: str, known: Iterable[str], cutoff: float, taken: Container[object] = ()) -> str:
     """The known key that a key most likely means, or ""; taken: those next to it."""
-    return next((key for key in spelling.alike(name, sorted(known), cutoff) if key not in taken), "")
+    alike = spelling.alike(name, sorted(known), cutoff)
+    return next((key for key in alike if key not in taken and not _other_abbreviation(name, key)), "")
+
+
+def _other_abbreviation(name: str, key: str) -> bool:
+    """Whether keys differ in a short part that is another one, not a slip of it: eod_token_id and bos_token_id."""
+    pairs = [pair for pair in zip(name.split("_"), key.split("_"), strict=False) if pair[0] != pair[1]]
+    if name.count("_") != key.count("_") or len(pairs) != 1:
+        return False
+    one, other = pairs[0]
+    letters = sum(map(str.__ne__, one, other))
+    return len(one) == len(other) <= 3 and letters > 1 and sorted(one) != sorted(other)
