@@ -41,7 +41,7 @@ C = Cause
 SIGNATURES: tuple[Signature, ...] = (
     Signature(
         "cuda-out-of-memory", C.MEMORY,
-        r"CUDA out of memory|CUDA error: out of memory|\bCUDA OOM\b"
+        r"CUDA out of memory|(?i:cuda error): out of memory|\bCUDA OOM\b"
         r"|torch\.(?:cuda\.)?OutOfMemoryError|CUBLAS_STATUS_ALLOC_FAILED"
         r"|[Cc]uda failure 2\b|Cuda failure 'out of memory'|cudaErrorMemoryAllocation|HIP out of memory",
         "the device ran out of memory",
@@ -165,6 +165,40 @@ SIGNATURES: tuple[Signature, ...] = (
         weak=True,
     ),
     Signature(
+        "compiler-of-kernels", C.ENVIRONMENT,
+        r"\b\d+ active drivers \(\[|triton\.compiler\.errors|triton\.runtime\.errors|\(CompilationError\)|PTXASError"
+        r"|Triton Error \[|libcuda\.so cannot found|_inductor\.exc\.",
+        "Triton could not compile or load a kernel",
+        "versions of Triton, torch and the driver that belong together, a compiler on the node, and on NPUs triton-ascend",
+    ),
+    Signature(
+        "cudnn", C.ENVIRONMENT,
+        r"CUDNN_STATUS_(?!ALLOC)\w+|ptrDesc->finalize|cuDNN error|No valid (?:engine configs|execution plans)",
+        "cuDNN refused an operation",
+        "torch, cuDNN and what is built on them must be of versions that belong together; a device without memory left "
+        "shows itself so, too",
+    ),
+    Signature(
+        "main-gradient", C.CONFIG,
+        r"has no attribute 'main_grad'|gradient accumulation fusion (?:is|requires|but)",
+        "gradients are accumulated in a fused kernel, into a buffer that this parameter does not have",
+        "--no-gradient-accumulation-fusion, or a wrapper of data parallelism that makes the buffers",
+    ),
+    Signature(
+        "arguments-differ", C.ENVIRONMENT,
+        r"TypeError: \S*__init__\(\) (?:got an unexpected keyword|missing \d+ required)"
+        r"|has no attribute '\w+'.*(?:transformer_engine|megatron\.core)|takes \d+ positional arguments? but \d+",
+        "a part of the program calls another with arguments that it does not take: the two are of other versions",
+        "versions of the framework and of what sits on it that belong together; a configuration that an older version "
+        "saved is such a part, too",
+    ),
+    Signature(
+        "class-not-there", C.CHECKPOINT,
+        r"Can't get attribute '\w+' on <module",
+        "a pickled file names a class that this program does not have: another version wrote it",
+        "load it with the version that wrote it, or save it again with this one",
+    ),
+    Signature(
         "tensor-not-saved", C.CHECKPOINT,
         r"KeyError: [\"']*(?:decoder|embedding|output_layer)\.[\w.]+ from model not in state dict",
         "the network has a tensor that the checkpoint has not",
@@ -209,7 +243,7 @@ SIGNATURES: tuple[Signature, ...] = (
         "checkpoint-mismatch", C.CHECKPOINT,
         r"Global shape mismatch|size mismatch for|Error\(s\) in loading state_dict|Missing key\(s\) in state_dict"
         r"|Unexpected key"
-        r"|value from checkpoint \(|Shape mismatch.*(?:loaded|checkpoint)|is not equal to the input argument value"
+        r"|[Ss]ize mismatch between saved|value from checkpoint \(|Shape mismatch.*(?:loaded|checkpoint)|is not equal to the input argument value"
         r"|load_param_into_net|net_param.*shape|is not in ckpt|Checkpoint(?:ing)?Exception"
         r"|Missing key in checkpoint"
         r"|dist_checkpointing\.load\(sharded_state_dict"
@@ -258,7 +292,7 @@ SIGNATURES: tuple[Signature, ...] = (
         "no-data", C.DATA,
         r"(?:FileNotFoundError|No such file).*\.(?:idx|bin|jsonl?|parquet|mindrecord|arrow|npy)\b"
         r"|_document not exists|[Dd]ataset \S+ (?:not exists|does not exist)|dataset.*out of range"
-        r"|stack expects each tensor to be equal size",
+        r"|stack expects each tensor to be equal size|last[- _]epoch number of samples|exceeds num_sequences_per_epoch",
         "the data are not there, or are not what the run takes them for",
         "--data-path takes the prefix of files that were preprocessed; a half-written index of a killed job has to go",
     ),
@@ -267,6 +301,13 @@ SIGNATURES: tuple[Signature, ...] = (
         r"FileNotFoundError|No such file or directory|\[Errno 2\]|NotADirectoryError|IsADirectoryError",
         "a file or folder that the run names is not there",
         "look at the path in the message from the node of the job",
+    ),
+    Signature(
+        "placeholders", C.DATA,
+        r"masked_scatter_size_check|totalElements <= srcSize|(?:[Ii]mage|[Vv]ideo|[Aa]udio) features and \w+ tokens do not"
+        r"|[Nn]umber of placeholder|multimodal tokens? .* (?:mismatch|placeholders)",
+        "a sample has another number of places for images, video or sound than features of them",
+        "a sample that was cut at the maximum length loses places: a longer one, or smaller pictures",
     ),
     Signature(
         "index-out-of-bounds", C.DATA,
@@ -285,13 +326,27 @@ SIGNATURES: tuple[Signature, ...] = (
         "config alone",
     ),
     Signature(
+        "event-timeout", C.COMMUNICATION,
+        r"(?:event|notify) wait timeout|\((?:EVENT|NOTIFY)_WAIT\)",
+        "a device waited in vain for an event, most often for another rank that did not come",
+        "the cause is on the rank that did not come: read its log; work between steps that takes long needs a larger "
+        "HCCL_EXEC_TIMEOUT",
+    ),
+    Signature(
         "device-fault", C.ENVIRONMENT,
         r"uncorrectable (?:NVLink|ECC)|\bXid\b|ECC error|unspecified launch failure|illegal memory access"
         r"|NVLink.*error|fell off the bus"
-        r"|EE9999|EZ9999.*AICore|aicore (?:execution|exception)|507015|507011|\bUCE\b|HBM.*(?:multi|error)"
+        r"|EZ9999.*AICore|aicore (?:execution|exception)|507015|507011|\bUCE\b|HBM.*(?:multi|error)"
         r"|misaligned address",
         "a device failed, or a kernel reached outside of its memory",
         "look at the node (dmesg, nvidia-smi -q, npu-smi); where it stays with another node it is the program",
+    ),
+    Signature(
+        "inner-error", C.ENVIRONMENT,
+        r"\bEE9999\b",
+        "CANN met an error of its own",
+        "look at the lines below it and in the log of the device (plog)",
+        weak=True,
     ),
     Signature(
         "communicator", C.COMMUNICATION,
@@ -304,10 +359,17 @@ SIGNATURES: tuple[Signature, ...] = (
     ),
     Signature(
         "collective-timeout", C.COMMUNICATION,
-        r"[Ww]atchdog caught collective|collective operation timeout|EI000[26]\b|Notify register times out"
+        r"[Ww]atchdog caught collective|watchdog got stuck|collective operation timeout|EI000[26]\b|Notify register times out"
         r"|[Hh]eartbeat [Ll]ost|wait timeout|Timeout at NCCL|HCCL [Tt]ime ?out|SeqNum=",
         "ranks waited for others that did not come: they had died, hung, or were slow",
         "the cause is on the rank that did not come: read its log, or the IP/ID that EI0002 names",
+        weak=True,
+    ),
+    Signature(
+        "worker-died", C.COMMUNICATION,
+        r"A worker died or was killed while executing",
+        "Ray reports that a worker died, not what it died of",
+        "read that worker's own log (/tmp/ray/session_latest/logs/worker-*), and dmesg of its node",
         weak=True,
     ),
     Signature(
@@ -377,8 +439,10 @@ def _any() -> re.Pattern[str]:
 
 def signed(text: str) -> Signature | None:
     """The first signature that a text bears; None for none."""
-    if not text or GUESSES in text or _any().search(text) is None:
+    if not text or _any().search(text) is None:
         return None
+    if GUESSES in text:
+        return next((one for one, pattern in _compiled() if one.id == "worker-died" and pattern.search(text)), None)
     return next((one for one, pattern in _compiled() if pattern.search(text)), None)
 
 
@@ -393,7 +457,7 @@ KINDS = frozenset(
 """Exceptions of those that wait for, start or watch the process that died."""
 MESSAGE = re.compile(
     r"\bNCCL (?:error|communicator was aborted|watchdog)|ncclRemoteError|ncclSystemError|[Ww]atchdog caught"
-    r"|[Ww]atchdog thread terminated|collective operation timeout|Last error:|remote process exited|\bEI000[26]\b"
+    r"|[Ww]atchdog (?:thread terminated|got stuck)|collective operation timeout|Last error:|remote process exited|\bEI000[26]\b"
     r"|[Cc]onnection (?:reset|closed|refused)|Connect to host.*(?:failed|timed)|Broken pipe|[Ss]ocket [Tt]imeout"
     r"|got signal: ?15|Signal 15|SIGTERM|Sending process|Received \d+ death signal"
     r"|recvValue failed|sendBytes failed|TCPStore|wait timeout after|Timed out (?:initializing|waiting)"
