@@ -169,7 +169,22 @@ SIGNATURES: tuple[Signature, ...] = (
         r"\b\d+ active drivers \(\[|triton\.compiler\.errors|triton\.runtime\.errors|\(CompilationError\)|PTXASError"
         r"|Triton Error \[|libcuda\.so cannot found|_inductor\.exc\.",
         "Triton could not compile or load a kernel",
-        "versions of Triton, torch and the driver that belong together, a compiler on the node, and on NPUs triton-ascend",
+        "versions of Triton, torch and the driver that belong together, a compiler on the node, and on NPUs "
+        "triton-ascend",
+    ),
+    Signature(
+        "build", C.ENVIRONMENT,
+        r"Error building extension|Failed to compile the C\+\+|ninja: build stopped|nvcc fatal"
+        r"|fatal error: \S+\.h: No such",
+        "an extension could not be compiled where the job runs",
+        "a compiler, headers of Python and of CUDA or CANN on the node, or an image that has the extension built",
+    ),
+    Signature(
+        "precision", C.CONFIG,
+        r"must have the same dtype|expected scalar type \w+ but found|expected \w+ and \w+ to have the same dtype",
+        "tensors of two precisions meet in one operation",
+        "the precision of the run against that of the weights it loads, and of parts that are frozen or added",
+        weak=True,
     ),
     Signature(
         "cudnn", C.ENVIRONMENT,
@@ -185,9 +200,18 @@ SIGNATURES: tuple[Signature, ...] = (
         "--no-gradient-accumulation-fusion, or a wrapper of data parallelism that makes the buffers",
     ),
     Signature(
+        "transformer-engine", C.CONFIG,
+        r"FP8 execution requires|Float8\w* requires|[Nn]o dot product attention (?:support|backend)",
+        "Transformer Engine does not take this precision, these sizes or this attention",
+        "sizes that its kernels take (multiples of 16 for FP8), another --fp8-recipe or --attention-backend, or a "
+        "newer version",
+        weak=True,
+    ),
+    Signature(
         "arguments-differ", C.ENVIRONMENT,
         r"TypeError: \S*__init__\(\) (?:got an unexpected keyword|missing \d+ required)"
-        r"|has no attribute '\w+'.*(?:transformer_engine|megatron\.core)|takes \d+ positional arguments? but \d+",
+        r"|AttributeError: (?:partially initialized )?module \S+ has no attribute"
+        r"|takes \d+ positional arguments? but \d+",
         "a part of the program calls another with arguments that it does not take: the two are of other versions",
         "versions of the framework and of what sits on it that belong together; a configuration that an older version "
         "saved is such a part, too",
@@ -243,7 +267,8 @@ SIGNATURES: tuple[Signature, ...] = (
         "checkpoint-mismatch", C.CHECKPOINT,
         r"Global shape mismatch|size mismatch for|Error\(s\) in loading state_dict|Missing key\(s\) in state_dict"
         r"|Unexpected key"
-        r"|[Ss]ize mismatch between saved|value from checkpoint \(|Shape mismatch.*(?:loaded|checkpoint)|is not equal to the input argument value"
+        r"|[Ss]ize mismatch between saved|value from checkpoint \("
+        r"|Shape mismatch.*(?:loaded|checkpoint)|is not equal to the input argument value"
         r"|load_param_into_net|net_param.*shape|is not in ckpt|Checkpoint(?:ing)?Exception"
         r"|Missing key in checkpoint"
         r"|dist_checkpointing\.load\(sharded_state_dict"
@@ -304,7 +329,8 @@ SIGNATURES: tuple[Signature, ...] = (
     ),
     Signature(
         "placeholders", C.DATA,
-        r"masked_scatter_size_check|totalElements <= srcSize|(?:[Ii]mage|[Vv]ideo|[Aa]udio) features and \w+ tokens do not"
+        r"masked_scatter_size_check|totalElements <= srcSize"
+        r"|(?:[Ii]mage|[Vv]ideo|[Aa]udio) features and \w+ tokens do not"
         r"|[Nn]umber of placeholder|multimodal tokens? .* (?:mismatch|placeholders)",
         "a sample has another number of places for images, video or sound than features of them",
         "a sample that was cut at the maximum length loses places: a longer one, or smaller pictures",
@@ -333,6 +359,14 @@ SIGNATURES: tuple[Signature, ...] = (
         "HCCL_EXEC_TIMEOUT",
     ),
     Signature(
+        "driver", C.ENVIRONMENT,
+        r"CUDA error: (?:operation not supported|unknown error|initialization error|system (?:not yet|has unsupported))"
+        r"|cuInit.*failed|forward compatibility was attempted|nvmlInit\w* failed|Failed to initialize NVML",
+        "the driver refused a call",
+        "the driver, the container's runtime and torch must belong together; a virtual device does not offer "
+        "everything",
+    ),
+    Signature(
         "device-fault", C.ENVIRONMENT,
         r"uncorrectable (?:NVLink|ECC)|\bXid\b|ECC error|unspecified launch failure|illegal memory access"
         r"|NVLink.*error|fell off the bus"
@@ -359,10 +393,19 @@ SIGNATURES: tuple[Signature, ...] = (
     ),
     Signature(
         "collective-timeout", C.COMMUNICATION,
-        r"[Ww]atchdog caught collective|watchdog got stuck|collective operation timeout|EI000[26]\b|Notify register times out"
+        r"[Ww]atchdog caught collective|watchdog got stuck|collective operation timeout|EI000[26]\b"
+        r"|Notify register times out"
         r"|[Hh]eartbeat [Ll]ost|wait timeout|Timeout at NCCL|HCCL [Tt]ime ?out|SeqNum=",
         "ranks waited for others that did not come: they had died, hung, or were slow",
         "the cause is on the rank that did not come: read its log, or the IP/ID that EI0002 names",
+        weak=True,
+    ),
+    Signature(
+        "communication-failed", C.COMMUNICATION,
+        r"NCCL Error \d|unhandled (?:system|cuda) error|Call to ibv_\w+ failed|\bHccl[A-Z]\w+(?::|, error code)",
+        "a call of the library of communication failed",
+        "NCCL_DEBUG=INFO or the device's log (plog) names the call: the network's cards and drivers, locked memory "
+        "(`ulimit -l`), or another rank that died",
         weak=True,
     ),
     Signature(
@@ -457,7 +500,8 @@ KINDS = frozenset(
 """Exceptions of those that wait for, start or watch the process that died."""
 MESSAGE = re.compile(
     r"\bNCCL (?:error|communicator was aborted|watchdog)|ncclRemoteError|ncclSystemError|[Ww]atchdog caught"
-    r"|[Ww]atchdog (?:thread terminated|got stuck)|collective operation timeout|Last error:|remote process exited|\bEI000[26]\b"
+    r"|[Ww]atchdog (?:thread terminated|got stuck)|collective operation timeout|Last error:|remote process exited"
+    r"|\bEI000[26]\b"
     r"|[Cc]onnection (?:reset|closed|refused)|Connect to host.*(?:failed|timed)|Broken pipe|[Ss]ocket [Tt]imeout"
     r"|got signal: ?15|Signal 15|SIGTERM|Sending process|Received \d+ death signal"
     r"|recvValue failed|sendBytes failed|TCPStore|wait timeout after|Timed out (?:initializing|waiting)"

@@ -72,6 +72,12 @@ STAGES = (
     ),
     Stage(
         Cause.ENVIRONMENT,
+        r"global_vars\.py:_ensure_var_is_(?:not_)?initialized$",
+        "a part of the program asks for the framework's arguments where nobody has read them: versions of the "
+        "framework, its adaptor and the front end that do not belong together",
+    ),
+    Stage(
+        Cause.ENVIRONMENT,
         r":(?:_?load_(?:\w+_)?(?:library|extension)\w*|_get_shared_object_file|_try_load_\w+)$",
         "it died while packages were loaded or processes started",
     ),
@@ -102,7 +108,8 @@ MESSAGES = re.compile(
     r"world[_ ]size|_parallel_size|parallel size|pp_size|tp_size|batch[_ ]size|num_layers|micro_batch"
     r"|too large to fit in the bucket|Please (?:increase|set|specify)|is None$|is not set"
     r"|must be (?:specified|set|provided|given)|--?[a-z]+[-_][a-z-_]+ (?:must|requires?|is|cannot|should|needs?|has)"
-    r"|(?:must|should|cannot|can not) be|^For '[\w.]+',.* but got\b|only support|not support|[Uu]nsupported"
+    r"|(?:must|should|cannot|can not) be|please check the config|^For '[\w.]+',.* but got\b"
+    r"|only support|not support|[Uu]nsupported"
 )
 """Messages of a check about a configuration, where no table has its words."""
 
