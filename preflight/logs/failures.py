@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from preflight.logs.aftermath import follows
+from preflight.logs.causes import Signature
 from preflight.logs.prefixes import Written, rank_inside, rank_of_file, taken_apart
-from preflight.logs.signatures import Signature, follows, signed
+from preflight.logs.signatures import signed
 from preflight.logs.stream import Line
 from preflight.source.record import NamedTuple
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from functools import cache
 
+from preflight.logs.causes import Cause
 from preflight.logs.failures import Failure
-from preflight.logs.signatures import Cause
 from preflight.source.record import NamedTuple
 
 
