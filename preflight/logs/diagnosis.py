@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
+from preflight.logs.causes import Cause, Signature
 from preflight.logs.failures import Failure
-from preflight.logs.signatures import Cause, Signature
 from preflight.logs.stages import stage_of
 from preflight.logs.statements import Statement, statement_of
 from preflight.source.finding import Message

@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from preflight.logs.aftermath import follows
+from preflight.logs.causes import Signature
 from preflight.logs.prefixes import Written, rank_inside, rank_of_file, taken_apart
-from preflight.logs.signatures import Signature, follows, signed
+from preflight.logs.signatures import signed
 from preflight.logs.stream import Line
 from preflight.source.record import NamedTuple
 
@@ -18,6 +20,8 @@ RAISED = re.compile(rf"^\s?((?:[A-Za-z_]\w*\.)*_?[A-Z]\w*{NAMES}\w*)(?:: ?(.*))?
 LOOSE = re.compile(r"\b((?:[A-Za-z_]\w{0,80}\.){0,8}[A-Z]\w{0,80}(?:Error|Exception)): (\S.*)$")
 OF_PARSER = re.compile(r"^(?:usage: .*|\s*([\w./-]+\.py): error: (.+))$")
 CHAINED = ("During handling of the above exception", "The above exception was the direct cause")
+OF_CANN = re.compile(r"^\s*(?:\(PID:\d+, ?Device:|E[A-Z\d]\d{4}: )")
+"""Lines that CANN puts under an exception: its own message."""
 GOES_ON = 6
 """Lines after an exception's first that may belong to its message."""
 FEW_WORDS = 3
@@ -148,7 +152,7 @@ class Failures:
 
     def _other(self, name: str, line: Line, written: Written, open_: _Open) -> None:
         text = written.text
-        if open_.last is not None and open_.more > 0 and text.strip() and not signed(text):
+        if open_.last is not None and open_.more > 0 and text.strip() and (OF_CANN.match(text) or not signed(text)):
             whole = f"{open_.last.message}\n{text.strip()}"
             self._again(open_.last, whole)
             open_.last, open_.more = open_.last._replace(message=whole), open_.more - 1

@@ -13,7 +13,7 @@ _PARTS_OF_TIME = re.compile(r"(\d{4}).(\d\d).(\d\d).(\d\d:\d\d:\d\d)(?:[.,](\d+)
 STAMP = re.compile(rf"^\s*[\[(]?({_DATE})[\])]?[:,]?\s*")
 """A time before the text, as Docker, Kubernetes, journald and loggers write it."""
 PARTS: tuple[tuple[str, re.Pattern[str]], ...] = (
-    ("rank", re.compile(r"^\s*\[(?:rank|RANK|Rank) ?(\d+)\]\s?:? ?")),
+    ("rank", re.compile(r"^\s*(?:> )?\[(?:rank|RANK|Rank) ?(\d+)\]\s?:? ?")),
     ("local", re.compile(r"^\s*\[(?:default|trainer|worker|\w*_node)(\d+)\]:? ?")),
     ("task", re.compile(r"^\s*\[(\d+)\]:? ?(?=\s|\[|[A-Z])")),
     ("task", re.compile(r"^ *(\d{1,6}):(?: |$)")),
@@ -21,12 +21,14 @@ PARTS: tuple[tuple[str, re.Pattern[str]], ...] = (
         "actor",
         re.compile(r"^\s*\(([A-Za-z_][\w.:]*(?:\[[^\]]*\])? pid=\d+(?:, ip=[\w.:]+)?)\)(?: \[repeated[^\]]*\])? ?"),
     ),
+    ("actor", re.compile(r"^\s*\((\w+, rank=\d+, pid=\d+(?:, ip=[\w.:]+)?)\) ?")),
     ("actor", re.compile(r"^\s*\((pid=\d+(?:, ip=[\w.:]+)?)\) ?")),
     ("host", re.compile(r"^\s*\[(?:pod/)?([\w.-]+/[\w.-]+)\] ?")),
     ("host", re.compile(r"^\s*([a-z](?=(?:[^\W\d]|[.-])*\d)[\w.-]*) ?: (?=\s|\[|[A-Z])")),
     ("host", re.compile(r"^\s*\[((?:\d{1,3}\.){3}\d{1,3})(?::\d+)?\] ?")),
 )
 """What a launcher puts before a line: torchrun, srun -l, Ray, kubectl, pdsh."""
+OF_ACTOR = re.compile(r"\brank=(\d+)")
 MINDSPORE = re.compile(
     r"^\[(?:WARNING|ERROR|CRITICAL|INFO)\] \w+\((\d+),[0-9a-fx]+,[\w.-]+\):"
     r"(\d{4}-\d\d-\d\d-\d\d:\d\d:\d\d[\d.]*) \[[^\]]*\] ?(?:\w+\])? ?"
@@ -66,6 +68,8 @@ def taken_apart(line: str) -> Written:
             rank, certain = int(match[1]), True
         elif kind in ("task", "local") and not certain:  # a node's task and a rank on it, not the global rank
             rank, numbers = int(match[1]) if not numbers else None, numbers + 1
+        elif kind == "actor" and (own_rank := OF_ACTOR.search(match[1])):
+            rank, certain = int(own_rank[1]), True
         text = text[match.end() :]
     if (own := MINDSPORE.match(text)) or (own := PLOG.match(text)):
         time, text = seconds(own[own.lastindex or 1]), text[own.end() :]

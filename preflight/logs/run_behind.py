@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from preflight.checking.engine import Report
 from preflight.job import Job
 from preflight.lint.evidence import evidence
+from preflight.logs.causes import Cause
 from preflight.logs.diagnosis import Diagnosis
-from preflight.logs.signatures import Cause
 from preflight.logs.statements import statements_on_line
 from preflight.memory.advice import SHOWN, Saving, savings
 from preflight.source.finding import Finding, Severity

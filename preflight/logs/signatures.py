@@ -4,44 +4,16 @@ Engine, apex, flash-attn, MindSpore, Hugging Face, Slurm, the kernel."""
 from __future__ import annotations
 
 import re
-from enum import Enum
 from functools import cache
 
-from preflight.source.record import NamedTuple
-
-
-class Cause(str, Enum):
-    """What kind of cause a job died of."""
-
-    CONFIG = "config"
-    DATA = "data"
-    CHECKPOINT = "checkpoint"
-    MEMORY = "memory"
-    HOST_MEMORY = "host-memory"
-    ENVIRONMENT = "environment"
-    COMMUNICATION = "communication"
-    NUMERICS = "numerics"
-    UPSTREAM = "upstream"
-    STOPPED = "stopped"
-    UNKNOWN = "unknown"
-
-
-class Signature(NamedTuple):
-    """A text that shows a cause. weak: it may follow from another failure, and gives way to any other cause."""
-
-    id: str
-    cause: Cause
-    pattern: str
-    says: str
-    advice: str
-    weak: bool = False
-
+from preflight.logs.aftermath import OF_COMMUNICATION
+from preflight.logs.causes import Cause, Signature
 
 C = Cause
 SIGNATURES: tuple[Signature, ...] = (
     Signature(
         "cuda-out-of-memory", C.MEMORY,
-        r"CUDA out of memory|CUDA error: out of memory|\bCUDA OOM\b"
+        r"CUDA out of memory|(?i:cuda error): out of memory|\bCUDA OOM\b"
         r"|torch\.(?:cuda\.)?OutOfMemoryError|CUBLAS_STATUS_ALLOC_FAILED"
         r"|[Cc]uda failure 2\b|Cuda failure 'out of memory'|cudaErrorMemoryAllocation|HIP out of memory",
         "the device ran out of memory",
@@ -165,6 +137,64 @@ SIGNATURES: tuple[Signature, ...] = (
         weak=True,
     ),
     Signature(
+        "compiler-of-kernels", C.ENVIRONMENT,
+        r"\b\d+ active drivers \(\[|triton\.compiler\.errors|triton\.runtime\.errors|\(CompilationError\)|PTXASError"
+        r"|Triton Error \[|libcuda\.so cannot found|_inductor\.exc\.",
+        "Triton could not compile or load a kernel",
+        "versions of Triton, torch and the driver that belong together, a compiler on the node, and on NPUs "
+        "triton-ascend",
+    ),
+    Signature(
+        "build", C.ENVIRONMENT,
+        r"Error building extension|Failed to compile the C\+\+|ninja: build stopped|nvcc fatal"
+        r"|fatal error: \S+\.h: No such",
+        "an extension could not be compiled where the job runs",
+        "a compiler, headers of Python and of CUDA or CANN on the node, or an image that has the extension built",
+    ),
+    Signature(
+        "precision", C.CONFIG,
+        r"must have the same dtype|expected scalar type \w+ but found|expected \w+ and \w+ to have the same dtype",
+        "tensors of two precisions meet in one operation",
+        "the precision of the run against that of the weights it loads, and of parts that are frozen or added",
+        weak=True,
+    ),
+    Signature(
+        "cudnn", C.ENVIRONMENT,
+        r"CUDNN_STATUS_(?!ALLOC)\w+|ptrDesc->finalize|cuDNN error|No valid (?:engine configs|execution plans)",
+        "cuDNN refused an operation",
+        "torch, cuDNN and what is built on them must be of versions that belong together; a device without memory left "
+        "shows itself so, too",
+    ),
+    Signature(
+        "main-gradient", C.CONFIG,
+        r"has no attribute 'main_grad'|gradient accumulation fusion (?:is|requires|but)",
+        "gradients are accumulated in a fused kernel, into a buffer that this parameter does not have",
+        "--no-gradient-accumulation-fusion, or a wrapper of data parallelism that makes the buffers",
+    ),
+    Signature(
+        "transformer-engine", C.CONFIG,
+        r"FP8 execution requires|Float8\w* requires|[Nn]o dot product attention (?:support|backend)",
+        "Transformer Engine does not take this precision, these sizes or this attention",
+        "sizes that its kernels take (multiples of 16 for FP8), another --fp8-recipe or --attention-backend, or a "
+        "newer version",
+        weak=True,
+    ),
+    Signature(
+        "arguments-differ", C.ENVIRONMENT,
+        r"TypeError: \S*__init__\(\) (?:got an unexpected keyword|missing \d+ required)"
+        r"|AttributeError: (?:partially initialized )?module \S+ has no attribute"
+        r"|takes \d+ positional arguments? but \d+",
+        "a part of the program calls another with arguments that it does not take: the two are of other versions",
+        "versions of the framework and of what sits on it that belong together; a configuration that an older version "
+        "saved is such a part, too",
+    ),
+    Signature(
+        "class-not-there", C.CHECKPOINT,
+        r"Can't get attribute '\w+' on <module",
+        "a pickled file names a class that this program does not have: another version wrote it",
+        "load it with the version that wrote it, or save it again with this one",
+    ),
+    Signature(
         "tensor-not-saved", C.CHECKPOINT,
         r"KeyError: [\"']*(?:decoder|embedding|output_layer)\.[\w.]+ from model not in state dict",
         "the network has a tensor that the checkpoint has not",
@@ -209,7 +239,8 @@ SIGNATURES: tuple[Signature, ...] = (
         "checkpoint-mismatch", C.CHECKPOINT,
         r"Global shape mismatch|size mismatch for|Error\(s\) in loading state_dict|Missing key\(s\) in state_dict"
         r"|Unexpected key"
-        r"|value from checkpoint \(|Shape mismatch.*(?:loaded|checkpoint)|is not equal to the input argument value"
+        r"|[Ss]ize mismatch between saved|value from checkpoint \("
+        r"|Shape mismatch.*(?:loaded|checkpoint)|is not equal to the input argument value"
         r"|load_param_into_net|net_param.*shape|is not in ckpt|Checkpoint(?:ing)?Exception"
         r"|Missing key in checkpoint"
         r"|dist_checkpointing\.load\(sharded_state_dict"
@@ -258,7 +289,7 @@ SIGNATURES: tuple[Signature, ...] = (
         "no-data", C.DATA,
         r"(?:FileNotFoundError|No such file).*\.(?:idx|bin|jsonl?|parquet|mindrecord|arrow|npy)\b"
         r"|_document not exists|[Dd]ataset \S+ (?:not exists|does not exist)|dataset.*out of range"
-        r"|stack expects each tensor to be equal size",
+        r"|stack expects each tensor to be equal size|last[- _]epoch number of samples|exceeds num_sequences_per_epoch",
         "the data are not there, or are not what the run takes them for",
         "--data-path takes the prefix of files that were preprocessed; a half-written index of a killed job has to go",
     ),
@@ -267,6 +298,14 @@ SIGNATURES: tuple[Signature, ...] = (
         r"FileNotFoundError|No such file or directory|\[Errno 2\]|NotADirectoryError|IsADirectoryError",
         "a file or folder that the run names is not there",
         "look at the path in the message from the node of the job",
+    ),
+    Signature(
+        "placeholders", C.DATA,
+        r"masked_scatter_size_check|totalElements <= srcSize"
+        r"|(?:[Ii]mage|[Vv]ideo|[Aa]udio) features and \w+ tokens do not"
+        r"|[Nn]umber of placeholder|multimodal tokens? .* (?:mismatch|placeholders)",
+        "a sample has another number of places for images, video or sound than features of them",
+        "a sample that was cut at the maximum length loses places: a longer one, or smaller pictures",
     ),
     Signature(
         "index-out-of-bounds", C.DATA,
@@ -285,42 +324,37 @@ SIGNATURES: tuple[Signature, ...] = (
         "config alone",
     ),
     Signature(
+        "event-timeout", C.COMMUNICATION,
+        r"(?:event|notify) wait timeout|\((?:EVENT|NOTIFY)_WAIT\)",
+        "a device waited in vain for an event, most often for another rank that did not come",
+        "the cause is on the rank that did not come: read its log; work between steps that takes long needs a larger "
+        "HCCL_EXEC_TIMEOUT",
+    ),
+    Signature(
+        "driver", C.ENVIRONMENT,
+        r"CUDA error: (?:operation not supported|unknown error|initialization error|system (?:not yet|has unsupported))"
+        r"|cuInit.*failed|forward compatibility was attempted|nvmlInit\w* failed|Failed to initialize NVML",
+        "the driver refused a call",
+        "the driver, the container's runtime and torch must belong together; a virtual device does not offer "
+        "everything",
+    ),
+    Signature(
         "device-fault", C.ENVIRONMENT,
         r"uncorrectable (?:NVLink|ECC)|\bXid\b|ECC error|unspecified launch failure|illegal memory access"
         r"|NVLink.*error|fell off the bus"
-        r"|EE9999|EZ9999.*AICore|aicore (?:execution|exception)|507015|507011|\bUCE\b|HBM.*(?:multi|error)"
+        r"|EZ9999.*AICore|aicore (?:execution|exception)|507015|507011|\bUCE\b|HBM.*(?:multi|error)"
         r"|misaligned address",
         "a device failed, or a kernel reached outside of its memory",
         "look at the node (dmesg, nvidia-smi -q, npu-smi); where it stays with another node it is the program",
     ),
     Signature(
-        "communicator", C.COMMUNICATION,
-        r"hcclCommInitRootInfo|operator name is Hccl|HCCL function error|call hccl api failed|ERR02200|ncclInvalidUsage"
-        r"|ncclUnhandledCudaError|EI000[1345]\b|EJ0001",
-        "a communicator could not be made",
-        "the network interface (HCCL_SOCKET_IFNAME, NCCL_SOCKET_IFNAME, GLOO_SOCKET_IFNAME), a firewall, or the "
-        "rank table",
+        "inner-error", C.ENVIRONMENT,
+        r"\bEE9999\b",
+        "CANN met an error of its own",
+        "look at the lines below it and in the log of the device (plog)",
         weak=True,
     ),
-    Signature(
-        "collective-timeout", C.COMMUNICATION,
-        r"[Ww]atchdog caught collective|collective operation timeout|EI000[26]\b|Notify register times out"
-        r"|[Hh]eartbeat [Ll]ost|wait timeout|Timeout at NCCL|HCCL [Tt]ime ?out|SeqNum=",
-        "ranks waited for others that did not come: they had died, hung, or were slow",
-        "the cause is on the rank that did not come: read its log, or the IP/ID that EI0002 names",
-        weak=True,
-    ),
-    Signature(
-        "rendezvous", C.COMMUNICATION,
-        r"RendezvousTimeoutError|RendezvousConnectionError|c10d store|failed to connect to.*(?:MASTER|store)"
-        r"|client socket has (?:timed out|failed)"
-        r"|Topology.*registered|init_process_group.*timed out|Timed out (?:initializing|waiting for clients)"
-        r"|DistStoreError|DistNetworkError",
-        "processes did not find one another at the start",
-        "the same MASTER_ADDR, MASTER_PORT and number of nodes on each node, a different rank for each, and an "
-        "open port",
-        weak=True,
-    ),
+    *OF_COMMUNICATION,
     Signature(
         "time-limit", C.STOPPED,
         r"DUE TO TIME LIMIT|exceeded the time limit|PREEMPTED|DUE TO PREEMPTION|DUE TO NODE FAILURE|NODE_FAIL"
@@ -377,39 +411,8 @@ def _any() -> re.Pattern[str]:
 
 def signed(text: str) -> Signature | None:
     """The first signature that a text bears; None for none."""
-    if not text or GUESSES in text or _any().search(text) is None:
+    if not text or _any().search(text) is None:
         return None
+    if GUESSES in text:
+        return next((one for one, pattern in _compiled() if one.id == "worker-died" and pattern.search(text)), None)
     return next((one for one, pattern in _compiled() if pattern.search(text)), None)
-
-
-KINDS = frozenset(
-    "ChildFailedError DistBackendError ActorDiedError ActorUnavailableError RayActorError WorkerCrashedError"
-    " SignalException BrokenPipeError ConnectionResetError ConnectionAbortedError ConnectionRefusedError"
-    " RendezvousConnectionError RendezvousClosedError KeyboardInterrupt CalledProcessError RayTaskError "
-    "DistNetworkError"
-    " ProcessRaisedException ProcessExitedException TaskUnschedulableError NodeDiedError OwnerDiedError "
-    "EOFError".split()
-)
-"""Exceptions of those that wait for, start or watch the process that died."""
-MESSAGE = re.compile(
-    r"\bNCCL (?:error|communicator was aborted|watchdog)|ncclRemoteError|ncclSystemError|[Ww]atchdog caught"
-    r"|[Ww]atchdog thread terminated|collective operation timeout|Last error:|remote process exited|\bEI000[26]\b"
-    r"|[Cc]onnection (?:reset|closed|refused)|Connect to host.*(?:failed|timed)|Broken pipe|[Ss]ocket [Tt]imeout"
-    r"|got signal: ?15|Signal 15|SIGTERM|Sending process|Received \d+ death signal"
-    r"|recvValue failed|sendBytes failed|TCPStore|wait timeout after|Timed out (?:initializing|waiting)"
-    r"|failed \(exitcode|exitcode: |Root Cause \(first observed|The actor (?:died|is dead)|actor died unexpectedly"
-    r"|DataLoader worker .* exited unexpectedly|returned non-zero exit status|leaked semaphore"
-    r"|potential root causes|worker process has died|worker died or was killed"
-    r"|task \d+: (?:Exited|Killed|Terminated)|Exited with exit code|Terminating (?:job|processes)"
-    r"|STEP \d+.* CANCELLED"
-    r"|taking ERR code|507048|Heartbeat Lost|HcclAllreduce failed|wait for notify|Fail to get rank table"
-    r"|[Mm]onitor(?:ed)?Barrier|peer (?:down|closed)|Unhandled error \(suppress with|destroy_process_group"
-    r"|CUDA error: unspecified launch failure.*ProcessGroup|Worker exited|Application abort"
-)
-FUNCTIONS = frozenset({"_terminate_process_handler", "launch_agent", "_invoke_run_with_any_failed", "run_result"})
-"""Functions of launchers at whose frames an exception ends."""
-
-
-def follows(kind: str, message: str, function: str = "") -> bool:
-    """Whether a failure is one that the death of another process causes."""
-    return kind in KINDS or function in FUNCTIONS or MESSAGE.search(f"{kind}: {message[:2000]}") is not None

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from functools import cache
 
+from preflight.logs.causes import Cause
 from preflight.logs.failures import Failure
-from preflight.logs.signatures import Cause
 from preflight.source.record import NamedTuple
 
 
@@ -19,6 +19,10 @@ class Stage(NamedTuple):
     kinds: str = ""
 
 
+DIVIDE = (
+    "sizes do not divide over the ranks of a group: sequence length, padding or packing against tensor and context"
+    " parallelism"
+)
 STAGES = (
     Stage(
         Cause.UPSTREAM,
@@ -31,17 +35,21 @@ STAGES = (
     ),
     Stage(
         Cause.CONFIG,
-        r"mappings\.py:_(?:reduce_scatter|split|gather)_along_(?:first|last)_dim|schedules\.py:forward_step"
-        r"|tensor_parallel/(?:layers|utils)\.py:|context_parallel\w*\.py:|get_batch_on_this_cp_rank",
-        "sizes do not divide over the ranks of a group: sequence length, padding or packing against tensor and "
-        "context"
-        " parallelism",
+        r"mappings\.py:_(?:reduce_scatter|split|gather)_along_(?:first|last)_dim|mappings\.py:forward|context_parallel\w*\.py:"
+        r"|get_batch_on_this_cp_rank",
+        DIVIDE,
+    ),
+    Stage(
+        Cause.CONFIG,
+        r"schedules\.py:forward_step|tensor_parallel/(?:layers|utils)\.py:",
+        DIVIDE,
+        kinds=r"AssertionError|ValueError",
     ),
     Stage(
         Cause.CONFIG,
         r"(?:^|/)arguments\.py:(?!<module>)|:(?:validate_args|parse_args|_parse_args"
         r"|core_transformer_config_from_args|validate_yaml)$"
-        r"|:__post_init__$|hydra/|omegaconf/|parallel_state\.py:initialize_model_parallel|features_manager/"
+        r"|:__post_init__$|hydra/(?!main\.py|_internal/(?:utils|hydra)\.py|core/utils\.py)|omegaconf/|parallel_state\.py:initialize_model_parallel|features_manager/"
         r"|:(?:validate|check)_\w*(?:args|config)\w*$"
         r"|num_microbatches_calculator\.py|optimizer_param_scheduler\.py|get_num_layers_to_build"
         r"|mindformers/tools/(?:check_rules|register)|op_parallel_config\.py"
@@ -61,6 +69,17 @@ STAGES = (
         r"|dataloader\.py|data_samplers\.py"
         r"|blended_megatron|mindformers/dataset|:build_(?:train|tokenizer)|tokeniz",
         "it died while the data was read",
+    ),
+    Stage(
+        Cause.ENVIRONMENT,
+        r"global_vars\.py:_ensure_var_is_(?:not_)?initialized$",
+        "a part of the program asks for the framework's arguments where nobody has read them: versions of the "
+        "framework, its adaptor and the front end that do not belong together",
+    ),
+    Stage(
+        Cause.ENVIRONMENT,
+        r":(?:_?load_(?:\w+_)?(?:library|extension)\w*|_get_shared_object_file|_try_load_\w+)$",
+        "it died while packages were loaded or processes started",
     ),
     Stage(
         Cause.ENVIRONMENT,
@@ -89,7 +108,8 @@ MESSAGES = re.compile(
     r"world[_ ]size|_parallel_size|parallel size|pp_size|tp_size|batch[_ ]size|num_layers|micro_batch"
     r"|too large to fit in the bucket|Please (?:increase|set|specify)|is None$|is not set"
     r"|must be (?:specified|set|provided|given)|--?[a-z]+[-_][a-z-_]+ (?:must|requires?|is|cannot|should|needs?|has)"
-    r"|(?:must|should|cannot|can not) be|only support|not support|[Uu]nsupported"
+    r"|(?:must|should|cannot|can not) be|please check the config|^For '[\w.]+',.* but got\b"
+    r"|only support|not support|[Uu]nsupported"
 )
 """Messages of a check about a configuration, where no table has its words."""
 

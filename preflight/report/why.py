@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from preflight.logs.causes import Cause
 from preflight.logs.diagnosis import Diagnosis, Group
 from preflight.logs.run_behind import Behind
-from preflight.logs.signatures import Cause
 from preflight.report.memory import between
 from preflight.report.terminal import Look, counted, plain
 from preflight.report.text import one

@@ -214,3 +214,21 @@ def test_a_checkpoint_is_read_in_little_time_and_memory(places: Path) -> None:
         )
         assert seconds < 0.010, (release, name, seconds)
         assert megabytes < 25, (release, name, megabytes)
+
+
+def test_kinds_that_no_library_at_hand_writes_are_known_by_their_documented_files(copied: Any, tmp_path: Path) -> None:
+    """Zarr's checkpoints are named by `metadata.json` alone, those of Megatron FSDP by `.metadata` and the run's own
+    options; their tensors are not read."""
+    step = tmp_path / "zarr" / "iter_0000100"
+    step.mkdir(parents=True)
+    (tmp_path / "zarr" / "latest_checkpointed_iteration.txt").write_text("100", encoding="utf-8")
+    described = '{"sharded_backend": "zarr", "sharded_backend_version": 1, "common_backend": "torch"}'
+    (step / "metadata.json").write_text(described, encoding="utf-8")
+    found = read(tmp_path / "zarr")
+    assert (found.fault, found.kind, found.iteration, found.arguments) == ("", "zarr", 100, ())
+    (step / "metadata.json").write_text(described[:20], encoding="utf-8")
+    assert read(tmp_path / "zarr").fault == "cut-off"
+    for release in RELEASES:
+        sharded = copied(release, "llama-torch_dcp")
+        assert (read(sharded, fsdp=True).fault, read(sharded, fsdp=True).kind) == ("", "fsdp_dtensor")
+        assert read(sharded, fsdp=False).kind == "torch_dcp"

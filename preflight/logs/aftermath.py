@@ -1,0 +1,88 @@
+"""Failures that the death of another process causes: of launchers, watchers and those who wait."""
+
+from __future__ import annotations
+
+import re
+
+from preflight.logs.causes import Cause, Signature
+
+C = Cause
+OF_COMMUNICATION: tuple[Signature, ...] = (
+    Signature(
+        "communicator", C.COMMUNICATION,
+        r"hcclCommInitRootInfo|operator name is Hccl|HCCL function error|call hccl api failed|ERR02200|ncclInvalidUsage"
+        r"|ncclUnhandledCudaError|EI000[1345]\b|EJ0001",
+        "a communicator could not be made",
+        "the network interface (HCCL_SOCKET_IFNAME, NCCL_SOCKET_IFNAME, GLOO_SOCKET_IFNAME), a firewall, or the "
+        "rank table",
+        weak=True,
+    ),
+    Signature(
+        "collective-timeout", C.COMMUNICATION,
+        r"[Ww]atchdog caught collective|watchdog got stuck|collective operation timeout|EI000[26]\b"
+        r"|Notify register times out"
+        r"|[Hh]eartbeat [Ll]ost|wait timeout|Timeout at NCCL|HCCL [Tt]ime ?out|SeqNum=",
+        "ranks waited for others that did not come: they had died, hung, or were slow",
+        "the cause is on the rank that did not come: read its log, or the IP/ID that EI0002 names",
+        weak=True,
+    ),
+    Signature(
+        "communication-failed", C.COMMUNICATION,
+        r"NCCL Error \d|unhandled (?:system|cuda) error|Call to ibv_\w+ failed|\bHccl[A-Z]\w+(?::|, error code)",
+        "a call of the library of communication failed",
+        "NCCL_DEBUG=INFO or the device's log (plog) names the call: the network's cards and drivers, locked memory "
+        "(`ulimit -l`), or another rank that died",
+        weak=True,
+    ),
+    Signature(
+        "worker-died", C.COMMUNICATION,
+        r"A worker died or was killed while executing",
+        "Ray reports that a worker died, not what it died of",
+        "read that worker's own log (/tmp/ray/session_latest/logs/worker-*), and dmesg of its node",
+        weak=True,
+    ),
+    Signature(
+        "rendezvous", C.COMMUNICATION,
+        r"RendezvousTimeoutError|RendezvousConnectionError|c10d store|failed to connect to.*(?:MASTER|store)"
+        r"|client socket has (?:timed out|failed)"
+        r"|Topology.*registered|init_process_group.*timed out|Timed out (?:initializing|waiting for clients)"
+        r"|DistStoreError|DistNetworkError",
+        "processes did not find one another at the start",
+        "the same MASTER_ADDR, MASTER_PORT and number of nodes on each node, a different rank for each, and an "
+        "open port",
+        weak=True,
+    ),
+)  # fmt: skip
+"""Texts of those who wait for others, and of the libraries with which they do."""
+KINDS = frozenset(
+    "ChildFailedError DistBackendError ActorDiedError ActorUnavailableError RayActorError WorkerCrashedError"
+    " SignalException BrokenPipeError ConnectionResetError ConnectionAbortedError ConnectionRefusedError"
+    " RendezvousConnectionError RendezvousClosedError KeyboardInterrupt CalledProcessError RayTaskError "
+    "DistNetworkError"
+    " ProcessRaisedException ProcessExitedException TaskUnschedulableError NodeDiedError OwnerDiedError "
+    "EOFError".split()
+)
+"""Exceptions of those that wait for, start or watch the process that died."""
+MESSAGE = re.compile(
+    r"\bNCCL (?:error|communicator was aborted|watchdog)|ncclRemoteError|ncclSystemError|[Ww]atchdog caught"
+    r"|[Ww]atchdog (?:thread terminated|got stuck)|collective operation timeout|Last error:|remote process exited"
+    r"|\bEI000[26]\b"
+    r"|[Cc]onnection (?:reset|closed|refused)|Connect to host.*(?:failed|timed)|Broken pipe|[Ss]ocket [Tt]imeout"
+    r"|got signal: ?15|Signal 15|SIGTERM|Sending process|Received \d+ death signal"
+    r"|recvValue failed|sendBytes failed|TCPStore|wait timeout after|Timed out (?:initializing|waiting)"
+    r"|failed \(exitcode|exitcode: |Root Cause \(first observed|The actor (?:died|is dead)|actor died unexpectedly"
+    r"|DataLoader worker .* exited unexpectedly|returned non-zero exit status|leaked semaphore"
+    r"|potential root causes|worker process has died|worker died or was killed"
+    r"|task \d+: (?:Exited|Killed|Terminated)|Exited with exit code|Terminating (?:job|processes)"
+    r"|STEP \d+.* CANCELLED"
+    r"|taking ERR code|507048|Heartbeat Lost|HcclAllreduce failed|wait for notify|Fail to get rank table"
+    r"|[Mm]onitor(?:ed)?Barrier|peer (?:down|closed)|Unhandled error \(suppress with|destroy_process_group"
+    r"|CUDA error: unspecified launch failure.*ProcessGroup|Worker exited|Application abort"
+)
+FUNCTIONS = frozenset({"_terminate_process_handler", "launch_agent", "_invoke_run_with_any_failed", "run_result"})
+"""Functions of launchers at whose frames an exception ends."""
+
+
+def follows(kind: str, message: str, function: str = "") -> bool:
+    """Whether a failure is one that the death of another process causes."""
+    return kind in KINDS or function in FUNCTIONS or MESSAGE.search(f"{kind}: {message[:2000]}") is not None
