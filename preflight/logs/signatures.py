@@ -326,7 +326,7 @@ SIGNATURES: tuple[Signature, ...] = (
     Signature(
         "event-timeout", C.COMMUNICATION,
         r"(?:event|notify) wait timeout|\((?:EVENT|NOTIFY)_WAIT\)",
-        "a device waited in vain for an event, most often for another rank that did not come",
+        "a device waited for an event that did not come, most often from another rank",
         "the cause is on the rank that did not come: read its log; work between steps that takes long needs a larger "
         "HCCL_EXEC_TIMEOUT",
     ),
@@ -350,7 +350,7 @@ SIGNATURES: tuple[Signature, ...] = (
     Signature(
         "inner-error", C.ENVIRONMENT,
         r"\bEE9999\b",
-        "CANN met an error of its own",
+        "CANN reports an internal error",
         "look at the lines below it and in the log of the device (plog)",
         weak=True,
     ),

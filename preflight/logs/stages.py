@@ -73,7 +73,7 @@ STAGES = (
     Stage(
         Cause.ENVIRONMENT,
         r"global_vars\.py:_ensure_var_is_(?:not_)?initialized$",
-        "a part of the program asks for the framework's arguments where nobody has read them: versions of the "
+        "a part of the program asks for the framework's arguments before they are read: versions of the "
         "framework, its adaptor and the front end that do not belong together",
     ),
     Stage(
