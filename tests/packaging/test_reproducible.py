@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from environments import ROOT
 
-PARTS = ("preflight", "rules", "schemas", "pyproject.toml", "README.md", "LICENSE")
+PARTS = ("preflight", "rules", "schemas", "docs/rules", "pyproject.toml", "README.md", "LICENSE")
 
 
 @pytest.mark.slow
