@@ -127,3 +127,11 @@ def test_what_another_release_heeds_is_not_removed_on_a_guess(target: str | None
     found = check_text(RAMP, name="run.sh", target=target).findings
     fixes = [finding.fix for finding in found if finding.rule == "megatron/ramp-ignored"]
     assert [fix.offered for fix in fixes if fix is not None] == [offered]
+
+
+def test_expert_parallel_is_not_taken_to_a_fraction_where_the_devices_are_unknown() -> None:
+    more = "--num-experts 8 --expert-model-parallel-size 7 --sequence-parallel --disable-bias-linear"
+    text = SCRIPT.format(**SOUND | {"more": more}).replace("torchrun --nproc_per_node 8", "python")
+    found = check_text(text, name="run.sh", target="megatron@0.20.0").findings
+    fixes = [finding.fix for finding in found if finding.rule == "experts-not-divisible"]
+    assert [(fix.title, fix.offered) for fix in fixes if fix is not None] == [("set expert parallel to 1", True)]
