@@ -75,10 +75,10 @@ def _fixes(job: Job, experts: int, parallel: int) -> Iterator[Fix]:
 
 def _is_a_guess(experts: int, parallel: int, nearest: int) -> bool:
     """Whether the ranks are rounder than the experts, whose number may then be the wrong one,
-    or more ranks are as near."""
+    or more ranks are as near, or less than half of them are left, each with more than twice the experts to hold."""
     alike = parallel < experts or experts & (experts - 1) != 0
     rounder = alike and parallel & -parallel > experts & -experts
-    return rounder or experts % (2 * parallel - nearest) == 0
+    return rounder or experts % (2 * parallel - nearest) == 0 or 2 * nearest < parallel
 
 
 def _fitting(job: Job, experts: int, parallel: int) -> int:

@@ -4,6 +4,7 @@ import pytest
 
 from preflight.api import check_text
 from preflight.dialects.mindformers.keys import nearest
+from preflight.source.spelling import slips
 
 SCRIPT = """torchrun --nproc_per_node 8 pretrain_gpt.py --num-layers 24 \\
   --hidden-size {hidden} --num-attention-heads {heads} \\
@@ -94,3 +95,43 @@ def test_a_layout_gets_its_prediction_layer_and_keeps_the_rest() -> None:
     finding = next(one for one in report.findings if one.rule == "megatron/pipeline-layout")
     assert finding.fix is not None
     assert str(finding.fix.title) == "place the prediction layers in it: Et*12|t*12mL"
+
+
+@pytest.mark.parametrize(
+    ("word", "meant"),
+    [
+        ("AquilaTokenizer", ()),  # a fork's own
+        ("BloomTokenizer", ()),
+        ("NulTokenizer", ("NullTokenizer",)),
+        ("HugingFaceTokenizr", ("HuggingFaceTokenizer",)),
+        ("GPTSentencePeiceTokenizer", ("GPTSentencePieceTokenizer",)),
+    ],
+)
+def test_a_shared_ending_does_not_make_two_names_alike(word: str, meant: tuple[str, ...]) -> None:
+    known = ("GPT2BPETokenizer", "NullTokenizer", "HuggingFaceTokenizer", "GPTSentencePieceTokenizer", "TikTokenizer")
+    assert slips(word, known) == meant
+
+
+def test_a_whole_number_is_not_quoted_in_yaml() -> None:
+    text = "MODEL_ARGS:\n  --num-layers: 12\n  --hidden-size: 512\n  --global-batch-size: 32.0\n"
+    found = check_text(text, name="model_config.yaml").findings
+    fixes = [finding.fix for finding in found if finding.rule == "bad-value"]
+    assert [edit.value for fix in fixes if fix is not None for edit in fix.edits] == [32]
+
+
+RAMP = SCRIPT.format(**SOUND | {"more": "--rampup-batch-size 16 16 5000"})
+
+
+@pytest.mark.parametrize(("target", "offered"), [(None, True), ("megatron@0.20.0", False)])
+def test_what_another_release_heeds_is_not_removed_on_a_guess(target: str | None, offered: bool) -> None:
+    found = check_text(RAMP, name="run.sh", target=target).findings
+    fixes = [finding.fix for finding in found if finding.rule == "megatron/ramp-ignored"]
+    assert [fix.offered for fix in fixes if fix is not None] == [offered]
+
+
+def test_expert_parallel_is_not_taken_to_a_fraction_where_the_devices_are_unknown() -> None:
+    more = "--num-experts 8 --expert-model-parallel-size 7 --sequence-parallel --disable-bias-linear"
+    text = SCRIPT.format(**SOUND | {"more": more}).replace("torchrun --nproc_per_node 8", "python")
+    found = check_text(text, name="run.sh", target="megatron@0.20.0").findings
+    fixes = [finding.fix for finding in found if finding.rule == "experts-not-divisible"]
+    assert [(fix.title, fix.offered) for fix in fixes if fix is not None] == [("set expert parallel to 1", True)]

@@ -222,8 +222,10 @@ def implied_fix(condition: Iterable[str], arguments: Arguments) -> Fix | None:
     that is taken.
 
     condition: its parts, all of which hold. Where several parts could be changed, there is no fix that is certain.
+    Beside sizes that do not divide, what would lift the check is only offered: the sizes may be the fault.
     """
-    ways = [way for part in condition if (way := _way(part, arguments)) is not None]
+    parts = tuple(condition)
+    ways = [way for part in parts if (way := _way(part, arguments)) is not None]
     if len(ways) != 1:
         return None
     name, value = ways[0]
@@ -233,7 +235,7 @@ def implied_fix(condition: Iterable[str], arguments: Arguments) -> Fix | None:
     shown = arguments.spell(name) if value is True else f"{arguments.spell(name)} {value}"
     title = f"add {shown}" if arguments.given(name) is None else f"set {shown}"
     change = Change.COMPLETION if arguments.given(name) is None else Change.SWITCH
-    return Fix(title, tuple(edits), Safety.UNSAFE, change)
+    return Fix(title, tuple(edits), Safety.UNSAFE, change, offered=any("%" in part for part in parts))
 
 
 def _way(part: str, arguments: Arguments) -> tuple[str, object] | None:

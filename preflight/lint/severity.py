@@ -79,6 +79,8 @@ def _offered_only(finding: Finding) -> Finding:
 
 
 def _unsafe(fix: Fix) -> Fix:
+    if all(edit.action == "remove" for edit in fix.edits):
+        return fix._replace(safety=Safety.UNSAFE, offered=True)  # another release heeds what this one ignores
     return fix._replace(safety=Safety.UNSAFE) if fix.safety is Safety.SAFE else fix
 
 

@@ -45,7 +45,9 @@ def slips(word: str, known: Iterable[str], cutoff: float = 0.78) -> tuple[str, .
     for test in (_same_letters, _letter_off, _swapped, _begins):
         if found := tuple(name for name in names if test(word, name)):
             return found
-    close = [name for name in _alike(word, names, 2, cutoff) if not _other_number(word, name)]
+    close = [
+        name for name in _alike(word, names, 2, cutoff) if not _other_number(word, name) and not _other_head(word, name)
+    ]
     return tuple(close) if len(close) > 1 and _as_alike(word, *close) else tuple(close[:1])
 
 
@@ -76,6 +78,16 @@ def _begins(word: str, known: str) -> bool:
 
 def _other_number(word: str, known: str) -> bool:
     return re.findall(r"\d+", word) != re.findall(r"\d+", known)
+
+
+def _other_head(word: str, known: str) -> bool:
+    """Whether two names end in the same word (Tokenizer), and what is before it is not alike (Aquila, Null)."""
+    from difflib import SequenceMatcher
+
+    one, other = (re.match(r"(.+)([A-Z][a-z]{3,})$", name) for name in (word, known))
+    if one is None or other is None or one[2] != other[2]:
+        return False
+    return SequenceMatcher(None, other[1], one[1]).ratio() < 0.6
 
 
 def meant_boolean(word: str) -> bool | None:

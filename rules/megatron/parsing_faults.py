@@ -88,7 +88,9 @@ def rewritten(job: Job, problem: Problem) -> Fix | None:
     """Write another value where the refused one is."""
     if problem.fix is None:
         return None
+    text = problem.fix[2]
+    meant = int(text) if text.isdecimal() and str(int(text)) == text else text  # YAML quotes a text that is a number
     for value in job.arguments.written.values():
-        if value.span == problem.span and isinstance(value.raw, Unknown) and (edits := value.becomes(problem.fix[2])):
+        if value.span == problem.span and isinstance(value.raw, Unknown) and (edits := value.becomes(meant)):
             return Fix(problem.fix[0], edits)
     return None

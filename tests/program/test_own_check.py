@@ -20,6 +20,8 @@ def validate_args(args):
     if args.use_legacy_models and not args.own_switch:
         raise ValueError("legacy models need the switch")
     assert args.own_size % 2 == 0
+    if not args.own_switch:
+        assert args.num_layers % 4 == 0, "layers do not divide"
     assert args.rotary_base in [10000]
     assert args.num_layers > 1, "few layers"
 """
@@ -93,6 +95,13 @@ def test_what_another_thing_needs_is_switched_on(tmp_path: Path, says: Judge) ->
     fix = own(check(tmp_path, "--use-legacy-models"))[0].fix
     assert fix is not None
     assert (fix.title, str(fix.safety)) == ("add --own-switch", "unsafe")
+
+
+def test_a_switch_that_lifts_a_check_of_sizes_is_not_written(tmp_path: Path, says: Judge) -> None:
+    place = refusal("layers do not divide", "layers do not divide", "num_layers", "own_switch")
+    says(Verdict("refuses", (place,)), "--own-switch")
+    fix = own(check(tmp_path, "--num-layers 6"))[0].fix
+    assert fix is None or fix.offered
 
 
 def test_the_only_value_that_is_taken_is_offered(tmp_path: Path, says: Judge) -> None:
