@@ -222,7 +222,7 @@ def implied_fix(condition: Iterable[str], arguments: Arguments) -> Fix | None:
     that is taken.
 
     condition: its parts, all of which hold. Where several parts could be changed, there is no fix that is certain.
-    Beside sizes that do not divide, what would lift the check is only offered: the sizes may be the fault.
+    Where sizes do not divide, what would lift the check is only offered: the sizes may be the fault.
     """
     parts = tuple(condition)
     ways = [way for part in parts if (way := _way(part, arguments)) is not None]
