@@ -7,7 +7,7 @@ has). CORPUS is a folder of configs, with the MindFormers YAML below
 `mindformers/` and Megatron's below `megatron/`; without it 250 and 333 files are generated, which yamllint reads
 faster than published ones: the bars are about those. --check fails when a ratio is more than 25 % above the recorded
 one. Where valgrind is there, it also counts the instructions of works on one file, which a busy machine does not
-change: a ratio of these fails at 5 %, and the same ratio of times is then printed only.
+change: a ratio of these fails at 10 %, and the same ratio of times is then printed only.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ EXAMPLES = Path(__file__).parent.parent / "examples"
 # installed tools come with bytecode
 ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 COLD = {**ENVIRONMENT, "PREFLIGHT_NO_CACHE": "1"}
-ALLOWED, ALLOWED_INSTRUCTIONS = 1.25, 1.05
+ALLOWED, ALLOWED_INSTRUCTIONS = 1.25, 1.10
 COUNTED = ("version", "hook", "hook with target", "hook of fix", "one script", "yamllint one")
 """Works whose instructions are counted: those on one file, as valgrind takes some forty times as long."""
 BARS = {

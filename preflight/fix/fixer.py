@@ -119,7 +119,7 @@ def fix(
     inside: whether a file may be written; None where all may.
     offered: also what is only offered. others: try the further ways out. notes: whether a rule's notes are fixed.
     """
-    result, allowed = _begun(workspace, others), Allowed(unsafe, inside, offered, others)
+    result, allowed = _begun(workspace, unsafe and others), Allowed(unsafe, inside, offered, others)
     refused: dict[tuple[str, ...], str] = {}
     asked: tuple[Finding, ...] | None = None
     for number in range(MAX_ROUNDS):
@@ -142,10 +142,10 @@ def fix(
     return result
 
 
-def _begun(workspace: Workspace, others: bool) -> Fixed:
-    """Nothing fixed yet. others: what was meant may become the first way out."""
+def _begun(workspace: Workspace, meant: bool) -> Fixed:
+    """Nothing fixed yet. meant: what was meant may become the first way out, which only an unsafe fix writes."""
     result = Fixed()
-    if others:
+    if meant:
         result.meant = with_intentions
     result.report = result.meant(workspace, workspace.check())
     return result
