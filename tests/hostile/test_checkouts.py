@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-import time
 from pathlib import Path
 
 import pytest
 from bounded import COMMAND, EVIL
+from clock import takes_at_most
 
 import preflight
 from preflight.checking.engine import Report
@@ -122,9 +122,8 @@ def test_the_gate_believes_no_checkout(tmp_path: Path) -> None:
 )
 def test_a_parser_without_end(parser: str, tmp_path: Path) -> None:
     path = checkout(tmp_path, parser)
-    start = time.process_time()
-    assert not preflight.check(path).crashes
-    assert time.process_time() - start < 4
+    with takes_at_most(20):
+        assert not preflight.check(path).crashes
 
 
 def test_many_files_and_large_ones(tmp_path: Path) -> None:
@@ -139,9 +138,8 @@ def test_many_files_and_large_ones(tmp_path: Path) -> None:
     crowd.mkdir()
     for number in range(MOST_BESIDE + 1):
         (crowd / f"{number}.py").touch()
-    start = time.process_time()
-    assert not preflight.check(path).crashes
-    assert time.process_time() - start < 5
+    with takes_at_most(20):
+        assert not preflight.check(path).crashes
     assert not list(Files(str(tmp_path)).names("crowd"))
 
 
@@ -155,9 +153,8 @@ def test_scripts_beside_a_config_without_end(tmp_path: Path) -> None:
     options = tmp_path / "model.yaml"
     options.write_text("MODEL_ARGS:\n  --num-layers: 2\n  --hidden-size: 64\n")
     (tmp_path / "c.sh").write_text(".MODEL_ARGS " * 80_000)
-    start = time.process_time()
-    assert not preflight.check([config, options]).crashes
-    assert time.process_time() - start < 4
+    with takes_at_most(20):
+        assert not preflight.check([config, options]).crashes
 
 
 def test_names_of_a_checkout_are_shown_as_escapes(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from types import FrameType
 
 import pytest
+from clock import slower, takes_at_most
 from patterns import ROOT, Pattern, Pumps, found, pumped, runs
 
 from preflight.lint.value_kinds import Text
@@ -159,7 +160,8 @@ def slowest(pattern: Pattern) -> tuple[float, str, Part]:
 @pytest.mark.parametrize("pattern", [*FOUND, *MADE], ids=lambda pattern: f"{pattern.place} {pattern.text!r:.40}")
 def test_a_pattern_ends_soon(pattern: Pattern) -> None:
     seconds, way, (prefix, unit, ending) = slowest(pattern)
-    assert seconds <= SECONDS, f"{way} takes {seconds * 1000:.0f} ms on {prefix!r} + {unit!r} * n + {ending!r}"
+    slow = seconds > SECONDS and seconds > SECONDS * slower()
+    assert not slow, f"{way} takes {seconds * 1000:.0f} ms on {prefix!r} + {unit!r} * n + {ending!r}"
 
 
 def test_every_pattern_is_looked_at() -> None:
@@ -181,12 +183,13 @@ def test_a_pattern_that_takes_without_end_is_found(text: str) -> None:
 def test_patterns_of_a_shell_end_soon(operator: str, pattern: str) -> None:
     for length in (60, 200, 4_000):
         seconds = min(took(lambda text: transform(str(text), operator, pattern), "a" * length) for _ in range(3))
-        assert seconds < 4 * SECONDS
+        assert seconds < 4 * SECONDS or seconds < 4 * SECONDS * slower()
 
 
 @pytest.mark.parametrize("pattern", [".*a.*a.*a.*b", "a*a*a*a*b", "a*a*b", "[a-z]*[a-z]*[a-z]*[a-z]*1"])
 def test_patterns_of_expr_end_soon(pattern: str) -> None:
-    assert min(took(lambda text: expr_match(pattern, str(text)), "a" * 200) for _ in range(3)) < SECONDS
+    seconds = min(took(lambda text: expr_match(pattern, str(text)), "a" * 200) for _ in range(3))
+    assert seconds < SECONDS or seconds < SECONDS * slower()
     assert expr_match("run-\\([0-9]*\\)", "run-7") == "7"
 
 
@@ -195,8 +198,8 @@ def test_what_is_cut_off_first_is_cut_off() -> None:
     from preflight.api import check_text
     from preflight.dialects.megatron.pipeline import parse_layout
 
-    start = time.thread_time()
-    assert parse_layout("(" * 100_000).strange == "("
-    assert parse_layout("(" * 50_000 + "E)" * 20).strange
-    check_text("echo " + "((" * 30_000 + "\n", name="run.sh")
-    assert re.fullmatch(r"\(+", "(") and time.thread_time() - start < 4
+    with takes_at_most(20):
+        assert parse_layout("(" * 100_000).strange == "("
+        assert parse_layout("(" * 50_000 + "E)" * 20).strange
+        check_text("echo " + "((" * 30_000 + "\n", name="run.sh")
+    assert re.fullmatch(r"\(+", "(")

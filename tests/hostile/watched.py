@@ -7,16 +7,14 @@ import os
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from clock import slower
 
 SECONDS = 2.0
 MEMORY = 500
-USUAL = 0.06
-"""Seconds of the processor for the work of `slower` on a machine of today with nothing else to do."""
 
 
 _STARTER = """
@@ -44,20 +42,8 @@ class Done(NamedTuple):
         assert self.code in (0, 1, 2), self
         assert "Traceback" not in self.err and "itself failed" not in self.err, self.err
         assert self.memory < MEMORY, self.memory
-        assert self.seconds < SECONDS or self.seconds < SECONDS * slower(), (self.seconds, slower())
+        assert self.seconds < SECONDS or self.seconds < 2 * SECONDS * slower(), self.seconds
         return self
-
-
-def slower() -> float:
-    """How many times more time of the processor this machine counts for the same work than usual,
-    with others at work; 1 at least."""
-    longest = 0.0
-    for _ in range(20):
-        start, total = time.thread_time(), 0
-        for number in range(1_000_000):
-            total += number * number % 7
-        longest = max(longest, time.thread_time() - start)
-    return max(1.0, longest / USUAL)
 
 
 def preflight(*words: str, cwd: Path, stdin: bytes | None = None) -> Done:

@@ -12,7 +12,7 @@ from pytest_lsp import LanguageClient
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 SERVER = [sys.executable, "-m", "preflight", "lsp"]
-SECONDS = 20
+SECONDS = 60
 
 
 class Editor:

@@ -6,6 +6,8 @@ import os
 import subprocess
 from pathlib import Path
 
+from clock import FOREVER
+
 LAUNCHERS = ("torchrun", "msrun", "python", "python3", "srun", "mpirun", "deepspeed", "accelerate")
 RECORDER = """#!/bin/bash
 { printf '%s\\0' "${0##*/}" "$@"; printf '\\1\\0'; } >> "$RECORD"
@@ -33,7 +35,7 @@ def commands(
         ["bash", str(script), *arguments],
         cwd=script.parent,
         env=known,
-        timeout=20,
+        timeout=FOREVER,
         capture_output=True,
         check=False,
         stdin=subprocess.DEVNULL,

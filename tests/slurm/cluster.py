@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from clock import FOREVER
 
 NEEDED = ("slurmctld", "slurmd", "sbatch", "munged", "curl")
 CONF = """\
@@ -81,7 +82,7 @@ class Slurm:
         self.environment = {**os.environ, "SLURM_CONF": str(folder / "slurm.conf")}
         self.checker: subprocess.Popen[bytes] | None = None
 
-    def run(self, *words: str, text: str | None = None, seconds: float = 20) -> subprocess.CompletedProcess[str]:
+    def run(self, *words: str, text: str | None = None, seconds: float = FOREVER) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             words,
             input=text,
@@ -182,7 +183,7 @@ class Slurm:
 
         def run(*words: str) -> subprocess.CompletedProcess[str]:
             return subprocess.run(
-                words, capture_output=True, text=True, timeout=30, env=environment, cwd=self.folder, check=False
+                words, capture_output=True, text=True, timeout=FOREVER, env=environment, cwd=self.folder, check=False
             )
 
         return run

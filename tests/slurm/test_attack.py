@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
+from clock import FOREVER
 from cluster import Slurm
 from storm import Storm, hostile_script, raise_storm
 from test_slurm import BAD, GOOD
@@ -133,7 +134,7 @@ def test_a_checker_that_hangs_costs_two_waits_and_not_one_for_each_job(gated: Sl
     try:
         start = time.monotonic()
         rans = [gated.sbatch(GOOD) for _ in range(12)]
-        assert time.monotonic() - start < 9
+        assert time.monotonic() - start < 20
         assert all(ran.returncode == 0 and "let in unchecked" in ran.stderr for ran in rans)
     finally:
         os.kill(gated.checker.pid, signal.SIGCONT)
@@ -222,7 +223,9 @@ def test_a_client_side_check_that_hangs_is_ended(gated: Slurm) -> None:
     try:
         start = time.monotonic()
         ran = client("sbatch", "--hold", "job.sh")
-        assert time.monotonic() - start < 9 and ran.returncode == 0 and "let in unchecked" in ran.stderr, ran.stderr
+        assert time.monotonic() - start < FOREVER / 2 and ran.returncode == 0 and "let in unchecked" in ran.stderr, (
+            ran.stderr
+        )
     finally:
         path.write_text(text)
 
