@@ -34,11 +34,11 @@ def text_of(node: Node, body: tuple[Node, ...]) -> str:
 
 
 def _plain(part: Any) -> Any:
-    if isinstance(part, bytes):
-        return _plain(body_of(part))
     if not isinstance(part, tuple):
         return part
     if len(part) > 2 and isinstance(part[0], str) and type(part[1]) is int and type(part[2]) is int:
+        if part[0] == "FunctionDef":
+            part = tuple(body_of(one) if isinstance(one, bytes) else one for one in part)
         return (part[0], *map(_plain, part[3:]))
     return tuple(_plain(one) for one in part if not _documentation(one))
 

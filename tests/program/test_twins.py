@@ -83,3 +83,9 @@ def test_lines_and_documentation_are_no_part_of_a_text() -> None:
     other = compile_source("def f(a, b=2):\n    return [a + b for a in b]\n")[0]
     texts = [twins.text_of(node, twins.body_of(node[5])) for node in (bare, documented[0], other)]
     assert texts[0] == texts[1] != texts[2]
+
+
+def test_bytes_of_a_text_are_no_part_of_its_form() -> None:
+    texts = [f"def f(a):\n    def g():\n        return b'{one}'\n    return {{b'{one}': g}}\n" for one in ("", "x", "z")]
+    forms = [compile_source(text)[0] for text in texts]
+    assert len({twins.text_of(form, twins.body_of(form[5])) for form in forms}) == 3
