@@ -155,10 +155,11 @@ def _value(choices: Choices, home: Module) -> Any:
 
 def program(choices: Choices) -> None:
     """A whole trainer, some of whose files were changed, asked about one command."""
-    root = next((one.parent for one in folders() if (one / "training" / "arguments.py").is_file()), None)
-    if root is None:
+    roots = [one.parent for one in folders() if (one / "training" / "arguments.py").is_file()]
+    if not roots:
         function(choices)
         return
+    root = choices.of(roots)
     read = _read(root)
     folder = Path(tempfile.mkdtemp(prefix="preflight-fuzz-program."))
     try:
