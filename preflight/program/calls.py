@@ -70,14 +70,11 @@ class Calls(Specials):
         reads: list[tuple[str, ...]] = []
         for one in node[4]:
             mark = len(self.reads)
-            if lazy:
-                found: list[Value] | Unknown = [self._as_written(one, scope)]
-            elif one[0] != "Starred":
-                arguments.append(self.evaluate(one, scope))
+            if one[0] != "Starred" or lazy:
+                arguments.append(self.evaluate(one, scope) if not lazy else self._as_written(one, scope))
                 reads.append(self.read_since(mark))
                 continue
-            else:
-                found = self.elements((one,), scope)
+            found = self.elements((one,), scope)
             if isinstance(found, Unknown):
                 if getattr(function, "__name__", "") == "add_argument":
                     self.unread_options.append(f"an option with an unknown name at {self.place()}")
