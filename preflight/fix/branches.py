@@ -41,6 +41,8 @@ def _prove_one(workspace: Workspace, old: Source, new: Source, others: dict[str,
             continue
         try:
             now = _errors(workspace.check({**others, new.name: new.changed(text)}))
+            if not now:
+                continue
             had = _errors(workspace.check({**others, old.name: old.changed(was)}))
         except InputError:
             continue

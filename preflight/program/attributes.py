@@ -49,6 +49,8 @@ class Attributes(Imports):
 
     def attribute(self, owner: Value, name: str) -> Value:
         """An attribute of anything."""
+        if type(owner) is dataclasses.Field:
+            return self._of_native(owner, name)
         if isinstance(owner, Unknown):
             return self._of_loaded(owner, name) if isinstance(owner, LoadedModules) else owner
         if isinstance(owner, NAMESPACES):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
+from types import BuiltinFunctionType
 from typing import Any, NamedTuple
 
 from preflight.program.ir import Node, body_of
@@ -69,7 +70,11 @@ class Calls(Specials):
         reads: list[tuple[str, ...]] = []
         for one in node[4]:
             mark = len(self.reads)
-            found = self.elements((one,), scope) if not lazy else [self._as_written(one, scope)]
+            if one[0] != "Starred" or lazy:
+                arguments.append(self.evaluate(one, scope) if not lazy else self._as_written(one, scope))
+                reads.append(self.read_since(mark))
+                continue
+            found = self.elements((one,), scope)
             if isinstance(found, Unknown):
                 if getattr(function, "__name__", "") == "add_argument":
                     self.unread_options.append(f"an option with an unknown name at {self.place()}")
@@ -123,8 +128,11 @@ class Calls(Specials):
     def call(self, function: Value, arguments: list[Value], keywords: Names) -> Value:
         """Call anything."""
         self.step()
-        if isinstance(function, Function):
+        kind = type(function)
+        if kind is Function:
             return self.run_function(function, arguments, keywords)
+        if kind is BuiltinFunctionType and REST not in keywords:
+            return self.call_native(function, arguments, keywords)
         if isinstance(function, Bound):
             return self.call(function.function, [function.receiver, *arguments], keywords)
         if isinstance(function, Class):

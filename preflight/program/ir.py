@@ -29,9 +29,14 @@ def compile_source(text: str) -> tuple[Node, ...]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             tree = ast.parse(text)
-        return _block(tree.body, 0)
+        return compile_tree(tree)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise Unreadable(str(error)[:200]) from None
+
+
+def compile_tree(tree: ast.Module) -> tuple[Node, ...]:
+    """The statements of a file that is parsed."""
+    return _block(tree.body, 0)
 
 
 def compile_expression(text: str) -> Node:

@@ -25,15 +25,23 @@ main(MindFormerConfig("configuration.yaml"))
 """
 """A network that is built as a graph: what every release's script comes to with its file alone."""
 PYNATIVE = """
+from mindformers.pynative.trainer.trainer import Trainer
+
+Trainer(configuration)
+"""
+PYNATIVE_WITHOUT_TRAINER = """
 from mindformers.pynative.config import TrainConfig
 
 TrainConfig.from_dict(configuration)
 """
-"""PyNative mode, as far as its configuration: the trainer behind it asks MindSpore for most that it does."""
+"""PyNative mode: a trainer that asks MindSpore for much that it does, so that a refusal may be sure, and an acceptance
+is not."""
 CONFIGURATION = "configuration"
 """The name that holds the file's content there."""
+REST = "the trainer of PyNative mode"
 TRAINS = ("train", "finetune")
 GRAPH_TRAINER, PYNATIVE_CONFIG = "mindformers.trainer.trainer", "mindformers.pynative.config"
+PYNATIVE_TRAINER = "mindformers.pynative.trainer.trainer"
 OF_PYNATIVE = ("training", "parallelism", "lr_scheduler")
 OF_GRAPHS = ("parallel_config", "runner_config", "runner_wrapper", "train_dataset_task", "use_legacy")
 
@@ -55,6 +63,7 @@ def start(document: Mapping[str, Value], sources: Sources, has_script: bool) -> 
     """How a configuration is started without its script; None where the script shows it, or nothing does."""
     if is_pynative(document):
         known = document.get("run_mode", "train") == "train" and sources.find(PYNATIVE_CONFIG) is not None
-        return Start(PYNATIVE, "the trainer of PyNative mode") if known else None
+        whole = known and sources.find(PYNATIVE_TRAINER) is not None
+        return Start(PYNATIVE if whole else PYNATIVE_WITHOUT_TRAINER, REST) if known else None
     known = document.get("run_mode") in TRAINS and sources.find(GRAPH_TRAINER) is not None
     return Start(GRAPH) if known and not has_script else None

@@ -34,6 +34,7 @@ MODES = {
 PLACES = ("mindspore", "mindspore.context", "mindspore.common", "mindspore.parallel", "mindspore.communication")
 """Modules that give these functions under the same name."""
 COMMUNICATION = ("mindspore.communication", "mindspore.communication.management", "mindspore.communication.comm_func")
+DISTRIBUTED = "mindspore.mint.distributed"
 PARALLEL_MODE = ("mindspore.parallel._utils._get_parallel_mode",)
 COEFFICIENT = "mindspore.parallel._cost_model_context._set_rp_matmul_mem_coef"
 INITIALIZED = ("mindspore.communication._comm_helper._is_initialized", "mindspore.communication.is_initialized")
@@ -107,6 +108,9 @@ class MindSpore:
             calls[f"{place}.get_group_size"] = lambda *given, **named: self._size(size) if not given else _unknown()
             calls[f"{place}.get_rank"] = lambda *given, **named: 0 if not given else _unknown()
             calls[f"{place}.init"] = self._initialize
+        calls[f"{DISTRIBUTED}.get_world_size"] = lambda *given, **named: self._size(size) if not given else _unknown()
+        calls[f"{DISTRIBUTED}.get_rank"] = lambda *given, **named: 0 if not given else _unknown()
+        calls[f"{DISTRIBUTED}.init_process_group"] = self._initialize
         calls[COEFFICIENT] = lambda value: self._judged([coefficient_fault(value)])
         for place in PARALLEL_MODE:
             calls[place] = lambda: self.context["parallel_mode"]

@@ -188,7 +188,10 @@ class Natives(Statements):
         if isinstance(receiver, str) and (unsafe := self._text_method(receiver, name, arguments, keywords)) is not None:
             return unsafe
         if isinstance(receiver, (list, tuple)) and name in ("index", "count", "copy"):
-            return self._of_row(receiver, name, arguments)
+            if name == "copy" or (len(arguments) == 1 and not keywords):
+                return self._of_row(receiver, name, arguments)
+            if self.opaque(receiver):
+                return self.cause_of(list(receiver))
         if isinstance(receiver, inspect.Signature):
             keywords = {key: one for key, one in keywords.items() if not isinstance(one, Perhaps)}
             return self.native(function, arguments, keywords)  # which argument goes where: no value is looked at

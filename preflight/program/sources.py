@@ -199,15 +199,20 @@ class Sources:
                 data = self._content(Found(path, root, False)) if root in self.roots else None
                 if data is None or self._digest(data) != digest:
                     return False
-        if any(before is None or _state(folder) != before for folder, before in folders) and any(
-            self.find(name) != (None if one is None else Found(*one)) for name, one in found.items()
+        known = {name: None if one is None else Found(*one) for name, one in found.items()}
+        changed = {folder for folder, before in folders if before is None or _state(folder) != before}
+        if changed and any(
+            self.find(name) != one
+            for name, one in known.items()
+            if any(folder in changed for folder in self._folders(name))
         ):
             return False
-        for path, root, digest, _ in files:
+        for path, root, digest, before in files:
             self._digests[path] = (root, digest)
-            if (stamp := _stamp(path)) is not None:
+            stamp = before[:2] if before else _stamp(path)
+            if stamp is not None:
                 self._stamps[path] = stamp
-        self._found.update({name: None if one is None else Found(*one) for name, one in found.items()})
+        self._found.update(known)
         return True
 
     def _folders(self, name: str) -> Iterator[str]:

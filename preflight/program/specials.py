@@ -98,7 +98,7 @@ class Specials(Signatures):
             builtins.open: self._open,
             builtins.globals: lambda given, named: self.scope.module.names if self.scope else {},
             builtins.locals: lambda given, named: dict(self.scope.names) if self.scope else {},
-            builtins.__import__: lambda given, named: self.gap("__import__"),
+            builtins.__import__: self._import,
             copy.deepcopy: self._copy,
             copy.copy: self._copy,
             functools.partial: lambda given, named: Partial(given[0], tuple(given[1:]), named),
@@ -124,6 +124,14 @@ class Specials(Signatures):
             typing.cast: lambda given, named: given[1],
             typing.TypeVar: lambda given, named: self.symbol("typing.TypeVar"),
         }
+
+    def _import(self, given: list[Value], named: Names) -> Value:
+        """A module by its name: with names that are wanted of it itself, without these the topmost package."""
+        wanted = given[3] if len(given) > 3 else named.get("fromlist", ())
+        level = given[4] if len(given) > 4 else named.get("level", 0)
+        if not isinstance(given[0], str) or not isinstance(wanted, (list, tuple)) or level != 0:
+            return self.gap("__import__")
+        return self.load(given[0] if wanted else given[0].partition(".")[0])
 
     def _isinstance(self, given: list[Value], named: Names) -> Value:
         value, kinds = given[0], given[1]

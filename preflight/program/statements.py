@@ -10,6 +10,7 @@ from preflight.program.engine import Done, Note, Side
 from preflight.program.guards import safe_arithmetic
 from preflight.program.ir import Node, reaches_parser
 from preflight.program.statements_that_refuse import Refusing
+from preflight.program.twins import copies_fields
 from preflight.program.values import (
     MISSING,
     Exhausted,
@@ -239,6 +240,8 @@ class Statements(Refusing):
                 return self.block(node[5], scope)
 
             return self._maybe_once(once, cause, node[5], scope)
+        if copies_fields(self, node, items, scope):
+            return None
         self.guards.append(reads)
         try:
             return self._each(node, items, 0, scope)

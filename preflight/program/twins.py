@@ -1,18 +1,22 @@
-"""Functions of programs that are known by their whole text, and what they give, worked out without walking them.
+"""Functions and loops of programs that are known by their text, and what they give, worked out without walking them.
 
 Megatron-LM makes the ranks of its process groups in loops over all ranks, again for each kind of group: 10,000 steps
 for 32 devices. The text has been the same since 0.7 (megatron/core/parallel_state.py), in forks, too. A function with
 any other text is walked.
+
+Its configurations are made from arguments in loops over the fields of a class, a thousand rounds for one command.
 """
 
 from __future__ import annotations
 
+import argparse
+import dataclasses
 from collections.abc import Callable
 from typing import Any
 
 from preflight.program.engine import Engine
 from preflight.program.ir import Node, body_of
-from preflight.program.values import MISSING, Function, Names, Value
+from preflight.program.values import MISSING, Function, Names, Scope, Value
 from preflight.source import cache
 
 Twin = Callable[[Engine, Function, list[Value], Names], Value]
@@ -34,11 +38,11 @@ def text_of(node: Node, body: tuple[Node, ...]) -> str:
 
 
 def _plain(part: Any) -> Any:
-    if isinstance(part, bytes):
-        return _plain(body_of(part))
     if not isinstance(part, tuple):
         return part
     if len(part) > 2 and isinstance(part[0], str) and type(part[1]) is int and type(part[2]) is int:
+        if part[0] == "FunctionDef":
+            part = tuple(body_of(one) if isinstance(one, bytes) else one for one in part)
         return (part[0], *map(_plain, part[3:]))
     return tuple(_plain(one) for one in part if not _documentation(one))
 
@@ -125,3 +129,83 @@ TWINS: dict[str, dict[str, Twin]] = {
         "c0ec4b1f59e51d1b10e491cabde89cb3": _new_listed_group,
     },
 }
+
+
+def copies_fields(run: Engine, node: Node, items: list[Value], scope: Scope) -> bool:
+    """Whether a loop copies those attributes of the arguments that are named as fields are, which is then done."""
+    if (names := _copied(node)) is None or scope.kind != "function" or not _BUILT_IN.isdisjoint(scope.module.names):
+        return False
+    field, source, target = names
+    owner, found = scope.names.get(source), scope.names.get(target)
+    if type(owner) is not argparse.Namespace or type(found) is not dict or found is run.arguments or not items:
+        return False
+    if len({*names}) < 3 or {*names} & (scope.globals | scope.nonlocals) or _shadowed(scope):
+        return False
+    if not all(type(one) is dataclasses.Field and not one.name.startswith("__") for one in items):
+        return False
+    values, traced = owner.__dict__, id(scope.names) in run.origins
+    for one in items:
+        run.put(scope.names, field, one)
+        run.steps += 2
+        run.step()
+        present = one.name in values
+        for name in (source, source, target) if present else (source,):
+            if traced:
+                run.recall(scope.names, name)
+                run.recall(scope.names, field)
+            if name == source and present and values is run.arguments:
+                run.reads.append(one.name)
+                run.recall(values, one.name)
+        if present:
+            run.steps += 2
+            run.put(found, one.name, values[one.name])
+    return True
+
+
+_BUILT_IN = frozenset(("hasattr", "getattr"))
+
+
+def _shadowed(scope: Scope) -> bool:
+    """Whether the names of Python's own functions are others around a statement."""
+    holder: Scope | None = scope
+    while holder is not None:
+        if not _BUILT_IN.isdisjoint(holder.names):
+            return True
+        holder = holder.outer
+    return False
+
+
+def _copied(node: Node) -> tuple[str, str, str] | None:
+    """The names in `for f in …: if hasattr(args, f.name): found[f.name] = getattr(args, f.name)`: f, args, found."""
+    if len(node[5]) != 1 or node[5][0][0] != "If":
+        return None
+    match _bare(node[3:4] + node[5:7]):
+        case (
+            ("Name", str(field)),
+            (
+                (
+                    "If",
+                    ("Call", ("Name", "hasattr"), (("Name", str(source)), key), ()),
+                    (
+                        (
+                            "Assign",
+                            (("Subscript", ("Name", str(target)), written),),
+                            ("Call", ("Name", "getattr"), (("Name", str(again)), read), ()),
+                        ),
+                    ),
+                    (),
+                ),
+            ),
+            (),
+        ) if key == written == read == ("Attribute", ("Name", field), "name") and source == again:
+            return field, source, target
+    return None
+
+
+def _bare(part: Any) -> Any:
+    """A form without lines."""
+    if not isinstance(part, tuple):
+        return part
+    if len(part) > 2 and type(part[1]) is int and type(part[2]) is int:
+        return (part[0], *map(_bare, part[3:]))
+    return tuple(map(_bare, part))

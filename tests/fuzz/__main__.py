@@ -11,7 +11,7 @@ import time
 from importlib.util import find_spec
 from pathlib import Path
 
-SLICE = 60.0
+SLICE = 240.0
 """Seconds of a worker at most; its target's line is printed behind each."""
 HEAD = f"{'target':22} {'executions':>11} {'slowest':>8} {'peak':>8} {'finds':>6}"
 

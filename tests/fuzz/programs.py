@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import ast
 import contextlib
+import gc
 import os
 import shutil
 import tempfile
@@ -15,19 +16,26 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from preflight.program.ir import Unreadable, compile_source
+from preflight.program.ir import Unreadable, compile_source, compile_tree
 from preflight.program.judge import Session, in_thread
 from preflight.program.values import Class, Exhausted, Function, Module, Object, Raised, Scope, Symbol, Unknown
 from preflight.program.verdict import Budget, Machine, Program
 
 from .choices import Choices
-from .rewriting import changed, files, folders, functions, statements
+from .rewriting import changed, files, folders, functions, statements, text_of
 
 SMALL = Budget(steps=20_000, seconds=1.0)
+SHORT = Budget(steps=2_000, seconds=1.0)
+"""What most functions have: a loop that does not end tells after some rounds what it has to tell."""
 WHOLE = Budget(steps=300_000, seconds=5.0)
-FORMS = 6
+FORMS = 8
+SELDOM = 8
+"""How seldom the text of a changed tree is read again, and how seldom what is kept of a program is written."""
+LOADED = 64
+"""Modules after which what is loaded is no longer looked at for garbage."""
 SLACK = 1.0
-"""Seconds of the processor beyond the budget: what is not counted by steps, such as reading a file."""
+"""Seconds of the processor beyond the budget: what is not counted by steps, such as reading a file. A run of the tests,
+whose process holds much else to look through for garbage, has more."""
 STATED = Machine({"torch": "2.8.0", "transformer-engine": "2.17"}, capability=(9, 0), devices=8)
 OUTCOMES = ("accepts", "refuses", "may refuse", "unread")
 TRAINER = "megatron.training.arguments"
@@ -50,13 +58,30 @@ def function(choices: Choices) -> int:
 
     def each() -> None:
         nonlocal done
+        home = _home(module)
         with contextlib.suppress(SyntaxError, ValueError, RecursionError):
-            for other in changed(choices, ast.parse(text), FORMS):
-                _bounded(lambda other=other: _called(choices, module, owner, other), SMALL)  # type: ignore[misc]
+            for tree in changed(choices, ast.parse(text), FORMS):
+                _tried(choices, home, owner, tree)
                 done += 1
 
     in_thread(each)
     return done
+
+
+def _tried(choices: Choices, home: Module, owner: str, tree: ast.Module) -> None:
+    """A tree as it is, which takes less time; its text, where that fails or by choice, decides."""
+    budget = SMALL if choices.one_in(16) else SHORT
+    at = choices.at
+    if not choices.one_in(SELDOM):
+        at = choices.at
+        try:
+            _bounded(lambda: _called(choices, home, owner, compile_tree(tree), budget), budget)
+        except Exception:  # such a tree may be none of a text
+            choices.at = at
+        else:
+            return
+    if (other := text_of(tree)) is not None:
+        _bounded(lambda: _called(choices, home, owner, compile_source(other), budget), budget)
 
 
 def _bounded(run: Callable[[], None], budget: Budget) -> None:
@@ -75,13 +100,12 @@ def _session() -> Session:
     return Session(Program("megatron", roots), STATED, SMALL)
 
 
-def _called(choices: Choices, module: str, owner: str, text: str) -> None:
+def _called(choices: Choices, home: Module, owner: str, form: tuple[Any, ...], budget: Budget) -> None:
     session = _session()
     run = session.run
-    form = compile_source(text)
     session._begin([*COMMAND], {}, 8)
+    run.budget = budget
     try:
-        home = _home(run, module)
         scope = Scope(home.names, None, home, "module", "")
         run.scope = scope
         cls = home.names.get(owner)
@@ -97,13 +121,21 @@ def _called(choices: Choices, module: str, owner: str, text: str) -> None:
         session._end()
 
 
-def _home(run: Any, module: str) -> Module:
+def _home(module: str) -> Module:
     """The module that a function comes from, an empty one where it cannot be read."""
-    with contextlib.suppress(Raised, Exhausted):
-        loaded = run.load(module)
-        if isinstance(loaded, Module):
-            return loaded
-    return Module(module, "", "", False)
+    session = _session()
+    run, before = session.run, len(session.run.modules) // LOADED
+    if module not in run.modules:
+        session._begin([*COMMAND], {}, 8)
+        run.budget = WHOLE
+        try:
+            _bounded(lambda: run.load(module), WHOLE)
+        finally:
+            session._end()
+    if len(run.modules) // LOADED > before:
+        gc.collect()
+        gc.freeze()
+    return run.modules.get(module) or Module(module, "", "", False)
 
 
 def _value(choices: Choices, home: Module) -> Any:
@@ -123,10 +155,11 @@ def _value(choices: Choices, home: Module) -> Any:
 
 def program(choices: Choices) -> None:
     """A whole trainer, some of whose files were changed, asked about one command."""
-    root = next((one.parent for one in folders() if (one / "training" / "arguments.py").is_file()), None)
-    if root is None:
+    roots = [one.parent for one in folders() if (one / "training" / "arguments.py").is_file()]
+    if not roots:
         function(choices)
         return
+    root = choices.of(roots)
     read = _read(root)
     folder = Path(tempfile.mkdtemp(prefix="preflight-fuzz-program."))
     try:
@@ -134,8 +167,8 @@ def program(choices: Choices) -> None:
             name = "megatron/training/arguments.py" if choices.below(2) else read[choices.below(len(read))]
             _write_changed(choices, root, folder, name)
         words = [*COMMAND, *(choices.of(EXTRAS).split() if choices.below(2) else [])]
-        machine = STATED if choices.below(2) else Machine()
-        in_thread(lambda: _bounded(lambda: _judged((str(folder), str(root)), words, machine), WHOLE))
+        machine, kept = STATED if choices.below(2) else Machine(), choices.one_in(SELDOM)
+        in_thread(lambda: _bounded(lambda: _judged((str(folder), str(root)), words, machine, kept), WHOLE))
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -161,7 +194,8 @@ def _write_changed(choices: Choices, root: Path, folder: Path, name: str) -> Non
         margin = lines[first - 1][: len(lines[first - 1]) - len(lines[first - 1].lstrip())]
         with contextlib.suppress(SyntaxError, ValueError, RecursionError):
             part = ast.parse(textwrap.dedent("\n".join(lines[first - 1 : end])))
-            lines[first - 1 : end] = textwrap.indent(next(changed(choices, part, 1), ""), margin).splitlines()
+            text = text_of(next(changed(choices, part, 1))) or ""
+            lines[first - 1 : end] = textwrap.indent(text, margin).splitlines()
     for part_of in Path(name).parents:
         if (root / part_of / "__init__.py").is_file() and part_of != Path():
             (folder / part_of).mkdir(parents=True, exist_ok=True)
@@ -171,9 +205,12 @@ def _write_changed(choices: Choices, root: Path, folder: Path, name: str) -> Non
     (folder / name).write_text("\n".join(lines) + "\n", encoding="utf-8", errors="replace")
 
 
-def _judged(roots: tuple[str, ...], words: list[str], machine: Machine) -> None:
+def _judged(roots: tuple[str, ...], words: list[str], machine: Machine, kept: bool) -> None:
+    """kept: what is read of the program is written for the next call."""
     session = Session(Program("megatron", roots), machine, WHOLE)
     session.strict = True
+    if not kept:
+        session._kept = None
     verdict = session.judge(words, {}, 8)
     assert verdict.outcome in OUTCOMES
 

@@ -162,18 +162,22 @@ class Places:
                         yield one
 
 
-def changed(choices: Choices, tree: ast.Module, times: int) -> Iterator[str]:
-    """The text of a tree, changed a little more each time."""
+def changed(choices: Choices, tree: ast.Module, times: int) -> Iterator[ast.Module]:
+    """A tree, changed a little more each time."""
     places = Places(tree)
     for _ in range(times):
         for _ in range(1 + choices.below(MOST)):
             with contextlib.suppress(IndexError, KeyError):  # a place that an earlier change took away
                 CHANGES[choices.below(len(CHANGES))](choices, places)
-        try:
-            text = ast.unparse(tree)
-        except (AttributeError, TypeError, ValueError):  # no tree that Python makes of a text
-            return
-        yield text
+        yield tree
+
+
+def text_of(tree: ast.Module) -> str | None:
+    """What is written for a tree; None where Python makes no such tree of a text."""
+    try:
+        return ast.unparse(tree)
+    except (AttributeError, TypeError, ValueError):
+        return None
 
 
 def _any(choices: Choices, items: Sequence[T]) -> T:

@@ -14,7 +14,7 @@ from preflight.loaders import load
 from preflight.loaders.shell.expansion_forms import substring, transform
 from preflight.source.text import InputError, Source
 
-from . import targets
+from . import programs, targets
 from .choices import Choices
 
 pytestmark = pytest.mark.slow
@@ -35,7 +35,8 @@ def fine(text: str, name: str = "run.yaml", target: str | None = None) -> None:
 
 
 @pytest.mark.parametrize("name", targets.TARGETS)
-def test_a_short_run(name: str) -> None:
+def test_a_short_run(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(programs, "SLACK", 120.0)
     random, run = Random(name), targets.TARGETS[name][1]
     for _ in range(15):
         run(Choices(random.randbytes(200)))

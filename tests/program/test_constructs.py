@@ -45,6 +45,7 @@ CASES = [
     Case("vars", "assert vars(args)['width'] == 8"),
     Case("global", "global LIMIT\nLIMIT = args.width\nassert LIMIT == 8", "LIMIT = 0"),
     Case("evaluated text", "assert eval('args.width * 2') == 16"),
+    Case("place in a list after another", "assert [8, 4, args.width].index(8, 1) == 2"),
     Case("native module", "import math\nassert math.log2(args.width).is_integer()"),
     Case("regular expression", "import re\nassert re.match(r'^[2468]$', str(args.width))"),
     Case("partial", "from functools import partial\nassert partial(divmod, args.width)(2) == (4, 0)"),

@@ -51,6 +51,7 @@ HOSTILE = {
     "except of what is no exception": "from typing import Any\ntry:\n    nothing\nexcept Any:\n    pass",
     "attribute set without a value": "class Size:\n    pass\nSize().__setattr__('n')",
     "attribute named by a dictionary": "class Size:\n    pass\nSize().__setattr__({}, 1)",
+    "place of nothing in a list": "import os\n[os.nice(1)].index()\n[1].index()",
     "tuple without its fields": "from typing import NamedTuple\nclass Size(NamedTuple):\n    n: int\n"
     "s = Size.__new__(Size)\nlist(s)",
     "parser that is not handed over": "add_megatron_arguments()",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pickle
 import subprocess
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -170,6 +171,21 @@ def test_a_module_that_comes_before_another_is_seen(call: Call) -> None:
     text = (call.root / "megatron/training/limits.py").read_text(encoding="utf-8")
     (folder / "__init__.py").write_text(text.replace("= 64", "= 2"), encoding="utf-8")
     assert refusals(call("--width", "8")) == ["too wide: 8"]
+
+
+def test_modules_are_looked_for_again_only_where_a_folder_changed(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    time.sleep(2 * sources.FRESH / 1e9)
+    call()
+    looked: list[str] = []
+    find = sources.Sources._find
+    monkeypatch.setattr(sources.Sources, "_find", lambda own, root, name: looked.append(name) or find(own, root, name))
+    call("--width", "8")
+    before = set(looked)
+    assert len(before) == 1  # where Megatron's arguments are
+    (call.root / "notes.txt").write_text("")
+    call("--width", "4")
+    again = set(looked) - before
+    assert again and not [name for name in again if "." in name]
 
 
 def test_what_is_kept_is_of_one_machine(call: Call) -> None:

@@ -532,6 +532,86 @@ def test_a_configuration_of_pynative_mode_is_read_as_far_as_its_classes(
     assert report.undecided is not bool(refused)
 
 
+STARTS = """
+from mindspore.mint.distributed import get_rank, get_world_size, init_process_group
+from mindspore import nn
+from mindformers.pynative.config import TrainConfig
+
+class Trainer:
+    def __init__(self, config):
+        self.config = TrainConfig.from_dict(config)
+        self.world_size = get_world_size()
+        if self.world_size > 1:
+            init_process_group()
+        self.compute()
+        self.model = self.build()
+        self.apply()
+
+    def compute(self):
+        size = self.config.parallelism.tensor_parallel
+        self.data = self.world_size // size
+        if self.data <= 0:
+            raise ValueError(f"{size} ranks, {self.world_size} devices")
+        if self.config.training.steps % self.data:
+            raise ValueError(f"{self.config.training.steps} steps, {self.data} replicas, rank {get_rank()}")
+
+    def build(self):
+        found = vars(__import__("mindformers.pynative.layers", globals(), locals(), ["Layer"]))["Layer"]
+        return found(self.config.training.steps)
+
+    def apply(self):
+        for layer in self.model.layers:
+            layer.shard(self.world_size)
+        if self.config.training.steps == 16:
+            raise ValueError("found after layers that are not known")
+"""
+LAYERS = """
+from mindspore import nn
+
+class Layer:
+    def __init__(self, steps):
+        if steps == 24:
+            raise ValueError("no layer has 24 steps")
+        self.layers = nn.CellList([nn.Dense(1, 1)])
+"""
+
+
+@pytest.mark.parametrize(
+    ("training", "parallelism", "devices", "refused"),
+    [
+        ("{steps: 8}", "{tensor_parallel: 2}", 8, ""),
+        ("{steps: 8}", "{}", 8, ""),
+        ("{steps: 8}", "{tensor_parallel: 16}", 8, "16 ranks, 8 devices"),
+        ("{steps: 8}", "{tensor_parallel: 16}", 16, ""),
+        ("{steps: 7}", "{tensor_parallel: 2}", 8, "7 steps, 4 replicas, rank 0"),
+        ("{steps: 7}", "{tensor_parallel: 8}", 8, ""),
+        ("{steps: 7}", "{tensor_parallel: 2}", None, ""),
+        ("{steps: 24}", "{tensor_parallel: 8}", 8, "no layer has 24 steps"),
+        ("{steps: 16}", "{tensor_parallel: 8}", 8, ""),
+        ("{stepps: 7}", "{tensor_parallel: 2}", 8, "Unknown configuration keys for Training: ['stepps']"),
+    ],
+)
+def test_the_trainer_of_pynative_mode_refuses_what_is_surely_wrong(
+    training: str, parallelism: str, devices: int | None, refused: str, tmp_path: Path
+) -> None:
+    tree, config = tmp_path / "tree", tmp_path / "run.yaml"
+    files = {
+        "mindformers/version_info.txt": "2.1.0",
+        "mindformers/pynative/__init__.py": "",
+        "mindformers/pynative/config.py": SECTIONS,
+        "mindformers/pynative/layers.py": LAYERS,
+        "mindformers/pynative/trainer/__init__.py": "",
+        "mindformers/pynative/trainer/trainer.py": STARTS,
+    }
+    told(tree, files=files)
+    config.write_text(f"training: {training}\nparallelism: {parallelism}\n", encoding="utf-8")
+    report = preflight.check(
+        config, program=str(tree), target="mindformers@2.1.0", world_size=devices, select=["own-check"]
+    )
+    assert [refused in str(one.message) for one in report.findings] == [True] * bool(refused)
+    assert report.undecided is not bool(refused)
+
+
 def test_a_refusal_after_what_could_not_be_read_is_left_open(tmp_path: Path) -> None:
     lost = CONTEXT.replace("    init()", "    exec('nothing = 1')\n    init()")
     files = {"mindformers/core/context/build_context.py": lost}

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from trainer import judged, write_tree
 
-from preflight.program import twins
+from preflight.program import statements, twins
 from preflight.program.facts import Facts
 from preflight.program.interpreter import Interpreter
 from preflight.program.ir import compile_source
@@ -83,3 +84,86 @@ def test_lines_and_documentation_are_no_part_of_a_text() -> None:
     other = compile_source("def f(a, b=2):\n    return [a + b for a in b]\n")[0]
     texts = [twins.text_of(node, twins.body_of(node[5])) for node in (bare, documented[0], other)]
     assert texts[0] == texts[1] != texts[2]
+
+
+def test_bytes_of_a_text_are_no_part_of_its_form() -> None:
+    texts = [
+        f"def f(a):\n    def g():\n        return b'{one}'\n    return {{b'{one}': g}}\n" for one in ("", "x", "z")
+    ]
+    forms = [compile_source(text)[0] for text in texts]
+    assert len({twins.text_of(form, twins.body_of(form[5])) for form in forms}) == 3
+
+
+SIZES = """
+    import dataclasses
+
+    @dataclasses.dataclass
+    class Sizes:
+        width: int = 1
+        heads: int = 2
+        nothing: int = 3
+        kind: str = ""
+
+        def __post_init__(self):
+            if self.width % 2 or self.kind == "fancy":
+                raise ValueError(f"{self.width} {self.heads} {self.kind}")
+"""
+COPY = (
+    "for f in dataclasses.fields(Sizes):\n    if hasattr(args, f.name):\n        kw[f.name] = getattr(args, f.name)\n"
+)
+HANDED = f"def made(args, sizes):\n    kw = {{}}\n{COPY}    return Sizes(**kw)\n".replace("\nfor", "\n    for")
+HANDED = HANDED.replace("\n    if", "\n        if").replace("\n        kw[", "\n            kw[")
+BEFORE = "if args.fast:\n    args.width += 1\nargs.heads = args.width * 2\n"
+LOOPS = {
+    "as it is written mostly": (True, f"{BEFORE}kw = {{}}\n{COPY}Sizes(**kw)\nassert f.name == 'kind'"),
+    "in a function": (True, f"{BEFORE}{HANDED}made(args, args.heads)"),
+    "with other names": (
+        True,
+        f"kw = {{}}\n{COPY}Sizes(**kw)".replace("kw", "found").replace(" f ", " one ").replace("f.name", "one.name"),
+    ),
+    "over some of the fields": (True, f"kw = {{}}\n{COPY}Sizes(**kw)".replace("(Sizes):", "(Sizes)[:2]:")),
+    "on a path that is not known": (
+        True,
+        f"import os\nkw = {{}}\nif os.nice(1):\n    {COPY.replace(chr(10), chr(10) + '    ')}"
+        "\nassert not kw or args.width == 8",
+    ),
+    "into what holds something": (True, f"kw = {{'heads': 5, 'width': 5}}\n{COPY}Sizes(**kw)"),
+    "under a condition more": (
+        False,
+        f"kw = {{}}\n{COPY}Sizes(**kw)".replace("f.name):\n", "f.name) and f.name != 'kind':\n"),
+    ),
+    "with another default": (
+        False,
+        f"kw = {{}}\n{COPY}Sizes(**kw)".replace("getattr(args, f.name)", "getattr(args, f.name, 1)"),
+    ),
+    "with another name of hasattr": (
+        False,
+        f"kw = {{}}\nhasattr = lambda owner, name: name == 'width'\n{COPY}Sizes(**kw)",
+    ),
+    "of an object": (
+        False,
+        f"class Own:\n    width = 7\nkw, own = {{}}, Own()\n{COPY}Sizes(**kw)".replace("(args,", "(own,"),
+    ),
+    "with another branch": (False, f"kw = {{}}\n{COPY}    else:\n        kw[f.name] = 8\nSizes(**kw)"),
+    "into the arguments": (False, f"kw = vars(args)\n{COPY}assert args.width == 8"),
+}
+
+
+@pytest.mark.parametrize("name", LOOPS)
+def test_a_loop_that_copies_arguments_gives_what_walking_it_gives(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copied, text = LOOPS[name]
+    root = write_tree(tmp_path, text, head=SIZES)
+    known, taken = twins.copies_fields, []
+
+    def noted(*given: Any) -> bool:
+        taken.append(known(*given))
+        return taken[-1]
+
+    for command in ([], ["--width", "7"], ["--fast"], ["--kind", "fancy", "--heads", "3"]):
+        monkeypatch.setattr(statements, "copies_fields", noted)
+        found = judged(root, command)
+        monkeypatch.setattr(statements, "copies_fields", lambda *given: False)
+        assert found == judged(root, command)
+    assert any(taken) is copied
