@@ -86,7 +86,9 @@ def certainty(front_end: FrontEnd, document: Document, surroundings: Surrounding
         file = front_end.own_checks.get(file, file)
         return file.endswith(".py") and package.files.text(file) is not None
 
-    return found._replace(has=has, evidence=package.evidence, lying=lying, lies_here=lies_here)
+    here = numbers(package.version)
+    not_yet = frozenset(rule for rule, first in front_end.since.items() if here and here < numbers(first))
+    return found._replace(has=has, evidence=package.evidence, lying=lying, lies_here=lies_here, lacks=not_yet)
 
 
 def _is_new(rule: str, core: str) -> bool:
