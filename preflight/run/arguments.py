@@ -54,7 +54,8 @@ class Certainty(NamedTuple):
     decides, so its release is certain. patched: the checkout changes a framework that is installed apart. lies_here:
     whether a file of the program, or the one with the check of a rule, lies in the checkout. sets: arguments that code
     of the checkout sets whatever is typed. older: why the options are those of a release before the described ones,
-    "" where nothing shows it; older_entry: its entry script is of none of these. takes: the arguments of a class of the checkout by its name, None where none has it.
+    "" where nothing shows it; older_entry: its entry script is of none of these. takes: the arguments of a class of
+    the checkout by its name, None where none has it.
     """
 
     stated: bool = True

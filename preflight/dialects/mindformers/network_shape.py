@@ -141,6 +141,8 @@ _NAMES: dict[str, dict[str, str]] = {
     "ChatGLM2Config": _GLM,
     "YiZhaoConfig": _GLM,
 }
+FORMER = {"hidden": "embedding_size"}
+"""Names in the first releases."""
 _FAMILY = {
     **dict.fromkeys(
         (
@@ -170,7 +172,10 @@ def legacy_shape(run: Run) -> Model:
 
     def get(part: str) -> Value:
         name = own[part]
-        if known is not None and name not in known and f"{LEGACY}{name}" not in run.written:
+        former = FORMER.get(part, "")
+        if f"{LEGACY}{name}" not in run.written and f"{LEGACY}{former}" in run.written:
+            name = former
+        if known is not None and name not in (*known, former) and f"{LEGACY}{name}" not in run.written:
             # these have usual values then
             return unknown(f"{run.model} has no {name}" if part not in ("ffn", "query_groups") else "")
         value = run.value(f"{LEGACY}{name}")
