@@ -258,7 +258,8 @@ def _named(words: tuple[Word, ...]) -> str:
             after = words[at + 1].text if at + 1 < len(words) and not equal else None
             text = word.text.partition("=")[2] if equal and word.text is not None else after
             said[option] = (text or "?").removesuffix(".yaml")
-    return said["--config-name"] if said["--config-path"] == "config" and not said["--config-dir"] else ""
+    theirs = said["--config-path"].removeprefix("./").rstrip("/") == "config" and not said["--config-dir"]
+    return said["--config-name"] if theirs else ""
 
 
 def _may_be_any(word: Word) -> bool:
