@@ -173,3 +173,12 @@ def test_a_fork_of_slime_under_another_name_has_its_own_options(tmp_path: Path) 
     mine = {"mine/utils/arguments.py": OWN, "mine/backends/megatron_utils/arguments.py": ""}
     assert "unread-key" not in checked(tmp_path / "own", script, **mine)
     assert "unread-key" in checked(tmp_path / "other", script, **{"mine/utils/arguments.py": OWN})
+
+
+@pytest.mark.parametrize("key", ["model_name", "spec_name"])
+def test_a_key_of_the_checkouts_config_of_another_engine_is_known(tmp_path: Path, key: str) -> None:
+    script = VERL.replace("{more}", f"actor_rollout_ref.actor.mindspeed.{key}=own").replace("=megatron", "=mindspeed")
+    files = {"verl/version/version": "0.9.1.dev\n", "verl/trainer/config/engine/other.yaml": "a: 1\n"}
+    assert "unread-key" in checked(tmp_path / "without", script, **files)
+    files["verl/trainer/config/engine/mindspeed.yaml"] = f"strategy: mindspeed\n{key}: ''\n"
+    assert "unread-key" not in checked(tmp_path / "own", script, **files)

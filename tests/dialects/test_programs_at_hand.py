@@ -30,7 +30,7 @@ class LlamaConfig(BaseConfig):
 """
 
 
-def found(folder: Path, name: str, **files: str) -> dict[str, Severity]:
+def found(folder: Path, name: str, **files: str) -> dict[str, Severity | None]:
     write(folder, files)
     return {f.rule: f.severity for f in preflight.check(folder / name).findings if f.severity is not Severity.NOTE}
 
@@ -74,12 +74,13 @@ def test_the_arguments_of_a_class_are_read_without_running_it(
 ) -> None:
     more = "class Fields:\n    size: int = 2\n\nraise SystemExit\n"
     write(tmp_path, {"a.py": OWN, "b.py": more, "broken.py": "class LlamaConfig(:\n"})
-    assert arguments_of(Files(str(tmp_path)))(name) == taken
+    known = arguments_of(Files(str(tmp_path)))(name)
+    assert (known and set(known)) == taken
 
 
 def test_classes_that_are_their_own_bases_end(tmp_path: Path) -> None:
     write(tmp_path, {"a.py": "class A(B):\n    x: int\n\nclass B(A):\n    y: int\n"})
-    assert arguments_of(Files(str(tmp_path)))("A") == {"x", "y"}
+    assert arguments_of(Files(str(tmp_path)))("A") == frozenset({"x", "y"})
 
 
 @pytest.mark.parametrize(
