@@ -4,8 +4,8 @@
 Compares the keys of a graph-mode MindFormers config with those of its release: in strict sections (`parallel_config`,
 `recompute_config`, `swap_config`, `moe_config`, `runner_config`, `monitor_config` since 1.5; those handed to a class
 before), in `trainer`, in the sections handed to MindSpore (`parallel`, `context`), in `model_config`, and, where a
-known key is very near, in the datasets and at the top level. In a checkout of MindFormers the arguments of its own
-class are known in `model_config`.
+known key is very near, in the datasets and at the top level. In a checkout of MindFormers the keys of `model_config`
+are the arguments of the class that lies there.
 
 ## Why is this bad?
 A strict section refuses the file at load. Elsewhere the key is silently ignored and the default trains instead of the

@@ -166,16 +166,19 @@ _FAMILY = {
 }
 
 
+def _written_name(run: Run, name: str, part: str) -> str:
+    """The name of a size, or its former one where that is written."""
+    former = FORMER.get(part, "")
+    return former if f"{LEGACY}{name}" not in run.written and f"{LEGACY}{former}" in run.written else name
+
+
 def legacy_shape(run: Run) -> Model:
     """The shape of a legacy model, as far as its type's names are known."""
     own, known = {**_NAMES[""], **_NAMES.get(run.model, {})}, run.table.models.get(run.model)
 
     def get(part: str) -> Value:
-        name = own[part]
-        former = FORMER.get(part, "")
-        if f"{LEGACY}{name}" not in run.written and f"{LEGACY}{former}" in run.written:
-            name = former
-        if known is not None and name not in (*known, former) and f"{LEGACY}{name}" not in run.written:
+        name = _written_name(run, own[part], part)
+        if known is not None and name not in (*known, FORMER.get(part)) and f"{LEGACY}{name}" not in run.written:
             # these have usual values then
             return unknown(f"{run.model} has no {name}" if part not in ("ffn", "query_groups") else "")
         value = run.value(f"{LEGACY}{name}")
