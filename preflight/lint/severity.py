@@ -231,7 +231,8 @@ def _of_older_programs(job: Job) -> Doubt | None:
 
 
 def _of_another_program(job: Job) -> Doubt | None:
-    """Where a program reads the file and may set other values first, an error is a warning. Of a program that takes
+    """Where a program reads the file and may set other values first, an error is a warning, and what is missing a note.
+    Of a program that takes
     some sections only as the framework does, the findings in these count; skipped code of the framework refuses nothing
     there, and findings that hold for every framework stay, without the upstream line."""
     certainty = job.arguments.certainty
@@ -248,7 +249,8 @@ def _of_another_program(job: Job) -> Doubt | None:
 
     def uncertain(finding: Finding) -> Finding:
         because = Message("{program} reads this file and may set other values first", program=program)
-        return _to_choose_from(lowered(finding, because) if finding.severity is Severity.ERROR else finding)
+        lower = noted if finding.kind is Kind.ABSENCE else lowered
+        return _to_choose_from(lower(finding, because) if finding.severity is Severity.ERROR else finding)
 
     if program:
         return in_parts if parts else uncertain

@@ -185,3 +185,12 @@ def test_a_fork_may_have_a_default_where_an_option_is_missing(own: str, severity
     script = launch(f"--save out {own}")
     found = {f.rule: f.severity for f in preflight.check_text(script, name="run.sh").findings}
     assert found["megatron/save-interval-missing"] is severity
+
+
+@pytest.mark.parametrize(("reads", "severity"), [("build.yaml", Severity.NOTE), ("other.yaml", Severity.ERROR)])
+def test_a_mode_that_another_program_may_set_is_only_noted(tmp_path: Path, reads: str, severity: Severity) -> None:
+    text = CONFIG.format(kind="LlamaConfig", keys="hidden_size: 64").replace("run_mode: train\n", "")
+    program = f"config = MindFormerConfig('{reads}')\nconfig.run_mode = 'train'\n"
+    write(tmp_path, {"st/build.yaml": text, "st/test_build.py": program})
+    found = {f.rule: f.severity for f in preflight.check(tmp_path / "st/build.yaml").findings}
+    assert found["mindformers/run-mode-missing"] is severity
