@@ -86,7 +86,8 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
 
 def _traits(job: Job, model: Published) -> Iterator[Finding | Unverified]:
     """A trait that differs, where the sizes are those of the model."""
-    wanted: dict[str, object] = {name: bool(model.traits.get(name)) for name in ("tied", "bias", "qkv_bias")}
+    wanted: dict[str, object] = {name: bool(model.traits.get(name)) for name in ("tied", "bias")}
+    wanted["qkv_bias"] = bool(model.traits.get("bias") or model.traits.get("qkv_bias"))
     if job.plan.model.latent.raw is not True:  # latent attention has other heads and norms
         wanted["qk_norm"] = bool(model.traits.get("qk_norm"))
         wanted |= {"head_dim": model.sizes["head_dim"]} if "head_dim" in model.sizes else {}

@@ -4,7 +4,8 @@
 Compares the keys of a graph-mode MindFormers config with those of its release: in strict sections (`parallel_config`,
 `recompute_config`, `swap_config`, `moe_config`, `runner_config`, `monitor_config` since 1.5; those handed to a class
 before), in `trainer`, in the sections handed to MindSpore (`parallel`, `context`), in `model_config`, and, where a
-known key is very near, in the datasets and at the top level.
+known key is very near, in the datasets and at the top level. In a checkout of MindFormers the keys of `model_config`
+are the arguments of the class that lies there.
 
 ## Why is this bad?
 A strict section refuses the file at load. Elsewhere the key is silently ignored and the default trains instead of the
@@ -33,6 +34,7 @@ from collections.abc import Iterator
 
 from preflight import Edit, Finding, Fix, Job, Message, Related, Safety, Severity, rule
 from preflight.dialects.mindformers.keys import Stray, strays
+from preflight.loaders.document import Node
 
 MOST_LETTERS = 3
 """So many letters more or less are a slip; with more it may be another key."""
@@ -49,13 +51,20 @@ def check(job: Job) -> Iterator[Finding]:
     config = next((d.tree for d in job.documents[1:] if d.source.name.endswith("config.json")), None)
     if (tree := job.arguments.tree) is None:
         return
-    found = list(strays(tree, kind, job.target.version, config))
+    found = [one for one in strays(tree, kind, job.target.version, config) if not _is_taken(one, tree, job)]
     yield from (
         _finding(stray, fixable=stray.entry.key.span.source is job.documents[0].source)
         for stray in found
         if stray.weight != "note"
     )
     yield from _unused([stray for stray in found if stray.weight == "note"])
+
+
+def _is_taken(stray: Stray, tree: Node, job: Job) -> bool:
+    """Whether the class that a section of the network is handed to takes the key, in the program that lies here."""
+    kind = tree.get(*stray.key[:-1], "type") if stray.key[:1] == ("model",) else None
+    takes = job.arguments.certainty.takes(str(kind.value)) if kind is not None else None
+    return takes is not None and stray.key[-1] in takes
 
 
 def _unused(found: list[Stray]) -> Iterator[Finding]:

@@ -239,7 +239,7 @@ def unread(
     message = Message(_SAID[front_end.unread], front_end=front_end.keys.label, key=shown or key, hint=hint)
     fix = (f"write {near}", span, near.rpartition(".")[2]) if near else None
     harmless = front_end.unread != "refused" or (elsewhere and not front_end.stated)
-    return Problem(UNREAD, message, span, related, fix, path, harmless=harmless, unknown_option=True)
+    return Problem(UNREAD, message, span, related, fix, path, harmless=harmless, unknown_option=True, in_use=elsewhere)
 
 
 def doubted(found: Problem, surroundings: Surroundings) -> Problem:

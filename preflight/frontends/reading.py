@@ -52,8 +52,7 @@ def certainty(front_end: FrontEnd, document: Document, surroundings: Surrounding
     checkout may not check is not an error."""
     package = _package(front_end, document, surroundings)
     stated = surroundings.request.target is not None
-    release = numbers(front_end.release)
-    later = frozenset(rule for rule, first in front_end.since.items() if numbers(first) > release)
+    later = _later(front_end, front_end.release)
     found = Certainty(
         stated=stated,
         entry_known=True,
@@ -86,7 +85,14 @@ def certainty(front_end: FrontEnd, document: Document, surroundings: Surrounding
         file = front_end.own_checks.get(file, file)
         return file.endswith(".py") and package.files.text(file) is not None
 
-    return found._replace(has=has, evidence=package.evidence, lying=lying, lies_here=lies_here)
+    lacks = _later(front_end, package.version)
+    return found._replace(has=has, evidence=package.evidence, lying=lying, lies_here=lies_here, lacks=lacks)
+
+
+def _later(front_end: FrontEnd, release: str) -> frozenset[str]:
+    """The rules whose check came after a release; none where no release is known."""
+    here = numbers(release)
+    return frozenset(rule for rule, first in front_end.since.items() if here and here < numbers(first))
 
 
 def _is_new(rule: str, core: str) -> bool:

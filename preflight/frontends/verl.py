@@ -202,7 +202,10 @@ def read_ppo(document: Document, surroundings: Surroundings) -> Reading:
         faults += of_interpolations(config, set_)
         faults += of_choices(known, config, known.node.span.source, dict(_taken(known, config)), ALWAYS)
     elif plain and (other := known.of_engine(engine)) is not None:
-        faults += of_another_engine(other, apply(other.node, set_)[1])
+        left = apply(other.node, set_)[1]
+        faults += of_another_engine(
+            other, [one for one in left if not configures(front_end, one.override.key, document, surroundings)]
+        )
     found.parsed.faults += [doubted(one, surroundings) if one.kind == UNREAD else one for one in faults]
     return reading(front_end, document, surroundings, found)
 
@@ -255,7 +258,8 @@ def _named(words: tuple[Word, ...]) -> str:
             after = words[at + 1].text if at + 1 < len(words) and not equal else None
             text = word.text.partition("=")[2] if equal and word.text is not None else after
             said[option] = (text or "?").removesuffix(".yaml")
-    return said["--config-name"] if said["--config-path"] == "config" and not said["--config-dir"] else ""
+    theirs = said["--config-path"].removeprefix("./").rstrip("/") == "config" and not said["--config-dir"]
+    return said["--config-name"] if theirs else ""
 
 
 def _may_be_any(word: Word) -> bool:

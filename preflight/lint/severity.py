@@ -42,7 +42,7 @@ def settled(document: Document, found: list[Finding], job: Job, look: SecondLook
     found = _on_other_nodes(document, found, look)  # first: it compares with what no doubt has changed
     found = _where_the_rest_runs(document, found, look)
     found = _with_added_options(document, found, job, look)
-    doubts = (_of_a_checkout, _of_older_programs, _of_another_program, _of_releases, _of_words)
+    doubts = (_of_a_checkout, _of_older_releases, _of_older_programs, _of_another_program, _of_releases, _of_words)
     found = _judged(found, [doubt for make in doubts if (doubt := make(job)) is not None])
     found = _one_of_a_fork(found, job)
     near = around(job.asked, look.described()) if job.asked is not None else ()
@@ -175,12 +175,34 @@ def _of_a_checkout(job: Job) -> Doubt | None:
         if finding.severity is Severity.NOTE or finding.kind is Kind.MEMORY:
             return finding
         own = _offered_only(finding)
+        if finding.kind.of_release and certainty.sets.intersection(_arguments(finding)):
+            return None
         of_release = finding.kind.of_release or (certainty.lying != "" and finding.kind is Kind.GENERAL)
         if finding.severity is Severity.ERROR and of_release and has(finding.rule) is False:
             files = (finding.rule, (finding.upstream or "").partition(":")[0])
             lower = lowered if certainty.patched or any(map(certainty.lies_here, files)) else noted
             return lower(own, because) if finding.key or finding.kind is Kind.ABSENCE else None
         return own
+
+    return judged
+
+
+def _arguments(finding: Finding) -> Iterator[str]:
+    """The arguments whose options a finding is about."""
+    return (str(part).lstrip("-").replace("-", "_") for part in finding.key[-1:])
+
+
+def _of_older_releases(job: Job) -> Doubt | None:
+    """What a release refuses is a warning where the options are those of one before all that are described."""
+    because = job.arguments.certainty.older
+    if not because:
+        return None
+
+    def judged(finding: Finding) -> Finding:
+        of_options = finding.kind.parses or finding.kind.of_release
+        lower = finding.severity is Severity.ERROR and of_options
+        lower_to = noted if job.arguments.certainty.older_entry else lowered
+        return _offered_only(lower_to(finding, because)) if lower else finding
 
     return judged
 
@@ -209,7 +231,8 @@ def _of_older_programs(job: Job) -> Doubt | None:
 
 
 def _of_another_program(job: Job) -> Doubt | None:
-    """Where a program reads the file and may set other values first, an error is a warning. Of a program that takes
+    """Where a program reads the file and may set other values first, an error is a warning, and what is missing a note.
+    Of a program that takes
     some sections only as the framework does, the findings in these count; skipped code of the framework refuses nothing
     there, and findings that hold for every framework stay, without the upstream line."""
     certainty = job.arguments.certainty
@@ -226,7 +249,8 @@ def _of_another_program(job: Job) -> Doubt | None:
 
     def uncertain(finding: Finding) -> Finding:
         because = Message("{program} reads this file and may set other values first", program=program)
-        return _to_choose_from(lowered(finding, because) if finding.severity is Severity.ERROR else finding)
+        lower = noted if finding.kind is Kind.ABSENCE else lowered
+        return _to_choose_from(lower(finding, because) if finding.severity is Severity.ERROR else finding)
 
     if program:
         return in_parts if parts else uncertain
@@ -356,14 +380,34 @@ def _one_of_a_fork(found: list[Finding], job: Job) -> list[Finding]:
     certainty = job.arguments.certainty
     if certainty.stated or certainty.sourced or certainty.has is not None or not strange(job):
         return found
-    unknown = {(p.span.path, p.span.start) for p in job.arguments.problems if _is_own_option(p)}
+    problems = [p for p in job.arguments.problems if _is_own_option(p)]
+    of_releases = [p for p in problems if p.in_use]
+    found = _as_one(
+        found,
+        of_releases,
+        job,
+        "{target} does not have the options {options:and}, which other releases of {framework} have; --target states "
+        "the release",
+    )
+    return _as_one(
+        found,
+        [p for p in problems if not p.in_use],
+        job,
+        "no release of {framework} has the options {options:and}: this is a fork or another program; --program PATH "
+        "names its source",
+    )
+
+
+def _as_one(found: list[Finding], problems: Iterable[Problem], job: Job, template: str) -> list[Finding]:
+    """The findings, with one instead of those about several options."""
+    unknown = {(p.span.path, p.span.start) for p in problems}
     own = [f for f in found if f.kind is Kind.OPTIONS and (f.path, f.span.start) in unknown]
     if len(own) < 2:
         return found
     options = tuple(dict.fromkeys(finding.span.text.partition("=")[0] for finding in own))
     message = Message(
-        "no release of {framework} has the options {options:and}: this is a fork or another program; --program PATH "
-        "names its source",
+        template,
+        target=str(job.target),
         framework=job.target.framework,
         options=(*options[:SHOWN], *((f"{len(options) - SHOWN} more",) if len(options) > SHOWN else ())),
     )

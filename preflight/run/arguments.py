@@ -52,7 +52,10 @@ class Certainty(NamedTuple):
     has the check of a rule where what it is built on has not had it before, "" for other rules. lacks: rules of the
     release whose checks the published state of it that lies here does not have. sourced: the source of the program
     decides, so its release is certain. patched: the checkout changes a framework that is installed apart. lies_here:
-    whether a file of the program, or the one with the check of a rule, lies in the checkout.
+    whether a file of the program, or the one with the check of a rule, lies in the checkout. sets: arguments that code
+    of the checkout sets whatever is typed. older: why the options are those of a release before the described ones,
+    "" where nothing shows it; older_entry: its entry script is of none of these. takes: the arguments of a class of
+    the checkout by its name, None where none has it.
     """
 
     stated: bool = True
@@ -73,11 +76,16 @@ class Certainty(NamedTuple):
     sourced: bool = False
     patched: bool = False
     lies_here: Callable[[str], bool] = lambda file: False
+    sets: frozenset[str] = frozenset()
+    older: str = ""
+    older_entry: bool = False
+    takes: Callable[[str], frozenset[str] | None] = lambda name: None
 
     @property
     def doubtful(self) -> bool:
         """Findings may need a second look, even where they are not errors."""
-        return bool(self.releases or self.completed or self.has or self.apart or self.since or self.newer or self.lacks)
+        doubts = (self.releases, self.completed, self.has, self.apart, self.since, self.newer, self.lacks, self.older)
+        return any(map(bool, doubts))
 
 
 def _no_default(name: str) -> Value:

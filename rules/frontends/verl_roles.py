@@ -133,6 +133,7 @@ VERL.add(
         "one-sample-a-group",
         all_of(
             TRAINER,
+            ~a.distillation_enabled,  # the teacher's loss compares no samples
             a.rollout_n == 1,
             a.adv_estimator.is_in("grpo", "grpo_vectorized", "rloo", "rloo_vectorized", "gpg", "opo", "grpo_passk"),
         ),

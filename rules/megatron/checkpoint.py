@@ -3,7 +3,7 @@
 from preflight.lint.constraint import Change, ConstraintSet, Repair, conflicts, divides, drop, put, refuse, requires
 from preflight.rules.megatron.core_names import a, all_of
 from preflight.rules.megatron.training_names import REFUSED
-from preflight.source.finding import Safety
+from preflight.source.finding import Kind, Safety
 
 MEGATRON = ConstraintSet("megatron", why=REFUSED)
 SAVES = a.save.is_set
@@ -37,6 +37,7 @@ MEGATRON.add(
         message="--save needs --save-interval, the number of iterations between checkpoints",
         at=(a.save,),
         fixes=(put(a.save_interval, a.train_iters),),
+        kind=Kind.ABSENCE,
     ),
     refuse(
         "save-interval-not-positive",

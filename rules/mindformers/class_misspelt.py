@@ -8,7 +8,8 @@ legacy config `model.arch` and `model.model_config`. Only a slip of the pen is r
 doubled, two swapped, or one word a letter off), a schedule in the place of an optimizer or the other way about, and
 an optimizer that releases since 1.6 have no more, is an error. Any other unknown name may be a class of your own: for
 `trainer` and `model.model_config`, where all classes of all releases are known, it is a warning. Every name is taken
-in a section with `auto_register`, or where `--register_path` is given.
+in a section with `auto_register`, or where `--register_path` is given; and so is a class of the program in whose
+checkout the file lies.
 
 ## Why is this bad?
 The class is looked up by its name on every rank, after the devices are there:
@@ -70,7 +71,7 @@ def check(job: Job) -> Iterator[Finding]:
             and job.arguments.given("optimizer.auto_register") is None
         ):
             yield _finding(job, kind, place, "AdamW", ", any more")
-        if kind.raw in classes()[section]:
+        if kind.raw in classes()[section] or job.arguments.certainty.takes(kind.raw) is not None:
             continue
         other = next((name for name in _RIVALS.get(section, ()) if kind.raw in classes()[name]), None)
         if other is not None and job.arguments.given(f"{place}.auto_register") is None:

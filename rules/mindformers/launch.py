@@ -11,6 +11,7 @@ from preflight.rules.mindformers.names import (
     no_directory,
     training,
 )
+from preflight.source.finding import Kind
 
 MINDFORMERS = ConstraintSet("mindformers", why="the mode is validated at start, even when use_parallel is off")
 _MODES = (0, 1, 2, 3, "DATA_PARALLEL", "SEMI_AUTO_PARALLEL", "AUTO_PARALLEL", "HYBRID_PARALLEL", "STAND_ALONE")
@@ -45,6 +46,7 @@ MINDFORMERS.add(
         why="the launcher refuses a run without a mode before anything is read",
         upstream=_ENTRY,
         at=(a["run_mode"],),
+        kind=Kind.ABSENCE,
         always=True,
         fixes=(put(a["run_mode"], "train", offered=True), put(a["run_mode"], "finetune", offered=True)),
     ),

@@ -80,12 +80,18 @@ def test_the_release_in_the_checkout_says_it(tmp_path: Path) -> None:
     script = VERL.replace("{more}", SYNC)
     same = checked(tmp_path / "same", script, **{"verl/version/version": "0.9.0\n"})
     assert same["verl/rollout-mode"][0] is Severity.ERROR
-    older = {"verl/version/version": "0.5.0.dev\n"}
-    assert "verl/rollout-mode" not in checked(tmp_path / "without", script, **older)
-    older["verl/workers/config/rollout.py"] = ""
-    severity, message = checked(tmp_path / "older", script, **older)["verl/rollout-mode"]
+    here = {"verl/version/version": "0.8.1.dev\n"}
+    assert "verl/rollout-mode" not in checked(tmp_path / "without", script, **here)
+    here["verl/workers/config/rollout.py"] = ""
+    severity, message = checked(tmp_path / "here", script, **here)["verl/rollout-mode"]
     assert severity is Severity.WARNING
-    assert message.endswith("verl@0.9.0 checks this; verl 0.5.0.dev lies in this checkout (verl/version/version)")
+    assert message.endswith("verl@0.9.0 checks this; verl 0.8.1.dev lies in this checkout (verl/version/version)")
+
+
+@pytest.mark.parametrize("release", ["0.5.0.dev", "0.6.1", "0.6.0"])
+def test_a_check_that_came_later_than_the_release_in_the_checkout_is_not_told(tmp_path: Path, release: str) -> None:
+    files = {"verl/version/version": f"{release}\n", "verl/workers/config/rollout.py": ""}
+    assert "verl/rollout-mode" not in checked(tmp_path, VERL.replace("{more}", SYNC), **files)
 
 
 def test_what_megatron_refuses_in_every_release_stays_an_error(tmp_path: Path) -> None:
@@ -167,3 +173,12 @@ def test_a_fork_of_slime_under_another_name_has_its_own_options(tmp_path: Path) 
     mine = {"mine/utils/arguments.py": OWN, "mine/backends/megatron_utils/arguments.py": ""}
     assert "unread-key" not in checked(tmp_path / "own", script, **mine)
     assert "unread-key" in checked(tmp_path / "other", script, **{"mine/utils/arguments.py": OWN})
+
+
+@pytest.mark.parametrize("key", ["model_name", "spec_name"])
+def test_a_key_of_the_checkouts_config_of_another_engine_is_known(tmp_path: Path, key: str) -> None:
+    script = VERL.replace("{more}", f"actor_rollout_ref.actor.mindspeed.{key}=own").replace("=megatron", "=mindspeed")
+    files = {"verl/version/version": "0.9.1.dev\n", "verl/trainer/config/engine/other.yaml": "a: 1\n"}
+    assert "unread-key" in checked(tmp_path / "without", script, **files)
+    files["verl/trainer/config/engine/mindspeed.yaml"] = f"strategy: mindspeed\n{key}: ''\n"
+    assert "unread-key" not in checked(tmp_path / "own", script, **files)

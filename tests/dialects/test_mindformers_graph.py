@@ -170,3 +170,15 @@ def compared(plan: Any, row: dict[str, Any]) -> list[tuple[object, object]]:
     if isinstance(row["global_batch_size"], int):
         pairs.append((plan.batch.total.raw, row["global_batch_size"]))
     return pairs
+
+
+@pytest.mark.parametrize(("name", "size"), [("embedding_size", 5120), ("hidden_size", 5120), ("none", 768)])
+def test_the_former_name_of_a_size_is_that_size(name: str, size: int) -> None:
+    keys = "num_layers: 2, num_heads: 40" + (f", {name}: 5120" if name != "none" else "")
+    text = (
+        "run_mode: train\nuse_parallel: False\nrunner_config: {epochs: 1, batch_size: 1}\n"
+        f"model:\n  model_config: {{type: GPT2Config, {keys}}}\n  arch: {{type: GPT2LMHeadModel}}\n"
+        "trainer: {type: CausalLanguageModelingTrainer}\n"
+    )
+    (job,) = preflight.check_text(text, name="run.yaml", target="mindformers@1.5.0").jobs
+    assert job.plan.model.hidden.raw == size

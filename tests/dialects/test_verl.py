@@ -232,3 +232,14 @@ def test_a_bridge_is_only_offered_since_older_releases_convert_without_one() -> 
     found = preflight.check_text(text, name="run.sh", target="verl@0.9.0").findings
     fixes = [finding.fix for finding in found if finding.rule == "verl/no-bridge"]
     assert [fix.offered for fix in fixes if fix is not None] == [True]
+
+
+@pytest.mark.parametrize("path", ["config", "./config", "./config/"])
+def test_the_path_of_its_own_configs_may_be_written_with_a_dot(tmp_path: Path, path: str) -> None:
+    script = (
+        f"python3 -m verl.trainer.main_ppo --config-path={path} --config-name=ppo_megatron_trainer "
+        "trainer.n_gpus_per_node=8 data.train_batch_size=64 actor_rollout_ref.actor.ppo_mini_batch_size=64\n"
+    )
+    (job,) = preflight.check_text(script, name="run.sh").jobs
+    assert not job.arguments.open
+    assert job.plan.layout.data.raw == 8

@@ -165,7 +165,10 @@ def _certainty(
     doubted = {} if document.tree is None else split_by_old_runners(document.tree)
     checkout = surroundings.checkout(document)
     if found is not None and found.patched:
-        return Certainty(False, known, doubted, evidence=found.evidence, has=lambda rule: False, patched=True)
+        sets = checkout.patched_arguments if checkout is not None else frozenset[str]()
+        return Certainty(
+            False, known, doubted, evidence=found.evidence, has=lambda rule: False, patched=True, sets=sets
+        )
     if found is not None and found.altered and checkout is not None:
         has = has_checks(checkout, versions(found.target), _other_names(run, found))
         parsed = checkout.package("megatron") is not None
@@ -175,7 +178,33 @@ def _certainty(
         releases = (found.target.version,)
     evidence = found.evidence if found is not None and found.target.version else ""  # else of the framework alone
     lacks = lacking(found.target) if found is not None else frozenset[str]()
-    return Certainty(False, known, doubted, releases, stack_of(target.framework), evidence, lacks=lacks)
+    told = Certainty(False, known, doubted, releases, stack_of(target.framework), evidence, lacks=lacks)
+    if evidence or not (older := _of_an_older_release(typed)):
+        return told
+    entry = document.launch.entry.text if document.launch is not None else None
+    return told._replace(older=older, older_entry=os.path.basename(entry or "") in GONE_ENTRIES)
+
+
+GONE_ENTRIES = ("pretrain_gpt2.py", "evaluate_gpt2.py", "generate_samples_gpt2.py", "pretrain_albert.py")
+"""Entry scripts of releases before those that are described."""
+
+
+GONE = {
+    "--batch-size": ("--micro-batch-size",),
+    "--model-parallel-size": ("--tensor-model-parallel-size", "--pipeline-model-parallel-size"),
+    "--warmup": ("--lr-warmup-fraction", "--lr-warmup-iters", "--lr-warmup-samples"),
+    "--checkpoint-activations": ("--recompute-activations", "--recompute-granularity"),
+}
+"""Options that all described releases only have to refuse them, each with those that came instead."""
+
+
+def _of_an_older_release(typed: Mapping[str, str | None]) -> str:
+    """Why a launch is of a release before those that are described: several of its options were removed since, and
+    none came instead of one; "" where it is not."""
+    gone = tuple(option for option in GONE if option in typed)
+    if len(gone) < 2 or any(option in typed for new in GONE.values() for option in new):
+        return ""
+    return Message("with {options:and} the release is one before those that are described", options=gone[:2])
 
 
 def _other_names(run: Run, found: Identity) -> dict[str, str]:

@@ -63,7 +63,12 @@ def certainty(document: Document, surroundings: Surroundings, read: Certainty) -
     shows it."""
     checkout, found = surroundings.checkout(document), _identity(document, surroundings)
     sourced = checkout is not None and checkout.package(FRAMEWORK) is not None
-    return _certainty(document, surroundings, read, checkout, found)._replace(sourced=sourced)
+    made = _certainty(document, surroundings, read, checkout, found)._replace(sourced=sourced)
+    if checkout is None or not sourced:
+        return made
+    from preflight.program.checkout.class_arguments import arguments_of
+
+    return made._replace(takes=arguments_of(checkout.files))
 
 
 def _certainty(

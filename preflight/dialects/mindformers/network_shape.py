@@ -141,6 +141,8 @@ _NAMES: dict[str, dict[str, str]] = {
     "ChatGLM2Config": _GLM,
     "YiZhaoConfig": _GLM,
 }
+FORMER = {"hidden": "embedding_size"}
+"""Names in the first releases."""
 _FAMILY = {
     **dict.fromkeys(
         (
@@ -164,13 +166,19 @@ _FAMILY = {
 }
 
 
+def _written_name(run: Run, name: str, part: str) -> str:
+    """The name of a size, or its former one where that is written."""
+    former = FORMER.get(part, "")
+    return former if f"{LEGACY}{name}" not in run.written and f"{LEGACY}{former}" in run.written else name
+
+
 def legacy_shape(run: Run) -> Model:
     """The shape of a legacy model, as far as its type's names are known."""
     own, known = {**_NAMES[""], **_NAMES.get(run.model, {})}, run.table.models.get(run.model)
 
     def get(part: str) -> Value:
-        name = own[part]
-        if known is not None and name not in known and f"{LEGACY}{name}" not in run.written:
+        name = _written_name(run, own[part], part)
+        if known is not None and name not in (*known, FORMER.get(part)) and f"{LEGACY}{name}" not in run.written:
             # these have usual values then
             return unknown(f"{run.model} has no {name}" if part not in ("ffn", "query_groups") else "")
         value = run.value(f"{LEGACY}{name}")

@@ -28,6 +28,7 @@ from preflight.loaders.shell.expansion_forms import (
     perhaps,
     read_form,
     shown,
+    splits,
     substring,
     transform,
     unknown,
@@ -313,6 +314,7 @@ class Expander(Parameters):
         found = self.lookup(inner, span)
         if form.prefix == "#" and form.whole:
             known = self.state.get(form.name) is not None or (form.name in "@*" and self.arguments is not None)
+            known = known and not any(map(splits, found))
             return Bit(Piece(str(len(found)), span, exact=False)) if known else unknown(span, f"${form.name}", quoted)
         text = text_of(found[0]) if found else ""
         if text is None or form.prefix not in ("#", "!"):

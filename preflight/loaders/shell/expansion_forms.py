@@ -119,6 +119,14 @@ def any_number(values: Sequence[Value]) -> bool:
     return any(len(value) == 1 and value[0].because in ("$@", "$*") for value in values)
 
 
+def splits(value: Value) -> bool:
+    """Whether a value is what an expansion without quotes gives, of which the words are not known."""
+    if len(value) != 1 or value[0].text is not None:
+        return False
+    place = value[0].span
+    return place.source.text[place.start - 1 : place.start] != '"'
+
+
 def is_list(text: str) -> bool:
     """Whether an expansion in quotes can be no word at all."""
     return text == "$@" or text.endswith(("[@]}", "${@}")) or _SLICED.fullmatch(text) is not None

@@ -114,6 +114,8 @@ def unused_paths(commands: Commands, used: set[str]) -> Iterator[Problem]:
             continue  # a run from the beginning
         if variable.exported or variable.sometimes or variable.array or not variable.items:
             continue
+        if all(piece.text == "" and not piece.because for value in variable.items for piece in value):
+            continue  # there is no folder to pass
         message = Message("{name} is never used: no option takes it, while ${other} is passed", name=name, other=other)
         yield Problem("unused-path", message, variable.place)
 

@@ -106,7 +106,8 @@ def _tested(tree: Tree, tests: list[Node], commands: Commands) -> Iterator[Probl
                 continue
             told.add(name)
             guarded = re.search(
-                rf"\$\{{{name}:?[-+=?]|-v {name}\b|\b(?:read|for|local|export|declare)\b[^\n]{{0,400}}\b{name}\b",
+                rf"\$\{{{name}:?[-+=?]|-v {name}\b|\b(?:read|for|local|export|declare)\b[^\n]{{0,400}}\b{name}\b"
+                rf"|(?<![\w$-]){name}(?:\[[^]\n]*\])?\+?=(?!=)",  # set in a branch that is not taken
                 tree.source.text,
             )
             span = tree.span(node)

@@ -133,6 +133,13 @@ class Checkout:
         return tuple(one for text in texts if text is not None for one in own_options(text))
 
     @cached_property
+    def patched_arguments(self) -> frozenset[str]:
+        """The arguments that these files set whatever is typed."""
+        from preflight.program.checkout.parser_options import set_always
+
+        return frozenset(name for path in self.patches for name in set_always(self.files.code(path) or ""))
+
+    @cached_property
     def declared(self) -> Mapping[str, tuple[str, str]]:
         """Framework → the release that the checkout installs, "" where it names none, and the file that states it."""
         found: dict[str, tuple[str, str]] = {}

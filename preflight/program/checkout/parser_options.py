@@ -128,6 +128,18 @@ def _kind(said: dict[str, ast.expr]) -> str:
     return "str" if reader is None else _KINDS.get(ast.unparse(reader), "")
 
 
+def set_always(text: str) -> frozenset[str]:
+    """The arguments that functions of a file set under no condition: args.x = ..."""
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return frozenset()
+    functions = (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))
+    statements = (one for function in functions for one in function.body if isinstance(one, ast.Assign))
+    targets = (target for one in statements for target in one.targets if isinstance(target, ast.Attribute))
+    return frozenset(one.attr for one in targets if isinstance(one.value, ast.Name) and one.value.id == "args")
+
+
 def _fields(node: ast.ClassDef) -> Iterator[OwnOption]:
     """The options that a factory makes of the fields of a class."""
     for field in node.body:

@@ -1,0 +1,68 @@
+"""The arguments that a class of a checkout takes, read off its syntax tree: nothing is imported or run."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache
+
+from preflight.program.checkout.files import Files
+
+MOST_BASES = 8
+"""Base classes of one class that are followed."""
+TAKES = ("pop", "get", "setdefault")
+"""Calls on the keyword arguments of a class that take one of them by its name."""
+
+
+def arguments_of(files: Files, folders: Iterable[str] = ("",)) -> Callable[[str], frozenset[str] | None]:
+    """A class by its name → the arguments that it and its base classes take; None where no file of the folders has
+    it."""
+    names = tuple(folders)
+
+    @cache
+    def found(name: str) -> ast.ClassDef | None:
+        heads = re.compile(rf"(?m)^class {re.escape(name)}\b")
+        for folder in names:
+            for path in files.names(folder):
+                if heads.search(files.text(path) or "") and (text := files.code(path)) is not None:
+                    return _class(text, name)
+        return None
+
+    def takes(name: str, left: int = MOST_BASES) -> frozenset[str] | None:
+        node = found(name) if name.isidentifier() and left else None
+        if node is None:
+            return None
+        own = frozenset(_arguments(node))
+        bases = (base.id for base in node.bases if isinstance(base, ast.Name))
+        return own.union(*(takes(base, left - 1) or () for base in bases))
+
+    return takes
+
+
+def _class(text: str, name: str) -> ast.ClassDef | None:
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+    return next((one for one in tree.body if isinstance(one, ast.ClassDef) and one.name == name), None)
+
+
+def _arguments(node: ast.ClassDef) -> Iterator[str]:
+    """Parameters of its making, its fields, and the keywords that it asks for by name."""
+    for one in node.body:
+        if isinstance(one, ast.AnnAssign) and isinstance(one.target, ast.Name):
+            yield one.target.id
+        elif isinstance(one, ast.FunctionDef) and one.name == "__init__":
+            given = one.args
+            yield from (argument.arg for argument in (*given.posonlyargs, *given.args, *given.kwonlyargs))
+            for call in ast.walk(one):
+                if isinstance(call, ast.Call) and (name := _asked(call)):
+                    yield name
+
+
+def _asked(call: ast.Call) -> str:
+    """The keyword that a call takes: kwargs.pop("x", 1); "" where it takes none."""
+    asks = isinstance(call.func, ast.Attribute) and call.func.attr in TAKES and bool(call.args)
+    first = call.args[0] if asks else None
+    return first.value if isinstance(first, ast.Constant) and isinstance(first.value, str) else ""
