@@ -1,0 +1,80 @@
+"""Options of older releases whose successor has other values, or needs another option beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from preflight import Edit, Fix, Job
+from preflight.loaders.document import Problem
+from preflight.rules.megatron.parsing_faults import problems, renamed
+
+RECOMPUTE: Mapping[str, str] = {
+    "--activations-checkpoint-method": "recompute_method",
+    "--activations-checkpoint-num-layers": "recompute_num_layers",
+    "--checkpoint-num-layers": "recompute_num_layers",
+    "--distribute-checkpointed-activations": "distribute_saved_activations",
+}
+"""The options of whole layers that were recomputed, before there was a granularity, and what each is now."""
+WHOLE_LAYERS: Mapping[str, object] = {
+    "recompute_granularity": "full",
+    "recompute_method": "uniform",
+    "recompute_num_layers": 1,
+}
+"""What they meant together where no other value was given."""
+VALUES: Mapping[str, tuple[str, str]] = {"--fp8-e4m3": ("fp8", "e4m3"), "--fp8-hybrid": ("fp8", "hybrid")}
+"""Switches whose successor takes a value."""
+COMPANIONS: Mapping[str, tuple[str, object]] = {
+    "--num-key-value-heads": ("group_query_attention", True),
+    "--num-kv-heads": ("group_query_attention", True),
+}
+"""Options whose successor has no effect without another one."""
+
+
+def replaced(job: Job, problem: Problem) -> Fix | None:
+    """The fix of an option that has another name now, with what has to stand beside it."""
+    text = problem.span.text
+    if problem.fix is None:
+        return None
+    if text in RECOMPUTE:
+        return _recomputed(job)
+    if text in VALUES:
+        name, value = VALUES[text]
+        return None if job.arguments.given(name) else _fix(job, {}, {text}, {name: value})
+    fix = renamed(job, problem)
+    if fix is None or text not in COMPANIONS:
+        return fix
+    name, value = COMPANIONS[text]
+    if job.arguments.given(name):
+        return fix
+    return fix._replace(
+        title=f"{fix.title} and {job.arguments.spell(name)}", edits=(*fix.edits, *job.arguments.put(name, value))
+    )
+
+
+def _recomputed(job: Job) -> Fix | None:
+    """All options of recomputation at once: one of them alone recomputes nothing, or is refused."""
+    old = [problem.span.text for problem in problems(job, "unknown-flag") if problem.span.text in RECOMPUTE]
+    switch = job.arguments.given("checkpoint_activations")
+    names = {RECOMPUTE[option] for option in old}
+    if len(names) < len(old) or any(job.arguments.given(name) for name in (*names, "recompute_activations")):
+        return None
+    if names == {"recompute_num_layers"} and not switch and not job.arguments.given("recompute_granularity"):
+        return None  # a number of layers alone never recomputed any
+    missing = {
+        name: value for name, value in WHOLE_LAYERS.items() if name not in names and job.arguments.given(name) is None
+    }
+    gone = {job.arguments.spell("checkpoint_activations")} if switch else set()
+    return _fix(job, {option: job.arguments.spell(RECOMPUTE[option]) for option in old}, gone, missing)
+
+
+def _fix(job: Job, names: Mapping[str, str], gone: set[str], values: Mapping[str, object]) -> Fix | None:
+    """Options under another name, options that go, and arguments that get a value."""
+    document = job.documents[0]
+    before = ("MODEL_ARGS",) if document.kind == "yaml" else ()
+    renames = tuple(Edit("rename", (*before, old), new, run=document.run) for old, new in names.items())
+    removals = tuple(Edit("remove", (*before, option), run=document.run) for option in gone)
+    written = [job.arguments.put(name, value) for name, value in values.items()]
+    if not all(written):
+        return None
+    texts = [*names.values(), *(f"{job.arguments.spell(name)} {value}" for name, value in values.items())]
+    return Fix(f"write {' '.join(texts)}", (*renames, *removals, *(edit for edits in written for edit in edits)))
