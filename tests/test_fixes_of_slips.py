@@ -4,7 +4,7 @@ import pytest
 
 from preflight.api import check_text
 from preflight.dialects.mindformers.keys import nearest
-from preflight.source.spelling import slips
+from preflight.source.spelling import is_other_phrase, slips
 
 SCRIPT = """torchrun --nproc_per_node 8 pretrain_gpt.py --num-layers 24 \\
   --hidden-size {hidden} --num-attention-heads {heads} \\
@@ -22,6 +22,16 @@ SLIPS: dict[str, tuple[dict[str, str], list[str], bool]] = {
     "a digit too many in the heads": ({"heads": "160"}, ["set --num-attention-heads 128"], False),
     "two digits of the hidden size swapped": ({"hidden": "4069", "heads": "32"}, ["set --hidden-size 4096"], False),
     "thousands for a power of 2": ({"hidden": "1000"}, ["set --hidden-size 1024"], False),
+    "heads of their own width": (
+        {"hidden": "5120", "heads": "24"},
+        ["set --kv-channels 256", "set --num-attention-heads 20", "set --num-attention-heads 32"],
+        False,
+    ),
+    "a micro-batch beside a round global batch": (
+        {"micro": "16", "total": "480"},
+        ["set the micro batch to 15", "set the micro batch to 20"],
+        False,
+    ),
     "one more than the hidden size": ({"hidden": "5121", "heads": "40"}, ["set --hidden-size 5120"], False),
     "an odd micro-batch beside a round global batch": (
         {"micro": "3"},
@@ -86,6 +96,25 @@ def test_positions_follow_a_sequence_that_is_not_a_digit_longer(length: int, wri
 def test_a_short_part_of_a_key_is_not_taken_for_another(key: str, meant: str) -> None:
     known = ("bos_token_id", "pad_token_id", "num_layers") + (("eos_token_id",) if meant == "eos_token_id" else ())
     assert nearest(key, known, 0.7) == meant
+
+
+@pytest.mark.parametrize(
+    ("name", "known", "other"),
+    [
+        ("update_micro_batch_size", "update_dynamic_max_batch_size", True),
+        ("actor_micro_batch_size", "ref_forward_micro_batch_size", True),
+        ("gpu-layers", "num-layers", True),
+        ("use_dynamic_bsz", "use_remove_padding", True),
+        ("max_prompt_length", "max_new_tokens", True),
+        ("shuffle_minibatch", "shuffle_mini_batch", False),
+        ("micro_batch_size", "actor_micro_batch_size", False),
+        ("max_token_per_gpu", "max_tokens_per_gpu", False),
+        ("tensor-paralel-size", "tensor-parallel-size", False),
+        ("tensormodel_parallel_size", "tensor_model_parallel_size", False),
+    ],
+)
+def test_a_key_of_other_words_is_no_slip(name: str, known: str, other: bool) -> None:
+    assert is_other_phrase(name, known) is other
 
 
 def test_a_layout_gets_its_prediction_layer_and_keeps_the_rest() -> None:
