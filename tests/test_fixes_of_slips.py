@@ -164,3 +164,40 @@ def test_expert_parallel_is_not_taken_to_a_fraction_where_the_devices_are_unknow
     found = check_text(text, name="run.sh", target="megatron@0.20.0").findings
     fixes = [finding.fix for finding in found if finding.rule == "experts-not-divisible"]
     assert [(fix.title, fix.offered) for fix in fixes if fix is not None] == [("set expert parallel to 1", True)]
+
+
+@pytest.mark.parametrize("more", ["--use-dist-ckpt", "--ckpt-fully-parallel-save"])
+@pytest.mark.parametrize(("target", "offered"), [(None, True), ("megatron@0.20.0", False)])
+def test_a_switch_that_an_older_release_heeds_is_removed_where_the_release_is_stated(
+    more: str, target: str | None, offered: bool
+) -> None:
+    found = check_text(SCRIPT.format(**{**SOUND, "more": more}), name="run.sh", target=target).findings
+    fix = next(finding.fix for finding in found if finding.rule.startswith("megatron/old-"))
+    assert fix is not None
+    assert fix.offered is offered
+
+
+@pytest.mark.parametrize(
+    "more",
+    ["--optimizer signmuon --my-own-switch", "--tokenizer-type OwnTokenizer --my-own-switch", "--my-own-switch"],
+)
+def test_what_a_fork_may_have_added_is_left(more: str) -> None:
+    found = check_text(SCRIPT.format(**{**SOUND, "more": more}), name="run.sh").findings
+    own = [f for f in found if f.rule in ("bad-choice", "unknown-flag") and f.severity.value != "error"]
+    assert own
+    assert not [f for f in own if f.severity.value == "note" and f.fix is not None]
+
+
+@pytest.mark.parametrize("option", ["--dataset x", "--num_layers 4", "--layernorm-epsilon 1e-5"])
+def test_an_option_that_the_entry_script_may_define_is_not_renamed(option: str) -> None:
+    text = SCRIPT.format(**{**SOUND, "more": option}).replace("pretrain_gpt.py", "evaluate_own_model.py")
+    found = check_text(text, name="run.sh").findings
+    assert not [f for f in found if f.rule == "unknown-flag" and f.fix is not None]
+
+
+@pytest.mark.parametrize("release", ["0.12.1", "0.18.0", "0.20.0"])
+def test_the_epsilon_of_the_norms_is_named_in_every_release(release: str) -> None:
+    text = SCRIPT.format(**{**SOUND, "more": "--norm-epsilon 0.5"})
+    found = check_text(text, name="run.sh", target=f"megatron@{release}").findings
+    message = next(str(f.message) for f in found if f.rule == "megatron/norm-epsilon-too-large")
+    assert message.startswith("the epsilon of the norms is 0.5, ")
