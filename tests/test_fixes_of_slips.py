@@ -201,3 +201,19 @@ def test_the_epsilon_of_the_norms_is_named_in_every_release(release: str) -> Non
     found = check_text(text, name="run.sh", target=f"megatron@{release}").findings
     message = next(str(f.message) for f in found if f.rule == "megatron/norm-epsilon-too-large")
     assert message.startswith("the epsilon of the norms is 0.5, ")
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "split_mp_partitions.py",
+        "split_mp_partitions_single_hf.py",
+        "tools/split_checkpoint.py",
+        "merge_mp_partitions.py",
+    ],
+)
+def test_one_process_that_splits_a_checkpoint_is_no_run(script: str) -> None:
+    text = SCRIPT.format(**{**SOUND, "more": "--target-tensor-model-parallel-size 2"}).replace(
+        "pretrain_gpt.py", script
+    )
+    assert not check_text(text.replace("per_node 8", "per_node 1"), name="run.sh").findings

@@ -53,15 +53,19 @@ OLD: dict[str, tuple[str, str]] = {
         "--group-query-attention --num-kv-heads 8",
         "--group-query-attention --num-query-groups 8",
     ),
+    "a warm-up that was a share of the run": ("--warmup .01", "--lr-warmup-fraction .01"),
+    "a warm-up that was one per cent": ("--warmup 0.01", "--lr-warmup-fraction 0.01"),
     "the scheduler of this run": ("--override-lr-scheduler", "--override-opt_param-scheduler"),
     "a fusion that is off": ("--no-scaled-masked-softmax-fusion", "--no-masked-softmax-fusion"),
 }
-OLD_NAMES = ("unknown-flag", "megatron/old-checkpoint-activations")
+OLD_NAMES = ("unknown-flag", "bad-value", "megatron/old-checkpoint-activations")
 SWITCHES = ("--checkpoint-activations", "--fp8-hybrid", "--fp8-e4m3")
 """Switches that go, for which another option comes: written where the user chooses it."""
 KEPT = {
     "a number of layers that recomputes none": "--activations-checkpoint-num-layers 1",
     "whole layers beside selected modules": "--activations-checkpoint-method uniform --recompute-activations",
+    "a share beside steps": "--warmup .01 --lr-warmup-iters 10",
+    "more than the run": "--warmup 2.5",
     "one of two old counts": (
         "--activations-checkpoint-method block --checkpoint-num-layers 2 --activations-checkpoint-num-layers 1"
     ),

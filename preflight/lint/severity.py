@@ -178,8 +178,9 @@ def _of_a_checkout(job: Job) -> Doubt | None:
         of_release = finding.kind.of_release or (certainty.lying != "" and finding.kind is Kind.GENERAL)
         if finding.severity is Severity.ERROR and of_release and has(finding.rule) is False:
             files = (finding.rule, (finding.upstream or "").partition(":")[0])
-            lower = lowered if certainty.patched or any(map(certainty.lies_here, files)) else noted
-            return lower(own, because) if finding.key or finding.kind is Kind.ABSENCE else None
+            here = certainty.patched or any(map(certainty.lies_here, files))
+            told = lowered(own, because) if here else _unfixed(noted(own, because))
+            return told if finding.key or finding.kind is Kind.ABSENCE else None
         return own
 
     return judged
@@ -288,7 +289,7 @@ def _of_releases(job: Job) -> Doubt | None:
 
 
 def _unfixed(finding: Finding) -> Finding:
-    """The finding of what a fork may have added, for which no other program knows a better value."""
+    """The finding of what a fork has, for which no other program knows a better value."""
     return replace(finding, fix=None, alternatives=())
 
 

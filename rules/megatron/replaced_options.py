@@ -1,10 +1,10 @@
-"""Options of older releases whose successor has other values, or needs another option beside it."""
+"""Options of older releases whose successor has other values, or needs another option as well."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from preflight import Edit, Fix, Job
+from preflight import Edit, Fix, Job, Message
 from preflight.loaders.document import Problem
 from preflight.rules.megatron.parsing_faults import problems, renamed
 
@@ -28,10 +28,11 @@ COMPANIONS: Mapping[str, tuple[str, object]] = {
     "--num-kv-heads": ("group_query_attention", True),
 }
 """Options whose successor has no effect without another one."""
+WARMUPS = ("lr_warmup_fraction", "lr_warmup_iters", "lr_warmup_samples")
 
 
 def replaced(job: Job, problem: Problem) -> Fix | None:
-    """The fix of an option that has another name now, with what has to stand beside it."""
+    """The fix of an option that has another name now, with the options that its new form needs."""
     text = problem.span.text
     if problem.fix is None:
         return None
@@ -46,9 +47,23 @@ def replaced(job: Job, problem: Problem) -> Fix | None:
     name, value = COMPANIONS[text]
     if job.arguments.given(name):
         return fix
-    return fix._replace(
-        title=f"{fix.title} and {job.arguments.spell(name)}", edits=(*fix.edits, *job.arguments.put(name, value))
-    )
+    title = Message("write {options:and}", options=(problem.fix[2], job.arguments.spell(name)))
+    return fix._replace(title=title, edits=(*fix.edits, *job.arguments.put(name, value)))
+
+
+def replaced_value(job: Job, problem: Problem) -> Fix | None:
+    """The fix of a value that an option took under its old meaning: --warmup was a share of the run."""
+    old = job.arguments.written.get("warmup")
+    if old is None or old.span != problem.span or any(job.arguments.given(one) for one in WARMUPS):
+        return None
+    try:
+        share = float(problem.span.text)
+    except ValueError:
+        return None
+    document = job.documents[0]
+    key = ("MODEL_ARGS", "--warmup") if document.kind == "yaml" else ("--warmup",)
+    edit = Edit("rename", key, "--lr-warmup-fraction", run=document.run)
+    return Fix("write --lr-warmup-fraction", (edit,)) if 0 <= share < 1 else None
 
 
 def _recomputed(job: Job) -> Fix | None:
@@ -76,5 +91,6 @@ def _fix(job: Job, names: Mapping[str, str], gone: set[str], values: Mapping[str
     written = [job.arguments.put(name, value) for name, value in values.items()]
     if not all(written):
         return None
-    texts = [*names.values(), *(f"{job.arguments.spell(name)} {value}" for name, value in values.items())]
-    return Fix(f"write {' '.join(texts)}", (*renames, *removals, *(edit for edits in written for edit in edits)))
+    texts = [*names.values(), *(" ".join((job.arguments.spell(name), str(value))) for name, value in values.items())]
+    title = Message("write {options:and}", options=tuple(texts))
+    return Fix(title, (*renames, *removals, *(edit for edits in written for edit in edits)))
