@@ -3,6 +3,7 @@
 import pytest
 
 from preflight.api import check_text
+from preflight.dialects.megatron.training_options import keeps
 from preflight.dialects.mindformers.keys import nearest
 from preflight.source.spelling import is_other_phrase, slips
 
@@ -217,3 +218,44 @@ def test_one_process_that_splits_a_checkpoint_is_no_run(script: str) -> None:
         "pretrain_gpt.py", script
     )
     assert not check_text(text.replace("per_node 8", "per_node 1"), name="run.sh").findings
+
+
+@pytest.mark.parametrize(
+    ("name", "kept"),
+    [
+        ("softmax_type", True),
+        ("window_size", True),
+        ("window_attn_skip_freq", True),
+        ("add_qkv_bias", True),
+        ("moe_router_score_function", True),
+        ("qk_layernorm", True),
+        ("save_interval", False),
+        ("log_interval", False),
+        ("recompute_num_layers", False),
+        ("use_dist_ckpt_deprecated", False),
+    ],
+)
+def test_what_the_network_is_made_of_is_not_removed(name: str, kept: bool) -> None:
+    assert keeps(name) is kept
+
+
+@pytest.mark.parametrize(
+    ("per_node", "pipeline", "nodes"), [(8, 16, 16), (8, 32, 32), (8, 64, 0), (1, 16, 0), (1, 2, 16)]
+)
+def test_no_more_nodes_are_offered_than_a_run_has(per_node: int, pipeline: int, nodes: int) -> None:
+    text = SCRIPT.format(**{**SOUND, "more": f"--pipeline-model-parallel-size {pipeline}"})
+    text = text.replace("--nproc_per_node 8", f"--nnodes 1 --nproc_per_node {per_node}")
+    text = text.replace("--tensor-model-parallel-size 2", "--tensor-model-parallel-size 8")
+    found = check_text(text, name="run.sh", target="megatron@0.17.0").findings
+    fix = next(finding.fix for finding in found if finding.rule == "device-count")
+    assert [str(fix.title)] == [f"run on {nodes} nodes"] if nodes else fix is None or "nodes" not in str(fix.title)
+
+
+MOE = "--num-experts 8 --expert-model-parallel-size 2 --sequence-parallel --disable-bias-linear --moe-grouped-gemm"
+
+
+@pytest.mark.parametrize("more", ["", " --expert-tensor-parallel-size 2"])
+def test_a_degree_of_a_run_that_is_not_refused_is_only_offered(more: str) -> None:
+    found = check_text(SCRIPT.format(**{**SOUND, "more": MOE + more}), name="run.sh", target="megatron@0.16.0").findings
+    fixes = [f.fix for f in found if f.rule == "megatron/known-defect-expert-norm-undercounted"]
+    assert [fix.offered for fix in fixes if fix is not None] == [True]

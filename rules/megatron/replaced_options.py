@@ -44,11 +44,11 @@ def replaced(job: Job, problem: Problem) -> Fix | None:
     fix = renamed(job, problem)
     if fix is None or text not in COMPANIONS:
         return fix
-    name, value = COMPANIONS[text]
-    if job.arguments.given(name):
+    companion, with_value = COMPANIONS[text]
+    if job.arguments.given(companion):
         return fix
-    title = Message("write {options:and}", options=(problem.fix[2], job.arguments.spell(name)))
-    return fix._replace(title=title, edits=(*fix.edits, *job.arguments.put(name, value)))
+    title = Message("write {options:and}", options=(problem.fix[2], job.arguments.spell(companion)))
+    return fix._replace(title=title, edits=(*fix.edits, *job.arguments.put(companion, with_value)))
 
 
 def replaced_value(job: Job, problem: Problem) -> Fix | None:

@@ -31,6 +31,9 @@ _FROM_OUTSIDE = lazy_pattern(
     r"(?:MASTER_|LOCAL_|WORLD_SIZE|NODE|RANK|SLURM|VC_|MA_|PET_|OMPI_|PMI|HF_|WANDB|CUDA|NCCL|HCCL|ASCEND|BASH|CONDA)\w*"
     r"|HOME|USER|PWD|HOSTNAME|PATH|TMPDIR|RANDOM|SECONDS|U?E?UID|PPID|LINENO|IFS|OSTYPE|\w*PATH|SHELL|TERM|CI\w*"
 )
+_NOUNSET = lazy_pattern(r"(?m)^[ \t]*set[ \t]+(?:-\w*u|(?:-\w+[ \t]+)*-\w*o[ \t]+nounset)")
+_EXPANSIONS = ("simple_expansion", "expansion")
+_APART = ("function_definition", "test_command", "heredoc_body", "arithmetic_expansion", "for_statement")
 
 
 def slips(tree: Tree, commands: Commands) -> Iterator[Problem]:
@@ -38,11 +41,15 @@ def slips(tree: Tree, commands: Commands) -> Iterator[Problem]:
     text = tree.source.text
     if "${oc." in text or ("." in text and _DOTTED.search(text)):
         yield from _bad_substitutions(tree)
-    nodes = list(islice(_walk(tree.root), _NODES)) if "|" in text or "[" in text else []
+    nodes = list(islice(_walk(tree.root), _NODES)) if "|" in text or "[" in text or commands.nounset else []
     yield from islice((p for node in nodes if node.type == "pipeline" for p in _unread(tree, node)), _MOST)
     if not commands.state.foreign and not commands.calls:
         tests = [node for node in nodes if node.type == "test_command"]
         yield from islice(_tested(tree, tests, commands), _MOST)
+        if commands.nounset and (strict := _NOUNSET.search(tree.source.text)):
+            below = [node for node in nodes if node.type in _EXPANSIONS and tree.span(node).start > strict.end()]
+            told = {name for found in commands.found for name, *_ in found.settled.unset}
+            yield from islice(_tested(tree, [n for n in below if _runs(n)], commands, told), _MOST)
 
 
 def launch_slips(found: Found, commands: Commands) -> Iterator[Problem]:
@@ -92,12 +99,12 @@ def _unread(tree: Tree, node: Node) -> Iterator[Problem]:
             yield Problem("unread-pipe", message, tree.span(child))
 
 
-def _tested(tree: Tree, tests: list[Node], commands: Commands) -> Iterator[Problem]:
-    """Names in tests that nothing sets: slips of one that is set, and those at which `set -u` stops."""
-    used, told = referenced(commands), set[str]()
+def _tested(tree: Tree, tests: list[Node], commands: Commands, told: set[str] | None = None) -> Iterator[Problem]:
+    """Names that nothing sets, in tests or behind `set -u`: slips of one that is set, and those at which that stops."""
+    used, told = referenced(commands), told or set[str]()
     for test in tests:
         for node in _walk(test):
-            if node.type not in ("simple_expansion", "expansion"):
+            if node.type not in _EXPANSIONS:
                 continue
             match = _PLAIN_NAME.fullmatch(tree.text(node))
             name = (match[1] or match[2]) if match else ""
@@ -120,6 +127,11 @@ def _tested(tree: Tree, tests: list[Node], commands: Commands) -> Iterator[Probl
                     "because of set -u"
                 )
                 yield Problem("unset-variable", Message(template, name=name), span)
+
+
+def _runs(node: Node) -> bool:
+    """Whether a name is expanded on the way through the script: not in a function that may never be called."""
+    return not any(one.type in _APART for one in ancestors(node))
 
 
 def _misspelt(tree: Tree, test: Span, name: str, meant: str, commands: Commands) -> Problem:
