@@ -34,7 +34,7 @@ _SPREADS = re.compile(
 )
 """What starts a command on other nodes, or distinguishes one of several."""
 _MEETS = re.compile(r".*--(?:rdzv|master)[_-]")
-"""Options that say where the nodes meet: alike on all of them."""
+"""Options with the place where the nodes meet: alike on all of them."""
 _SAID = re.compile(r"^[ \t]*#.*$", re.MULTILINE)
 _NEVER_DEFINED = "${name} is never defined, so it expands to nothing{hint}{stops}"
 _DEFINED_LATER = "${name} is defined only further down, so it expands to nothing{hint}{stops}"
