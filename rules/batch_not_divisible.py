@@ -43,6 +43,8 @@ UPSTREAM = {
 CALCULATOR = "megatron/core/num_microbatches_calculator.py:381"
 """Where Megatron 0.20 refuses a global batch whose evaluation, with a separate size, divides."""
 
+ROUND = 32
+"""Global batches that are chosen, not slipped, are multiples of it."""
 _PLAIN = "global batch {total} is not a multiple of micro batch {micro} x data parallel {ranks} = {unit}"
 _SHARDED = (
     "global batch {total} is not a multiple of micro batch {micro} x data parallel {ranks} x weight shards {held} "
@@ -62,7 +64,10 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
     unit = micro * ranks * held
     if unit <= 1 or total % unit == 0:
         return
-    fixes = (*_smaller_parts(batch.micro, total, ranks * held), *_totals(batch.total, unit))
+    fixes = (
+        *_smaller_parts(batch.micro, total, ranks * held),
+        *_totals(batch.total, unit, _is_settled(total, ranks * held)),
+    )
     yield Finding(
         Message(_SHARDED if held > 1 else _PLAIN, total=total, micro=micro, ranks=ranks, held=held, unit=unit),
         span=job.place(batch.total, batch.micro),
@@ -79,17 +84,24 @@ def _is_power(number: int) -> bool:
     return number & (number - 1) == 0
 
 
+def _is_settled(total: int, ranks: int) -> bool:
+    """Whether a global batch is round and divides over the ranks: then the micro-batch is as likely to be the slip."""
+    return total % ROUND == 0 and total % ranks == 0
+
+
 def _smaller_parts(micro: Value, total: int, ranks: int) -> Iterator[Fix]:
-    """Micro-batches around an odd one with a global batch that is a power of 2: that of the two is the slip."""
-    if _is_power(micro.raw) or not _is_power(total) or total % ranks:
+    """The micro-batches next to the one that was typed with which a round global batch divides."""
+    if not _is_settled(total, ranks) or (_is_power(total) and _is_power(micro.raw)):
         return
-    below = next(size for size in range(micro.raw, 0, -1) if total // ranks % size == 0)
-    for size in (below, below * 2):
-        if total // ranks % size == 0 and (edits := micro.becomes(size)):
+    share = total // ranks
+    below = next(size for size in range(micro.raw, 0, -1) if share % size == 0)
+    above = below * 2 if _is_power(total) else next((s for s in range(micro.raw, share) if share % s == 0), share)
+    for size in (below, above):
+        if share % size == 0 and (edits := micro.becomes(size)):
             yield Fix(f"set the micro batch to {size}", edits, offered=True)
 
 
-def _totals(total: Value, unit: int) -> Iterator[Fix]:
+def _totals(total: Value, unit: int, settled: bool) -> Iterator[Fix]:
     """The nearest global batch; with the one on the other side, and a power of 2 near by, where nothing decides between
     them."""
     whole, rest = divmod(total.raw, unit)
@@ -101,8 +113,10 @@ def _totals(total: Value, unit: int) -> Iterator[Fix]:
         near, far = far, 0
     power = 1 << max(total.raw.bit_length() - 1, 0)
     round_ones = [size for size in (power, 2 * power) if size % unit == 0 and abs(size - total.raw) * 16 <= total.raw]
-    guess = (2 * rest == unit and (not _is_power(near) or (far > 0 and _is_power(far)))) or bool(
-        round_ones and not _is_power(near)
+    guess = (
+        settled
+        or (2 * rest == unit and (not _is_power(near) or (far > 0 and _is_power(far))))
+        or bool(round_ones and not _is_power(near))
     )
     for size in dict.fromkeys([*round_ones, near, far] if guess else [near]):
         if size and (edits := total.becomes(size)):

@@ -44,6 +44,8 @@ UPSTREAM = {
 FEWER = {**UPSTREAM, "pynative": "mindformers/pynative/trainer/trainer.py:575"}
 """Where fewer devices than one replica has are refused; more that do not divide are refused later."""
 
+MOST_NODES = 32
+"""From there on it is the layout that belongs to another machine."""
 _PLAIN = "tensor {tensor} x pipeline {pipeline} x context {context}"
 _SHARDED = "tensor {tensor} x pipeline {pipeline} x context {context} x weight shards {shards}"
 
@@ -91,6 +93,8 @@ def _more_nodes(job: Job, model: int) -> Fix | None:
     if each is None or each[0] <= 0 or model % each[0] or world.raw >= model or world.span is None:
         return None
     launch, nodes = job.documents[0].launch, model // each[0]
+    if nodes > MOST_NODES:
+        return None
     words = launch.launcher_words if launch is not None else ()
     flag = next((one.text for one, value in pairwise(words) if value.span == world.span), None)
     if flag is None or world.span.text != str(world.raw // each[0]):

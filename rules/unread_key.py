@@ -28,6 +28,7 @@ from collections.abc import Iterator
 from preflight import Edit, Finding, Fix, Job, Severity, rule
 from preflight.loaders.document import Problem
 from preflight.source.finding import Kind
+from preflight.source.spelling import is_other_phrase
 
 
 @rule(severity=Severity.ERROR, kind=Kind.OPTIONS, noticed=True)
@@ -43,6 +44,9 @@ def check(job: Job) -> Iterator[Finding]:
 def _renamed(job: Job, problem: Problem) -> Fix | None:
     """Write the name that may be meant, unless it is there already."""
     if problem.fix is None or any(v.key[-1:] == (problem.fix[2],) for v in job.arguments.written.values()):
+        return None
+    typed, meant = problem.span.text.partition("=")[0], problem.fix[2]
+    if is_other_phrase(typed.strip("-").rpartition(".")[2], meant.strip("-").rpartition(".")[2]):
         return None
     key = problem.keys or (problem.span.text.partition("=")[0],)
     return Fix(problem.fix[0], (Edit("rename", key, problem.fix[2], run=job.documents[0].run),))

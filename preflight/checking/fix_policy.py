@@ -100,8 +100,12 @@ class Policy:
         return {degree.key for degree in degrees if degree.key}
 
     def _moves_degree(self, fix: Fix) -> bool:
-        """Whether it changes a degree of parallelism that was typed."""
-        return not self._degrees().isdisjoint(edit.key for edit in fix.edits)
+        """Whether it changes a degree of parallelism that was typed, or that follows from another one."""
+        degrees = self._degrees()
+        return any(
+            edit.key in degrees or (_is_number(edit.value) and "parallel_size" in self._name(edit.key))
+            for edit in fix.edits
+        )
 
     def _order(self, fix: Fix, *, layout: bool) -> tuple[bool, int, int, int]:
         """Removals of what the rest of the file supports come last, and those of what was typed first."""

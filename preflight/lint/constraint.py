@@ -31,7 +31,8 @@ class Constraint:
     """A check of a framework. The run breaks it when `refuse` is true; unknown never breaks it.
 
     why: what it costs, one sentence; "": that of the file's ConstraintSet.
-    message: one sentence, `{name}` is an argument's effective value, other placeholders come from `shows`.
+    message: one sentence, `{name}` is an argument's effective value, other placeholders come from `shows`; of several
+    there the first one that the release has.
     upstream: where no evidence has the place: "file:line", or version → "file:line", or framework → "file:line" where a
     framework on top makes the same check elsewhere. also: further places that make it. unless_framework: it
     does not hold where this one takes part.
@@ -173,7 +174,10 @@ class Constraint:
         read = reader(job.arguments)
 
         def value(name: str) -> object:
-            found = evaluate(self.shows[name], read) if name in self.shows else read(Handle(name))
+            shown = self.shows.get(name, Handle(name))
+            ways = shown if isinstance(shown, tuple) else (shown,)
+            values = [evaluate(way, read) for way in ways]
+            found = next((v for v in values if v is not None and not isinstance(v, Unknown)), values[0])
             return "?" if isinstance(found, Unknown) else Message("nothing") if found is None else found
 
         return Message(self.message, **{name: value(name) for name in placeholders(self.message)})

@@ -180,8 +180,9 @@ def _of_a_checkout(job: Job) -> Doubt | None:
         of_release = finding.kind.of_release or (certainty.lying != "" and finding.kind is Kind.GENERAL)
         if finding.severity is Severity.ERROR and of_release and has(finding.rule) is False:
             files = (finding.rule, (finding.upstream or "").partition(":")[0])
-            lower = lowered if certainty.patched or any(map(certainty.lies_here, files)) else noted
-            return lower(own, because) if finding.key or finding.kind is Kind.ABSENCE else None
+            here = certainty.patched or any(map(certainty.lies_here, files))
+            told = lowered(own, because) if here else _unfixed(noted(own, because))
+            return told if finding.key or finding.kind is Kind.ABSENCE else None
         return own
 
     return judged
@@ -292,18 +293,28 @@ def _of_releases(job: Job) -> Doubt | None:
 
     slips = {problem.span.start for problem in job.arguments.problems if problem.fix is not None}
 
+    def unsure(finding: Finding) -> bool:
+        """Whether one of the releases may heed what a fix takes away."""
+        undescribed = finding.kind.of_release and len(described) < len(possible)
+        return undescribed or _not_all(finding, stacks) is not None
+
     def judged(finding: Finding) -> Finding:
         if finding.severity is Severity.NOTE:
-            return finding
+            return _offered_only(finding) if unsure(finding) else finding
         if option and finding.kind in (Kind.OPTIONS, Kind.ABSENCE):
             if finding.severity is not Severity.ERROR:
                 return finding
             own = finding.kind is Kind.OPTIONS and finding.span.start not in slips  # it may be the fork's own
-            return noted(finding, fork) if own else lowered(finding, fork)
+            return _unfixed(noted(finding, fork)) if own else lowered(finding, fork)
         because = _not_all(finding, stacks)
-        return finding if because is None else _offered_only(lowered(finding, because))
+        return finding if because is None else _to_choose_from(_offered_only(lowered(finding, because)))
 
     return judged
+
+
+def _unfixed(finding: Finding) -> Finding:
+    """The finding of what a fork has, for which no other program knows a better value."""
+    return replace(finding, fix=None, alternatives=())
 
 
 def _not_all(finding: Finding, stacks: Mapping[str, Mapping[str, str]]) -> Message | None:

@@ -8,6 +8,7 @@ from functools import lru_cache
 
 from preflight.source.budget import may_compare
 
+CLOSE_PHRASES = 0.9
 LONGEST = 200
 """Characters of a word that may be a known one misspelt."""
 
@@ -88,6 +89,20 @@ def _other_head(word: str, known: str) -> bool:
     if one is None or other is None or one[2] != other[2]:
         return False
     return SequenceMatcher(None, other[1], one[1]).ratio() < 0.6
+
+
+def is_other_phrase(name: str, known: str) -> bool:
+    """Whether a name of several words has other words than a known one, more than one word being left out or added:
+    update_micro_batch_size and update_dynamic_max_batch_size."""
+    from difflib import SequenceMatcher
+
+    one, other = re.split("[_-]", name.lower()), re.split("[_-]", known.lower())
+    if len(one) == len(other):
+        return any(SequenceMatcher(None, a, b).ratio() < 0.5 for a, b in zip(one, other, strict=True))
+    short, long = sorted((one, other), key=len)
+    rest = iter(long)
+    left_out = all(word in rest for word in short)
+    return not left_out and SequenceMatcher(None, "".join(one), "".join(other)).ratio() < CLOSE_PHRASES
 
 
 def meant_boolean(word: str) -> bool | None:

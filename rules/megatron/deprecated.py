@@ -47,7 +47,17 @@ MEGATRON.add(
         a.checkpoint_activations,
         message="--checkpoint-activations was removed; use --recompute-activations or --recompute-granularity",
         why="the run ends at once, without an error code",
-        fixes=(Repair((Change(a.checkpoint_activations, REMOVE), Change(a.recompute_activations, True))),),
+        fixes=(
+            Repair(
+                (
+                    Change(a.checkpoint_activations, REMOVE),
+                    Change(a.recompute_granularity, "full", True),
+                    Change(a.recompute_method, "uniform", True),
+                    Change(a.recompute_num_layers, 1, True),
+                )
+            ),
+            Repair((Change(a.checkpoint_activations, REMOVE), Change(a.recompute_activations, True)), offered=True),
+        ),
     ),
     refuse(
         "old-graph-flag-with-implementation",

@@ -193,7 +193,9 @@ MEGATRON.add(
     refuse(
         "norm-epsilon-too-large",
         any_of(*(epsilon >= 0.01 for epsilon in EPSILON), *(epsilon <= 0 for epsilon in EPSILON)),
-        message="the epsilon of the norms is not between 0 and 0.01; usual are 1e-5 and 1e-6, a sign may be missing",
+        message="the epsilon of the norms is {epsilon}, not between 0 and 0.01; usual are 1e-5 and 1e-6, "
+        "a sign may be missing",
+        shows={"epsilon": EPSILON},
         why="it is added to the variance: large values shrink every activation, and 0 divides by zero",
         severity=Severity.WARNING,
         at=EPSILON,

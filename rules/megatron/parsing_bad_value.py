@@ -23,7 +23,8 @@ Megatron-LM d98e8a6, megatron/training/arguments.py:117, parse_args; core_v0.12.
 from collections.abc import Iterator
 
 from preflight import Finding, Job, Severity, rule
-from preflight.rules.megatron.parsing_faults import UPSTREAM, own_options, problems, refused_value
+from preflight.rules.megatron.parsing_faults import UPSTREAM, finding, own_options, problems, refused_value
+from preflight.rules.megatron.replaced_options import replaced_value
 from preflight.source.finding import Kind
 
 
@@ -37,4 +38,6 @@ from preflight.source.finding import Kind
 )
 def check(job: Job) -> Iterator[Finding]:
     for problem in problems(job, "bad-value"):
-        yield refused_value(job, problem, own_options(job))
+        severity = own_options(job)
+        fix = replaced_value(job, problem)
+        yield finding(problem, fix, severity) if fix is not None else refused_value(job, problem, severity)

@@ -27,7 +27,8 @@ Megatron-LM d98e8a6, megatron/training/arguments.py:117, parse_args (allow_abbre
 from collections.abc import Iterator
 
 from preflight import Finding, Job, Severity, rule
-from preflight.rules.megatron.parsing_faults import UPSTREAM, finding, own_options, problems, removed, renamed
+from preflight.rules.megatron.parsing_faults import UPSTREAM, finding, own_options, problems, removed
+from preflight.rules.megatron.replaced_options import RECOMPUTE, replaced
 from preflight.source.finding import Kind
 
 
@@ -48,4 +49,6 @@ def check(job: Job) -> Iterator[Finding]:
         )
         if severity is None and (not known or (not certain and (problem.fix is None or problem.in_use))):
             severity = Severity.WARNING
-        yield finding(problem, renamed(job, problem), severity, removed(job, problem) if severity is None else None)
+        own = severity is Severity.NOTE and problem.span.text not in RECOMPUTE  # the script may define it itself
+        fix = None if own else replaced(job, problem)
+        yield finding(problem, fix, severity, removed(job, problem) if severity is None else None)

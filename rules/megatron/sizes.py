@@ -15,6 +15,12 @@ HIDDEN_IS_ODD = all_of(
     a.hidden_size.given, a.hidden_size % 64 != 0, a.num_attention_heads % 4 == 0, a.num_attention_heads > 0
 )
 """Hidden sizes are multiples of 64, heads of 4: the one that is not is the slip."""
+OWN_WIDTH = all_of(
+    *(a.hidden_size % 256 == 0, any_of(a.hidden_size % 3 == 0, a.hidden_size % 5 == 0)),
+    *(a.num_attention_heads % 8 == 0, WIDTH > 90, WIDTH <= 256),
+)
+"""Both sizes are round, and a head is about as wide as published ones: what is missing is its width. A hidden size that
+is a power of 2 has such heads as well."""
 VOCABULARY = "megatron/training/vocab_utils.py"
 
 MEGATRON.add(
@@ -42,10 +48,12 @@ MEGATRON.add(
             put(
                 a.num_attention_heads,
                 where(~HIDDEN_IS_ODD, nearest_divisor(*OVER_HEADS)),
-                offered=any_of(two_divisors(*OVER_HEADS), NARROW),
+                offered=any_of(two_divisors(*OVER_HEADS), NARROW, OWN_WIDTH),
             ),
             put(a.num_attention_heads, where(~HIDDEN_IS_ODD, other_divisor(*OVER_HEADS)), offered=True),
-            put(a.kv_channels, where(all_of(~HIDDEN_IS_ODD, WIDTH % 8 == 0), WIDTH), offered=True),
+            put(a.kv_channels, where(all_of(OWN_WIDTH, WIDTH > 181), 256), offered=True),
+            put(a.kv_channels, where(all_of(OWN_WIDTH, WIDTH <= 181), 128), offered=True),
+            put(a.kv_channels, where(all_of(~HIDDEN_IS_ODD, ~OWN_WIDTH, WIDTH % 8 == 0), WIDTH), offered=True),
         ),
     ),
     divides(

@@ -1,9 +1,9 @@
 """The adapters of a low-rank run reach no layer, or a setting of theirs is not read.
 
 ## What it does
-Looks at `pet_config` of a network: parts of `target_modules` that can match no layer of `LlamaForCausalLM`, and keys
-that `LoraConfig` does not have. Where the pattern is more than names with `.*` around them, or the network is another
-one, it is silent.
+Looks at `pet_config` of a network: parts of `target_modules` that can match no layer of `LlamaForCausalLM`, keys
+that `LoraConfig` does not have, and a rank or scale of 0. Where the pattern is more than names with `.*` around them,
+or the network is another one, it is silent about the layers.
 
 ## Why is this bad?
 `LoraConfig` takes any key and drops those that it does not know: the rank stays 8. A pattern that matches no layer
@@ -51,6 +51,11 @@ FOREIGN = frozenset(
 )
 """Layers of other networks, which none of Llama's here is called."""
 
+ZEROS = {
+    "lora_rank": Message("lora_rank is 0: the adapters have no weights to train"),
+    "lora_alpha": Message("lora_alpha is 0: what the adapters learn is multiplied by 0"),
+}
+
 
 @rule(severity=Severity.WARNING, id="lora-reaches-nothing", frameworks=("mindformers",), reads=(SECTION,))
 def check(job: Job) -> Iterator[Finding]:
@@ -68,17 +73,27 @@ def check(job: Job) -> Iterator[Finding]:
                 Message("pet_config.{name} is not read by LoraConfig{hint}", name=name, hint=hint),
                 job.place(key), key=key.key, upstream="mindformers/pet/pet_config.py:78",
             )  # fmt: skip
+    for name, message in ZEROS.items():
+        value = a.given(f"{SECTION}.{name}")
+        if value is not None and value.raw == 0 and not isinstance(value.raw, bool):
+            yield Finding(message, job.place(value), key=value.key, upstream="mindformers/pet/pet_config.py:78")
     targets = a.given(f"{SECTION}.target_modules")
     arch = a.get("model.arch.type").raw
     if targets is not None and isinstance(targets.raw, str) and isinstance(arch, str) and arch in LAYERS:
         yield from _unmatched(job, targets, arch)
 
 
+def _is_slip(name: str) -> bool:
+    """Whether a short name of a weight is like Llama's, and no name of its layers contains it: wvv, w4, qw."""
+    like = re.fullmatch(r"w[a-z0-9]{1,3}|[qkvo]w", name) is not None
+    return like and "qkv" not in name and not any(name in layer for layer in LLAMA)
+
+
 def _unmatched(job: Job, targets: Value, arch: str) -> Iterator[Finding]:
     """A pattern of which no part can match, or one part."""
     parts = str(targets.raw).split("|")
     names = [re.sub(r"^\.\*|\.\*$|\*$|\$$", "", part).strip(".*$()") for part in parts]
-    dead = [name for name in names if name in FOREIGN]
+    dead = [name for name in names if name in FOREIGN or _is_slip(name)]
     if not dead:
         return
     every = len(dead) == len(names)

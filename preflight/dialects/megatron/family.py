@@ -40,7 +40,7 @@ UNKNOWN_ENTRY = "$"
 """How the name of an entry begins that only the caller knows."""
 
 OTHER_PARSERS = lazy_pattern(
-    r"(train_fsdp2|evaluation|inference|rlhf_gpt|convert_ckpt\w*|checkpoint|preprocess_\w*|merge_\w*|convert|"
+    r"(train_fsdp2|evaluation|inference|rlhf_gpt|convert_ckpt\w*|checkpoint|preprocess_\w*|merge_\w*|split_\w*|convert|"
     r"estimat\w*|report_\w+)\.py$"
 )
 

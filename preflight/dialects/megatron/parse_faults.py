@@ -95,6 +95,11 @@ REMOVED = {
     "--expert-parallel-size": "--expert-model-parallel-size",
     "--tensor-parallel-size": "--tensor-model-parallel-size",
     "--pipeline-parallel-size": "--pipeline-model-parallel-size",
+    "--num-key-value-heads": "--num-query-groups",
+    "--num-kv-heads": "--num-query-groups",
+    "--override-lr-scheduler": "--override-opt_param-scheduler",
+    "--use-checkpoint-lr-scheduler": "--use-checkpoint-opt_param-scheduler",
+    "--no-scaled-masked-softmax-fusion": "--no-masked-softmax-fusion",
 }
 """Options of older releases, or other tools' names for them, and what took their place ("" for nothing)."""
 

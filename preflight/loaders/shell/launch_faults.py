@@ -33,6 +33,8 @@ _SPREADS = re.compile(
     r"|SLURM_(?:PROCID|NODEID|LOCALID)|\$\{?[A-Z_]*RANK\b"
 )
 """What starts a command on other nodes, or distinguishes one of several."""
+_MEETS = re.compile(r".*--(?:rdzv|master)[_-]")
+"""Options with the place where the nodes meet: alike on all of them."""
 _SAID = re.compile(r"^[ \t]*#.*$", re.MULTILINE)
 _NEVER_DEFINED = "${name} is never defined, so it expands to nothing{hint}{stops}"
 _DEFINED_LATER = "${name} is defined only further down, so it expands to nothing{hint}{stops}"
@@ -135,7 +137,12 @@ def _on_one_node(found: Found, commands: Commands) -> Iterator[Problem]:
     ):
         return
     texts = [source.text for source in (commands.files.source, *commands.files.opened.values())]
-    given = [word.because for word in launch.launcher_words if word.text is None]
+    words = launch.launcher_words
+    given = [
+        word.because
+        for before, word in pairwise((words[0], *words))
+        if word.text is None and not _MEETS.match((before.text or "") + (word.parts[0].text or ""))
+    ]
     if (
         commands.state.foreign
         or commands.prefix

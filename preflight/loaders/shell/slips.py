@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import islice, pairwise
 
 from preflight.loaders.document import Problem, Word
@@ -31,6 +31,11 @@ _FROM_OUTSIDE = lazy_pattern(
     r"(?:MASTER_|LOCAL_|WORLD_SIZE|NODE|RANK|SLURM|VC_|MA_|PET_|OMPI_|PMI|HF_|WANDB|CUDA|NCCL|HCCL|ASCEND|BASH|CONDA)\w*"
     r"|HOME|USER|PWD|HOSTNAME|PATH|TMPDIR|RANDOM|SECONDS|U?E?UID|PPID|LINENO|IFS|OSTYPE|\w*PATH|SHELL|TERM|CI\w*"
 )
+_NOUNSET = lazy_pattern(r"(?m)^[ \t]*set[ \t]+(?:-\w*u|(?:-\w+[ \t]+)*-\w*o[ \t]+nounset)")
+_MAY_SET = lazy_pattern(r"(?m)^[^#\n]*(?<![\w./-])(?:source|\.|eval|module|ml|conda|mamba|micromamba|spack)[ \t]+\S")
+"""Commands that may set any name."""
+_EXPANSIONS = ("simple_expansion", "expansion")
+_APART = ("function_definition", "test_command", "expansion", "heredoc_body", "arithmetic_expansion", "for_statement")
 
 
 def slips(tree: Tree, commands: Commands) -> Iterator[Problem]:
@@ -38,11 +43,15 @@ def slips(tree: Tree, commands: Commands) -> Iterator[Problem]:
     text = tree.source.text
     if "${oc." in text or ("." in text and _DOTTED.search(text)):
         yield from _bad_substitutions(tree)
-    nodes = list(islice(_walk(tree.root), _NODES)) if "|" in text or "[" in text else []
+    nodes = list(islice(_walk(tree.root), _NODES)) if "|" in text or "[" in text or commands.nounset else []
     yield from islice((p for node in nodes if node.type == "pipeline" for p in _unread(tree, node)), _MOST)
     if not commands.state.foreign and not commands.calls:
-        tests = [node for node in nodes if node.type == "test_command"]
-        yield from islice(_tested(tree, tests, commands), _MOST)
+        tests = [inner for node in nodes if node.type == "test_command" for inner in _walk(node)]
+        yield from islice(_never_set(tree, tests, commands, set(), tested=True), _MOST)
+        if commands.nounset and (strict := _NOUNSET.search(text)) and not _MAY_SET.search(text):
+            below = [node for node in nodes if node.type in _EXPANSIONS and tree.span(node).start > strict.end()]
+            told = {name for found in commands.found for name, *_ in found.settled.unset}
+            yield from islice(_never_set(tree, filter(_runs, below), commands, told), _MOST)
 
 
 def launch_slips(found: Found, commands: Commands) -> Iterator[Problem]:
@@ -92,35 +101,51 @@ def _unread(tree: Tree, node: Node) -> Iterator[Problem]:
             yield Problem("unread-pipe", message, tree.span(child))
 
 
-def _tested(tree: Tree, tests: list[Node], commands: Commands) -> Iterator[Problem]:
-    """Names in tests that nothing sets: slips of one that is set, and those at which `set -u` stops."""
-    used, told = referenced(commands), set[str]()
-    for test in tests:
-        for node in _walk(test):
-            if node.type not in ("simple_expansion", "expansion"):
-                continue
-            match = _PLAIN_NAME.fullmatch(tree.text(node))
-            name = (match[1] or match[2]) if match else ""
-            known = name in commands.state.ever or name in commands.given or name in commands.environment
-            if not name or name in told or known or name.isdecimal() or _FROM_OUTSIDE.fullmatch(name):
-                continue
-            told.add(name)
-            guarded = re.search(
-                rf"\$\{{{name}:?[-+=?]|-v {name}\b|\b(?:read|for|local|export|declare)\b[^\n]{{0,400}}\b{name}\b"
-                rf"|(?<![\w$-]){name}(?:\[[^]\n]*\])?\+?=(?!=)",  # set in a branch that is not taken
-                tree.source.text,
+def _never_set(
+    tree: Tree, nodes: Iterable[Node], commands: Commands, told: set[str], *, tested: bool = False
+) -> Iterator[Problem]:
+    """Names that nothing sets, in tests or behind `set -u`: slips of one that is set, and those at which that stops."""
+    used = referenced(commands)
+    for node in nodes:
+        if node.type not in _EXPANSIONS:
+            continue
+        match = _PLAIN_NAME.fullmatch(tree.text(node))
+        name = (match[1] or match[2]) if match else ""
+        known = name in commands.state.ever or name in commands.given or name in commands.environment
+        if not name or name in told or known or name.isdecimal() or _FROM_OUTSIDE.fullmatch(name):
+            continue
+        told.add(name)
+        guarded = re.search(
+            rf"\$\{{{name}:?[-+=?]|-v {name}\b|\b(?:read|for|local|export|declare)\b[^\n]{{0,400}}\b{name}\b",
+            tree.source.text,
+        )
+        span = tree.span(node)
+        if guarded or _is_assigned(name, tree.source.text):
+            continue
+        if tested and (meant := meant_variable(name, commands, used)):
+            yield _misspelt(tree, span, name, meant, commands)
+        elif commands.nounset:
+            template = (
+                "${name} is not set in this script; unless the environment sets it, the script stops here, "
+                "because of set -u"
             )
-            span = tree.span(node)
-            if guarded:
-                continue
-            if meant := meant_variable(name, commands, used):
-                yield _misspelt(tree, span, name, meant, commands)
-            elif commands.nounset:
-                template = (
-                    "${name} is not set in this script; unless the environment sets it, the script stops here, "
-                    "because of set -u"
-                )
-                yield Problem("unset-variable", Message(template, name=name), span)
+            yield Problem("unset-variable", Message(template, name=name), span)
+
+
+def _runs(node: Node) -> bool:
+    """Whether a name is expanded on the way through the script: not in a function that may never be called."""
+    return node.parent is not None and not any(one.type in _APART for one in ancestors(node.parent))
+
+
+def _is_assigned(name: str, text: str) -> bool:
+    """Whether a script assigns a name somewhere, if only in a branch that is not taken."""
+    return (
+        re.search(
+            rf"(?<![\w$-]){name}(?:\[[^]\n]*\])?\+?=(?!=)|\b(?:printf -v|mapfile|readarray|getopts)\b[^\n]*\b{name}\b",
+            text,
+        )
+        is not None
+    )
 
 
 def _misspelt(tree: Tree, test: Span, name: str, meant: str, commands: Commands) -> Problem:
