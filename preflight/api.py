@@ -63,7 +63,7 @@ def request(
 
 
 def policy(select: Iterable[str] = ()) -> Policy:
-    """Which rules run: those that are selected by id (with `*`), group or severity, all where none is. Raises
+    """The rules that run: those selected by id (with `*`), group or severity, or all if none is selected. Raises
     InputError for an unknown one."""
     if not (wanted := tuple(select)):
         return Policy()
@@ -106,7 +106,7 @@ def _told(report: Report, source: Source, asked: Policy) -> Report:
 
 
 def _proven(workspace: Workspace) -> Report:
-    """The report of a workspace; of its ways out those that are proven."""
+    """The report of a workspace, with only those of its fixes that are proven."""
     report = workspace.check()
     if all(finding.fix is None for finding in report.findings):
         return report

@@ -103,9 +103,9 @@ class MeasuredRun:
 
 
 Suggest = Callable[[Workspace, Report], Report]
-"""Puts other layouts on the findings of a report that they cure."""
+"""Adds layouts that would cure an error to the findings of a report."""
 Prove = Callable[[Workspace, Report, "Workspace | None"], Report]
-"""Leaves of the ways out in a report those that are proven, under every rule where the last is given."""
+"""Keeps only the proven fixes in a report; they are proven under every rule if the last argument is given."""
 
 
 def with_network(request: Request, facts: Facts) -> Request:
@@ -140,9 +140,8 @@ class Checker:
     """Settings, what the caller adds to them, and the plugins. Raises InputError for unknown ids and names.
 
     broken: why the settings could not be read; the defaults hold then. ignored: settings that another user may have
-    written, with the reason. names: of what the call sets, those that the files read. isolated: nothing is opened
-    outside of what the call names. renamed: former names of rules that the choice or the settings use, with the present
-    ones.
+    written, with the reason. names: the names set by the call that the files read. isolated: nothing is opened outside
+    of what the call names. renamed: former names of rules that the choice or the settings use, with the present ones.
     """
 
     def __init__(self, settings: Settings, plugins: Plugins, facts: Facts = Facts(), choice: Choice = Choice()) -> None:
@@ -165,7 +164,7 @@ class Checker:
         self.policy = Policy(self._chooser(), settings.options, reported=self._reported())
 
     def look_around(self, paths: Iterable[str]) -> None:
-        """Take the folders of a call for those in and above which checkouts are looked for; isolated: in which only."""
+        """The folders of a call, in and above which checkouts are looked for; isolated: only in them."""
         self.checkouts = Checkouts(paths, isolated=self.isolated)
         if self.site is not None:
             self.site = self.site._replace(kept={})
@@ -176,8 +175,8 @@ class Checker:
         return self.policy.errors_only
 
     def ask_for_errors_only(self) -> None:
-        """Run only the rules whose findings can be errors, and offer nothing: only the reading and the start of the run
-        matter."""
+        """Run only the rules whose findings can be errors, and offer no fixes: used when only the validity of a run
+        matters."""
         self.policy, self.prove = self.policy._replace(errors_only=True), None
 
     def of(self, path: Path | None) -> Checker:
@@ -193,7 +192,7 @@ class Checker:
             return self.settings
 
     def every_settings(self) -> tuple[Settings, ...]:
-        """The settings of the call, and those of folders that were looked into."""
+        """The settings of the call, and those of the folders searched so far."""
         return (self.settings, *(found.settings for found in self.folders))
 
     def request(self, path: Path | None) -> Request:
@@ -235,7 +234,7 @@ class Checker:
         return Workspace(sources, near.plugins, near.request(path), near.policy, self.checkouts)
 
     def _suggested(self, workspace: Workspace, report: Report) -> Report:
-        """The report with other layouts where they are asked for, and of all ways out those that are proven."""
+        """The report with alternative layouts if they are requested, and with only the proven fixes."""
         report = report if self.suggest is None else self.suggest(workspace, report)
         if self.prove is None or all(finding.fix is None for finding in report.findings):
             return report
@@ -258,7 +257,7 @@ class Checker:
             return unreadable(error)
 
     def check_source(self, source: Source, *, asked: bool = True) -> Report:
-        """Check one file that was read. asked: the caller holds it for ours, so it must be readable."""
+        """Check one file that was read. asked: the caller states that it is a config, so it must be readable."""
         return attempted(source.name, lambda: self._checked(source, asked), self._seconds)
 
     @property
@@ -282,13 +281,13 @@ class Checker:
             return unreadable(error) if self.ours(source, error, asked=asked) else Report(skipped=(source.name,))
 
     def whole(self, source: Source) -> Workspace:
-        """One source under every rule, whichever are chosen: what a fix is proven against."""
+        """A source under all rules, selected or not: fixes are proven against it."""
         near = self.of(source.path)
         every = Policy(options=near.settings.options)
         return Workspace([source], near.plugins, near.request(source.path), every, self.checkouts)
 
     def check_file(self, named: Named, *, lenient: bool = False) -> Report:
-        """Check one file. lenient: a broken file that is not ours passes even when it was named."""
+        """Check one file. lenient: a broken file that is not a config passes even if it was named."""
         if named.fault:
             return unreadable(InputError(named.fault, named.name))
         try:
@@ -299,8 +298,7 @@ class Checker:
         return self.check_source(source, asked=named.asked and not lenient)
 
     def ours(self, source: Source, error: InputError, *, asked: bool = False) -> bool:
-        """Whether a file that cannot be read is a config: the caller states it, or its readable lines are a
-        dialect's."""
+        """Whether an unreadable file is a config: the caller states so, or a dialect claims its readable lines."""
         from preflight.checking.failure import claimed_in_part, is_template
 
         if is_template(source):
@@ -323,7 +321,7 @@ class Checker:
         return lambda rule, path: all(choice.takes(rule) for choice in self._choices(path))
 
     def _expand(self) -> None:
-        """Put the rules of a group instead of its name."""
+        """Replace the name of a group with its rules."""
         parts = self.settings.per_file
         if not any((*choice.select, *choice.ignore) for choice in (self.named, *(part.choice for part in parts))):
             return

@@ -13,8 +13,8 @@ if TYPE_CHECKING:  # most files lie in no checkout
 
 
 class Beside(NamedTuple):
-    """read: another file that a document names; checkout: the one around it; around: scripts next to it; data: the
-    bytes of another file. None where they must not be opened.
+    """read: another file that a document names; checkout: the enclosing one; around: scripts next to it; data: the
+    bytes of another file. None if they must not be opened.
     """
 
     read: Callable[[Document, str], Document | None] = lambda document, name: None

@@ -59,7 +59,7 @@ def migrate(inputs: Inputs, facts: JobFacts, rules: Rules, out: Printed, to: To,
 
 
 def _verify(checker: Checker, inputs: Inputs, to: str, *, write: bool) -> None:
-    """Raises InputError for a release that is not described, and for text that cannot be rewritten where it lies."""
+    """Raises InputError for an undescribed release, and for text that cannot be rewritten in place."""
     verify_facts(Facts(target=to), checker.plugins)
     verify_release(to, checker.plugins)
     if write and session.STDIN in (inputs.paths or []):
@@ -69,8 +69,7 @@ def _verify(checker: Checker, inputs: Inputs, to: str, *, write: bool) -> None:
 def _moved(
     checker: Checker, inputs: Inputs, to: Target, unread: list[InputError], *, write: bool
 ) -> tuple[list[Migration], list[Rewritten]]:
-    """Each run in both releases, and each file as it is rewritten. What cannot be read is among
-    the unread."""
+    """Each run in both releases, and each rewritten file. Unreadable files are listed separately."""
     from preflight.checking.migration import migrations
     from preflight.fix.allowed import Boundary
     from preflight.fix.rewrite import rewritten
@@ -90,7 +89,7 @@ def _moved(
 
 
 def _text(found: list[Migration], rewrites: list[Rewritten], style: Look, *, as_json: bool) -> str:
-    """What is printed: of each run what changes, or of each file what is rewritten."""
+    """The output: the changes of each run, or the rewritten files."""
     from preflight.report.dump import dumped
     from preflight.report.migration import migration_dict, migration_text, rewritten_dict, rewritten_text
 
