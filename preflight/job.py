@@ -1,4 +1,4 @@
-"""Everything a rule may look at, frozen, and the verdict of the run's program."""
+"""Everything that a rule may use, frozen, and the verdict of the run's program."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 
 class Refused(NamedTuple):
-    """A statement at which the program ends the run. file, line, end: in its tree. statement: its hash, as evidence
-    has it, "" where it has none. reads: arguments that its condition reads."""
+    """A statement at which the program ends the run. file, line, end: its place in the tree. statement: its hash in the
+    evidence, "" if there is none. reads: the arguments in its condition."""
 
     file: str
     line: int
@@ -31,7 +31,7 @@ class Refused(NamedTuple):
     statement: str = ""
     reads: tuple[str, ...] = ()
     parses: bool = False
-    """It is the parser of the options that refuses."""
+    """Whether the option parser refuses."""
 
     def is_at(self, place: str) -> bool:
         """Whether "path/in/repository.py:LINE" is one of its lines."""
@@ -40,13 +40,11 @@ class Refused(NamedTuple):
 
 
 class Judged(NamedTuple):
-    """Its verdict. outcome: "accepts" where all that is interpreted lets the run pass, "unread" where the
-    source could not be read.
-
-    `said`: its refusals, and what would decide those that depend on the machine. refused: the statement that is sure to
-    refuse. possible: where it refuses for some values of unstated values. files: those whose checks were
-    interpreted. looked: the files that were read, as paths. changes: what the program changes after parsing it, by
-    argument.
+    """Its verdict. outcome: "accepts" if all interpreted code lets the run pass, "unread" if the source could not be
+    read. `said`: its refusals, and the facts that would decide those that depend on the machine. refused: the statement
+    that certainly refuses. possible: statements that refuse for some values of unstated arguments. files: those whose
+    checks were interpreted. looked: the files that were read, as paths. changes: arguments that the program changes
+    after parsing them.
     """
 
     outcome: Literal["accepts", "refuses", "may refuse", "unread"]
@@ -56,7 +54,7 @@ class Judged(NamedTuple):
     files: frozenset[str] = frozenset()
     looked: tuple[str, ...] = ()
     complete: bool = True
-    """Everything that it runs was understood, up to where it refuses."""
+    """All code that it runs was understood, up to the refusal."""
 
     changes: Mapping[str, Switch] = MappingProxyType({})
 
@@ -67,7 +65,7 @@ class Judged(NamedTuple):
 
 
 class Opened(NamedTuple):
-    """A path that was looked at where it lies. how: what was done with it."""
+    """A path that was examined on this machine. how: the operation."""
 
     path: str
     how: Literal["read", "seen", "missing", "not read"]
@@ -91,7 +89,7 @@ DataFault = Literal[
 
 
 class DataFile(NamedTuple):
-    """A data set that a run names. argument: which argument names it; path: where it lies.
+    """A data set that a run names. argument: which argument names it; path: its location.
 
     fault: what is wrong with it, "" for a sound one, "unread" where that is not known, for the reason `because`.
     dtype, sequences, documents, tokens, needed: as its index states. size: bytes of its tokens on disk.
@@ -113,7 +111,8 @@ class DataFile(NamedTuple):
 
 
 class Draw(NamedTuple):
-    """What one split of a run draws from one data set. samples: what is asked for, None for one pass over it.
+    """The samples that one split of a run draws from one data set. samples: the requested number, None for one pass
+    over it.
 
     epochs: passes over its tokens, 0 where it has none and the search for samples has no end. length: samples there.
     """
@@ -129,13 +128,13 @@ class Draw(NamedTuple):
 
 Scalar = bool | int | float | str | None
 Plain = Scalar | tuple["Plain", ...]
-"""A value as a file holds it, lists as tuples."""
+"""A value as in a file, with lists as tuples."""
 
 CheckpointFault = Literal["", "unread", "missing", "no-tracker", "tracker", "no-step", "kind", "cut-off"]
 
 
 class Checkpoint(NamedTuple):
-    """A checkpoint that a run loads. argument: which argument names it; path: where it lies.
+    """A checkpoint that a run loads. argument: which argument names it; path: its location.
 
     fault: what is wrong with it, "" for a sound one, "unread" where that is not known, for the reason `because`.
     step: the folder of the iteration that is loaded. kind: its format, as Megatron calls it. iteration: 0 of a release.
@@ -159,9 +158,9 @@ class Checkpoint(NamedTuple):
 
 
 class NamedPath(NamedTuple):
-    """A file or folder that a run names. fault: "missing", "no-files" for a folder without any that its reader wants,
-    "cut-off" for one that is not whole, "unread" where that is not known, for the reason `because`.
-    kind: the format of weights, "" where it is not known; width: their hidden size, 0 where it is not known."""
+    """A file or folder that a run names. fault: "missing", "no-files" for a folder without files of the expected kind,
+    "cut-off" for an incomplete one, "unread" if that is unknown, for the reason `because`. kind: the format of weights,
+    "" where it is not known; width: their hidden size, 0 where it is not known."""
 
     name: str
     argument: str
@@ -218,23 +217,23 @@ class Site(NamedTuple):
 
 
 AT_SITE = "(site)"
-"""Instead of an argument: a rule that reads it is silent about a run that is not looked at where it lies."""
+"""Instead of an argument: rules that read it are skipped for a run that is not examined on this machine."""
 BY_SCRIPT = "(script)"
-"""The same: about a run that no script starts."""
+"""The same for a run that no script starts."""
 OF_ENVIRONMENT = "(environment)"
-"""The same: about a run whose script sets no environment variables."""
+"""The same for a run whose script sets no environment variables."""
 ASSUMED = "(assumed)"
-"""The same: about a run to which no further options may be added."""
+"""The same for a run to which no options may be added."""
 SWITCHED = "(switched)"
-"""The same: about a run in which the framework changes no argument silently."""
+"""The same for a run in which the framework changes no argument silently."""
 JUDGED = "(judged)"
-"""The same: about a run whose program is not at hand."""
+"""The same for a run whose program is not available."""
 READ_AS_ANOTHER = "(another release)"
-"""The same: about a run that is read as the release that is asked for."""
+"""The same for a run that is read as the requested release."""
 OF_FILES = "(files)"
-"""The same: about a run that is read from one file alone."""
+"""The same for a run that is read from a single file."""
 OF_YAML = "(yaml)"
-"""The same: about a run that is read from no YAML file."""
+"""The same for a run that is read from no YAML file."""
 
 
 @dataclass(frozen=True)

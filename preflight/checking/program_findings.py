@@ -242,7 +242,7 @@ def _capability(device: Device | None) -> tuple[int, int] | None:
 
 
 def _driver_name(device: Device | None) -> str:
-    """The driver's name of an Ascend device; programs do not ask for other names."""
+    """The driver's name of an Ascend device; programs do not query other devices by name."""
     if device is None or device.vendor != "ascend":
         return ""
     return f"Ascend{next((one for one in device.aliases if one.startswith('910_')), device.name)}"
