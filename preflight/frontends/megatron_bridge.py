@@ -268,7 +268,7 @@ def expert_tensor(run: Run) -> None:
 
 @derives("cp_comm_type", "recompute_modules", "offload_modules")
 def lists(run: Run) -> None:
-    """One name applies to every layer; a string in place of a module list is searched for their names."""
+    """One name applies to every layer; a string instead of a module list is searched for their names."""
     for name in ("recompute_modules", "offload_modules"):
         if isinstance(run.value(name).raw, str):
             run.lose(name, "it is a text and not a list")

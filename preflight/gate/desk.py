@@ -174,7 +174,7 @@ class Desk:
         return reply
 
     def _note_unasked(self, question: Question) -> None:
-        """Submissions for which the gate was not asked: the caller was told to pause, or got no answer."""
+        """Submissions for which the gate was not asked: the caller had to pause, or got no answer."""
         for user, count in question.unasked():
             with self._lock:
                 self.counts["not asked about"] += count

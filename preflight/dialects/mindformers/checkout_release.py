@@ -41,7 +41,7 @@ REPLACED = (
 
 def identified(document: Document, surroundings: Surroundings) -> Surroundings:
     """The surroundings with the release that the checkout shows, if none is stated. A modified older checkout is read
-    as the config shows: its code tells which checks it contains.
+    as the config shows: its code shows which checks it contains.
     """
     found = _identity(document, surroundings)
     if found is None or not found.target.version:
