@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 @lru_cache(maxsize=1)
 def installed() -> Plugins:
-    """The installed plugins, loaded once a process."""
+    """The installed plugins, loaded once per process."""
     return load_plugins()
 
 
@@ -204,7 +204,7 @@ def estimate_memory(plan: Plan, device: Device | str | None = None) -> MemoryEst
 
 
 def estimate_step_time(job: Job) -> StepTimeEstimate:
-    """Seconds of a training step of a job, with its terms; `.seconds` is None where `.unknown` has the reason."""
+    """Seconds of a training step of a job, with its terms; `.seconds` is None if `.unknown` has the reason."""
     from preflight.steptime import estimate
 
     return estimate(job.plan, job.cluster)

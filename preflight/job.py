@@ -65,7 +65,7 @@ class Judged(NamedTuple):
 
 
 class Opened(NamedTuple):
-    """A path that was examined on this machine. how: the operation."""
+    """A path examined on this machine. how: the operation."""
 
     path: str
     how: Literal["read", "seen", "missing", "not read"]
@@ -114,7 +114,7 @@ class Draw(NamedTuple):
     """The samples that one split of a run draws from one data set. samples: the requested number, None for one pass
     over it.
 
-    epochs: passes over its tokens, 0 where it has none and the search for samples has no end. length: samples there.
+    epochs: passes over its tokens, 0 if it has none and the search for samples has no end. length: samples there.
     """
 
     split: str
@@ -160,7 +160,7 @@ class Checkpoint(NamedTuple):
 class NamedPath(NamedTuple):
     """A file or folder that a run names. fault: "missing", "no-files" for a folder without files of the expected kind,
     "cut-off" for an incomplete one, "unread" if that is unknown, for the reason `because`. kind: the format of weights,
-    "" where it is not known; width: their hidden size, 0 where it is not known."""
+    "" where it is not known; width: their hidden size, 0 if it is not known."""
 
     name: str
     argument: str
@@ -229,11 +229,11 @@ SWITCHED = "(switched)"
 JUDGED = "(judged)"
 """The same for a run whose program is not available."""
 READ_AS_ANOTHER = "(another release)"
-"""The same for a run that is read as the requested release."""
+"""The same for a run read as the requested release."""
 OF_FILES = "(files)"
-"""The same for a run that is read from a single file."""
+"""The same for a run read from a single file."""
 OF_YAML = "(yaml)"
-"""The same for a run that is read from no YAML file."""
+"""The same for a run read from no YAML file."""
 
 
 @dataclass(frozen=True)

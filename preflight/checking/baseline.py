@@ -23,7 +23,7 @@ FILE = "preflight-baseline.json"
 class Known(NamedTuple):
     """Identifies a finding without its line number, so that edits elsewhere do not change it.
 
-    about: the key path, else the text of the line.
+    about: the key path, otherwise the text of the line.
     """
 
     path: str
@@ -39,7 +39,7 @@ class Baseline:
 
     @classmethod
     def of(cls, report: Report, folder: Path) -> Baseline:
-        """All findings of a report; paths become relative to the folder that the file will lie in."""
+        """All findings of a report; paths become relative to the folder that the file will be in."""
         made = cls(folder)
         made.known.update(made.identify(finding) for finding in report.findings)
         return made

@@ -22,7 +22,7 @@ new."""
 
 
 class Changes:
-    """A revision to compare with. Raises InputError where git does not know it, or there is no git."""
+    """A revision to compare with. Raises InputError if git does not know it, or there is no git."""
 
     def __init__(self, revision: str, checker: Checker) -> None:
         self.checker = checker

@@ -56,7 +56,7 @@ def _identity(finding: Finding) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class MeasuredRun:
-    """A measured run, read as the settings state. Its figures raise InputError where there is no estimate."""
+    """A measured run, read as the settings state. Its figures raise InputError if there is no estimate."""
 
     run: Measured
     settings: Settings
@@ -65,7 +65,7 @@ class MeasuredRun:
 
     @property
     def beyond(self) -> float:
-        """Bytes beyond the estimate; 0 where memory was not measured."""
+        """Bytes beyond the estimate; 0 if memory was not measured."""
         if self.run.peak is None:
             return 0.0
         from preflight.memory.device_need import beyond
@@ -77,7 +77,7 @@ class MeasuredRun:
 
     @property
     def pace(self) -> float:
-        """How many times as fast as its estimate; 1 where no step was measured."""
+        """How many times as fast as its estimate; 1 if no step was measured."""
         if self.run.step is None:
             return 1.0
         from preflight.steptime import estimate
@@ -154,7 +154,7 @@ class Checker:
         self.site: SiteRequest | None = None  # what a run names is looked at, too
         self.folders: list[Checker] = []  # by the settings of other folders
         self.suggest: Suggest | None = None  # puts other layouts on the findings that they cure
-        self.prove: Prove | None = None  # leaves of what is offered what is proven; None where the offers are not shown
+        self.prove: Prove | None = None  # leaves of what is offered what is proven; None if the offers are not shown
         self.nearest: Callable[[Path], Checker] | None = None  # the checker for a file, by the settings nearest to it
         self.named = choice.over(settings.choice)
         """The choice as it is written, with the names of groups."""
@@ -210,13 +210,13 @@ class Checker:
 
     @cached_property
     def measured(self) -> float:
-        """Bytes that the measured run of the settings needed beyond its estimate. Raises InputError where there is
+        """Bytes that the measured run of the settings needed beyond its estimate. Raises InputError if there is
         none."""
         return self._run.beyond if self._run is not None else 0.0
 
     @cached_property
     def pace(self) -> float:
-        """How many times as fast as its estimate the measured run was. Raises InputError where there is none."""
+        """How many times as fast as its estimate the measured run was. Raises InputError if there is none."""
         return self._run.pace if self._run is not None else 1.0
 
     @cached_property
@@ -241,7 +241,7 @@ class Checker:
         return self.prove(workspace, report, self._under_every_rule(workspace))
 
     def _under_every_rule(self, workspace: Workspace) -> Workspace | None:
-        """The same texts under every rule; None where the workspace has every rule."""
+        """The same texts under every rule; None if the workspace has every rule."""
         near = self.of(workspace.sources[0].path)
         if near.choice == Choice() and not near.settings.per_file:
             return None
@@ -333,7 +333,7 @@ class Checker:
         self.settings = self.settings._replace(per_file=per_file)
 
     def _reported(self) -> Callable[[Finding], bool] | None:
-        """Whether a finding of a rule that ran is reported; None where every one is."""
+        """Whether a finding of a rule that ran is reported; None if every one is."""
         if not any(choice.by_severity for choice in (self.choice, *(part.choice for part in self.settings.per_file))):
             return None
         return lambda f: all(choice.keeps(f.rule, str(f.severity)) for choice in self._choices(f.path))

@@ -50,7 +50,7 @@ def parse(words: str) -> Range:
 def states(repository: Repository, before: str, after: str | None, wanted: Iterable[str]) -> tuple[Sources, Sources]:
     """The configs that differ between two commits, or a commit and the files as they are.
 
-    wanted: files and folders to look at; () for all. Raises InputError where git cannot list them, or too many differ.
+    wanted: files and folders to look at; () for all. Raises InputError if git cannot list them, or too many differ.
     """
     folders = [Path(os.path.realpath(name)) for name in wanted]
     old = _chosen(repository, repository.tree(before, folders), folders)
@@ -236,7 +236,7 @@ USAGE = "compare two files, two folders, or revisions of git: HEAD~1.., main...H
 
 
 def comparisons(checker: Checker, words: Sequence[str]) -> Iterator[Comparison]:
-    """Each file that holds a run on one of the two sides. Raises InputError where that is unknown."""
+    """Each file that holds a run on one of the two sides. Raises InputError if that is unknown."""
     if len(words) == 2 and all(os.path.exists(word) for word in words):
         yield from _of_paths(checker, Path(words[0]), Path(words[1]))
     elif words and not os.path.exists(words[0]):

@@ -18,7 +18,7 @@ NEVER = ("node_modules", "__pycache__", "site-packages")
 
 class Named(NamedTuple):
     """A file to check. name: its display name. asked: it was named explicitly, not found in a folder. fault: why it
-    cannot be read, if that is known in advance.
+    cannot be read, if known in advance.
     """
 
     path: Path
@@ -140,8 +140,7 @@ MAX_RULES = 250_000
 
 
 def ignored_by_git(folder: Path, files: Sequence[Path]) -> Set[Path]:
-    """The files below a folder that its repository ignores; none where there is no repository, or git does not
-    answer."""
+    """The files below a folder that its repository ignores; none if there is no repository, or git does not answer."""
     top = _top(folder)
     if top is None or not files or not _has_rules(top, folder, {path.parent for path in files}):
         return frozenset()

@@ -125,8 +125,8 @@ OWN = "own-check"
 class Policy(NamedTuple):
     """How rules are run. chosen: whether a rule runs on a path; options: per rule; kept: never folded into others.
 
-    reported: whether a finding of a rule that ran is reported; None where all are. errors_only: only those rules run
-    whose findings can be errors.
+    reported: whether a finding of a rule that ran is reported; None if all are. errors_only: only those rules run whose
+    findings can be errors.
     """
 
     chosen: Callable[[str, str], bool] = lambda rule, path: True
@@ -270,7 +270,7 @@ def check_documents(
     policy: Policy = Policy(),
     beside: Beside = NOTHING,
 ) -> Report:
-    """Check documents that were loaded. Raises InputError where a claimed file cannot be read as its framework reads
+    """Check documents that were loaded. Raises InputError if a claimed file cannot be read as its framework reads
     it."""
     findings, unknown, crashes = list[Finding](), list[Unchecked](), list[Crash]()
     jobs: list[Job] = []

@@ -55,8 +55,8 @@ class Migration(NamedTuple):
 
 
 def migrations(checker: Checker, source: Source, to: Target) -> list[Migration]:
-    """Each run of a source, compared with itself in another release.
-    Raises InputError where the source cannot be read as that."""
+    """Each run of a source, compared with itself in another release. Raises InputError if the source cannot be read as
+    that."""
     workspace = checker.workspace([source])
     with watched(source.name):
         before = workspace.check()

@@ -27,7 +27,7 @@ class OwnDevices:
 
 
 def usable(path: Path) -> Settings:
-    """The settings of a file. Raises InputError where they cannot be used, or ask for another preflight."""
+    """The settings of a file. Raises InputError if they cannot be used, or ask for another preflight."""
     found = load(path)
     if found.required_version and not matches(preflight.__version__, found.required_version):
         why = f"asks for preflight {found.required_version}, this is {preflight.__version__}"

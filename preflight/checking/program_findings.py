@@ -79,7 +79,7 @@ def with_source(job: Job, document: Document, request: Request, beside: Beside) 
 
 
 def _text_of(path: str, *, checkout: Checkout, frameworks: Sequence[str]) -> str | None:
-    """The text of a file of the frameworks that lie in a checkout."""
+    """The text of a file of the frameworks that are in a checkout."""
     packages = (package for name in frameworks if (package := checkout.package(name)) is not None)
     return next((text for package in packages if (text := package.files.text(path)) is not None), None)
 

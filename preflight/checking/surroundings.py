@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from preflight.loaders.document import Document
 from preflight.source.record import NamedTuple
 
-if TYPE_CHECKING:  # most files lie in no checkout
+if TYPE_CHECKING:  # most files are in no checkout
     from preflight.program.checkout.around import Checkout, Checkouts
 
 

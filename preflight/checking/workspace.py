@@ -93,8 +93,8 @@ class Workspace:
     def check(
         self, edited: Mapping[str, Source] | None = None, known: Mapping[str, Sequence[Document]] = MappingProxyType({})
     ) -> Report:
-        """Check every source. known: the documents of edited texts by name, where they are read already.
-        Raises InputError where one cannot be read."""
+        """Check every source. known: the documents of edited texts by name, where they are read already. Raises
+        InputError if one cannot be read."""
         edited = edited or {}
         sources = [edited.get(source.name, source) for source in self.sources]
         with of_one_check():

@@ -58,7 +58,7 @@ def _end_when_told() -> None:
 
 
 def _reopen() -> None:
-    """Give a process that was started without stdin, stdout or stderr an empty one, which Python leaves as None."""
+    """Give a process started without stdin, stdout or stderr an empty one, which Python leaves as None."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             stream = open(os.devnull, mode, encoding="utf-8")  # noqa: SIM115  it stays open as long as the process

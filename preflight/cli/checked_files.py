@@ -20,7 +20,7 @@ from preflight.report.terminal import Look
 from preflight.report.text import tell
 from preflight.report.totals import Told
 
-if TYPE_CHECKING:  # one file needs no further process
+if TYPE_CHECKING:  # one file needs no more process
     from multiprocessing.connection import Connection
     from multiprocessing.process import BaseProcess
 

@@ -104,7 +104,7 @@ def _values(words: list[str], table: Table) -> dict[str, Any] | None:
 
 
 def _option(word: str) -> tuple[str, str | None]:
-    """An option and the value that is written in the same word, as in `--target=mindformers` and `-j4`."""
+    """An option and the value written in the same word, as in `--target=mindformers` and `-j4`."""
     if word.startswith("--"):
         name, sign, value = word.partition("=")
         return name, value if sign else None

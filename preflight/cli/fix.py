@@ -154,7 +154,7 @@ def fix(
     """Apply fixes that are proven: to files, or to the script of the command after --.
 
     A fix is written when only the intended settings change, every comment stays, the finding is gone and no error is
-    new. Files are changed that are named, or lie in the folder of one that is, or below it; others with --follow.
+    new. Files are changed that are named, or are in the folder of one that is, or below it; others with --follow.
 
     Exit codes: 0 nothing is left that fails a check, 1 something is left (or --diff shows changes), 2 wrong usage.
     """

@@ -57,7 +57,7 @@ class Memo:
         return cls(f"{__version__}\n{rule_table.stamp()}\n{said!r}", checker)
 
     def recall(self, item: Named) -> Told | None:
-        """The report of a file, None where it is unknown or out of date."""
+        """The report of a file, None if it is unknown or out of date."""
         kept = cache.read(self._name(item))
         try:
             found = json.loads(kept or "")

@@ -29,7 +29,7 @@ def migrate(inputs: Inputs, facts: JobFacts, rules: Rules, out: Printed, to: To,
     """Print what changes for each run in another release of its framework.
 
     Options that are renamed or gone, checks that are new, values that change, each with its place; defaults that change
-    the training. The release that a run has now is --target, else the newest one that takes its options.
+    the training. The release that a run has now is --target, otherwise the newest one that takes its options.
 
     --write changes the files: options are renamed and removed, values replaced, and defaults that change the training
     written out, each proven as `preflight fix` proves it. What needs a decision stays and is listed.

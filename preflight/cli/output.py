@@ -44,7 +44,7 @@ def read_for(report: Report) -> tuple[str, ...]:
 def refuse_unread(check: Checker, inputs: Inputs, checked: Iterable[str], reads: Iterable[str] = ()) -> None:
     """Raise InputError if the call sets a name that none of its files reads; warn if settings do.
 
-    checked: the files with a run. reads: names that were read in other processes, or earlier.
+    checked: the files with a run. reads: names read in other processes, or earlier.
     """
     if not any(True for _ in checked):
         return
@@ -74,9 +74,9 @@ def _folded(name: str) -> str:
 
 Render = Callable[[Report, Look], str]
 MOST_LOOKS = 20
-"""Maximum number of skipped files that are opened to identify their framework."""
+"""Maximum number of skipped files opened to identify their framework."""
 LONGEST_LOOK = 100_000
-"""Bytes of an unrecognised file that are searched for options."""
+"""Bytes of an unrecognised file searched for options."""
 
 WHEN = ("auto", "always", "never")
 

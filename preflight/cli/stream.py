@@ -29,7 +29,7 @@ def refuse_gone() -> None:
 def say(text: str) -> None:
     """Write a text and flush it; if the reader is gone, the rest is dropped and the exit code is kept.
 
-    Raises InputError where it cannot be written, as on a full disk.
+    Raises InputError if it cannot be written, as on a full disk.
     """
     try:
         sys.stdout.write(text)
@@ -46,6 +46,6 @@ def say(text: str) -> None:
 
 
 def silence() -> None:
-    """Discard everything that is printed from now on, including buffered output."""
+    """Discard everything printed from now on, including buffered output."""
     with contextlib.suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -10,7 +10,7 @@ from preflight.run.patches import patch
 from preflight.run.request import Target
 from preflight.source.record import NamedTuple
 
-if TYPE_CHECKING:  # most files lie in no checkout
+if TYPE_CHECKING:  # most files are in no checkout
     from preflight.program.checkout.around import Checkout
     from preflight.program.checkout.package import Package
 from collections.abc import Collection

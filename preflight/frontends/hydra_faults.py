@@ -178,7 +178,7 @@ def of_another_engine(contract: Contract, refused: Iterable[Refused]) -> Iterato
 
 
 ALWAYS = ("actor_rollout_ref.actor", "actor_rollout_ref.rollout", "actor_rollout_ref.model")
-"""Sections that are instantiated as a class in every run."""
+"""Sections instantiated as a class in every run."""
 
 
 def of_classes(

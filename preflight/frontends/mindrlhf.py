@@ -124,7 +124,7 @@ def _entry(tree: Node, path: tuple[str, ...]) -> Entry | None:
 
 
 def _value(entry: Entry, path: Key, document: Document) -> Value:
-    """A value that is corrected in this file."""
+    """A value corrected in this file."""
     node = entry.value
     setting = Setting(path, node.plain(), node.span, entry.key.span, editable=node.kind == "scalar")
     return Value(node.plain(), Origin.WRITTEN, setting, edits=partial(_edits, path, document))

@@ -103,7 +103,7 @@ def _slime_rollout(run: Run) -> float | None:
 
 def nemo_rl(plan: Plan, run: Run) -> Plan:
     """Weights, gradients and optimizer leave the device before generation, and the engine sleeps in training; the
-    reference model lies on the host (megatron_policy_worker.py:1486-1590, setup.py:1563-1577)."""
+    reference model is on the host (megatron_policy_worker.py:1486-1590, setup.py:1563-1577)."""
     beside = Colocated(
         policy=default(True),
         reference=default(0),

@@ -124,7 +124,7 @@ def _words(name: str, one: Found, instead: Mapping[str, str]) -> Iterator[Word]:
 
 
 def _off(places: Mapping[str, Found], paths: Mapping[str, Key], writer: SectionWriter) -> Iterator[tuple[str, Value]]:
-    """Switches that are set to off."""
+    """Switches set to off."""
     table: Table = writer.table
     for name, one in places.items():
         flag = table.options[name]

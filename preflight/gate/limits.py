@@ -80,7 +80,7 @@ def _lower(kind: int, value: int) -> None:
 
 
 def _pages(field: int) -> int:
-    """Bytes in a field of /proc/self/statm: 0 all addresses, 5 data; 0 where there is no such file."""
+    """Bytes in a field of /proc/self/statm: 0 all addresses, 5 data; 0 if there is no such file."""
     try:
         return int(Path("/proc/self/statm").read_text().split()[field]) * os.sysconf("SC_PAGE_SIZE")
     except (OSError, ValueError, IndexError):

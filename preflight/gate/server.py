@@ -263,7 +263,7 @@ class Handler(BaseHTTPRequestHandler):
                 left -= len(data)
 
     def _send(self, status: int, reply: Reply) -> None:
-        headers = getattr(self, "headers", None)  # none where not even its line was read
+        headers = getattr(self, "headers", None)  # none if not even its line was read
         if headers is not None and "json" in headers.get("Accept", ""):
             return self._write(status, "application/json", json.dumps(reply.verdict) + "\n")
         self._write(status, "text/plain; charset=utf-8", "\n".join(reply.lines(self.server.desk.final)) + "\n")

@@ -23,7 +23,7 @@ from preflight.source.text import InputError, Source
 
 
 class Allocation(NamedTuple):
-    """Devices of the job; None where unknown. source: scheduler, script, manifest, flag or unknown."""
+    """Devices of the job; None if unknown. source: scheduler, script, manifest, flag or unknown."""
 
     nodes: int | None = None
     devices_per_node: int | None = None
@@ -181,7 +181,7 @@ def read(
         jobs = list(load_manifests(source))
         report = merge([check_documents(job.documents, plugins, request, policy) for job in jobs])
         return Reading(report, given if given.known else _of_manifest(jobs))
-    nothing = Checkouts(isolated=True)  # the folder of the job is its owner's: what lies there proves no release
+    nothing = Checkouts(isolated=True)  # the folder of the job is its owner's: what is there proves no release
     workspace = Workspace([_script(source, submission, follow)], plugins, request, policy, nothing)
     report = workspace.check()
     return Reading(report, given if given.known else _of_script(report), workspace)

@@ -178,7 +178,7 @@ class Workers:
 
 
 def _processor(pid: int | None) -> float:
-    """Processor seconds of a process so far; 0 where the system does not report it."""
+    """Processor seconds of a process so far; 0 if the system does not report it."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")

@@ -46,7 +46,7 @@ class Space:
     stated: bool = False
     split: str = ""
     chunked: bool = False
-    expert_tensor: int = 0  # the one size of it that the framework has; 0 where there is a choice
+    expert_tensor: int = 0  # the one size of it that the framework has; 0 if there is a choice
     fixed: Mapping[str, int] = field(default_factory=dict)
     most: Mapping[str, int] = field(default_factory=dict)
     near: Sizes | None = None
@@ -58,7 +58,7 @@ class Space:
     traits: Traits = field(default_factory=Traits)  # precision, windows and overlaps, for the time
     vocab: int = 0  # rows that times take the vocabulary to have, where the shape has the most that it can have
     assumed: tuple[str, ...] = ()  # what times take for granted because the job does not state it
-    fp8: str = ""  # the recipe that is written with each layout
+    fp8: str = ""  # the recipe written with each layout
     pace: float = 1.0  # how many times as fast as its estimate a run was measured to be
     machine: Machine | None = None  # that of the job
 

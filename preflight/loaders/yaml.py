@@ -105,7 +105,7 @@ LACKS_COLON = ("mapping values are not allowed", "could not find expected ':'")
 
 
 def _without_colon(source: Source, line: int) -> int:
-    """The line of a lone word at or above a line, which may be a key without its colon; 0 where there is none."""
+    """The line of a lone word at or above a line, which may be a key without its colon; 0 if there is none."""
     for number in range(min(line, len(source.starts)), max(line - LOOKED_AT, 0), -1):
         text = source.line(number).partition(" #")[0].strip()
         if text and ":" not in text and not text.startswith(("-", "#", "[", "{", "]", "}", '"', "'")):

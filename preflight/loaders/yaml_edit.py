@@ -47,7 +47,7 @@ _PLAIN = re.compile(r"[A-Za-z0-9_./\\*+^$()-][A-Za-z0-9_./\\*+^$() -]*(?<! )\Z")
 
 
 def spell_string(text: str, style: str) -> str:
-    """A text as YAML, plain where that is safe, else in quotes."""
+    """A text as YAML, plain where that is safe, otherwise in quotes."""
     if style == '"' and not re.search(r'[\\"\n]', text):
         return f'"{text}"'
     indicator = re.match(r"[*?]|-(?:\s|$)|---", text)  # `--flag` is a plain key, `- x` an item, `---` a document
@@ -245,8 +245,8 @@ def _empty(document: Document, entry: Entry, key: Key) -> Splice:
 
 
 def _on_key_line(document: Document, holder: Entry, start: int, end: int, value: str) -> Splice | None:
-    """Put a value on the line of its key in the place of a block below; every comment stays.
-    None where more is between the two."""
+    """Put a value on the line of its key in the place of a block below; every comment stays. None if more is between
+    the two."""
     text, after = document.source.text, holder.key.span.end
     head = re.compile(r"[ \t]*:([ \t]*(?:#[^\r\n]*)?)(?=\r?\n)").match(text, after)
     if head is None or re.sub(r"#[^\n]*", "", text[head.end() : start]).strip():

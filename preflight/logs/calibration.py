@@ -17,8 +17,8 @@ GIB = 2**30
 
 
 class Run(NamedTuple):
-    """A measured run and its estimate. seconds: as estimated, None where that is not known; allocated: bytes at the
-    peak of the fullest stage, as estimated."""
+    """A measured run and its estimate. seconds: as estimated, None if that is not known; allocated: bytes at the peak
+    of the fullest stage, as estimated."""
 
     name: str
     measured: Iterations
@@ -42,7 +42,7 @@ class Run(NamedTuple):
 
 
 def measured_run(name: str, found: Iterations, job: Job) -> Run:
-    """A run and its estimate on this cluster. Raises InputError where its device is not known."""
+    """A run and its estimate on this cluster. Raises InputError if its device is not known."""
     if job.cluster.device is None:
         raise InputError("the device is not known: give --device", job.documents[0].source.name)
     experts = job.plan.model.experts

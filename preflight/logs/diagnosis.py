@@ -24,8 +24,8 @@ class Group(NamedTuple):
 
 
 class Diagnosis(NamedTuple):
-    """Why a job died, as far as its log shows. root: None where the log shows no failure. `says`: the cause in a
-    sentence; advice: what to do. followed: what the root caused. others: failures that are neither."""
+    """Why a job died, as far as its log shows. root: None if the log shows no failure. `says`: the cause in a sentence;
+    advice: what to do. followed: what the root caused. others: failures that are neither."""
 
     root: Group | None
     cause: Cause
@@ -86,7 +86,7 @@ def _tier(one: Failure) -> int:
 
 
 def _when(group: Group, stamped: bool) -> tuple[float, ...]:
-    """What orders failures of a kind: time, else how few ranks have it, else the place in the log."""
+    """What orders failures of a kind: time, otherwise how few ranks have it, otherwise the place in the log."""
     first = group.first
     if stamped and first.time is not None:
         return (first.time, first.order)

@@ -18,13 +18,13 @@ from preflight.source.text import InputError
 
 STDIN = "-"
 SUFFIXES = (".log", ".out", ".err", ".txt", ".gz", ".stdout", ".stderr", "stdout", "stderr")
-"""How files in a folder are called that are taken for logs."""
+"""How files in a folder are called taken for logs."""
 MOST = 20_000
 """Files of a folder."""
 
 
 def opened(names: Sequence[str]) -> list[str]:
-    """The logs that names stand for: files as they are named, of folders those that are called like logs.
+    """The logs that names stand for: files as they are named, of folders those that have the same names as logs.
 
     Raises InputError for what is not there.
     """
@@ -64,7 +64,7 @@ def read_logs(names: Sequence[str], said: Sequence[str] = ()) -> tuple[Failure, 
 
 @contextmanager
 def log(name: str) -> Iterator[Reads]:
-    """A log, open for reading. Raises InputError where it is not a regular file, or cannot be read."""
+    """A log, open for reading. Raises InputError if it is not a regular file, or cannot be read."""
     if name == STDIN:
         yield sys.stdin.buffer
         return

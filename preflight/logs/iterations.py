@@ -33,7 +33,7 @@ MIB = 1 << 20
 
 class Iterations(NamedTuple):
     """What a log shows of the steps of a run. seconds: of the median step once it is steady; spread: the middle half of
-    the steps, as a part of that; allocated: bytes at the peak of the fullest rank, None where it is not printed; batch:
+    the steps, as a part of that; allocated: bytes at the peak of the fullest rank, None if it is not printed; batch:
     the global batch size; rate: TFLOP/s a device."""
 
     steps: int
@@ -45,7 +45,7 @@ class Iterations(NamedTuple):
 
 
 def iterations(file: Reads) -> Iterations | None:
-    """What the iteration lines of a log show; None where it has too few. Raises OSError."""
+    """What the iteration lines of a log show; None if it has too few. Raises OSError."""
     times: list[float] = []
     batches: list[int] = []
     rates: list[float] = []

@@ -42,7 +42,7 @@ OF_FILE = re.compile(r"(?:^|[/_.-])(?:rank|worker|global_rank)[_-]?(\d+)(?=[/_.-
 
 class Written(NamedTuple):
     """A line without what was put before it. by: who wrote it, of one file; rank: its rank where it is printed; time:
-    in seconds, None where it is not printed."""
+    in seconds, None if it is not printed."""
 
     by: str
     rank: int | None
@@ -77,7 +77,7 @@ def taken_apart(line: str) -> Written:
 
 
 def seconds(stamp: str) -> float | None:
-    """A time as a number; None where it is none."""
+    """A time as a number; None if it is none."""
     found = _PARTS_OF_TIME.match(stamp)
     if found is None:
         return None
@@ -90,12 +90,12 @@ def seconds(stamp: str) -> float | None:
 
 
 def rank_of_file(name: str) -> int | None:
-    """The rank whose log a file is, by its name; None where the name has none."""
+    """The rank whose log a file is, by its name; None if the name has none."""
     found = [match for match in OF_FILE.finditer(name)]
     return int(next(filter(None, found[-1].groups()))) if found else None
 
 
 def rank_inside(text: str) -> int | None:
-    """The rank that a message names, None where it names none."""
+    """The rank that a message names, None if it names none."""
     found = INSIDE.search(text)
     return int(next(filter(None, found.groups()))) if found else None

@@ -1,4 +1,4 @@
-"""What Slurm knows of a job: where its logs lie and how it ended. Its commands run only where a call names a job."""
+"""What Slurm knows of a job: where its logs are and how it ended. Its commands run only where a call names a job."""
 
 from __future__ import annotations
 
@@ -29,8 +29,7 @@ class OfJob(NamedTuple):
 
 
 def logs_of_job(id: str) -> OfJob:
-    """What the scheduler reports about a job. Raises InputError where it has no such job, or its commands are not
-    here."""
+    """What the scheduler reports about a job. Raises InputError if it has no such job, or its commands are not here."""
     if not ID.fullmatch(id):
         raise InputError(f"--job {id}: a Slurm job id is expected")
     record = _asked("scontrol", "show", "job", "-o", id) or ""
@@ -54,7 +53,7 @@ def _named(path: str, id: str) -> str:
 
 
 def _asked(*words: str) -> str | None:
-    """What a command prints; None where it is not here, fails or takes too long."""
+    """What a command prints; None if it is not here, fails or takes too long."""
     program = shutil.which(words[0])
     if program is None or not os.path.isabs(program):
         return None

@@ -120,7 +120,7 @@ def _patterns(stage: Stage) -> tuple[re.Pattern[str], re.Pattern[str] | None]:
 
 
 def stage_of(failure: Failure) -> tuple[Cause, str] | None:
-    """What the job was doing, by the innermost frame that shows it, or by the words; None where neither does."""
+    """What the job was doing, by the innermost frame that shows it, or by the words; None if neither does."""
     if failure.kind != "AttributeError" and SHAPES.search(failure.message):
         return Cause.CONFIG, "sizes do not divide or do not fit: of layers, heads, sequence or batch against the layout"
     for frame in reversed(failure.frames):

@@ -164,7 +164,7 @@ def _owners(framework: str) -> Mapping[str, tuple[str, ...]]:
 
 
 def statement_of(failure: Failure) -> Statement | None:
-    """The statement that a failure comes from; None where no table has it, or several have."""
+    """The statement that a failure comes from; None if no table has it, or several have."""
     said = [
         hashed(word)
         for word in words(failure.message.partition("\n")[0] if len(failure.message) > 600 else failure.message)

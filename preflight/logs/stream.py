@@ -1,4 +1,4 @@
-"""The lines of a log that may show why a job died. A log is read in blocks of bytes, never whole; only what lies near a
+"""The lines of a log that may show why a job died. A log is read in blocks of bytes, never whole; only what is near a
 word of failure becomes text."""
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ BLOCK = 2 << 20
 FIRST, LAST = 1 << 20, 6 << 20
 """Bytes at both ends of a log in which every marker is looked for; in between only those of `EVERYWHERE`."""
 BEFORE, AFTER = 8 << 10, 24 << 10
-"""Bytes around a marker that are read as lines: a traceback may come in pieces, between lines of other ranks."""
+"""Bytes around a marker read as lines: a traceback may come in pieces, between lines of other ranks."""
 MOST = 4 << 20
-"""Bytes between both ends that are read as lines."""
+"""Bytes between both ends read as lines."""
 LONGEST = 4000
 """Characters of one line that are kept."""
 COUNTED = 256 << 20
@@ -85,7 +85,7 @@ class _Reader:
         self.passed, self.spent, self.number, self.open = 0, 0, 1, False
 
     def lines(self, block: bytes, last: bool) -> Iterator[Line]:
-        """The lines of a block that lie near a marker."""
+        """The lines of a block that are near a marker."""
         edge = last or self.passed < FIRST
         if edge or self.spent < MOST:
             spans = _near(block, _each(block) if edge else _some(block), self.open)

@@ -178,7 +178,7 @@ def _edit(finding: Finding, way: Fix, buffer: Buffer) -> types.WorkspaceEdit | N
 
 
 def fix_all(buffer: Buffer, uri: str) -> types.CodeAction | None:
-    """All safe fixes of a file, proven as `preflight fix` proves them; None where there are none."""
+    """All safe fixes of a file, proven as `preflight fix` proves them; None if there are none."""
     if not any(one.fix is not None and one.fix.safety is Safety.SAFE for one in buffer.report.findings):
         return None
     fixed = fix(buffer.workspace, inside=lambda source: source.path == buffer.source.path, notes=lambda rule: False)

@@ -47,7 +47,7 @@ def _rules() -> dict[str, object]:
 
 
 def hover(buffer: Buffer, offset: int) -> types.Hover | None:
-    """The argument that is typed at an offset, what it comes to, and the findings there."""
+    """The argument typed at an offset, what it comes to, and the findings there."""
     job = buffer.job
     found = typed_at(job, buffer, offset) if job is not None else None
     parts: list[str] = []
@@ -129,14 +129,14 @@ def _memory(job: Job, value: Value, buffer: Buffer) -> str:
 
 
 def _tried(value: Value) -> object:
-    """Another value to compare with; None where there is no natural one."""
+    """Another value to compare with; None if there is no natural one."""
     if isinstance(value.raw, bool):
         return not value.raw
     return value.raw * 2 if isinstance(value.raw, int) and 0 < value.raw < 10**6 else None
 
 
 def _with(value: Value, other: object, buffer: Buffer) -> MemoryEstimate | None:
-    """The memory with another value; None where that cannot be written or estimated, or where it is refused."""
+    """The memory with another value; None if that cannot be written or estimated, or where it is refused."""
     edits = value.becomes(other)
     if not edits or value.setting is None:
         return None

@@ -51,6 +51,6 @@ def uri_of(source: Source) -> str:
 
 
 def path_of(uri: str) -> Path | None:
-    """The file of a URI; None where it names none."""
+    """The file of a URI; None if it names none."""
     found = uris.to_fs_path(uri)
     return Path(found) if found else None

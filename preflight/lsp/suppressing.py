@@ -15,7 +15,7 @@ MOST = 8
 
 
 def suppression(buffers: Buffers, buffer: Buffer, rule: str, line: int) -> types.TextEdit | None:
-    """A comment that hides a finding of a rule on a line; None where no line above takes one."""
+    """A comment that hides a finding of a rule on a line; None if no line above takes one."""
     lines = buffer.source.text.splitlines()
     before = _count(buffer.report, rule)
     for number in range(min(line, len(lines)), max(line - MOST, 0), -1):

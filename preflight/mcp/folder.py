@@ -25,14 +25,14 @@ _confined = threading.local()
 
 
 class Folder:
-    """The folder of a server. others: folders of which the client names one each; a path must lie in one of them."""
+    """The folder of a server. others: folders of which the client names one each; a path must be in one of them."""
 
     def __init__(self, root: Path, others: tuple[Path, ...] = ()) -> None:
         self.root = Path(os.path.realpath(root))
         self.others = tuple(Path(os.path.realpath(other)) for other in others)
 
     def holds(self, path: str | Path) -> bool:
-        """Whether a path, links followed, lies inside."""
+        """Whether a path, links followed, is inside."""
         real = Path(os.path.realpath(path))
         inside = real.is_relative_to(self.root)
         return inside and (not self.others or any(real.is_relative_to(other) for other in self.others))
@@ -45,7 +45,7 @@ class Folder:
         return path
 
     def source(self, name: str, text: str | None = None) -> Source:
-        """A file, or a text in its place. Raises InputError where it cannot be read."""
+        """A file, or a text in its place. Raises InputError if it cannot be read."""
         path = self.path(name)
         if text is None:
             return Source.read(path, name)
@@ -82,7 +82,7 @@ def _watch() -> None:
 
 
 def _opened(event: str, values: tuple[object, ...]) -> None:
-    """Refuse to open what lies outside of the folder. Raises PermissionError, as the system does."""
+    """Refuse to open what is outside of the folder. Raises PermissionError, as the system does."""
     folder: Folder | None = getattr(_confined, "folder", None)
     if folder is None or event not in OPENS or not values or not isinstance(values[0], (str, bytes, os.PathLike)):
         return

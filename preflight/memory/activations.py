@@ -17,8 +17,8 @@ def parameters(s: Shape) -> float:
 
 
 def kept_of_streams(s: Shape) -> dict[str, float]:
-    """Bytes of a layer at the most: the streams before each connection, and the output of attention or the MLP, which
-    the gradient of its weights needs; a dropout mask for each stream instead of one."""
+    """Bytes of a layer at most: the streams before each connection, and the output of attention or the MLP, which the
+    gradient of its weights needs; a dropout mask for each stream instead of one."""
     if s.streams is None:
         return {}
     n, one = s.streams.number, s.split_tokens * s.hidden
@@ -28,7 +28,7 @@ def kept_of_streams(s: Shape) -> dict[str, float]:
 
 
 def least(s: Shape, name: str) -> float:
-    """Of a kept output, the share that is there at the least."""
+    """Of a kept output, the share that is there at least."""
     if s.streams is None or name not in (INPUTS, OUTPUTS):
         return 1.0
     return s.streams.least / s.streams.most if name == INPUTS or not s.streams.least else 1.0

@@ -1,4 +1,4 @@
-"""From allocated bytes to what the device must have: allocator slack, communicators, context, the further models."""
+"""From allocated bytes to what the device must have: allocator slack, communicators, context, the additional models."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def engine(s: Shape, cluster: Cluster, steady: Iterable[Term], allocated: float)
 
 
 def loss(s: Shape, rank: int) -> list[Term]:
-    """Log-probabilities and entropy of a policy: at the most two fp32 copies of the logits, 8·T·V/t."""
+    """Log-probabilities and entropy of a policy: at most two fp32 copies of the logits, 8·T·V/t."""
     if not s.policy or rank != s.last_rank:
         return []
     return [Term("log-probabilities and entropy", 0.0, 8 * s.tokens * s.vocab / s.tensor, "at most 8·T·V/t")]

@@ -52,10 +52,10 @@ def with_published(plan: Plan) -> Plan:
 
 
 def between(least: Stage, most: Stage) -> Stage:
-    """The stage at its most, its terms from what they are at the least on.
+    """The stage at its most, its terms from what they are at least on.
 
-    The two ends may have their peak at different moments: what a term is at the least and is not there at the most is
-    spread over the others as far as they go.
+    The two ends may have their peak at different moments: what a term is at least and is not there at most is spread
+    over the others as far as they go.
     """
     lows: dict[tuple[str, str], float] = {}
     for term in least.terms:
@@ -212,7 +212,7 @@ def _most(ends: Ranged, beside: Gap, architecture: int) -> Shape:
 
 
 def counted(plan: Plan, cluster: Cluster) -> tuple[Shape, Gap] | None:
-    """The numbers that a plan is estimated with, at their most, and what has no formula; None where it is not."""
+    """The numbers that a plan is estimated with, at their most, and what has no formula; None if it is not."""
     found, used = _chosen(plan, cluster)
     used = with_published(used)
     features = (*used.unmodelled, *used.doubted)
@@ -281,7 +281,7 @@ def inference_stage(s: Shape, rank: int, cluster: Cluster, tokens: float) -> Sta
 
 
 def cached_tokens(plan: Plan) -> float | None:
-    """Tokens the key-value cache holds: blocks x block size, else batch x length; None when neither is known."""
+    """Tokens the key-value cache holds: blocks x block size, otherwise batch x length; None when neither is known."""
     i = plan.inference
     for pair in (known(i.blocks, i.block_size), known(i.batch, i.length)):
         if pair is not None and all(isinstance(n, int) and not isinstance(n, bool) and 0 < n <= MOST for n in pair):

@@ -157,7 +157,7 @@ class Shape:
     shards: int
     expert_shards: int
     offload: float
-    owned: str  # states of a whole parameter lie on one rank: "" no, "all", "either" (tables, too, in older versions)
+    owned: str  # states of a whole parameter are on one rank: "" no, "all", "either" (tables, too, in older versions)
     swapped: int  # parts in which states on the host visit the device during a step; 0: they stay on the device
     in_place: bool  # Adam is known to make no copy of a parameter
     fsdp: str  # whose units are layers, whole while they are at work: "megatron-fsdp", "torch-fsdp2" …; "" without

@@ -28,11 +28,10 @@ def gathered_terms(s: Shape, rank: int) -> list[Term]:
 
 def _torch(s: Shape, rank: int, layer: float) -> Term:
     """PyTorch's FSDP2 around each layer, the embedding and the output layer (Megatron-LM core_v0.19.0,
-    torch_fully_sharded_data_parallel.py:67-72): at the least a layer is whole. At the most there are in addition the
-    flat buffer that the next one is gathered into, its own gradient, and the gradient of the part before it, which is
-    being scattered (PyTorch 002a76f, distributed/fsdp/_fully_shard/_fsdp_param_group.py, wait_for_unshard and
-    post_backward). Where nothing is sharded again after the
-    forward pass, all weights are whole when the backward pass begins."""
+    torch_fully_sharded_data_parallel.py:67-72): at least a layer is whole. At the most there are in addition the flat
+    buffer that the next one is gathered into, its own gradient, and the gradient of the part before it, which is being
+    scattered (PyTorch 002a76f, distributed/fsdp/_fully_shard/_fsdp_param_group.py, wait_for_unshard and post_backward).
+    Where nothing is sharded again after the forward pass, all weights are whole when the backward pass begins."""
     n = parameters.stage(s, rank)
     w, g, table = s.parameter_bytes, s.gradient_bytes, n.output
     if s.kernels == TORCH_NPU:
@@ -83,7 +82,7 @@ logits 12 pass."""
 
 
 def logits_and_loss(s: Shape) -> tuple[float, float]:
-    """What the loss holds at the least and at the most."""
+    """What the loss holds at least and at most."""
     if s.frozen and s.kernels not in CUDA:
         return PAIR_LEAST * logits_bytes(s), PAIR * logits_bytes(s)
     return loss_bytes(s), loss_bytes(s)
@@ -142,8 +141,7 @@ def _kind(s: Shape, v: int, rank: int, layer: int, index: int) -> _Kind:
 
 
 def _recomputed_operators(s: Shape, v: int, rank: int, index: int) -> frozenset[str]:
-    """Outputs that patterns recompute in a layer: in so many layers of the chunk,
-    after those that are recomputed as a whole."""
+    """Outputs that patterns recompute in a layer: in so many layers of the chunk, after those recomputed as a whole."""
     if not s.operators:
         return frozenset()
     beyond = index - (s.full_layers[v][rank] if s.full_layers is not None else 0)
@@ -239,7 +237,7 @@ def _expert_backward(s: Shape) -> float:
 
 
 def _least(s: Shape, name: str) -> float:
-    """The share of a kept output that is there at the least."""
+    """The share of a kept output that is there at least."""
     return 0.0 if name in s.doubtful else activations.least(s, name)
 
 
@@ -272,8 +270,8 @@ def dynamic_terms(s: Shape, rank: int) -> list[Term]:
 
 
 def fallback_terms(s: Shape, rank: int) -> list[Term]:
-    """Deterministic mode before Hopper picks the backend by flash-attn's version: below 2.4.1 none is left but unfused
-    attention, which keeps its scores; from Hopper on cuDNN's is deterministic too (Transformer Engine,
+    """Deterministic mode before Hopper picks the backend by flash-attn's version: below 2.4.1 nothing is left but
+    unfused attention, which keeps its scores; from Hopper on cuDNN's is deterministic too (Transformer Engine,
     get_attention_backend)."""
     if not s.attention.endswith("if-deterministic") or s.architecture >= HOPPER or "core_attn" in s.modules:
         return []

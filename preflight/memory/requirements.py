@@ -210,7 +210,7 @@ class Range(NamedTuple):
 
 
 class Ranged(NamedTuple):
-    """A plan between two ends. most: None where nothing bounds it. taken: what was not known, in words."""
+    """A plan between two ends. most: None if nothing bounds it. taken: what was not known, in words."""
 
     least: Plan
     most: Plan | None

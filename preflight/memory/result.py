@@ -9,8 +9,7 @@ from typing import Literal
 from preflight.source.record import NamedTuple, dataclass
 
 LOW = 0.92
-"""Of the predicted low end, what is allocated at the least:
-no measured dense run was below 0.96 (benchmarks/memory.py)."""
+"""Of the predicted low end, what is allocated at least: no measured dense run was below 0.96 (benchmarks/memory.py)."""
 LOW_MIXED = 0.87
 """The same with experts or FP8, where a bound from dense runs does not hold: 1 / the margin of such runs;
 the lowest had 0.92."""
@@ -47,7 +46,7 @@ class Stage:
 
     @property
     def low(self) -> float:
-        """What is allocated at the peak at the least: the terms' low ends, and the estimate's own error."""
+        """What is allocated at the peak at least: the terms' low ends, and the estimate's own error."""
         return self.sure * sum(term.low for term in self.terms if term.kind != "device")
 
 
@@ -83,7 +82,7 @@ class MemoryEstimate:
 
     @property
     def low(self) -> float:
-        """What the device must have at the least: the low end of the stage where it is highest."""
+        """What the device must have at least: the low end of the stage where it is highest."""
         return max((stage.low for stage in self.stages), default=0.0)
 
     @property

@@ -238,8 +238,8 @@ def _experts(get: Any, layers: int) -> Experts | None:
 
 
 def _capacity(factor: object) -> float | None:
-    """How many times its even share of tokens an expert takes; None where none is dropped,
-    which MindFormers also writes -1."""
+    """How many times its even share of tokens an expert takes; None if none is dropped, which MindFormers also writes
+    -1."""
     if factor is None:
         return None
     if isinstance(factor, bool) or not isinstance(factor, (int, float)) or not abs(factor) <= MOST:

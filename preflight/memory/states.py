@@ -28,8 +28,8 @@ def sharded(s: Shape, n: Parameters, level: int) -> float:
 
 
 class Share(NamedTuple):
-    """Parameters whose states a rank keeps: weights of layers; tables (embedding, output layer),
-    at the least and at the most."""
+    """Parameters whose states a rank keeps: weights of layers; tables (embedding, output layer), at least and at
+    most."""
 
     layers: float
     fewest: float
@@ -108,7 +108,7 @@ def _reference(s: Shape, n: Parameters, weights: float) -> list[Term]:
 
 
 def at_step(s: Shape, n: Parameters) -> float:
-    """What the optimizer's step holds beyond what stays. States that lie on the host visit the device in parts, none
+    """What the optimizer's step holds beyond what stays. States that are on the host visit the device in parts, none
     smaller than what a rank has of a parameter (MindSpeed, swap_optimizer.py:609-622). Moments of 16 bits are widened
     for the update, one parameter at a time (MindSpeed-LLM's O2AdamW, adamw.py:26-55). MindSpeed before 2025-04-22
     (cbe4363) updates a parameter out of place: an fp32 copy of it; a later one in place, which only the release shows

@@ -126,7 +126,7 @@ _PLAIN = frozenset((*_OWN, *_LIBRARY)) - {Function, dataclasses.Field}
 
 
 class _Writer(Pickler):
-    """stub: what stands for the body of a function that was not called, None where the body is kept."""
+    """stub: what stands for the body of a function that was not called, None if the body is kept."""
 
     def __init__(self, file: io.BytesIO, run: Interpreter, stub: Callable[[Function], Any]) -> None:
         super().__init__(file, PROTOCOL)
@@ -280,7 +280,7 @@ FORM = 1
 MOST_STEPS = 500_000
 """Steps after which nothing is kept: no trainer takes a fifth of them."""
 LARGEST = 16 << 20
-"""Bytes that are kept at most."""
+"""Bytes kept at most."""
 
 
 class Driver(Protocol):
@@ -368,7 +368,7 @@ class KeptState:
         return f"{FOLDER}/{cache.digest(f'{self._about} {what}')}.json"
 
     def _stub(self, function: Function) -> Any:
-        """Where the body of a function is found again that was not called; None where it is to be kept."""
+        """Where the body of a function is found again that was not called; None if it is to be kept."""
         node, scope = function.node, function.scope
         if node[0] != "FunctionDef" or function.body is not None or scope.kind not in ("module", "class"):
             return None

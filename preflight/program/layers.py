@@ -45,7 +45,7 @@ class Layers:
         self._done: dict[Key, Value] = {}
 
     def make(self, cls: Class, given: list[Value], named: Names) -> Value:
-        """A layer: a copy of one that was built with other numbers, if these would have changed nothing."""
+        """A layer: a copy of one built with other numbers, if these would have changed nothing."""
         run = self.run
         if not run.journals:
             return run.instance_of(cls, given, named)

@@ -29,8 +29,7 @@ MOST_NESTED = 8
 
 
 class Known(NamedTuple):
-    """A path. text: as far as it is known; whole: from its beginning, else only what follows a part that
-    knows."""
+    """A path. text: as far as it is known; whole: from its beginning, otherwise only what follows a part that knows."""
 
     text: str
     whole: bool
@@ -96,13 +95,12 @@ Sure = Literal["found", "likely", "elsewhere", "unsaid"]
 
 
 class Located(NamedTuple):
-    """Where the program of a launch lies.
+    """Where the program of a launch is.
 
     sure: found: its path leads there. likely: it leads to another place, in which the same path may be; whether the
-    options are those of what lies here is still to be asked. elsewhere: it leads to what is not here. unsaid: nothing
+    options are those of what is here is still to be asked. elsewhere: it leads to what is not here. unsaid: nothing
     decides. entry: the script that is started, "" where it is not here. paths: folders of modules that the launch
-    names, which are there. called: what the launch calls the folder that is taken for one here, "" where it does not
-    name it.
+    names, which are there. called: what the launch calls the folder taken for one here, "" where it does not name it.
     """
 
     sure: Sure
@@ -115,7 +113,7 @@ UNSAID = Located("unsaid")
 
 
 def locate(document: Document, is_open: Callable[[str], bool]) -> Located:
-    """Where the program of a document's launch lies. is_open: whether a folder may be looked into."""
+    """Where the program of a document's launch is. is_open: whether a folder may be looked into."""
     launch = document.launch
     if launch is None:
         return UNSAID
@@ -126,7 +124,7 @@ def locate(document: Document, is_open: Callable[[str], bool]) -> Located:
 
 
 class _Search:
-    """The search for one launch. start: the folder in which the script lies."""
+    """The search for one launch. start: the folder in which the script is."""
 
     def __init__(self, launch: Launch, script: str, is_open: Callable[[str], bool]) -> None:
         self.launch, self.script, self.is_open = launch, script, is_open
@@ -180,8 +178,7 @@ class _Search:
         return path_of(word, script if os.path.isfile(script) else "", folder, self.top)
 
     def _working(self) -> tuple[str, ...] | None:
-        """The folders that it may run in: () where it changes to one that is not here, None where it changes to
-        none."""
+        """The folders that it may run in: () where it changes to one that is not here, None if it changes to none."""
         if self.launch.directory is None:
             return None
         to = self._path(self.launch.directory)
@@ -209,7 +206,7 @@ class _Search:
         return tuple(folder for folder in dict.fromkeys(made) if os.path.isdir(folder) and self.is_open(folder))
 
     def _alike(self, wanted: Known, paths: tuple[str, ...]) -> Located:
-        """What lies here under the end of a path that leads to another place, the longest end first."""
+        """What is here under the end of a path that leads to another place, the longest end first."""
         parts = wanted.text.strip("/").split("/")
         beside = os.path.dirname(self.top)
         for at in range(len(parts)):

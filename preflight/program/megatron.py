@@ -154,7 +154,7 @@ class Megatron:
             if isinstance(raised.error, (ImportError, AttributeError)):
                 return MISSING
             raise
-        return MISSING if isinstance(found, Symbol) else found  # a file that is taken for no module of the program
+        return MISSING if isinstance(found, Symbol) else found  # a file taken for no module of the program
 
     def _build(self, given: list[Value], named: Names) -> Value:
         """The parser, which is built for the first command and kept."""
@@ -213,7 +213,7 @@ class Megatron:
                     return
 
     def _by_name(self, function: Function) -> Names:
-        """Arguments of a function that are named as those of the command line are; older ones take all of them."""
+        """Arguments of a function named as those of the command line are; older ones take all of them."""
         names = {**(self.run.names_of(self._args) or {}), "rank": 0, "args": self._args}
         shape: Any = function.node[4]
         return {name: names.get(name) for name in shape[0]}

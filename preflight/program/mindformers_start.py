@@ -23,7 +23,7 @@ def main(config):
 
 main(MindFormerConfig("configuration.yaml"))
 """
-"""A network that is built as a graph: what every release's script comes to with its file alone."""
+"""A network built as a graph: what every release's script comes to with its file alone."""
 PYNATIVE = """
 from mindformers.pynative.config import TrainConfig
 
@@ -52,7 +52,7 @@ def is_pynative(document: Mapping[str, Value]) -> bool:
 
 
 def start(document: Mapping[str, Value], sources: Sources, has_script: bool) -> Start | None:
-    """How a configuration is started without its script; None where the script shows it, or nothing does."""
+    """How a configuration is started without its script; None if the script shows it, or nothing does."""
     if is_pynative(document):
         known = document.get("run_mode", "train") == "train" and sources.find(PYNATIVE_CONFIG) is not None
         return Start(PYNATIVE, "the trainer of PyNative mode") if known else None

@@ -141,7 +141,7 @@ class MindSpeed(Megatron):
                 self._loaded(loaded)
 
     def _module_of(self, name: str) -> str | None:
-        """The module of the program that a dotted name lies in."""
+        """The module of the program that a dotted name is in."""
         module = name.rpartition(".")[0]
         while module:
             if self.run.sources.has(module) and self.run.sources.find(module) is not None:

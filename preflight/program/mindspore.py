@@ -129,7 +129,7 @@ class MindSpore:
         self.initialized = True
 
     def _cells(self, owner: Object) -> Value:
-        """The layers within a layer: unknown where one of its attributes may be one."""
+        """The layers within a layer: unknown if one of its attributes may be one."""
         if any(isinstance(value, Unknown) for value in owner.names.values()):
             return Unknown(gaps=(f"{owner.cls.name}._cells()",))
         return {name: value for name, value in owner.names.items() if is_cell(value)}

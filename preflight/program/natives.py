@@ -230,7 +230,7 @@ class Natives(Statements):
         return list(function()) if name != "copy" else dict(receiver)
 
     def _text_method(self, receiver: str, name: str, arguments: list[Value], keywords: Names) -> Value:
-        """An answer where Python's own method may not be asked; None where it may."""
+        """An answer where Python's own method may not be asked; None if it may."""
         values = [*arguments, *keywords.values()]
         if name == "join" and arguments:
             items = self.items(arguments[0])

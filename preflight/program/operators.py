@@ -311,7 +311,7 @@ class Operators(Attributes):
         return found if isinstance(found, (str, Unknown)) else Unknown()
 
     def items(self, value: Value) -> list[Value] | Unknown:
-        """The items of anything that is iterated over."""
+        """The items of anything iterated over."""
         if isinstance(value, Unknown):
             return value
         if isinstance(value, Object):

@@ -23,7 +23,7 @@ _FLAGS = sum(getattr(os, name, 0) for name in ("O_RDONLY", "O_NONBLOCK", "O_CLOE
 
 
 class Found(NamedTuple):
-    """Where a module lies. path: "" of a folder without its own file; package: whether others lie below it."""
+    """Where a module is. path: "" of a folder without its own file; package: whether others are below it."""
 
     path: str
     root: str
@@ -54,20 +54,20 @@ class Sources:
         """The files whose statements the command that is judged has come to."""
 
     def find(self, name: str) -> Found | None:
-        """The file or folder of a module, None where no tree has it."""
+        """The file or folder of a module, None if no tree has it."""
         if name not in self._found:
             found = next(filter(None, (self._find(root, name) for root in self.roots)), None)
             self._found[name] = found or self._find_beside(name)
         return self._found[name]
 
     def _find_beside(self, name: str) -> Found | None:
-        """A module in the folder of the script, which lies in one of the trees."""
+        """A module in the folder of the script, which is in one of the trees."""
         root = next((root for root in self.roots if _inside(self._beside, root)), None)
         found = self._find(self._beside, name) if root is not None else None
         return found._replace(root=root) if found is not None and root is not None else None
 
     def has(self, name: str) -> bool:
-        """Whether a module belongs to the program: its topmost package with its own file lies in one of the trees.
+        """Whether a module belongs to the program: its topmost package with its own file is in one of the trees.
 
         A folder without one may share its name with a package that is installed apart: megatron.energon.
         """
@@ -100,13 +100,13 @@ class Sources:
         return any(os.path.isfile(os.path.join(one.path, "__init__.py")) for one in entries[:200])
 
     def locate(self, path: str) -> Found | None:
-        """A file by its path, if it lies in one of the trees."""
+        """A file by its path, if it is in one of the trees."""
         real = os.path.realpath(path)
         root = next((root for root in self.roots if _inside(real, root)), None)
         return Found(real, root, False) if root is not None and os.path.isfile(real) else None
 
     def text(self, path: str) -> str | None:
-        """The text of a file by its path, if it lies in one of the trees and is not too large."""
+        """The text of a file by its path, if it is in one of the trees and is not too large."""
         found = self.locate(path)
         return self._content(found) if found is not None else None
 
@@ -144,7 +144,7 @@ class Sources:
         return form
 
     def _content(self, found: Found) -> str | None:
-        """The text of a regular file that lies in its tree and is not too large."""
+        """The text of a regular file that is in its tree and is not too large."""
         if not _inside(os.path.realpath(found.path), found.root):
             return None
         try:
@@ -211,7 +211,7 @@ class Sources:
         return True
 
     def _folders(self, name: str) -> Iterator[str]:
-        """The folders that determine where a module lies."""
+        """The folders that determine where a module is."""
         parts = name.split(".")
         for root in (*self.roots, self._beside):
             if root:
@@ -219,7 +219,7 @@ class Sources:
                 yield os.path.join(root, *parts)
 
     def body(self, path: str, node: Node) -> bytes:
-        """The body of a function in a file that was read by an earlier call."""
+        """The body of a function in a file read by an earlier call."""
         if path not in self._packed:
             found = Found(path, self._digests[path][0], False)
             data = self._content(found)
@@ -251,7 +251,7 @@ def functions(body: Iterable[Any]) -> Iterator[tuple[tuple[int, str], bytes]]:
 
 
 def _state(path: str, now: int | None = None) -> tuple[int, ...] | None:
-    """What changes when a file or folder does; None where it has changed so lately that it may again in that time."""
+    """What changes when a file or folder does; None if it has changed so lately that it may again in that time."""
     try:
         status = os.stat(path)
     except (OSError, ValueError):

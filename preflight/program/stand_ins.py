@@ -7,11 +7,11 @@ from typing import Any
 from preflight.program.values import Class, Symbol, Unknown, Value
 
 STANDS_IN = "_stands_in"
-"""What marks a type of Python's own that stands for a class that lies elsewhere."""
+"""What marks a type of Python's own that stands for a class that is elsewhere."""
 
 
 def stand_in(value: Value) -> Any:
-    """A type of Python's own instead of a class that lies elsewhere, for an annotation."""
+    """A type of Python's own instead of a class that is elsewhere, for an annotation."""
     if isinstance(value, (Symbol, Unknown, Class)):
         name = getattr(value, "name", "Any").rpartition(".")[2]
         return standing_in(name if name.isidentifier() else "Any", value if isinstance(value, Class) else None)
@@ -24,7 +24,7 @@ def standing_in(name: str, cls: Class | None = None) -> type:
 
 
 def stood_for(value: Value) -> Value:
-    """The class of the program that a type stands for, something unknown where it is unknown."""
+    """The class of the program that a type stands for, something unknown if it is unknown."""
     if not isinstance(value, type) or STANDS_IN not in vars(value):
         return value
     cls = vars(value)[STANDS_IN]

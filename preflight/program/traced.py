@@ -23,7 +23,7 @@ class Traced(int):
 
     @classmethod
     def of(cls, value: int, make: Make, log: list[Decision]) -> Traced:
-        """A number that is computed from the numbers of a call."""
+        """A number computed from the numbers of a call."""
         made = cls(value)
         made.make, made.log = make, log
         return made

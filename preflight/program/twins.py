@@ -1,4 +1,4 @@
-"""Functions of programs that are known by their whole text, and what they give, worked out without walking them.
+"""Functions of programs known by their whole text, and what they give, worked out without walking them.
 
 Megatron-LM makes the ranks of its process groups in loops over all ranks, again for each kind of group: 10,000 steps
 for 32 devices. The text has been the same since 0.7 (megatron/core/parallel_state.py), in forks, too. A function with
@@ -17,11 +17,11 @@ from preflight.source import cache
 
 Twin = Callable[[Engine, Function, list[Value], Names], Value]
 RANKS = 1 << 20
-"""Numbers of all groups of one kind that are made at most."""
+"""Numbers of all groups of one kind made at most."""
 
 
 def twin_of(function: Function, body: tuple[Node, ...]) -> Twin | None:
-    """What gives the same as a function with this body, None where none is known for its text."""
+    """What gives the same as a function with this body, None if none is known for its text."""
     if function.twin is None:
         named = function.node[0] == "FunctionDef" and not function.node[6] and function.scope.kind == "module"
         function.twin = TWINS[function.name].get(text_of(function.node, body)) if named else MISSING

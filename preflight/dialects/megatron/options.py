@@ -229,7 +229,7 @@ def destinations() -> frozenset[str]:
 
 
 ENOUGH, MOST = 3, 60
-"""Options that a text must contain to count as options, and those that are searched for."""
+"""Options that a text must contain to count as options, and those searched for."""
 
 
 def is_a_text_of_options(text: str) -> bool:

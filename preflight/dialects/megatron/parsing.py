@@ -37,8 +37,8 @@ _NEGATIVE = lazy_pattern(r"-\d+$|-\d*\.\d+$")
 
 
 class Parsed:
-    """The result: values by destination, faults in order, whether unknown words may add options. assumed: words that
-    are assumed to add none.
+    """The result: values by destination, faults in order, whether unknown words may add options. assumed: words assumed
+    to add none.
     """
 
     def __init__(self) -> None:

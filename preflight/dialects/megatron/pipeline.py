@@ -298,7 +298,7 @@ def layers_per_chunk(run: Run) -> None:
 
 
 def chunks(run: Run) -> Chunks:
-    """Decoder layers by pipeline rank and virtual stage. Raises NotKnown where upstream refuses the split."""
+    """Decoder layers by pipeline rank and virtual stage. Raises NotKnown if upstream refuses the split."""
     pipeline, virtual = run.pipeline_model_parallel_size, run.virtual_pipeline_model_parallel_size or 1
     if not 0 < pipeline * virtual <= MOST_CHUNKS:
         raise NotKnown(f"{pipeline} x {virtual} stages are more than supported")

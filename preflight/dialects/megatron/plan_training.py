@@ -71,7 +71,7 @@ almost all of it."""
 
 
 def _doubtful(run: Run) -> tuple[str, ...]:
-    """Outputs that are kept to an unknown extent."""
+    """Outputs kept to an unknown extent."""
     found = [name for switch, names in _DOUBTFUL if is_on(run, switch) for name in names]
     return tuple(dict.fromkeys((*found, *(network_parts.MAYBE if network_parts.modules(run) else ()))))
 
@@ -183,7 +183,7 @@ def _master(run: Run) -> str | None:
 
 def _remainders(run: Run) -> bool:
     """Transformer Engine's Adam, since 2.1, keeps the 16 bits of an fp32 weight that the bf16 weight lacks; not where
-    FP8 weights are scaled by other than delayed scaling, or states lie on the host (core_v0.11.0,
+    FP8 weights are scaled by other than delayed scaling, or states are on the host (core_v0.11.0,
     optimizer/__init__.py:290; core_v0.19.0, :576-584, optimizer_config.py:436-446)."""
     scaled = run.fp8 and run.fp8_recipe != "delayed"
     return bool(

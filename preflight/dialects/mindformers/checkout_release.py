@@ -14,7 +14,7 @@ from preflight.run.arguments import Certainty
 from preflight.run.value import Origin, Value, unknown
 from preflight.run.versions import numbers
 
-if TYPE_CHECKING:  # most files lie in no checkout
+if TYPE_CHECKING:  # most files are in no checkout
     from preflight.program.checkout.around import Checkout
 
 

@@ -155,7 +155,7 @@ def _candidates(kind: Kind) -> tuple[tuple[Table, ...], frozenset[tuple[str, str
 
 
 GONE = ("adamw", "fp32_adamw", "fused_adamw", "FP32StateAdamWeightDecay", "FusedAdamWeightDecay")
-"""Optimizers that were removed in 1.6: v1.6.0, mindformers/core/optim/build_optim.py."""
+"""Optimizers removed in 1.6: v1.6.0, mindformers/core/optim/build_optim.py."""
 _FORMER = (
     *(
         ("runner_config", key)

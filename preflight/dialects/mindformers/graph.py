@@ -131,7 +131,7 @@ def _writable(run: Run, count: Value, put: Callable[[str, object], tuple[Edit, .
 
 
 def _shape(run: Run, document: Document, surroundings: Surroundings) -> tuple[Model, int | None, Document | None]:
-    """The model's shape, the layers distributed over the pipeline, and the config.json that was read for it."""
+    """The model's shape, the layers distributed over the pipeline, and the config.json read for it."""
     clashes: tuple[mcore.Clash, ...] = ()
     config: Document | None = None
     if run.kind == "mcore":

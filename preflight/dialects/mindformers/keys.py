@@ -142,8 +142,7 @@ _PARALLEL = {"1.0.0": 115, "1.2.0": 115, "1.3.2": 141, "1.5.0": 109, "1.7.0": 10
 
 
 MOST_GUESSES = 100
-"""The number of unknown keys of a mapping that are compared with the known ones; a file with more is not just
-misspelt."""
+"""The number of unknown keys of a mapping compared with the known ones; a file with more is not just misspelt."""
 
 
 class Stray(NamedTuple):

@@ -60,7 +60,7 @@ class Nested(NamedTuple):
 
 
 class Texts:
-    """All texts that were parsed by themselves while a script was followed; leads from them back to files."""
+    """All texts parsed by themselves while a script was followed; leads from them back to files."""
 
     def __init__(self) -> None:
         self._known: dict[int, Nested] = {}
@@ -155,9 +155,9 @@ MOST_FRONT = 40
 
 
 class Inside(NamedTuple):
-    """Where a shell gets a text. front: how many words are in front of it and count; string: the word that is the
-    text; script: the file that it runs; neither: it reads stdin. arguments: its positional parameters, None where those
-    of the script around it hold."""
+    """Where a shell gets a text. front: how many words are in front of it and count; string: the word that is the text;
+    script: the file that it runs; neither: it reads stdin. arguments: its positional parameters, None if those of the
+    script around it hold."""
 
     front: int
     string: Field | None = None

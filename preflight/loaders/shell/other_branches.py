@@ -107,7 +107,7 @@ def _tests(node: Node) -> Iterator[tuple[Node, ...]]:
 
 
 def _with(tree: Tree, text: str, tests: Sequence[Node], taken: int) -> str:
-    """The text in which only one of the tests holds; none where the number is behind the last."""
+    """The text in which only one of the tests holds; none if the number is behind the last."""
     for number, test in reversed(list(enumerate(tests))):
         place = tree.span(test)
         text = text[: place.start] + ("true" if number == taken else "false") + text[place.end :]

@@ -97,8 +97,8 @@ class Printer:
         return variable.scalar if variable is not None else None
 
     def printed(self, tree: Tree, node: Node, given: Read | None = None, whole: bool = True) -> Value | None:
-        """What a statement hands to the next command of a pipeline; None where that is not known. whole: with the
-        commands on the line of its here-document."""
+        """What a statement hands to the next command of a pipeline; None if that is not known. whole: with the commands
+        on the line of its here-document."""
         if self.depth >= MOST_DEPTH:
             return None
         self.depth += 1
@@ -195,7 +195,7 @@ def _echo(words: list[Field]) -> Value:
 
 
 def _whole(pieces: Sequence[Piece]) -> list[Piece]:
-    """Pieces that do not end in the middle of an escape: a backslash that is escaped in quotes counts by itself."""
+    """Pieces that do not end in the middle of an escape: a backslash escaped in quotes counts by itself."""
     found: list[Piece] = []
     for piece in pieces:
         before = found[-1].text if found else None
@@ -241,7 +241,7 @@ def _printf(words: list[Field]) -> Value | None:
 
 
 def _form(field: Field) -> list[Piece | str] | None:
-    """A format in its parts: text, and the letter of each word that it takes; None where it has others."""
+    """A format in its parts: text, and the letter of each word that it takes; None if it has others."""
     found: list[Piece | str] = []
     for piece in _whole(field.pieces):
         text, at = piece.text or "", 0
@@ -263,7 +263,7 @@ _PLAIN = lazy_pattern(r"(?:[^%\\]|%s)*")
 
 
 def print_to_variable(expander: Expander, tree: Tree, node: Node) -> None:
-    """The variable is what is printed; unknown where that is more than texts put instead of %s."""
+    """The variable is what is printed; unknown if that is more than texts put instead of %s."""
     texts = [text_of(field.pieces) for field in words_of(expander, tree, node)]
     name = texts[2] if len(texts) > 2 else None
     if name is None or not re.fullmatch(r"[A-Za-z_]\w*", name):

@@ -61,8 +61,8 @@ def has_open_quote(source: Source) -> bool:
 
 
 def refusal(source: Source) -> Refusal | None:
-    """Where bash refuses a script; None where it accepts it, and where that is unknown: for another shell, for a
-    template that a program has yet to fill in, and for what nests too deeply."""
+    """Where bash refuses a script; None if it accepts it, and where that is unknown: for another shell, for a template
+    that a program has yet to fill in, and for what nests too deeply."""
     text = source.text
     if len(text) > MAX_SCRIPT or (text.startswith("#!") and _SHELL.match(text) is None):
         return None
@@ -105,7 +105,7 @@ def _refusal(text: str) -> Refusal | None:
 
 
 def _judged(text: str) -> tuple[Refused, Commands] | None:
-    """Where bash stops at a text, with what it had read; None where it does not, or it is unknown."""
+    """Where bash stops at a text, with what it had read; None if it does not, or it is unknown."""
     for patterns in (False, True) if "extglob" in text else (False,):
         commands = Commands(text, patterns=patterns)
         try:

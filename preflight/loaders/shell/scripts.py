@@ -41,7 +41,7 @@ class Files:
         self._tops: tuple[Path, ...] | None = None
 
     def open(self, name: str | None) -> Source | None:
-        """A file by the name a script gives it, or None when it is not there, lies elsewhere, or is too large."""
+        """A file by the name a script gives it, or None when it is not there, is elsewhere, or is too large."""
         script = self.source.path
         if not name or script is None:
             return None
@@ -107,14 +107,14 @@ class Files:
         return self.opened[path]
 
     def _shown(self, script: Path, path: Path) -> str:
-        """How another file is called, as seen from where the script is shown to lie."""
+        """How another file is called, as seen from where the script is shown to be."""
         if os.path.abspath(self.source.name) != os.path.abspath(script):  # a submission, called as it was typed
             return os.path.relpath(path, script.parent.resolve())
         return os.path.normpath(Path(self.source.name).parent / os.path.relpath(path, script.parent.resolve()))
 
     def _may_be_read(self, script: Path, path: Path) -> bool:
-        """Whether a file lies in the checkout around the script, where that may be read, or in a folder that the
-        settings name."""
+        """Whether a file is in the checkout around the script, where that may be read, or in a folder that the settings
+        name."""
         if self._tops is None:
             around = (Path(checkout_root(script)), *islice(started_from(script), 1)) if self.source.in_checkout else ()
             self._tops = (*around, *(folder.resolve() for folder in self.source.search))
@@ -128,7 +128,7 @@ def _from_top(name: str, top: str) -> str:
 
 
 class WrittenScripts:
-    """The files that a script writes. follow: notes the launches of one that is meant to run, whatever runs it."""
+    """The files that a script writes. follow: notes the launches of one meant to run, whatever runs it."""
 
     def __init__(self, printer: Printer, launches: Launches, follow: Callable[[Nested], None]) -> None:
         self.printer, self.launches, self.follow = printer, launches, follow

@@ -93,7 +93,7 @@ def _unread(tree: Tree, node: Node) -> Iterator[Problem]:
 
 
 def _tested(tree: Tree, tests: list[Node], commands: Commands) -> Iterator[Problem]:
-    """Names in tests that nothing sets: slips of one that is set, and those at which `set -u` stops."""
+    """Names in tests that nothing sets: misspellings of one that is set, and those at which `set -u` stops."""
     used, told = referenced(commands), set[str]()
     for test in tests:
         for node in _walk(test):
@@ -185,7 +185,7 @@ def _removed(found: Found, commands: Commands) -> Iterator[Problem]:
 
 def _started_in(path: str, removed: str, found: Found) -> str:
     """The checkout in which a relative folder is part of an absolute path; "" where nothing shows that it is started
-    there: its program lies in the folder that it is started in, and another path of the script has the same name."""
+    there: its program is in the folder that it is started in, and another path of the script has the same name."""
     folder, mark, _ = f"{path}/".partition(f"/{removed}/")
     name = posixpath.basename(folder)
     relative = (

@@ -81,7 +81,7 @@ def substitute(expander: Expander, tree: Tree, node: Node) -> Value | None:
 
 
 def _echo(words: list[Field], place: Span) -> Value | None:
-    """The words with blanks between them, each where it is typed; None where one of them is not known."""
+    """The words with blanks between them, each where it is typed; None if one of them is not known."""
     pieces: list[Piece] = []
     for field in words:
         if text_of(field.pieces) is None:

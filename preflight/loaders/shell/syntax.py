@@ -45,7 +45,7 @@ _COSTLY = 50
 
 
 def without_padding(text: str, most: int) -> str | None:
-    """A text of the same length with blanks instead of comments; None where more than so many characters are left.
+    """A text of the same length with blanks instead of comments; None if more than so many characters are left.
 
     A run of blanks counts as one. Comments for preflight stay where there is room for them. Where a quotation
     or a here-document does not end nothing behind it is taken for a comment.
@@ -79,7 +79,7 @@ def _blank(comments: str, keep: str | None) -> str:
 
 
 def _end(text: str, begun: re.Match[str]) -> int | None:
-    """The end of the open construct, None where it does not end."""
+    """The end of the open construct, None if it does not end."""
     kind, at = begun.lastgroup, begun.end()
     if kind == "single":
         return text.find("'", at) + 1 or None
@@ -249,7 +249,7 @@ def parse(source: Source, most: int = MAX_SCRIPT, end: int | None = None) -> Tre
     """The tree of a script. Every character outside ASCII counts as one byte of a plain word,
     so offsets are characters. end: where to stop; what follows is not read.
 
-    Raises InputError where it is too much for the grammar, or has more characters, comments included.
+    Raises InputError if it is too much for the grammar, or has more characters, comments included.
     """
     text = _FOREIGN.sub("%", _read(source, most))
     if end is not None:
