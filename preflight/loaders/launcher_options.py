@@ -192,7 +192,7 @@ NEAR = 0.8
 
 
 def misspelt(words: Sequence[Word], spec: Spec, launcher: str) -> Iterator[Problem]:
-    """Options that a launcher lacks and that nearly match one of its own; it accepts prefixes of names."""
+    """Options that a launcher lacks and that nearly match one that it has; it accepts prefixes of names."""
     known = spec.values | spec.flags
     for flag, whole in ((word.parts[0], word.text or "") for word in words):
         name = (flag.text or "").replace("_", "-")[2:] if (flag.text or "").startswith("--") else ""
