@@ -1,4 +1,4 @@
-"""What a feature that has no formula may take from an estimate, or add to it."""
+"""The possible effect of a feature without a formula on an estimate."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ GAPS: dict[Unmodelled, Gap] = {
     Unmodelled.SEVERAL_ENCODERS: Gap(most=None),
     Unmodelled.DISTILLATION_TEACHER: Gap(most=None),
 }
-"""Figures without a source above are stated gaps: no measurement bounds them."""
+"""Figures without a source are stated gaps: no measurement bounds them."""
 
 
 def gap(features: Iterable[Unmodelled]) -> Gap | None:
