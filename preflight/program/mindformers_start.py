@@ -23,13 +23,13 @@ def main(config):
 
 main(MindFormerConfig("configuration.yaml"))
 """
-"""A network built as a graph: what every release's script comes to with its file alone."""
+"""A network built as a graph: the effect of every release's script with only its file."""
 PYNATIVE = """
 from mindformers.pynative.config import TrainConfig
 
 TrainConfig.from_dict(configuration)
 """
-"""PyNative mode, as far as its configuration: the trainer behind it asks MindSpore for most that it does."""
+"""PyNative mode, up to its configuration: the trainer after it mostly calls MindSpore."""
 CONFIGURATION = "configuration"
 """The name that holds the file's content there."""
 TRAINS = ("train", "finetune")
@@ -39,7 +39,7 @@ OF_GRAPHS = ("parallel_config", "runner_config", "runner_wrapper", "train_datase
 
 
 class Start(NamedTuple):
-    """The statements that start a run. rest: what comes after them and is not read, "" for nothing."""
+    """The statements that start a run. rest: later code that is not read, "" for none."""
 
     text: str
     rest: str = ""
