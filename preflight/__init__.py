@@ -98,8 +98,8 @@ def __getattr__(name: str) -> Any:
 
 
 class _Package(ModuleType):
-    """Keeps a moved module that is called like a public name (`rule`)
-    from taking the name's place when it is imported."""
+    """Keeps a moved module that has the same name as a public name (`rule`) from taking the name's place when it is
+    imported."""
 
     def __setattr__(self, name: str, value: object) -> None:
         if not (name in _HOMES and isinstance(value, ModuleType)):

@@ -5,9 +5,8 @@ import sys
 
 
 def _leave_folder() -> None:
-    """Take the working directory, which Python puts first for `-m`, off the path: modules that lie there are not ours.
-
-    What Python itself imports before this line may still come from there: `python -I -m preflight` and the console
+    """Remove the working directory, which Python puts first for `-m`, from the path: modules there are not part of
+    preflight. What Python imports before this line may still come from there; `python -I -m preflight` and the console
     script import nothing from it.
     """
     try:

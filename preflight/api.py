@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 @lru_cache(maxsize=1)
 def installed() -> Plugins:
-    """The installed plugins, loaded once a process."""
+    """The installed plugins, loaded once per process."""
     return load_plugins()
 
 
@@ -63,7 +63,7 @@ def request(
 
 
 def policy(select: Iterable[str] = ()) -> Policy:
-    """Which rules run: those that are selected by id (with `*`), group or severity, all where none is. Raises
+    """The rules that run: those selected by id (with `*`), group or severity, or all if none is selected. Raises
     InputError for an unknown one."""
     if not (wanted := tuple(select)):
         return Policy()
@@ -106,7 +106,7 @@ def _told(report: Report, source: Source, asked: Policy) -> Report:
 
 
 def _proven(workspace: Workspace) -> Report:
-    """The report of a workspace; of its ways out those that are proven."""
+    """The report of a workspace, with only those of its fixes that are proven."""
     report = workspace.check()
     if all(finding.fix is None for finding in report.findings):
         return report
@@ -204,7 +204,7 @@ def estimate_memory(plan: Plan, device: Device | str | None = None) -> MemoryEst
 
 
 def estimate_step_time(job: Job) -> StepTimeEstimate:
-    """Seconds of a training step of a job, with its terms; `.seconds` is None where `.unknown` has the reason."""
+    """Seconds of a training step of a job, with its terms; `.seconds` is None if `.unknown` has the reason."""
     from preflight.steptime import estimate
 
     return estimate(job.plan, job.cluster)

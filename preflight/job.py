@@ -1,4 +1,4 @@
-"""Everything a rule may look at, frozen, and the verdict of the run's program."""
+"""Everything that a rule may use, frozen, and the verdict of the run's program."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 
 class Refused(NamedTuple):
-    """A statement at which the program ends the run. file, line, end: in its tree. statement: its hash, as evidence
-    has it, "" where it has none. reads: arguments that its condition reads."""
+    """A statement at which the program ends the run. file, line, end: its place in the tree. statement: its hash in the
+    evidence, "" if there is none. reads: the arguments in its condition."""
 
     file: str
     line: int
@@ -31,7 +31,7 @@ class Refused(NamedTuple):
     statement: str = ""
     reads: tuple[str, ...] = ()
     parses: bool = False
-    """It is the parser of the options that refuses."""
+    """Whether the option parser refuses."""
 
     def is_at(self, place: str) -> bool:
         """Whether "path/in/repository.py:LINE" is one of its lines."""
@@ -40,13 +40,11 @@ class Refused(NamedTuple):
 
 
 class Judged(NamedTuple):
-    """Its verdict. outcome: "accepts" where all that is interpreted lets the run pass, "unread" where the
-    source could not be read.
-
-    `said`: its refusals, and what would decide those that depend on the machine. refused: the statement that is sure to
-    refuse. possible: where it refuses for some values of unstated values. files: those whose checks were
-    interpreted. looked: the files that were read, as paths. changes: what the program changes after parsing it, by
-    argument.
+    """Its verdict. outcome: "accepts" if all interpreted code lets the run pass, "unread" if the source could not be
+    read. `said`: its refusals, and the facts that would decide those that depend on the machine. refused: the statement
+    that certainly refuses. possible: statements that refuse for some values of unstated arguments. files: those whose
+    checks were interpreted. looked: the files that were read, as paths. changes: arguments that the program changes
+    after parsing them.
     """
 
     outcome: Literal["accepts", "refuses", "may refuse", "unread"]
@@ -56,18 +54,18 @@ class Judged(NamedTuple):
     files: frozenset[str] = frozenset()
     looked: tuple[str, ...] = ()
     complete: bool = True
-    """Everything that it runs was understood, up to where it refuses."""
+    """All code that it runs was understood, up to the refusal."""
 
     changes: Mapping[str, Switch] = MappingProxyType({})
 
     @property
     def undecided(self) -> bool:
-        """Whether the source decides neither that the run passes nor that it fails."""
+        """Whether the source leaves it open whether the run passes or fails."""
         return self.outcome in ("may refuse", "unread")
 
 
 class Opened(NamedTuple):
-    """A path that was looked at where it lies. how: what was done with it."""
+    """A path examined on this machine. how: the operation."""
 
     path: str
     how: Literal["read", "seen", "missing", "not read"]
@@ -91,7 +89,7 @@ DataFault = Literal[
 
 
 class DataFile(NamedTuple):
-    """A data set that a run names. argument: which argument names it; path: where it lies.
+    """A data set that a run names. argument: which argument names it; path: its location.
 
     fault: what is wrong with it, "" for a sound one, "unread" where that is not known, for the reason `because`.
     dtype, sequences, documents, tokens, needed: as its index states. size: bytes of its tokens on disk.
@@ -113,9 +111,10 @@ class DataFile(NamedTuple):
 
 
 class Draw(NamedTuple):
-    """What one split of a run draws from one data set. samples: what is asked for, None for one pass over it.
+    """The samples that one split of a run draws from one data set. samples: the requested number, None for one pass
+    over it.
 
-    epochs: passes over its tokens, 0 where it has none and the search for samples has no end. length: samples there.
+    epochs: passes over its tokens, 0 if it has none and the search for samples has no end. length: samples there.
     """
 
     split: str
@@ -129,13 +128,13 @@ class Draw(NamedTuple):
 
 Scalar = bool | int | float | str | None
 Plain = Scalar | tuple["Plain", ...]
-"""A value as a file holds it, lists as tuples."""
+"""A value as in a file, with lists as tuples."""
 
 CheckpointFault = Literal["", "unread", "missing", "no-tracker", "tracker", "no-step", "kind", "cut-off"]
 
 
 class Checkpoint(NamedTuple):
-    """A checkpoint that a run loads. argument: which argument names it; path: where it lies.
+    """A checkpoint that a run loads. argument: which argument names it; path: its location.
 
     fault: what is wrong with it, "" for a sound one, "unread" where that is not known, for the reason `because`.
     step: the folder of the iteration that is loaded. kind: its format, as Megatron calls it. iteration: 0 of a release.
@@ -159,9 +158,9 @@ class Checkpoint(NamedTuple):
 
 
 class NamedPath(NamedTuple):
-    """A file or folder that a run names. fault: "missing", "no-files" for a folder without any that its reader wants,
-    "cut-off" for one that is not whole, "unread" where that is not known, for the reason `because`.
-    kind: the format of weights, "" where it is not known; width: their hidden size, 0 where it is not known."""
+    """A file or folder that a run names. fault: "missing", "no-files" for a folder without files of the expected kind,
+    "cut-off" for an incomplete one, "unread" if that is unknown, for the reason `because`. kind: the format of weights,
+    "" where it is not known; width: their hidden size, 0 if it is not known."""
 
     name: str
     argument: str
@@ -173,8 +172,8 @@ class NamedPath(NamedTuple):
 
 
 class SaveFolder(NamedTuple):
-    """The folder that a run saves to. path: it, or the nearest folder above it that is there. fault: "no-right" where
-    nothing can be written there, "no-folder" where a file is at its path. free: bytes, whatever the quotas are."""
+    """The folder that a run saves to. path: the folder, or the nearest existing one above it. fault: "no-right" if it
+    is not writable, "no-folder" if a file is at its path. free: bytes, ignoring quotas."""
 
     name: str
     argument: str
@@ -192,7 +191,7 @@ class Package(NamedTuple):
 
 
 class NodeGroup(NamedTuple):
-    """Nodes of a cluster that are alike, as its scheduler lists them. devices: accelerators of each."""
+    """Identical nodes of a cluster, as its scheduler lists them. devices: accelerators per node."""
 
     number: int
     devices: int
@@ -201,7 +200,7 @@ class NodeGroup(NamedTuple):
 
 
 class Site(NamedTuple):
-    """What a run names, as it lies on the machine on which preflight runs. host: its name."""
+    """The files that a run names, as found on the machine on which preflight runs. host: its name."""
 
     host: str
     opened: tuple[Opened, ...] = ()
@@ -218,23 +217,23 @@ class Site(NamedTuple):
 
 
 AT_SITE = "(site)"
-"""Instead of an argument: a rule that reads it is silent about a run that is not looked at where it lies."""
+"""Instead of an argument: rules that read it are skipped for a run that is not examined on this machine."""
 BY_SCRIPT = "(script)"
-"""The same: about a run that no script starts."""
+"""The same for a run that no script starts."""
 OF_ENVIRONMENT = "(environment)"
-"""The same: about a run whose script sets no environment variables."""
+"""The same for a run whose script sets no environment variables."""
 ASSUMED = "(assumed)"
-"""The same: about a run to which no further options may be added."""
+"""The same for a run to which no options may be added."""
 SWITCHED = "(switched)"
-"""The same: about a run in which the framework changes no argument silently."""
+"""The same for a run in which the framework changes no argument silently."""
 JUDGED = "(judged)"
-"""The same: about a run whose program is not at hand."""
+"""The same for a run whose program is not available."""
 READ_AS_ANOTHER = "(another release)"
-"""The same: about a run that is read as the release that is asked for."""
+"""The same for a run read as the requested release."""
 OF_FILES = "(files)"
-"""The same: about a run that is read from one file alone."""
+"""The same for a run read from a single file."""
 OF_YAML = "(yaml)"
-"""The same: about a run that is read from no YAML file."""
+"""The same for a run read from no YAML file."""
 
 
 @dataclass(frozen=True)
@@ -250,38 +249,38 @@ class Job:
     plan: Plan
     cluster: Cluster
     asked: Target | None = None
-    """The target that the caller asked for, where it is read as another one."""
+    """The target requested by the caller, if it is read as another one."""
 
     refused: tuple[str, ...] = ()
-    """The rules by whose errors the run cannot start, a predicted out-of-memory aside."""
+    """The rules whose errors prevent the run from starting, except a predicted out-of-memory."""
 
     program: str = ""
-    """The name for people of the source that the run is checked against, where that is at hand."""
+    """The display name of the source that the run is checked against, if available."""
 
     judge: Callable[[Job], Judged | None] | None = None
-    """Asks the source of the run's program, where that is at hand."""
+    """Queries the source of the run's program, if available."""
 
     text_of: Callable[[str], str | None] | None = None
-    """The text of a file of the run's program by its path in the repository, where its source is at hand."""
+    """The text of a file of the run's program by its path in the repository, if its source is available."""
     look: Callable[[Job], Site] | None = None
-    """Looks at what the run names where it lies, where that is asked for."""
+    """Examines the files that the run names, if requested."""
 
     stated: Target | None = None
     """The target that the caller states, its patch release included."""
 
     @cached_property
     def site(self) -> Site | None:
-        """What the run names, as it lies on this machine; None where no look is requested."""
+        """The files that the run names, as found on this machine; None if examining them is not requested."""
         return self.look(self) if self.look is not None else None
 
     @cached_property
     def judged(self) -> Judged | None:
-        """The verdict of the source of the run's program; None where that is not at hand."""
+        """The verdict of the source of the run's program; None if it is not available."""
         return self.judge(self) if self.judge is not None else None
 
     @property
     def named(self) -> str:
-        """What it is read as, with the release of the program in its checkout where that is another one."""
+        """The target of the run, with the release of the program in its checkout if that differs."""
         lying = self.arguments.certainty.lying
         if not lying:
             return str(self.target)
@@ -289,15 +288,15 @@ class Job:
 
     @property
     def start(self) -> Span:
-        """Where to point when a fault is nowhere in particular."""
+        """The place of faults that belong nowhere in particular."""
         return self.documents[0].start
 
     def place(self, *values: Value | None) -> Span:
-        """The first of the values that are typed, else the start of the document."""
+        """The first explicit value, otherwise the start of the document."""
         return next((v.setting.span for v in values if v is not None and v.setting is not None), self.start)
 
     def flow(self, span: Span) -> tuple[Related, ...]:
-        """Where a value at a place in a script is used on its way to its option; at most three places."""
+        """The places in a script that a value passes on its way to its option; at most three."""
         if self.documents[0].launch is None:
             return ()
         setting = self._flowing.get((span.path, span.start))
@@ -308,7 +307,7 @@ class Job:
 
     @cached_property
     def _flowing(self) -> Mapping[tuple[str, int], Setting]:
-        """Settings whose value is at another place than their option, by the place of the value."""
+        """Settings whose value is not next to their option, by the place of the value."""
         settings = [
             value.setting
             for value in self.arguments.written.values()
@@ -322,13 +321,13 @@ class Job:
 
     @cached_property
     def touched(self) -> frozenset[str]:
-        """Names whose value is not simply the default, nor brought by a run that was checked before;
-        a constraint over none of them cannot be broken by this run."""
+        """Names whose value is neither the default nor taken from a run checked before; this run cannot violate a
+        constraint that uses none of them."""
         known = (frozenset(self.arguments.written) | frozenset(self.arguments.effective)) - self.arguments.settled
         return known.union(self._signals())
 
     def _signals(self) -> Iterator[str]:
-        """What a rule may read besides arguments."""
+        """Other data that a rule may read besides arguments."""
         launch = self.documents[0].launch
         if self.look is not None:
             yield AT_SITE
@@ -351,13 +350,13 @@ class Job:
 
     @cached_property
     def noticed_kinds(self) -> frozenset[str]:
-        """The kinds of what the loaders noticed, and the parser of the options."""
+        """The kinds of problems that loaders and the option parser noticed."""
         noticed = (self.arguments.problems, *(document.problems for document in self.documents))
         return frozenset(problem.kind for problems in noticed for problem in problems)
 
     @cached_property
     def answers(self) -> Answers:
-        """What conditions ask of the arguments, each found once."""
+        """Values of arguments that conditions use, each looked up once."""
         return Answers(self.arguments)
 
     @property
@@ -365,8 +364,8 @@ class Job:
         return self.arguments.versions
 
     def upstream(self, places: Mapping[str, str]) -> str | None:
-        """Where this run's framework refuses the same. Keys are "framework@version", or "framework" for every version;
-        those of a variant, as "framework/variant", come first."""
+        """The place of the same check in this run's framework. Keys are "framework@version", or "framework" for every
+        version; those of a variant, such as "framework/variant", come first."""
         for framework, version in self.versions.items():
             own = f"{framework}/{self.arguments.variant}"
             for key in (f"{own}@{version}", own, f"{framework}@{version}", framework):
@@ -375,7 +374,7 @@ class Job:
         return None
 
     def noticed(self, kind: str, safety: Safety = Safety.UNSAFE) -> Iterator[Finding]:
-        """What the loaders noticed of one kind in the run's documents, as findings."""
+        """Problems of one kind that the loaders noticed in the run's documents, as findings."""
         for document in self.documents:
             for problem in document.problems:
                 if problem.kind == kind:
@@ -395,15 +394,15 @@ class Job:
 
     @property
     def withheld(self) -> str:
-        """Why no verdict on memory and no step time is printed for the run: it cannot start, or its estimate is of
-        other sizes than those that are typed; "" where they are printed."""
+        """Why no verdict on memory and no step time are printed for the run: it cannot start, or its estimate assumes
+        sizes other than those in the file; "" if they are printed."""
         if self.refused:
             return f"the run is refused ({', '.join(self.refused)}; `preflight check` shows why)"
         return "; ".join(self.memory.replaced)
 
     @property
     def sizes(self) -> Sizes:
-        """The present layout; what is unknown counts as 1."""
+        """The present layout; unknown sizes count as 1."""
         layout, batch, recompute = self.plan.layout, self.plan.batch, self.plan.recompute
         return Sizes(
             tensor=_number(layout.tensor),
@@ -420,7 +419,7 @@ class Job:
         )
 
     def refused_by(self, rules: tuple[str, ...]) -> Job:
-        """The same run, which errors of these rules refuse."""
+        """The same run, refused by the errors of these rules."""
         made = replace(self, refused=rules)
         for name in ("memory", "site"):
             if name in self.__dict__:  # found once
@@ -434,7 +433,7 @@ def _number(value: Value) -> int:
 
 
 def fix_of(problem: Problem, safety: Safety) -> Fix | None:
-    """One splice; an additional empty one for each further setting that it changes."""
+    """One splice, plus an empty one for each other setting that it changes."""
     if problem.fix is None:
         return None
     title, span, text = problem.fix

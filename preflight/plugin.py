@@ -1,8 +1,8 @@
 """What plugins import besides the public names of `preflight`:
 the parts of a dialect, of a front end, and of a rule that reads documents.
 
-These names keep their meaning until the next major version. The modules they were once in still hand them over, with a
-warning, for one minor release.
+These names keep their meaning until the next major version. Their former modules still provide them, with a warning,
+for one minor release.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """Fixtures for rules, for preflight's own and for those of plugins: a YAML file is a list of cases, each a small config
-and the exact text that is found in it.
+and the exact text found in it.
 
     @pytest.mark.parametrize("case", preflight.testing.load("tests/rules/device_count.yaml"), ids=str)
     def test_rule(case, tmp_path):
@@ -34,14 +34,13 @@ from preflight.source.writing import write_file
 class Case:
     """One case of a fixture file.
 
-    text: the config, named `file`; or command: a list of words, or a string that is split as a shell would.
-    found: what `preflight check --output-format concise` prints about the rules under test; "" when they are silent.
-    fixed: the text after `preflight fix --unsafe` with the first way out chosen where it is only offered; left out: not
-    compared.
-    unknown: what could not be verified, a line `because [rule]` each; a case with this key is an *unknown* case.
-    rules: ids to compare, where they do not follow from the file's name. files: other files next to the config;
-    of bytes with !!binary. site: what the run names is looked at where it lies, as with --site; python, inventory:
-    next to the config, as with these options.
+    text: the config, named `file`; or command: a list of words, or a string split as a shell would. found: what
+    `preflight check --output-format concise` prints about the rules under test; "" when they are silent. fixed: the
+    text after `preflight fix --unsafe` with the first way out chosen where it is only offered; left out: not compared.
+    unknown: what could not be verified, a line `because [rule]` each; a case with this key is an *unknown* case. rules:
+    ids to compare, where they do not follow from the file's name. files: other files next to the config; of bytes with
+    !!binary. site: what the run names is looked at where it is, as with --site; python, inventory: next to the config,
+    as with these options.
     """
 
     name: str

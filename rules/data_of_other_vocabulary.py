@@ -27,7 +27,7 @@ from preflight import Finding, Job, Message, Severity, Unverified, known, rule
 IDS = 1 << 16
 NO_IDS = ("float32", "float64", "uint8", "int8")
 ROWS = 65_536 + 4_096
-"""Rows of an embedding that is padded for a smaller vocabulary stay below: only more of them are another one."""
+"""Rows of an embedding padded for a smaller vocabulary stay below: only more of them are another one."""
 
 
 @rule(severity=Severity.WARNING, reads=("(site)",))

@@ -29,7 +29,7 @@ FEW = 2
 
 @rule(severity=Severity.NOTE, reads=("(site)",))
 def check(job: Job) -> Iterator[Finding]:
-    """Training data that is passed over more than once."""
+    """Training data passed over more than once."""
     for draw in job.site.draws if job.site is not None else ():
         if draw.split == "training" and draw.samples is not None and draw.epochs >= FEW:
             message = Message(

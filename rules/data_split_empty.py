@@ -40,7 +40,7 @@ REFUSED = (
 
 @rule(severity=Severity.ERROR, reads=("(site)",))
 def check(job: Job) -> Iterator[Finding]:
-    """Splits without tokens that are built all the same."""
+    """Splits without tokens that are built anyway."""
     site = job.site
     for draw in site.draws if site is not None else ():
         if draw.epochs and (draw.length or draw.samples is not None or not _blended(job, draw)):

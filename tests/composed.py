@@ -82,7 +82,7 @@ def _plain(config: Composed, found: Found) -> Any:
 
 
 def real_hydra(folder: Path, name: str, *words: str) -> Any:
-    """What Hydra makes of it. Skips where it is not installed; raises its exception where it refuses."""
+    """What Hydra turns it into. Skips where it is not installed; raises its exception where it refuses."""
     pytest.importorskip("hydra", reason="hydra-core is not installed")
     from hydra import compose, initialize_config_dir
     from omegaconf import OmegaConf

@@ -20,7 +20,7 @@
       - [--x 5, 5 is too much, 'at once: set it to 7']          written by fix, where `offered: ` waits for a choice
 
 In a table of YAML configs a run is a mapping from dotted names to values, and so is a change; null takes the key away,
-and the text 'null' is the null of YAML. Further keys of a run, and things that a change changes like devices: base,
+and the text 'null' is the null of YAML. Additional keys of a run, and things that a change changes like devices: base,
 devices, device, target, entry (the script of a command); of a run also env (null: not set).
 """
 

@@ -141,7 +141,7 @@ def megatron_configs() -> Iterator[Config]:
 
 
 def check_fixed(config: Config, fault: Fault) -> str:
-    """Inject, fix, compare. "" when all is well, "-" where the fault does not apply, else what went wrong."""
+    """Inject, fix, compare. "" when all is well, "-" where the fault does not apply, otherwise what went wrong."""
     broken = fault.inject(config.text)
     if broken is None or broken == config.text:
         return "-"

@@ -42,7 +42,7 @@ ARGUMENTS = {
 
 
 def read(job: Job, fact: str) -> Any:
-    """What is read of a fact, None where it is not known."""
+    """What is read of a fact, None if it is not known."""
     layout = job.plan.layout
     own = {"tp": layout.tensor, "pp": layout.pipeline, "cp": layout.context, "ep": layout.expert, "dp": layout.data}
     if fact == "world":
@@ -58,7 +58,7 @@ def read(job: Job, fact: str) -> Any:
 
 
 def shown(repo: str, tag: str, path: str) -> str | None:
-    """A file at a tag, None where the repository is not there."""
+    """A file at a tag, None if the repository is not there."""
     folder = MIRRORS / repo / "repo"
     if not folder.is_dir():
         return None

@@ -1,4 +1,4 @@
-"""The share of the checks in Megatron's training code that rules cover, on the runs that were labelled with them."""
+"""The share of the checks in Megatron's training code that rules cover, on the runs labelled with them."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def on_label(case: dict[str, Any]) -> preflight.Report:
 
 @lru_cache(maxsize=1)
 def covered() -> dict[str, set[str]]:
-    """Row → the rules that speak for it, on its labelled run, else on a refused run of the table of pairs."""
+    """Row → the rules that speak for it, on its labelled run, otherwise on a refused run of the table of pairs."""
     labelled = {row["id"]: row for row in lines(DATA / "oracle" / "megatron.jsonl")}
     pairs = [check(case, "rejected") for case in CASES if case.get("target", "megatron@0.20.0") == "megatron@0.20.0"]
     found = {}

@@ -99,7 +99,7 @@ def shown(path: Path) -> str:
 
 
 def formatted(tree: ast.AST, inside: str = "") -> Iterator[tuple[str, ast.JoinedStr]]:
-    """The f-strings of a module, each with the function it is handed to."""
+    """The f-strings of a module, each with the function it is passed to."""
     for child in ast.iter_child_nodes(tree):
         name = inside
         if isinstance(child, ast.Call):

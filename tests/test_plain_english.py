@@ -41,7 +41,7 @@ UNNATURAL = re.compile(
 )
 """Words of an English of our own: files that say, places where things stand, what is no number."""
 ALLOWED = re.compile(r"\{[^{}]*\}|``?[^`]*``?|\b(?:as|if) you say\b|\btell\w* apart\b|\bmindformers beside\b")
-"""Placeholders, code, and phrases with such a word that read well all the same."""
+"""Placeholders, code, and phrases with such a word that read well anyway."""
 INTERNAL = re.compile(r"tests/|`tests/|test_\w+")
 """Lines of docs/promises.md name tests, whose names are sentences of their own."""
 

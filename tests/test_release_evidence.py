@@ -78,9 +78,9 @@ def test_an_entry_that_is_read_alone_is_the_one_of_the_file(framework: str) -> N
 
 @pytest.mark.parametrize("framework", ["mindformers"])
 def test_where_a_rule_holds_somebody_read_its_words_there(framework: str) -> None:
-    """In each release in which a rule holds, one of its checks stands as it was read, means the same, or lies between
-    two releases at which it was read: of a check that asks for less there, words and fix may be wrong. Where programs
-    are interpreted, they say it: tests/upstream/test_held_by_behaviour.py."""
+    """In each release in which a rule holds, one of its checks stands as it was read, means the same, or is between two
+    releases at which it was read: of a check that asks for less there, words and fix may be wrong. Where programs are
+    interpreted, they say it: tests/upstream/test_held_by_behaviour.py."""
     evidence, decisions = read(framework, "evidence"), read(framework, "decisions")
     holds = read(framework, "holds")
     names, same = list(holds["commits"]), decisions["same"]

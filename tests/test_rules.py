@@ -65,7 +65,7 @@ def test_fixtures(path: Path, tmp_path: Path) -> None:
 
 
 def verify(path: Path, case: Case, folder: Path) -> None:
-    """Raise AssertionError where a case of a fixture file is not what the rules make of it."""
+    """Raise AssertionError if a case of a fixture file is not what the rules make of it."""
     rules = case.rules or under_test(path)
     assert rules, f"{path.name} is named after no rule and no module below rules/; give the case `rules: [id, ...]`"
     unheard = [id for id in rules if id not in registered() and id != "unused-suppression"]

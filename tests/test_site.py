@@ -1,4 +1,4 @@
-"""What a run names, looked at where it lies: only where it is asked for, with limits, and said."""
+"""What a run names, looked at where it is: only where it is asked for, with limits, and said."""
 
 from __future__ import annotations
 
@@ -270,7 +270,7 @@ def saved_zip(data: bytes) -> bytes:
 
 
 def test_mutated_pickles_are_read_or_refused(tmp_path: Path) -> None:
-    """A share of a million inputs that were tried by hand."""
+    """A share of a million inputs tried by hand."""
     state = {"args": argparse.Namespace(num_layers=4, names=["a", "b"], size=1 << 40), "iteration": 100}
     corpus = [*hostile(tmp_path), *(pickle.dumps(state, protocol) for protocol in range(6))]
     generator = random.Random(38)
@@ -322,7 +322,7 @@ def test_slurm_is_asked_only_where_an_option_says_so(
 
 
 def test_a_checkpoint_of_bytes_in_a_shard(tmp_path: Path) -> None:
-    """Since core 0.19 what is common to all ranks lies in a shard, and the metadata says where."""
+    """Since core 0.19 what is common to all ranks is in a shard, and the metadata says where."""
     folder = tmp_path / "iter_0000100"
     folder.mkdir()
     (tmp_path / "latest_checkpointed_iteration.txt").write_text("100")

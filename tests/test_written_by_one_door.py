@@ -51,7 +51,7 @@ def writes(call: ast.Call) -> bool:
 
 
 def reads(call: ast.Call) -> bool:
-    """Whether a handle that is opened for reading is given."""
+    """Whether a handle opened for reading is given."""
     return bool(call.args) and isinstance(call.args[0], ast.Call) and not writes(call.args[0]) and len(call.args) < 2
 
 

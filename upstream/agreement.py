@@ -2,8 +2,8 @@
 python -m upstream.agreement LABELS [--unknown-machine] [--every N] [--show N] [--trees FOLDER]
 
 LABELS is a file of JSON lines, packed or not. A row names its tree: `release` of Megatron-LM, `fork` (a repository
-OWNER+NAME), `launcher` or `case` of the stack of MindSpeed and MindSpeed-LLM, else the newest described Megatron-LM.
-Repositories are found as for the other commands; one that is not there is left out and named.
+OWNER+NAME), `launcher` or `case` of the stack of MindSpeed and MindSpeed-LLM, otherwise the newest described
+Megatron-LM. Repositories are found as for the other commands; one that is not there is left out and named.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ NEWEST = {"torch": "2.13.0", "transformer-engine": "2.19"}
 """With which no check of a version refuses, as in the labels of rows without a release."""
 ASCEND = 0
 DEVICES = {7: "v100", 9: "h100", 10: "gb200", ASCEND: "910b"}
-"""By the architecture that a label names; those of MindSpeed are of devices of Ascend."""
+"""By the architecture that a label names; those of MindSpeed are of Ascend devices."""
 ARGUMENTS = frozenset(("parse", "validate", "config", "microbatches"))
 """The stages that the labels of releases and forks run."""
 PATCHES = "patches"

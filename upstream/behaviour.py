@@ -23,8 +23,8 @@ Answers = Mapping[Run, Told]
 class Seen(NamedTuple):
     """What a release says of one example of a rule.
 
-    refuses: None where it does not answer: it lacks an option, refuses the neighbour at the same place, or is
-    undecided. told: of the side that the rule refuses.
+    refuses: None if it does not answer: it lacks an option, refuses the neighbour at the same place, or is undecided.
+    told: of the side that the rule refuses.
     """
 
     example: Example
@@ -34,7 +34,7 @@ class Seen(NamedTuple):
 
 @dataclass
 class Behaviour:
-    """Rule → release → what it says of the examples that are refused at the rule's own statement where it was read.
+    """Rule → release → what it says of the examples refused at the rule's own statement where it was read.
 
     words: rule → what is said there, without its numbers.
     """
@@ -45,8 +45,8 @@ class Behaviour:
     words: dict[str, set[str]] = field(default_factory=dict)
 
     def holds(self, rule: str, release: str) -> bool | None:
-        """Whether a release refuses what a rule says: True where it refuses each example that it answers, False where
-        it accepts each; None where it does not answer, or where only others' statements refuse."""
+        """Whether a release refuses what a rule says: True if it refuses each example that it answers, False if it
+        accepts each; None if it does not answer, or where only others' statements refuse."""
         found = self.seen.get(rule, {}).get(release, ())
         accepted = any(one.refuses is False for one in found)
         refused = any(one.refuses and self.mine(rule, one.told) for one in found)

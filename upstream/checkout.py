@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 
 BLOB = 12
-"""Digits that are kept of the name of an object."""
+"""Digits kept of the name of an object."""
 
 
 class NoRevision(Exception):

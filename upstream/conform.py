@@ -63,14 +63,14 @@ def typed(name: str, table: Table, chance: random.Random) -> list[str]:
 def judged(
     framework: Framework, repositories: Repositories, release: Release, runs: Iterable[Case], python: str
 ) -> dict[str, Case]:
-    """Id → verdict of the release's own validators. Raises NoOptions where they do not run."""
+    """Id → verdict of the release's own validators. Raises NoOptions if they do not run."""
     with tempfile.TemporaryDirectory() as folder:
         repositories.checkout(framework, release.revision).extract(Path(folder), framework.extracted)
         return judged_in(folder, runs, python, f"{framework.name} {release.name}")
 
 
 def judged_in(folder: str, runs: Iterable[Case], python: str, whose: str) -> dict[str, Case]:
-    """Id → verdict of the validators in a folder. Raises NoOptions where they do not run."""
+    """Id → verdict of the validators in a folder. Raises NoOptions if they do not run."""
     text = "".join(
         json.dumps({name: run.get(name) for name in ("id", "args", "world_size", "env")}) + "\n" for run in runs
     )

@@ -70,14 +70,14 @@ class Trees:
             at += size + 1
 
     def text(self, revision: str, path: str) -> str | None:
-        """The text of a file at a revision; None where it is not there."""
+        """The text of a file at a revision; None if it is not there."""
         return self._texts.get((revision, path))
 
 
 def releases(framework: Framework) -> dict[str, str]:
     """Release → its revision, oldest first: the tags of those that are described, and the patch releases between them.
 
-    A release that was read from a branch counts as its tag is, where it has one.
+    A release read from a branch counts as its tag is, where it has one.
     """
     tags = {match[1]: tag for tag, _ in framework.published if (match := TAG.match(tag)) is not None}
     found = {name: revision for name, revision in branches(framework).items()} | tags
@@ -85,7 +85,7 @@ def releases(framework: Framework) -> dict[str, str]:
 
 
 def branches(framework: Framework) -> dict[str, str]:
-    """Release → the revision that is described under its name, which may be a branch that went on after the tag."""
+    """Release → the revision described under its name, which may be a branch that went on after the tag."""
     return {one.name: one.revision for one in framework.releases if re.fullmatch(r"[\d.]+(post\d+)?|master", one.name)}
 
 

@@ -1,4 +1,4 @@
-"""Everything that is extracted of a framework, release by release, and what the rules have to do with it."""
+"""Everything extracted of a framework, release by release, and what the rules have to do with it."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def tables(
 ) -> list[Mapping[str, Row | None]]:
     """The option table of each release.
 
-    Of one that is built on another's only what differs. A parser that does not run gives an empty one.
+    Of one built on another's only what differs. A parser that does not run gives an empty one.
     """
     whole: dict[tuple[str, str], Table] = {}
     found: list[Mapping[str, Row | None]] = []

@@ -1,5 +1,4 @@
-"""The documents that are written for a framework: releases, options, evidence, the releases in which each rule
-holds."""
+"""The documents written for a framework: releases, options, evidence, the releases in which each rule holds."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ def mapped(
 ) -> Mapped:
     """The sites that rules are known to stand for, and that at each place which a rule names.
 
-    A place is looked up at the release it names, else at those that rules are read at.
+    A place is looked up at the release it names, otherwise at those that rules are read at.
     """
     index = _Index(lines)
     rules, missing = _known(stands, {line.id: line for line in lines}, releases), []
@@ -153,7 +153,7 @@ def held(
 
 
 def as_read(evidence: Evidence, id: str, number: int, hash: str, known: Collection[str]) -> bool:
-    """Whether a line is in a release as it was where a rule was read, or that lies between two such releases."""
+    """Whether a line is in a release as it was where a rule was read, or that is between two such releases."""
     return hash in known or min(evidence.anchors[id]) <= number <= max(evidence.anchors[id])
 
 

@@ -26,7 +26,7 @@ NUMBER = re.compile(r"^(?:MAJOR|MINOR) = (\d+)", re.MULTILINE)
 def rows(fork: str, labels: Sequence[Case], count: int, python: str, seed: int = 0) -> Iterator[Case]:
     """Runs of a fork with its verdicts: changes of what the nearest release accepts, by options that the fork has.
 
-    Raises NoOptions where its parser or its validators do not run, NoRepository or NoRevision.
+    Raises NoOptions if its parser or its validators do not run, NoRepository or NoRevision.
     """
     with tempfile.TemporaryDirectory() as folder:
         extract(fork, Path(folder), Repositories())

@@ -2,7 +2,7 @@
 with a contract are described and tried, those of others are named.
 
 A release is tried on the runs that it publishes itself: it takes them, so that none may be refused that the described
-release below it takes. A wheel has no runs; what it takes is read off its own configs and classes all the same.
+release below it takes. A wheel has no runs; what it takes is read off its own configs and classes anyway.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def offered(front_end: Framework, repositories: Repositories, say: Say, *, offli
 
 
 def contract(front_end: str, one: Offered, repository: Path) -> str | None:
-    """The contract of a release; None where no tool reads one."""
+    """The contract of a release; None if no tool reads one."""
     if front_end in option_releases.READ:
         packed = one.wheel.parent if one.wheel is not None else None
         return option_releases.contract_text(option_releases.Clone(repository, front_end, packed), one.name)
@@ -117,7 +117,7 @@ def _runs(source: Checkout) -> Iterator[tuple[str, str]]:
 
 
 def _refused(front_end: str, new: str, like: str, runs: Mapping[str, str]) -> Iterator[str]:
-    """The published runs that are refused at a release and not at the one below."""
+    """The published runs refused at a release and not at the one below."""
     for name, text in runs.items():
         now, then = (_errors(f"{front_end}@{release}", text) for release in (new, like))
         yield from (f"{name}: {message}" for rule, message in now.items() if rule not in then)

@@ -21,7 +21,7 @@ CONSTRUCTED = {
     "recompute_config": "TransformerRecomputeConfig",
     "moe_config": "MoEConfig",
 }
-"""Sections of releases without a template → the class that they are handed to."""
+"""Sections of releases without a template → the class that they are passed to."""
 Section = dict[str, Any]
 
 

@@ -40,7 +40,7 @@ def _silent(seen: Seen, number: int, site: Site) -> bool:
 
 
 def _handler(seen: Seen, number: int, site: Site) -> bool:
-    """An error that is passed on with other words."""
+    """An error passed on with other words."""
     return any(part.startswith("except ") for part in site.condition)
 
 

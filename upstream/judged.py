@@ -130,7 +130,7 @@ class _Texts:
         self._sites: dict[str, list[Site]] = {}
 
     def hash(self, refusal: Refusal) -> str:
-        """The hash of the statement that refuses, "" where it is none that is written to refuse."""
+        """The hash of the statement that refuses, "" where it is none written to refuse."""
         line = refusal.place.line
         found = self._in(refusal.place.file)
         hits = [site for site in found if site.kind in REFUSALS and site.line <= line <= site.end]

@@ -38,7 +38,7 @@ def _own_name(node: ast.ClassDef) -> str:
 
 
 def _fields(node: ast.ClassDef) -> Iterator[tuple[str, Row]]:
-    """The keys of a class: its fields, else the arguments of its constructor."""
+    """The keys of a class: its fields, otherwise the arguments of its constructor."""
     for field in node.body:
         if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name):
             yield field.target.id, _row(field.target.id, field.value, ast.unparse(field.annotation))

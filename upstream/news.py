@@ -53,7 +53,7 @@ def known_patches(name: str) -> frozenset[str]:
 
 
 def patched(framework: Framework, name: str) -> str:
-    """The described release of the same first two numbers that is nearest below a release, else above it; "" where
+    """The described release of the same first two numbers that is nearest below a release, otherwise above it; "" where
     there is none."""
     alike = [one.name for one in framework.releases if numbers(one.name)[:2] == numbers(name)[:2]]
     order = sorted(alike, key=numbers)
@@ -119,7 +119,7 @@ def missing_wheels(project: str, folder: Path, wanted: Callable[[str], bool], sa
 
 
 def _pip(*words: str) -> str | None:
-    """What pip prints; None where it fails."""
+    """What pip prints; None if it fails."""
     command = [sys.executable, "-m", "pip", "--retries", "1", "--timeout", "15", *words]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
@@ -129,7 +129,7 @@ def _pip(*words: str) -> str | None:
 
 
 def moved(framework: Framework, repositories: Repositories) -> Iterator[str]:
-    """Releases that are described from a branch which has gone on, in words."""
+    """Releases described from a branch which has gone on, in words."""
     there = schemas.read(f"{framework.name}/releases")["commits"]
     for release in framework.releases:
         if release.revision.endswith(".whl"):

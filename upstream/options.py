@@ -50,7 +50,7 @@ def options(framework: Framework, repositories: Repositories, release: Release, 
 
 
 def options_in(folder: str, whose: str, python: str = sys.executable) -> Table:
-    """Option → row, of the parser alone of a Megatron that lies in a folder. Raises NoOptions."""
+    """Option → row, of the parser alone of a Megatron that is in a folder. Raises NoOptions."""
     words = [python, "-W", "ignore", "-m", "upstream.inside.megatron_parser", folder, "alone"]
     return _table(_run(words, folder, whose))
 

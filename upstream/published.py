@@ -1,10 +1,10 @@
-"""Further published states of a release: tags and branches beside the one that is described.
+"""Additional published states of a release: tags and branches beside the one that is described.
 
     python -m upstream.published mindspeed-llm [--tag TAG]... [--repository PATH]
 
 writes schemas/<framework>/published.json: tag → the release that it is read as, its files that differ from that one's,
 the rules that hold there and whose checks it does not have as they were read (`lacks`), and those whose checks it has
-and the release has not (`has`). Its options are those of its own parser, which lies beside a run. With --tag only the
+and the release has not (`has`). Its options are those of its own parser, which is beside a run. With --tag only the
 rows of these tags are written anew.
 """
 

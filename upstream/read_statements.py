@@ -39,7 +39,7 @@ class ReadStatements:
         }
 
     def owners(self, statement: str) -> frozenset[str]:
-        """The rules that stand for a statement: those that were read at it as it is, else those that it is like."""
+        """The rules that stand for a statement: those read at it as it is, otherwise those that it is like."""
         read = frozenset(rule for rule, known in self.as_read.items() if statement in known)
         return read or frozenset(rule for rule, known in self.anywhere.items() if statement in known)
 

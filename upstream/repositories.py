@@ -30,7 +30,7 @@ class NoRepository(Exception):
 
 
 class Repositories:
-    """Repositories by framework: given one by one as NAME=PATH or PATH, else found in the folder that the variable
+    """Repositories by framework: given one by one as NAME=PATH or PATH, otherwise found in the folder that the variable
     names. pinned: framework → release → the commit that it is read at, wherever its branch is."""
 
     def __init__(

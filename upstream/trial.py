@@ -125,7 +125,7 @@ def _asking(framework: Framework, repositories: Repositories, release: Release, 
 
 
 def _sure(verdict: Verdict) -> bool | None:
-    """Whether the source accepts a run; None where it does not decide."""
+    """Whether the source accepts a run; None if it does not decide."""
     if verdict.outcome == "accepts":
         return True
     certain = next((one for one in verdict.refusals if one.certain), None)
@@ -219,8 +219,8 @@ def _counted(errors: Sequence[Finding], verdict: Verdict) -> list[Finding]:
 
 
 def _compared(rows: Sequence[tuple[Case, Verdict, Sequence[Finding]]], as_before: Collection[str]) -> Trial:
-    """as_before: runs that are refused of the described release, too, whose source accepts them as well: what is
-    refused there is a check of a stage that is not interpreted."""
+    """as_before: runs refused of the described release, too, whose source accepts them as well: what is refused there
+    is a check of a stage that is not interpreted."""
     false, missed, lines = 0, 0, []
     for run, verdict, told in rows:
         accepts = bool(_sure(verdict))

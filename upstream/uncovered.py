@@ -148,7 +148,7 @@ def _set(words: Sequence[str], option: Sequence[str]) -> list[str]:
 
 
 def refusals(session: Session, runs: Iterable[Case]) -> Iterator[tuple[Case, Refusal | None]]:
-    """Each run with the statement that is sure to refuse it, None where it is accepted or undecided."""
+    """Each run with the statement that is sure to refuse it, None if it is accepted or undecided."""
     for run in runs:
         env = {"CUDA_DEVICE_MAX_CONNECTIONS": "1", **{name: str(value) for name, value in run["env"].items()}}
         verdict = session.judge(run["args"], env, run["world_size"])

@@ -50,7 +50,7 @@ def documents(
 
 
 def told_by(framework: Framework, repositories: Repositories, folder: Path, say: Say = print) -> Behaviour | None:
-    """What the programs of a framework's releases say of the examples of its rules; None where it has no such."""
+    """What the programs of a framework's releases say of the examples of its rules; None if it has no such."""
     if framework.name not in TABLES:
         return None
     names = [release.name for release in framework.releases]

@@ -1,4 +1,5 @@
-"""Findings that were there before preflight came: a file names them by rule and key path; new ones are reported."""
+"""Findings that existed before preflight was adopted: a file names them by rule and key path, and only new ones are
+reported."""
 
 from __future__ import annotations
 
@@ -20,9 +21,9 @@ FILE = "preflight-baseline.json"
 
 
 class Known(NamedTuple):
-    """What a finding is about; no line number, so that it outlives edits elsewhere.
+    """Identifies a finding without its line number, so that edits elsewhere do not change it.
 
-    about: the key path, else the text of the line.
+    about: the key path, otherwise the text of the line.
     """
 
     path: str
@@ -31,21 +32,21 @@ class Known(NamedTuple):
 
 
 class Baseline:
-    """Findings to be silent about, each with how often."""
+    """The findings to suppress, each with its number of occurrences."""
 
     def __init__(self, folder: Path, known: Iterable[Known] | Mapping[Known, int] = ()) -> None:
         self.folder, self.known = folder, Counter(known)
 
     @classmethod
     def of(cls, report: Report, folder: Path) -> Baseline:
-        """All findings of a report; paths become relative to the folder that the file will lie in."""
+        """All findings of a report; paths become relative to the folder that the file will be in."""
         made = cls(folder)
         made.known.update(made.identify(finding) for finding in report.findings)
         return made
 
     @classmethod
     def read(cls, path: Path) -> Baseline:
-        """Read a file. Raises InputError when it is none."""
+        """Read a baseline. Raises InputError if the file is not one."""
         try:
             data = json.loads(Source.read(path).text)
             entries = [(file, entry) for file, entries in data["files"].items() for entry in entries]
@@ -68,12 +69,12 @@ class Baseline:
         write_report(str(path), f"{text}\n")
 
     def identify(self, finding: Finding) -> Known:
-        """What a finding is about, as this file would name it."""
+        """The identity of a finding, as this file names it."""
         about = ".".join(map(str, finding.key)) or finding.span.source.line(finding.line).strip()
         return Known(Path(os.path.relpath(finding.path, self.folder)).as_posix(), finding.rule, about)
 
     def hide(self, report: Report) -> tuple[Report, Counter[Known]]:
-        """The report without what is known, and the entries of checked files that nothing needed."""
+        """The report without the known findings, and the entries of checked files that matched nothing."""
         left, kept = Counter(self.known), []
         for finding in report.findings:
             known = self.identify(finding)

@@ -17,11 +17,12 @@ from preflight.source.repository import Repository
 from preflight.source.text import InputError, Source
 
 MOST_PAIRS = 1_000_000
-"""Where comparing the lines of two states takes more, all lines between the first and the last change are new."""
+"""If comparing the lines of two states takes more steps, all lines between the first and the last change count as
+new."""
 
 
 class Changes:
-    """A revision to compare with. Raises InputError where git does not know it, or there is no git."""
+    """A revision to compare with. Raises InputError if git does not know it, or there is no git."""
 
     def __init__(self, revision: str, checker: Checker) -> None:
         self.checker = checker
@@ -31,12 +32,12 @@ class Changes:
         self._found = cache(self._check)
 
     def only(self, report: Report) -> Report:
-        """The report with only those findings that the change touched or brought."""
+        """The report with only the findings that the change affects or introduces."""
         kept = tuple(finding for finding in report.findings if self.brought(finding))
         return replace(report, findings=kept, suppressed=report.suppressed + len(report.findings) - len(kept))
 
     def brought(self, finding: Finding) -> bool:
-        """Whether a line that takes part in a finding is new, or the finding is: a change elsewhere may cause it."""
+        """Whether a line that a finding refers to is new, or the finding itself is: a change elsewhere may cause it."""
         spans = (finding.span, *(related.span for related in finding.related))
         touched = any(
             _touched(before.text, span.source.text, span.line)
@@ -82,7 +83,7 @@ def _alike(before: Sequence[str], after: Sequence[str]) -> int:
 
 
 def _pairs(before: Sequence[str], after: Sequence[str]) -> int:
-    """Pairs of equal lines, which is what comparing takes."""
+    """The number of pairs of equal lines, which determines how long a comparison takes."""
     counts = Counter(before)
     return sum(counts[line] for line in after)
 

@@ -56,7 +56,7 @@ def _identity(finding: Finding) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class MeasuredRun:
-    """A measured run, read as the settings state. Its figures raise InputError where there is no estimate."""
+    """A measured run, read as the settings state. Its figures raise InputError if there is no estimate."""
 
     run: Measured
     settings: Settings
@@ -65,7 +65,7 @@ class MeasuredRun:
 
     @property
     def beyond(self) -> float:
-        """Bytes beyond the estimate; 0 where memory was not measured."""
+        """Bytes beyond the estimate; 0 if memory was not measured."""
         if self.run.peak is None:
             return 0.0
         from preflight.memory.device_need import beyond
@@ -77,7 +77,7 @@ class MeasuredRun:
 
     @property
     def pace(self) -> float:
-        """How many times as fast as its estimate; 1 where no step was measured."""
+        """How many times as fast as its estimate; 1 if no step was measured."""
         if self.run.step is None:
             return 1.0
         from preflight.steptime import estimate
@@ -103,9 +103,9 @@ class MeasuredRun:
 
 
 Suggest = Callable[[Workspace, Report], Report]
-"""Puts other layouts on the findings of a report that they cure."""
+"""Adds layouts that would cure an error to the findings of a report."""
 Prove = Callable[[Workspace, Report, "Workspace | None"], Report]
-"""Leaves of the ways out in a report those that are proven, under every rule where the last is given."""
+"""Keeps only the proven fixes in a report; they are proven under every rule if the last argument is given."""
 
 
 def with_network(request: Request, facts: Facts) -> Request:
@@ -140,9 +140,8 @@ class Checker:
     """Settings, what the caller adds to them, and the plugins. Raises InputError for unknown ids and names.
 
     broken: why the settings could not be read; the defaults hold then. ignored: settings that another user may have
-    written, with the reason. names: of what the call sets, those that the files read. isolated: nothing is opened
-    outside of what the call names. renamed: former names of rules that the choice or the settings use, with the present
-    ones.
+    written, with the reason. names: the names set by the call that the files read. isolated: nothing is opened outside
+    of what the call names. renamed: former names of rules that the choice or the settings use, with the present ones.
     """
 
     def __init__(self, settings: Settings, plugins: Plugins, facts: Facts = Facts(), choice: Choice = Choice()) -> None:
@@ -155,7 +154,7 @@ class Checker:
         self.site: SiteRequest | None = None  # what a run names is looked at, too
         self.folders: list[Checker] = []  # by the settings of other folders
         self.suggest: Suggest | None = None  # puts other layouts on the findings that they cure
-        self.prove: Prove | None = None  # leaves of what is offered what is proven; None where the offers are not shown
+        self.prove: Prove | None = None  # leaves of what is offered what is proven; None if the offers are not shown
         self.nearest: Callable[[Path], Checker] | None = None  # the checker for a file, by the settings nearest to it
         self.named = choice.over(settings.choice)
         """The choice as it is written, with the names of groups."""
@@ -165,7 +164,7 @@ class Checker:
         self.policy = Policy(self._chooser(), settings.options, reported=self._reported())
 
     def look_around(self, paths: Iterable[str]) -> None:
-        """Take the folders of a call for those in and above which checkouts are looked for; isolated: in which only."""
+        """The folders of a call, in and above which checkouts are looked for; isolated: only in them."""
         self.checkouts = Checkouts(paths, isolated=self.isolated)
         if self.site is not None:
             self.site = self.site._replace(kept={})
@@ -176,8 +175,8 @@ class Checker:
         return self.policy.errors_only
 
     def ask_for_errors_only(self) -> None:
-        """Run only the rules whose findings can be errors, and offer nothing: only the reading and the start of the run
-        matter."""
+        """Run only the rules whose findings can be errors, and offer no fixes: used when only the validity of a run
+        matters."""
         self.policy, self.prove = self.policy._replace(errors_only=True), None
 
     def of(self, path: Path | None) -> Checker:
@@ -193,7 +192,7 @@ class Checker:
             return self.settings
 
     def every_settings(self) -> tuple[Settings, ...]:
-        """The settings of the call, and those of folders that were looked into."""
+        """The settings of the call, and those of the folders searched so far."""
         return (self.settings, *(found.settings for found in self.folders))
 
     def request(self, path: Path | None) -> Request:
@@ -211,13 +210,13 @@ class Checker:
 
     @cached_property
     def measured(self) -> float:
-        """Bytes that the measured run of the settings needed beyond its estimate. Raises InputError where there is
+        """Bytes that the measured run of the settings needed beyond its estimate. Raises InputError if there is
         none."""
         return self._run.beyond if self._run is not None else 0.0
 
     @cached_property
     def pace(self) -> float:
-        """How many times as fast as its estimate the measured run was. Raises InputError where there is none."""
+        """How many times as fast as its estimate the measured run was. Raises InputError if there is none."""
         return self._run.pace if self._run is not None else 1.0
 
     @cached_property
@@ -235,14 +234,14 @@ class Checker:
         return Workspace(sources, near.plugins, near.request(path), near.policy, self.checkouts)
 
     def _suggested(self, workspace: Workspace, report: Report) -> Report:
-        """The report with other layouts where they are asked for, and of all ways out those that are proven."""
+        """The report with alternative layouts if they are requested, and with only the proven fixes."""
         report = report if self.suggest is None else self.suggest(workspace, report)
         if self.prove is None or all(finding.fix is None for finding in report.findings):
             return report
         return self.prove(workspace, report, self._under_every_rule(workspace))
 
     def _under_every_rule(self, workspace: Workspace) -> Workspace | None:
-        """The same texts under every rule; None where the workspace has every rule."""
+        """The same texts under every rule; None if the workspace has every rule."""
         near = self.of(workspace.sources[0].path)
         if near.choice == Choice() and not near.settings.per_file:
             return None
@@ -258,7 +257,7 @@ class Checker:
             return unreadable(error)
 
     def check_source(self, source: Source, *, asked: bool = True) -> Report:
-        """Check one file that was read. asked: the caller holds it for ours, so it must be readable."""
+        """Check one file that was read. asked: the caller states that it is a config, so it must be readable."""
         return attempted(source.name, lambda: self._checked(source, asked), self._seconds)
 
     @property
@@ -282,13 +281,13 @@ class Checker:
             return unreadable(error) if self.ours(source, error, asked=asked) else Report(skipped=(source.name,))
 
     def whole(self, source: Source) -> Workspace:
-        """One source under every rule, whichever are chosen: what a fix is proven against."""
+        """A source under all rules, selected or not: fixes are proven against it."""
         near = self.of(source.path)
         every = Policy(options=near.settings.options)
         return Workspace([source], near.plugins, near.request(source.path), every, self.checkouts)
 
     def check_file(self, named: Named, *, lenient: bool = False) -> Report:
-        """Check one file. lenient: a broken file that is not ours passes even when it was named."""
+        """Check one file. lenient: a broken file that is not a config passes even if it was named."""
         if named.fault:
             return unreadable(InputError(named.fault, named.name))
         try:
@@ -299,8 +298,7 @@ class Checker:
         return self.check_source(source, asked=named.asked and not lenient)
 
     def ours(self, source: Source, error: InputError, *, asked: bool = False) -> bool:
-        """Whether a file that cannot be read is a config: the caller states it, or its readable lines are a
-        dialect's."""
+        """Whether an unreadable file is a config: the caller states so, or a dialect claims its readable lines."""
         from preflight.checking.failure import claimed_in_part, is_template
 
         if is_template(source):
@@ -323,7 +321,7 @@ class Checker:
         return lambda rule, path: all(choice.takes(rule) for choice in self._choices(path))
 
     def _expand(self) -> None:
-        """Put the rules of a group instead of its name."""
+        """Replace the name of a group with its rules."""
         parts = self.settings.per_file
         if not any((*choice.select, *choice.ignore) for choice in (self.named, *(part.choice for part in parts))):
             return
@@ -335,7 +333,7 @@ class Checker:
         self.settings = self.settings._replace(per_file=per_file)
 
     def _reported(self) -> Callable[[Finding], bool] | None:
-        """Whether a finding of a rule that ran is reported; None where every one is."""
+        """Whether a finding of a rule that ran is reported; None if every one is."""
         if not any(choice.by_severity for choice in (self.choice, *(part.choice for part in self.settings.per_file))):
             return None
         return lambda f: all(choice.keeps(f.rule, str(f.severity)) for choice in self._choices(f.path))

@@ -23,15 +23,15 @@ from preflight.source.repository import Repository
 from preflight.source.text import InputError, Source
 
 MOST = 2000
-"""Of files that differ so many are compared."""
+"""The number of differing files that are compared."""
 
 
 Sources = Mapping[str, Source | None]
-"""Configs by the names they are shown by; None where one cannot be read as text."""
+"""Configs by display name; None if one cannot be read as text."""
 
 
 class Range(NamedTuple):
-    """Two revisions; after is None for the files as they are. fork: compare with where the two parted."""
+    """Two revisions; after is None for the files as they are. fork: compare with their merge base."""
 
     before: str
     after: str | None
@@ -39,7 +39,7 @@ class Range(NamedTuple):
 
 
 def parse(words: str) -> Range:
-    """`A..B`, `A...B`, or `A` and the files as they are; what is left out is HEAD."""
+    """`A..B`, `A...B`, or `A` and the working tree; an omitted revision is HEAD."""
     for dots in ("...", ".."):
         before, there, after = words.partition(dots)
         if there:
@@ -50,7 +50,7 @@ def parse(words: str) -> Range:
 def states(repository: Repository, before: str, after: str | None, wanted: Iterable[str]) -> tuple[Sources, Sources]:
     """The configs that differ between two commits, or a commit and the files as they are.
 
-    wanted: files and folders to look at; () for all. Raises InputError where git cannot list them, or too many differ.
+    wanted: files and folders to look at; () for all. Raises InputError if git cannot list them, or too many differ.
     """
     folders = [Path(os.path.realpath(name)) for name in wanted]
     old = _chosen(repository, repository.tree(before, folders), folders)
@@ -76,7 +76,7 @@ def _inside(path: Path, folders: list[Path]) -> bool:
 
 
 def _as_they_are(repository: Repository, old: Mapping[str, str], folders: list[Path]) -> dict[str, str]:
-    """The same files on disk, and those that git does not know yet."""
+    """The same files on disk, and untracked ones."""
     roots = [str(folder) for folder in folders] or [str(repository.top)]
     none = Settings(root=repository.top)
     found = {_relative(item.path, repository.top) for item in discover(roots, lambda path: none)}
@@ -92,7 +92,7 @@ def _relative(path: Path, top: Path) -> str:
 
 
 def _together(sources: Iterable[tuple[str, Source | None]]) -> dict[str, Source | None]:
-    """The same, each with the others for the files on disk that it names."""
+    """The same, each with the other files on disk that it names."""
     found = dict(sources)
     there = {source.path: source for source in found.values() if source is not None and source.path is not None}
     for source in there.values():
@@ -115,9 +115,8 @@ def _sources(repository: Repository, commit: str | None, names: Iterable[str]) -
 
 
 class Difference(NamedTuple):
-    """An argument that two runs have different values of. decides: what of the training it decides, "" for none of it.
-
-    name: as people write it. typed: it is written in one of the two; else it follows from others, or is a default.
+    """An argument that two runs have different values of. decides: the part of the training that it affects, "" for
+    none. name: as users write it. typed: one of the two sets it; otherwise it is derived, or a default.
     """
 
     name: str
@@ -128,7 +127,7 @@ class Difference(NamedTuple):
 
 
 class RunChange(NamedTuple):
-    """One run before and after a change; None where it is new, or gone."""
+    """One run before and after a change; None if it was added or removed."""
 
     before: Job | None
     after: Job | None
@@ -136,7 +135,7 @@ class RunChange(NamedTuple):
 
 
 class Comparison(NamedTuple):
-    """A file before and after a change, by their names; "" where it is new, or gone. new, cured: findings."""
+    """A file before and after a change, by name; "" if it was added or removed. new, cured: findings."""
 
     before: str
     after: str
@@ -151,13 +150,13 @@ class Comparison(NamedTuple):
 
     @property
     def same(self) -> bool:
-        """Whether nothing differs that preflight reads."""
+        """Whether nothing that preflight reads differs."""
         alike = all(run.before and run.after and not run.differences for run in self.runs)
         return alike and not self.new and not self.cured
 
 
 def compare(before: Report | None, after: Report | None, names: tuple[str, str]) -> Comparison:
-    """Two reports of a file, as a pair; None where the file is new, or gone."""
+    """Two reports of a file, as a pair; None if the file was added or removed."""
     old, new = _found(before), _found(after)
     return Comparison(
         names[0],
@@ -180,7 +179,7 @@ def _found(report: Report | None) -> list[Finding]:
 
 
 def _without(findings: Iterable[Finding], others: Iterable[Finding]) -> Iterator[Finding]:
-    """The findings of which the others have none with the same rule and key."""
+    """The findings without a counterpart with the same rule and key among the others."""
     left = Counter((finding.rule, finding.key, finding.severity) for finding in others)
     for finding in findings:
         identity = (finding.rule, finding.key, finding.severity)
@@ -191,7 +190,7 @@ def _without(findings: Iterable[Finding], others: Iterable[Finding]) -> Iterator
 
 
 def _differences(before: Job, after: Job) -> Iterator[Difference]:
-    """Arguments with another value, those that are written first. None where the frameworks differ."""
+    """Arguments whose value differs, explicitly set ones first. None if the frameworks differ."""
     if before.target.framework != after.target.framework:
         return
     one, two = before.arguments, after.arguments
@@ -211,13 +210,13 @@ def _differences(before: Job, after: Job) -> Iterator[Difference]:
 
 
 def _place(value: Value) -> object:
-    """Where a value is typed: a config may name one place several times."""
+    """Where a value is set: a config may contain the same key several times."""
     return (value.span.path, value.span.start) if value.span is not None else ""
 
 
 def _differ(old: Value, new: Value, typed: bool) -> bool:
-    """Whether two values differ; an unknown one differs only from a known one that is written, and from an unknown
-    one that is typed in other words.
+    """Whether two values differ; an unknown value differs only from a known one that is set, and from an unknown one
+    that is written differently.
 
     A section is not a value; its keys are.
     """
@@ -237,7 +236,7 @@ USAGE = "compare two files, two folders, or revisions of git: HEAD~1.., main...H
 
 
 def comparisons(checker: Checker, words: Sequence[str]) -> Iterator[Comparison]:
-    """Each file that holds a run on one of the two sides. Raises InputError where that is unknown."""
+    """Each file that holds a run on one of the two sides. Raises InputError if that is unknown."""
     if len(words) == 2 and all(os.path.exists(word) for word in words):
         yield from _of_paths(checker, Path(words[0]), Path(words[1]))
     elif words and not os.path.exists(words[0]):
@@ -284,7 +283,7 @@ def _any_runs(*reports: Report | None) -> bool:
 
 
 def _report(checker: Checker, source: Source | None, side: Mapping[str, Source | None] | None = None) -> Report | None:
-    """The report on a file; what it names is read as it is on its side. None where it is unreadable."""
+    """The report on a file; the files that it names are read from the same side. None if it is unreadable."""
     if source is None:
         return None
     workspace = checker.workspace([source])

@@ -1,4 +1,4 @@
-"""Findings that only follow from another one: they are left out, for who mends the cause mends them."""
+"""Findings that only follow from another one: they are left out, because fixing the cause fixes them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def fold(
 ) -> list[Finding]:
     """The findings of a run without those that follow from others.
 
-    rules: those that made them, by id; kept: rules whose findings stay all the same.
+    rules: those that made them, by id; kept: rules whose findings are never removed.
     """
     said = _said_by_others(found, rules)
     alone = len(said) < 2
@@ -69,8 +69,8 @@ def _of_sections(found: Sequence[Finding]) -> list[Finding]:
 
 def _of_misfit_sizes(found: Sequence[Finding], job: Job) -> list[Finding]:
     """Where an odd degree does not fit the devices, what else does not fit that degree follows from it. A power of two
-    is not a slip: there the number of devices is, and what the degree does not fit otherwise stays when that is
-    mended."""
+    is unlikely to be a typo: then the number of devices is wrong, and other findings about the degree remain after that
+    is fixed."""
     cause = next((f for f in found if f.rule == _DEVICES and f.severity is Severity.ERROR), None)
     world = known(job.plan.layout.world)
     if cause is None or world is None:
@@ -89,8 +89,8 @@ def _points_at(finding: Finding, places: set[tuple[str, int]]) -> bool:
 
 
 def _of_lost_groups(found: Sequence[Finding], job: Job, rules: Mapping[str, Checkable]) -> list[Finding]:
-    """What misses an option in a group that no launch takes, or behind a word that is not one: the first
-    reports it, the others follow."""
+    """Options missing from a group that no launch uses, or after a word that is not an option: the first one reports
+    it, the others follow from it."""
     groups = {(p.kind, p.span.start): p.keys for d in job.documents for p in d.problems if p.kind in _GROUPS}
     for cause in found:
         flags = groups.get((cause.rule, cause.span.start), ()) or _brought_back(cause)
@@ -107,7 +107,7 @@ def _of_lost_groups(found: Sequence[Finding], job: Job, rules: Mapping[str, Chec
 
 
 def _brought_back(cause: Finding) -> tuple[str, ...]:
-    """The options that a correction of the text brings back."""
+    """Options that a correction of the text makes valid again."""
     edits = cause.fix.edits if cause.fix is not None and cause.severity is Severity.ERROR else ()
     return tuple(str(edit.key[0]) for edit in edits if edit.action == "splice" and edit.key)
 

@@ -17,9 +17,8 @@ NEVER = ("node_modules", "__pycache__", "site-packages")
 
 
 class Named(NamedTuple):
-    """A file to check. name: as it is shown. asked: it was named itself, not found in a folder.
-
-    fault: why nothing can be read there, where that is known before it is tried.
+    """A file to check. name: its display name. asked: it was named explicitly, not found in a folder. fault: why it
+    cannot be read, if known in advance.
     """
 
     path: Path
@@ -29,7 +28,8 @@ class Named(NamedTuple):
 
 
 class Wanted(NamedTuple):
-    """What a call states about the files of folders, in addition to the settings. markdown: look into Markdown, too."""
+    """What a call specifies for the files of folders, in addition to the settings. markdown: also look into Markdown
+    files."""
 
     exclude: tuple[str, ...] = ()
     include: tuple[str, ...] = ()
@@ -37,13 +37,13 @@ class Wanted(NamedTuple):
 
     @property
     def suffixes(self) -> tuple[str, ...]:
-        """How the names of files end that are always looked for."""
+        """File endings that are always searched for."""
         return SUFFIXES + MARKDOWN_SUFFIXES if self.markdown else SUFFIXES
 
 
 SettingsOf = Callable[[Path], Settings]
 Ignored = Callable[[Path, Sequence[Path]], Set[Path]]
-"""Of the files below a folder, those that are to be passed over."""
+"""The files below a folder to be skipped."""
 
 
 def discover(
@@ -56,7 +56,7 @@ def discover(
 ) -> Iterator[Named]:
     """The files of a call, each once, folders in sorted order. force: exclude named files as well.
 
-    A named path that does not exist is handed on, as is a folder that cannot be listed: reading it gives the reason.
+    A named path that does not exist is passed on, as is a folder that cannot be listed: reading it gives the reason.
     """
     seen: set[Path] = set()
 
@@ -97,11 +97,12 @@ def _is_folder(path: Path) -> bool:
 
 
 IncludedIn = Callable[[Path], Callable[[Path], bool] | None]
-"""What else is looked for in a folder, asked once for all of its files; None where the settings name nothing."""
+"""Additional file patterns to look for in a folder, collected once for all of its files; None if the settings name
+none."""
 
 
 def _walk(folder: Path, suffixes: tuple[str, ...], included_in: IncludedIn) -> Iterator[Named]:
-    """The configs below a folder, and what cannot be looked at; however deep, without recursion."""
+    """The configs below a folder, and what could not be searched; without recursion, so that depth is unlimited."""
     waiting: list[Path | Named] = [folder]
     while waiting:
         item = waiting.pop()
@@ -135,12 +136,11 @@ def _listed(folder: Path, suffixes: tuple[str, ...], included: Callable[[Path], 
 
 RULES = ".gitignore"
 MAX_RULES = 250_000
-"""Bytes of one file of rules; with a larger one in the way, no rule counts."""
+"""Bytes of one ignore file; if a file is larger, no ignore rule applies."""
 
 
 def ignored_by_git(folder: Path, files: Sequence[Path]) -> Set[Path]:
-    """The files below a folder that its repository ignores; none where there is no repository, or git does not
-    answer."""
+    """The files below a folder that its repository ignores; none if there is no repository, or git does not answer."""
     top = _top(folder)
     if top is None or not files or not _has_rules(top, folder, {path.parent for path in files}):
         return frozenset()
@@ -158,7 +158,7 @@ def _top(folder: Path) -> Path | None:
 
 
 def _has_rules(top: Path, folder: Path, parents: Iterable[Path]) -> bool:
-    """Whether rules may ignore anything, and every file of rules is one that git reads in a moment."""
+    """Whether ignore rules may exclude anything, and git can read every ignore file quickly."""
     above = Path(os.path.realpath(folder))
     between = {place for place in (above, *above.parents) if place.is_relative_to(top)}
     below = {place for parent in parents for place in (parent, *parent.parents) if place.is_relative_to(folder)}

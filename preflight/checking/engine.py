@@ -26,11 +26,11 @@ from preflight.source.record import NamedTuple, dataclass, replace
 from preflight.source.text import Span
 
 MOST_FINDINGS = 100
-"""Of one rule in one file."""
+"""Limit for one rule in one file."""
 
 
 MOST_OF_A_RULE = 200
-"""A rule is asked for no more about one run: each may take milliseconds."""
+"""Limit of findings taken from a rule in one run, because each may take milliseconds."""
 MORE = "and {count:,} more findings of {rule} in this file"
 MANY_MORE = "and at least {count:,} more findings of {rule} in this file"
 UNCOUNTED = "this file has more of these than are counted"
@@ -48,8 +48,8 @@ def some_of(found: Iterable[Finding | Unverified], start: Span) -> list[Finding 
 
 
 def bounded(findings: Sequence[Finding]) -> list[Finding]:
-    """The findings, in the same order; of a rule with too many in a file the gravest, the first of them first,
-    and one that counts the others."""
+    """The findings in the same order; if a rule has too many in a file, only the most severe, the earliest of them
+    first, and one finding that counts the others."""
     counts = Counter((finding.path, finding.rule) for finding in findings)
     crowded = {key for key, number in counts.items() if number > MOST_FINDINGS + 1}
     if not crowded:
@@ -68,7 +68,7 @@ def bounded(findings: Sequence[Finding]) -> list[Finding]:
 
 
 def _order(finding: Finding) -> tuple[bool, int]:
-    """The gravest first, and what stands for others last."""
+    """The most severe first; findings that summarize others come last."""
     return finding.message == UNCOUNTED, -_rank(finding)
 
 
@@ -77,7 +77,7 @@ def _rank(finding: Finding) -> int:
 
 
 def _more(rest: Sequence[Finding]) -> Finding:
-    """One finding for all that are left out, at the place of the first of them."""
+    """One finding that summarizes all omitted ones, at the place of the first."""
     gravest = max(rest, key=_rank)
     template = MANY_MORE if any(finding.message == UNCOUNTED for finding in rest) else MORE
     message = Message(template, count=len(rest), rule=gravest.rule)
@@ -85,7 +85,7 @@ def _more(rest: Sequence[Finding]) -> Finding:
 
 
 class Crash(NamedTuple):
-    """A rule that failed; never hidden, never a finding."""
+    """A rule that failed; it is never hidden and is not a finding."""
 
     rule: str
     path: str
@@ -123,10 +123,10 @@ OWN = "own-check"
 
 
 class Policy(NamedTuple):
-    """What is asked of rules. chosen: whether one runs on a path; options: per rule; kept: never folded into others.
+    """How rules are run. chosen: whether a rule runs on a path; options: per rule; kept: never folded into others.
 
-    reported: whether a finding of a rule that ran is reported; None where all are. errors_only: only those rules run
-    whose findings can be errors.
+    reported: whether a finding of a rule that ran is reported; None if all are. errors_only: only those rules run whose
+    findings can be errors.
     """
 
     chosen: Callable[[str, str], bool] = lambda rule, path: True
@@ -146,7 +146,7 @@ class Report:
     """What was found. skipped: files that no dialect claims. unknown: what could not be verified. errors: files that
     cannot be read.
 
-    looked: other files that were opened, or looked for and not found: what is in them is part of the report.
+    looked: other files that were opened, or looked for and not found: their contents affect the report.
     """
 
     findings: tuple[Finding, ...] = ()
@@ -162,7 +162,7 @@ class Report:
     """The rules that made the findings, sorted by id."""
 
     reads: tuple[str, ...] = ()
-    """Of what the caller sets, the names that something reads."""
+    """The names set by the caller that something reads."""
 
     @property
     def plan(self) -> Plan | None:
@@ -171,24 +171,24 @@ class Report:
 
     @property
     def accepted(self) -> bool:
-        """All is read, and no error but a predicted out-of-memory, which `fits` reports."""
+        """Everything was read, and there is no error except a predicted out-of-memory, which `fits` reports."""
         unjudged = any(not crash.rule for crash in self.crashes)
         return not self.errors and not unjudged and not any(map(_refuses, self.findings))
 
     @property
     def undecided(self) -> bool:
-        """Whether the source of a run's program could not decide about it; `unknown` names what would."""
+        """Whether the program's source left the verdict open; `unknown` names the facts that would decide it."""
         return any(job.judged is not None and job.judged.undecided for job in self.jobs)
 
     @property
     def fits(self) -> bool:
-        """All is read and accepted, and no run is predicted not to fit in memory."""
+        """Everything was read and accepted, and no run is predicted to exceed memory."""
         out = any(f.severity is Severity.ERROR and f.kind is Kind.MEMORY for f in self.findings)
         return self.accepted and not out and not any(j.cluster.budget and j.memory.replaced for j in self.jobs)
 
 
 def _refuses(finding: Finding) -> bool:
-    """Whether a run cannot start because of a finding; one that may not fit can."""
+    """Whether a finding means that the run cannot start; running out of memory is not counted."""
     return finding.severity is Severity.ERROR and finding.kind is not Kind.MEMORY
 
 
@@ -222,7 +222,7 @@ def read_job(document: Document, plugins: Plugins, request: Request, beside: Bes
 
 
 def check_job(job: Job, plugins: Plugins, policy: Policy) -> tuple[list[Finding], list[Unchecked], list[Crash]]:
-    """Every rule over one job; each in its own try."""
+    """All rules over one job, each with its own error handling."""
     path = job.documents[0].source.name
     findings: list[Finding] = []
     unknown: list[Unchecked] = []
@@ -270,7 +270,7 @@ def check_documents(
     policy: Policy = Policy(),
     beside: Beside = NOTHING,
 ) -> Report:
-    """Check documents that were loaded. Raises InputError where a claimed file cannot be read as its framework reads
+    """Check documents that were loaded. Raises InputError if a claimed file cannot be read as its framework reads
     it."""
     findings, unknown, crashes = list[Finding](), list[Unchecked](), list[Crash]()
     jobs: list[Job] = []
@@ -309,7 +309,7 @@ def _said(finding: Finding) -> Said:
 
 
 def _with_refusals(jobs: Sequence[Job], said: Sequence[set[Said]], kept: Sequence[Finding]) -> tuple[Job, ...]:
-    """The runs, with the rules that refuse them: those whose errors about them no comment suppresses."""
+    """The runs, with the rules that refuse them, except for suppressed errors."""
     left = {_said(finding) for finding in kept if _refuses(finding)}
     rules = (tuple(sorted({rule for rule, *_ in errors & left})) for errors in said)
     return tuple(job.refused_by(by) if by else job for job, by in zip(jobs, rules, strict=True))
@@ -324,7 +324,7 @@ def _less_certain(
     policy: Policy,
     beside: Beside,
 ) -> list[Finding]:
-    """What was found, with warnings instead of errors that are not certain."""
+    """The findings, with uncertain errors lowered to warnings."""
     from preflight.lint.severity import SecondLook, settled  # only runs with errors need it
 
     look = SecondLook(
@@ -339,7 +339,7 @@ def _less_certain(
 def _unsuppressed(
     findings: Sequence[Finding], jobs: Sequence[Job], unknown: Sequence[Unchecked], plugins: Plugins, policy: Policy
 ) -> list[Finding]:
-    """The findings that no comment of the jobs' documents covers, and those about comments."""
+    """The findings that no comment of the documents suppresses, and those about the comments themselves."""
     commented = {id(d.comments): d for job in jobs for d in job.documents if d.comments}  # runs of a script share them
     found = (suppression for document in commented.values() for suppression in suppressions(document))
     comments = {(comment.span.path, comment.span.start): comment for comment in found}

@@ -1,4 +1,4 @@
-"""What went wrong with one file, as the report of that file: unreadable, refused by its shell, of another shape."""
+"""A failure on one file as the report of that file: unreadable, refused by its shell, or of another format."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def unreadable(error: InputError) -> Report:
 
 
 def attempted(name: str, call: Callable[[], Report], seconds: float = CHECK_SECONDS) -> Report:
-    """The report of a call about a file, or of its failure. seconds: processor time after which it is ended.
+    """The report of a call on a file, or of its failure. seconds: limit of processor time.
     Raises InputError and PluginError."""
     try:
         with watched(name, seconds):
@@ -50,7 +50,8 @@ def attempted(name: str, call: Callable[[], Report], seconds: float = CHECK_SECO
 
 
 def failed(name: str, error: Exception) -> Report:
-    """The report of a file on which preflight itself failed; no rule did. Raises it where an extra is missing."""
+    """The report of a file on which preflight itself failed outside of a rule. Re-raises the error if an extra is
+    missing."""
     import traceback
 
     if isinstance(error, ModuleNotFoundError) and missing(error):
@@ -74,8 +75,8 @@ def with_refused_scripts(
     wants: Callable[[Finding], bool],
     ours: Callable[[Source, int], bool] | None = None,
 ) -> Report:
-    """A report with the places at which bash stops in scripts without a run, and with line ends that hide a run.
-    ours: whether a script with a fault on a line is reported; without it each that bash refuses is."""
+    """A report with the places at which bash stops in scripts without a run, and with line ends that hide a run. ours:
+    decides whether a script with a fault on a line is reported; without it every script that bash refuses is."""
     found = [finding for source in sources if source.name in report.skipped for finding in _refused(source, ours)]
     if not found:
         return report
@@ -112,7 +113,7 @@ def _as_finding(problem: Problem) -> Finding:
 
 
 def starts_a_run(dialects: Sequence[Dialect], request: Request) -> Callable[[Source, int], bool]:
-    """Whether there is a run in what bash never reads, also where a quote on the line of the fault hides it."""
+    """Whether a run is in the part that bash never reads, or hidden by a quote on the faulty line."""
 
     def starts(source: Source, line: int) -> bool:
         from preflight.loaders.shell import load_script
@@ -126,7 +127,7 @@ def starts_a_run(dialects: Sequence[Dialect], request: Request) -> Callable[[Sou
 
 
 def _trains(document: Document) -> bool:
-    """Whether a launcher of distributed programs starts a program with a name of training, in any project."""
+    """Whether a launcher of distributed programs starts a program with a typical name of a training script."""
     launch = document.launch
     return (
         launch is not None
@@ -152,9 +153,9 @@ def with_refused_shape(report: Report, source: Source, plugins: Plugins, request
 
 RETRIES = 5
 CONFIG = 60_000
-"""Characters of a file that is read over and over; of a larger one its first and last lines."""
+"""Characters of a file that is read repeatedly; only the first and last lines of a larger one are read."""
 WORK = 1_000_000
-"""Characters that are read in all until a file counts as foreign."""
+"""Total characters read until a file counts as foreign."""
 _LONGEST = 500
 
 _SECTION = re.compile(r"[^\s#}\]-]")
@@ -162,8 +163,7 @@ _TEMPLATE = re.compile(r"\{\{|\{%|<%")
 
 
 def claimed_in_part(source: Source, error: InputError, dialects: Sequence[Dialect], request: Request) -> bool:
-    """Whether a file that cannot be read, because of this error,
-    is a config of a dialect as far as the rest of it shows."""
+    """Whether an unreadable file is a config of a dialect, judged by its readable part."""
     if len(source.text) > CONFIG:
         part = Source("\n".join(_ends(source.text)), source.name, path=source.path)
         first = _load(part.text.split("\n"), part.name)
@@ -179,13 +179,13 @@ def claimed_in_part(source: Source, error: InputError, dialects: Sequence[Dialec
 
 
 def is_template(source: Source) -> bool:
-    """A manifest that Helm or its like has yet to fill in: what is YAML only then is not a fault now."""
+    """A manifest template of Helm or a similar tool: it is YAML only after rendering, so syntax errors are not
+    reported."""
     return MANIFEST in source.text and _TEMPLATE.search(source.text) is not None
 
 
 def _ends(text: str) -> list[str]:
-    """The first and the last lines of a long text, without comments, empty lines,
-    and what is longer than lines of a config."""
+    """The first and the last lines of a long text, without comments, empty lines and lines too long for a config."""
     lines = [
         line
         for line in text.split("\n")
@@ -198,7 +198,7 @@ def _ends(text: str) -> list[str]:
 
 
 def _readable(source: Source, error: InputError) -> Iterator[tuple[Document, ...]]:
-    """What can be read without a few broken lines, else without the ends of a few broken sections."""
+    """The text that can be read without a few broken lines, otherwise without the ends of a few broken sections."""
     lines = source.text.split("\n")
     for _ in range(RETRIES):
         if not 0 < error.line <= len(lines):
@@ -214,8 +214,8 @@ def _readable(source: Source, error: InputError) -> Iterator[tuple[Document, ...
 
 
 def _without_sections(lines: list[str], name: str) -> Iterator[tuple[Document, ...]]:
-    """A bracket or a quote that is never closed is found at the end of the file; the section that opens it is the first
-    that cannot be read together with all before it, and its first lines up to there can."""
+    """An unclosed bracket or quote is reported at the end of the file; the section that opens it is the first one that
+    makes the text unreadable."""
     starts = [0, *(number for number, line in enumerate(lines) if number and _SECTION.match(line))]
     ends = [*starts[1:], len(lines)]
 

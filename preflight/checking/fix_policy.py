@@ -1,4 +1,4 @@
-"""Which of the ways out of a finding is written, and which are only offered."""
+"""Which fixes of a finding are written, and which are only offered."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ class Policy:
 
     @cached_property
     def _typed(self) -> Mapping[Key, tuple[str, Value]]:
-        """What was typed, by key."""
+        """Explicitly set values, by key."""
         written = self.job.arguments.written.items()
         return {value.key: (name, value) for name, value in written if value.key}
 
     def ranked(self, finding: Finding) -> Finding:
-        """The finding with its fixes in the order of the policy,
-        each with what it does and whether it is only offered."""
+        """The finding with its fixes in the order of the policy, each with its effect and whether it is only
+        offered."""
         every = tuple(fix for fix in (finding.fix, *finding.alternatives) if fix is not None)
         if not every:
             return finding
@@ -46,14 +46,15 @@ class Policy:
         return replace(finding, fix=judged[0], alternatives=tuple(judged[1:]))
 
     def step(self, edits: Sequence[Edit], key: Key) -> float | None:
-        """How far edits that change one number only move it; None for all others."""
+        """How far edits move a single number; None for all other edits."""
         value = self._value(key)
         if len(edits) != 1 or edits[0].key != key or value is None or not _is_number(value.raw):
             return None
         return abs(edits[0].value - value.raw) if _is_number(edits[0].value) else None
 
     def uneven(self, key: Key) -> bool:
-        """Whether the number that was typed is not a power of two: a slip that shows little of what was meant."""
+        """Whether the number that was set is not a power of two: probably a typo, which shows little of the intended
+        value."""
         value = self._value(key)
         return value is not None and isinstance(value.raw, int) and value.raw & (value.raw - 1) != 0
 
@@ -76,16 +77,14 @@ class Policy:
         return fix._replace(title=fix.title if same else self._titled(fix), change=change, offered=offered)
 
     def _trains_alike(self, finding: Finding, fixes: Sequence[Fix]) -> bool:
-        """Whether a run that is not refused can keep training what it trains or train something else:
-        which one was meant is unknown."""
+        """Whether an accepted run could keep its training, or train something else: the intention is unknown."""
         kept = any(fix.safety is Safety.SAFE for fix in fixes)
         other = any(fix.safety is Safety.UNSAFE and fix.change is not Change.REMOVAL for fix in fixes)
         slip = any(fix.change is Change.CORRECTION for fix in fixes)
         return finding.severity is not Severity.ERROR and not slip and kept and other
 
     def _roughens(self, edit: Edit) -> bool:
-        """Whether it gives a size of the model a number that is less round than the one that was typed:
-        then another size is the odd one."""
+        """Whether it replaces a size of the model with a less round number: then another size is probably wrong."""
         value = self._value(edit.key)
         if value is None or not isinstance(edit.value, int) or not isinstance(value.raw, int):
             return False
@@ -94,7 +93,7 @@ class Policy:
         return self.job.arguments.keeps(self._name(edit.key)) and edit.value & -edit.value < value.raw & -value.raw
 
     def _degrees(self) -> set[Key]:
-        """The degrees of parallelism that were typed."""
+        """The parallel degrees that are set."""
         layout = self.job.plan.layout
         degrees = (layout.data, layout.tensor, layout.pipeline, layout.context, layout.expert, layout.expert_tensor)
         return {degree.key for degree in degrees if degree.key}
@@ -108,7 +107,8 @@ class Policy:
         )
 
     def _order(self, fix: Fix, *, layout: bool) -> tuple[bool, int, int, int]:
-        """Removals of what the rest of the file supports come last, and those of what was typed first."""
+        """Removals of options that the rest of the file supports come last, and those of explicitly set options
+        first."""
         gone = [self._name(edit.key) for edit in fix.edits if edit.action == "remove" and edit.key]
         same = layout and fix.change is Change.NUMBER  # the search has ranked them
         typed = [value.span.start for name in gone if (value := self.job.arguments.given(name)) and value.span]
@@ -116,7 +116,7 @@ class Policy:
         return fix.offered and not same, fix.change.rank, backed, -max(typed, default=0)
 
     def _alike(self, one: Fix, other: Fix) -> bool:
-        """Whether two fixes write two words that are equally likely to be meant."""
+        """Whether two fixes write words that are equally likely to be intended."""
         both = one.change is other.change is Change.CORRECTION
         return (
             both
@@ -129,7 +129,7 @@ class Policy:
         return all(edit.action in ("set", "rename") for edit in fix.edits)
 
     def _change(self, edit: Edit) -> Change:
-        """The effect of an edit on the typed values."""
+        """The effect of an edit on the explicitly set values."""
         if edit.action == "remove":
             return Change.REMOVAL if edit.key or edit.span is None else Change.CORRECTION
         if edit.action in ("rename", "splice"):
@@ -151,7 +151,7 @@ class Policy:
         return last.strip("-").replace("-", "_") if last.startswith("--") else ".".join(map(str, key))
 
     def _invents(self, fix: Fix) -> bool:
-        """Whether it gives a size of the training a number unlike any that was typed."""
+        """Whether it sets a size of the training to a number unlike any that was set."""
         return any(
             self.job.arguments.decides(self._name(edit.key)) and not _is_size(self._value(edit.key))
             for edit in fix.edits
@@ -166,7 +166,7 @@ class Policy:
         )
 
     def _titled(self, fix: Fix) -> str:
-        """The title, with what of the training the fix changes."""
+        """The title, with the change to the training that the fix causes."""
         changes = [
             said
             for edit in fix.edits
@@ -188,7 +188,7 @@ _BOOLEANS = {"true": True, "false": False}
 
 
 def _between(raw: object, text: str, wanted: object) -> Change:
-    """What writing a value over another one does."""
+    """The effect of overwriting one value with another."""
     if _is_number(raw) and _is_number(wanted):
         return Change.NUMBER
     bare = text.strip("\"'")
@@ -202,7 +202,7 @@ def _between(raw: object, text: str, wanted: object) -> Change:
 
 
 def _spells(text: str, wanted: str) -> bool:
-    """Whether a text is a value with something more or less: "58" for "58GB", "8.0" for 8."""
+    """Whether a text is a value with extra or missing characters: "58" for "58GB", "8.0" for 8."""
     return text != wanted and bool(text) and wanted not in ("none", "") and (text in wanted or wanted in text)
 
 
@@ -222,11 +222,9 @@ _NOT_ONE_OF = lazy_pattern(r"([A-Za-z_]\w*) not in ([\[(].*[\])])")
 
 
 def implied_fix(condition: Iterable[str], arguments: Arguments) -> Fix | None:
-    """The fix for a condition under which a program refuses: what is needed is switched on, or becomes the only value
-    that is taken.
-
-    condition: its parts, all of which hold. Where several parts could be changed, there is no fix that is certain.
-    Where sizes do not divide, what would lift the check is only offered: the sizes may be the fault.
+    """The fix for a condition under which a program refuses: the required option is switched on, or set to the only
+    accepted value. condition: its parts, all of which hold. If several parts could be changed, no fix is certain. If
+    sizes do not divide, a change that disables the check is only offered, because the sizes may be wrong.
     """
     parts = tuple(condition)
     ways = [way for part in parts if (way := _way(part, arguments)) is not None]
@@ -262,5 +260,5 @@ def _way(part: str, arguments: Arguments) -> tuple[str, object] | None:
 
 
 def _is_switch(name: str, arguments: Arguments) -> bool:
-    """Whether an argument is switched on by its option alone."""
+    """Whether an option alone, without a value, switches on an argument."""
     return all(edit.action == "set" and edit.value in (None, True) for edit in arguments.put(name, True))

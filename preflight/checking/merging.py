@@ -10,7 +10,7 @@ from preflight.source.finding import Finding
 
 
 def merge(reports: Iterable[Report]) -> Report:
-    """One report of many; what two runs report on a line that both read appears once."""
+    """One report from many; a finding that two runs report on a shared line appears once."""
     reports = list(reports)
     if len(reports) == 1:
         return reports[0]

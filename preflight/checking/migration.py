@@ -18,8 +18,8 @@ from preflight.source.text import InputError, Source
 
 
 class Changed(NamedTuple):
-    """An argument whose value is another one in the other release. typed: it is written, else its default
-    changes. option: how a file spells it, where that is not its name."""
+    """An argument whose value changes in the other release. typed: it is set explicitly; otherwise its default changes.
+    option: its spelling in a file, if that is not its name."""
 
     name: str
     before: object
@@ -30,8 +30,7 @@ class Changed(NamedTuple):
 
 
 class Migration(NamedTuple):
-    """One run as its own release and as the other one read it: findings that are new there,
-    those that are gone, values."""
+    """One run read as its own release and as the other one: new findings, findings that disappear, and values."""
 
     before: Job
     after: Job
@@ -41,7 +40,7 @@ class Migration(NamedTuple):
 
     @property
     def pins(self) -> tuple[Changed, ...]:
-        """The defaults that take part in what is trained, so that writing them out keeps the training."""
+        """The defaults that affect the training: writing them out preserves it."""
         arguments = self.after.arguments
         return tuple(
             change
@@ -51,13 +50,13 @@ class Migration(NamedTuple):
 
     @property
     def accepted(self) -> bool:
-        """Whether the other release refuses nothing that this one takes."""
+        """Whether the other release accepts everything that this one accepts."""
         return not any(finding.severity is Severity.ERROR for finding in self.new)
 
 
 def migrations(checker: Checker, source: Source, to: Target) -> list[Migration]:
-    """Each run of a source, compared with itself in another release.
-    Raises InputError where the source cannot be read as that."""
+    """Each run of a source, compared with itself in another release. Raises InputError if the source cannot be read as
+    that."""
     workspace = checker.workspace([source])
     with watched(source.name):
         before = workspace.check()
@@ -90,7 +89,7 @@ def _of_run(report: Report, run: int) -> dict[tuple[object, ...], Finding]:
 
 
 def _typed(before: Job, after: Job) -> Iterator[Changed]:
-    """Arguments that are written and that the two releases read differently."""
+    """Explicitly set arguments that the two releases read differently."""
     for name, value in before.arguments.written.items():
         old, new = before.arguments.get(name), after.arguments.get(name)
         if name in after.arguments.written and _differ(old, new):
@@ -98,7 +97,7 @@ def _typed(before: Job, after: Job) -> Iterator[Changed]:
 
 
 def _defaults(before: Job, after: Job) -> Iterator[Changed]:
-    """Arguments that are not written and whose defaults differ."""
+    """Arguments that are not set and whose defaults differ."""
     written = before.arguments.written
     for name in sorted(set(before.arguments.names()) & set(after.arguments.names())):
         old, new = before.arguments.default(name), after.arguments.default(name)
@@ -107,7 +106,7 @@ def _defaults(before: Job, after: Job) -> Iterator[Changed]:
 
 
 def counts(arguments: Arguments, name: str) -> bool:
-    """Whether another argument gives this one its effect on the training, or may do so."""
+    """Whether another argument makes this one affect the training, or may do so."""
     switch, values = arguments.trains_with.get(name, ("", ()))
     raw = arguments.get(switch).raw if switch else None
     return bool(switch) and (isinstance(raw, Unknown) or raw in values)
@@ -125,8 +124,8 @@ def _option(job: Job, name: str, value: object) -> str:
 
 
 def _differ(old: Value, new: Value) -> bool:
-    """Whether two values are known and mean something else. None, False and "" all mean that nothing is set; a number
-    is the same whether a release reads it or leaves it as text."""
+    """Whether two known values differ in meaning. None, False and "" all mean "not set"; a number equals its text
+    form."""
     if isinstance(old.raw, Unknown) or isinstance(new.raw, Unknown):
         return False
     return _meant(old.raw) != _meant(new.raw)

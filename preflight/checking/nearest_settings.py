@@ -1,4 +1,4 @@
-"""The settings that hold for a file: those of the nearest folder that has some, else those of the call."""
+"""The settings that apply to a file: those of the nearest folder that has settings, otherwise those of the call."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class OwnDevices:
 
 
 def usable(path: Path) -> Settings:
-    """The settings of a file. Raises InputError where they cannot be used, or ask for another preflight."""
+    """The settings of a file. Raises InputError if they cannot be used, or ask for another preflight."""
     found = load(path)
     if found.required_version and not matches(preflight.__version__, found.required_version):
         why = f"asks for preflight {found.required_version}, this is {preflight.__version__}"
@@ -44,9 +44,8 @@ def own_devices(found: Settings) -> list[object]:
 
 
 class Nearest:
-    """Gives the checker for a file; each settings file is read once.
-
-    make: a checker for settings, with what the call adds to them. search: how those of the call were found.
+    """Gives the checker for a file; each settings file is read once. make: creates a checker from settings and the
+    options of the call. search: how the settings of the call were found.
     """
 
     def __init__(self, own: Checker, make: Callable[[Settings], Checker], search: Search) -> None:
@@ -77,7 +76,8 @@ class Nearest:
         return found
 
     def _in(self, folder: str, start: str) -> Checker | InputError | None:
-        """The checker for the settings in a folder itself, or why they cannot be used; None where none hold."""
+        """The checker for the settings in exactly this folder, or the reason why they are unusable; None if there are
+        none."""
         try:
             path = self._search.within(Path(folder), Path(start))
             made = self._make(usable(path)) if path is not None else None

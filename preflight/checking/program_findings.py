@@ -1,4 +1,4 @@
-"""Asks the program's own source about a run: which source it is, and what it answers, as findings at the run's
+"""Asks the program's own source about a run: finds the source, and turns its answers into findings at the run's
 options."""
 
 from __future__ import annotations
@@ -28,35 +28,35 @@ if TYPE_CHECKING:
 
 
 WORLD = "world size"
-"""What the interpreter calls the number of devices."""
+"""The interpreter's name for the number of devices."""
 USUAL_NODE = 8
-"""Devices on a node where it is not stated: programs only ask that there are some."""
+"""Assumed devices per node if the number is unknown: programs only check that there are any."""
 FIRST = "parse"
-"""The stage without which nothing was looked at."""
+"""The stage without which nothing was examined."""
 MODULE = "-m"
 USUAL = "pretrain_gpt.py"
 """The entry script of a run that names none."""
 PARSER = "argparse"
 NEVER_SURE = frozenset(["AttributeError", "NameError", "UnboundLocalError", "ImportError", "ModuleNotFoundError"])
-"""Errors that may come of something that was not read: a run is not refused for them."""
+"""Errors that unread code may cause: they do not refuse a run."""
 LACKS_ARGUMENT = ("patches", "AttributeError")
-"""Stage and error of a run whose patches ask for an argument before the parser that has it: this one is sure."""
+"""Stage and error of a run whose patches need an argument before the parser defines it: this error is certain."""
 MOST_SHOWN = 4
 ASKED_FOR = ("CUDA_DEVICE_MAX_CONNECTIONS",)
 UNRECOGNIZED = lazy_pattern(r"unrecognized arguments: (.*)")
 REQUIRED = lazy_pattern(r"are required|is required|expected (?:one|at least one) argument")
 RANKS = frozenset(["rank", "local_rank", "world_size"])
-"""Arguments that a program has from its environment."""
+"""Arguments that a program reads from its environment."""
 ADDED = "options that are added when the job starts"
 CHECKS = lazy_pattern(r"__post_init__$|validate|check|_args$|(?i:calculator)")
-"""Names of functions that look at the arguments: other functions of a file are run for one value only."""
+"""Names of functions that check arguments: other functions of a file are run for only one value."""
 OF_TRAINING = frozenset(["containers", "groups", "layers", "scheduler", "specs", "vocabulary"])
-"""Stages behind the checks of the arguments."""
+"""Stages after the argument checks."""
 OF_SCRIPT = frozenset(["containers", "specs"])
-"""Those that depend on the script that is started."""
+"""Stages that depend on the started script."""
 GROUPS, NEEDS_GROUPS = "groups", frozenset(["layers"])
 ARGUMENT = lazy_pattern(r"--[a-z][\w-]+|\b[a-z]+_[a-z_]+\b")
-"""What names an option, or an argument, in a sentence."""
+"""Matches the name of an option or an argument in a sentence."""
 HERALD, MEANT = lazy_pattern(r"(?i)^\W*warning\W*"), lazy_pattern("(?i)overriding default arguments")
 TRAINS = lazy_pattern(r"\bpretrain\s*\(")
 MOST_ENTRY = 1_000_000
@@ -64,7 +64,7 @@ MOST_TEXT = 400
 
 
 def with_source(job: Job, document: Document, request: Request, beside: Beside) -> Job:
-    """The run with the source of its program to ask, where that is at hand and the run is read with it."""
+    """The run with the source of its program, if it is available and the run is read with it."""
     if not job.arguments.certainty.sourced or beside.around is None:
         return job
     checkout = beside.checkout(document)
@@ -79,14 +79,14 @@ def with_source(job: Job, document: Document, request: Request, beside: Beside) 
 
 
 def _text_of(path: str, *, checkout: Checkout, frameworks: Sequence[str]) -> str | None:
-    """The text of a file of the frameworks that lie in a checkout."""
+    """The text of a file of the frameworks that are in a checkout."""
     packages = (package for name in frameworks if (package := checkout.package(name)) is not None)
     return next((text for package in packages if (text := package.files.text(path)) is not None), None)
 
 
 def _below(roots: Sequence[str], launch: Launch | None) -> str:
-    """The script that a launch starts, where the end of its path lies in a program, the longest end first; "" where
-    none does."""
+    """The script that a launch starts, found in a program by the longest matching end of its path; "" if none
+    matches."""
     if launch is None or launch.entry.text is None:
         return ""
     module = bool(launch.launcher_words) and launch.launcher_words[-1].text == MODULE
@@ -97,9 +97,9 @@ def _below(roots: Sequence[str], launch: Launch | None) -> str:
 
 
 def _with_configuration(job: Job, document: Document, request: Request, beside: Beside, checkout: Checkout) -> Job:
-    """The run of a configuration file, where its program is stated, whose script reads it and nothing else changes
-    it. A checkout around the file is not asked by itself: it holds templates of runs, and asking takes longer than the
-    check."""
+    """The run of a configuration file with a stated program, whose script reads the file while nothing else changes it.
+    A checkout around the file is not used automatically: it contains templates of runs, and interpreting it takes
+    longer than the check."""
     if not request.program:
         return job
     from preflight.checking.program_of_config import judged_configuration, reads_configurations
@@ -118,7 +118,7 @@ def _with_configuration(job: Job, document: Document, request: Request, beside: 
 
 
 class _Asked(NamedTuple):
-    """What is asked of a program, so that it is asked once."""
+    """Identifies a question to a program, so that it is asked only once."""
 
     program: Program
     words: tuple[str, ...]
@@ -156,7 +156,7 @@ def _judged(job: Job, *, entry: str, launch: Launch | None, request: Request, ch
 
 
 def _where_options_are_added(verdict: Verdict, job: Job) -> Verdict:
-    """The verdict, undecided where options may be added and the refusal rests on one that was not typed."""
+    """The verdict; undecided if options may be added and the refusal depends on one that is not set."""
     certain = next((one for one in verdict.refusals if one.certain), None)
     if certain is None or not job.arguments.open or verdict.outcome != "refuses":
         return verdict
@@ -169,10 +169,9 @@ def _where_options_are_added(verdict: Verdict, job: Job) -> Verdict:
 
 
 def _of_training(verdict: Verdict, entry: str | None, *, named: bool) -> Verdict:
-    """The verdict without what only a training loop runs, where the script that is started has none, and without what
-    needs process groups, where the interpretation did not reach these.
-
-    named: the run names its script; where it does not, which configurations it builds is not known.
+    """The verdict without parts that only a training loop runs, if the started script has none, and without parts that
+    need process groups, if the interpretation did not reach them. named: the run names its script; otherwise the
+    configurations that it builds are unknown.
     """
     left_out = (frozenset() if named else OF_SCRIPT) if _trains(entry) else OF_TRAINING
     if GROUPS not in verdict.stages:
@@ -197,9 +196,8 @@ def _trains(entry: str | None) -> bool:
 
 
 def _without_guesses(verdict: Verdict, checkout: Checkout | None, job: Job) -> Verdict:
-    """The verdict, undecided where a refusal may come of something that was not read: a name that is nowhere, an option
-    that another script of the program may add, the values of a checkpoint. checkout: where its options are
-    looked for, where the script that is started is not known."""
+    """The verdict; undecided if unread code may cause the refusal: an undefined name, an option that another script of
+    the program may add, the values of a checkpoint. checkout: searched for options if the started script is unknown."""
     if FIRST not in verdict.stages and verdict.outcome != "refuses":
         return verdict._replace(outcome="unread", refusals=(), why=verdict.why or "its parser was not found")
     certain = next((one for one in verdict.refusals if one.certain), None)
@@ -236,21 +234,22 @@ def _verdict(asked: _Asked) -> Verdict:
 
 
 def _capability(device: Device | None) -> tuple[int, int] | None:
-    """What the driver reports of a device, where its architecture determines it: of 8 there are those with FP8, too."""
+    """What the driver reports about a device whose architecture determines it; architecture 8 includes devices with
+    FP8."""
     if device is None or not device.architecture or (device.architecture == 8 and device.fp8 is not None):
         return None
     return device.architecture, 0
 
 
 def _driver_name(device: Device | None) -> str:
-    """What the driver calls a device of Ascend; of others nothing asks it."""
+    """The driver's name of an Ascend device; programs do not query other devices by name."""
     if device is None or device.vendor != "ascend":
         return ""
     return f"Ascend{next((one for one in device.aliases if one.startswith('910_')), device.name)}"
 
 
 def _words(words: Iterable[Word]) -> Iterator[str]:
-    """The words of a command, with an option apart from an unknown value."""
+    """The words of a command; an option whose value is unknown is separated from it."""
     from preflight.program.verdict import Unstated
 
     last = ""
@@ -271,8 +270,8 @@ def _whole(value: Value) -> int | None:
 
 
 def _environment(job: Job) -> Iterator[tuple[str, str | None]]:
-    """The variables of the job; None for those that trainers ask for and that are not set, where nothing else is
-    set."""
+    """The variables of the job; None for variables that trainers read and that are not set, if nothing else sets
+    them."""
     for name in ASKED_FOR:
         if job.arguments.environment.get(name) is None:
             yield name, None
@@ -310,7 +309,7 @@ def _told(verdict: Verdict, job: Job, roots: Sequence[str]) -> Judged:
 
 
 def _changed(changes: Iterable[Switch], job: Job) -> Iterator[Finding]:
-    """What is typed and is replaced by the program."""
+    """Explicitly set values that the program replaces."""
     for one in changes:
         value = job.arguments.given(one.name)
         if value is None or not value.known or value.setting is None or not _is_another(one.before, one.after):
@@ -326,8 +325,8 @@ def _changed(changes: Iterable[Switch], job: Job) -> Iterator[Finding]:
 
 
 def _remarked(remarks: Iterable[Remark], job: Job) -> Iterator[Finding]:
-    """What the program warns of, at the first option that its text names and that is typed. A warning that names none
-    is about no line of the run; that a typed value replaces a default of the entry script is what was meant."""
+    """The program's warnings, at the first option that the text names and the run sets. A warning that names none
+    belongs to no line of the run; replacing a default of the entry script is intended."""
     for one in dict.fromkeys(remarks):
         text = HERALD.sub("", " ".join(one.text.split()))[:MOST_TEXT]
         named = (name.lstrip("-").replace("-", "_") for name in ARGUMENT.findall(text))
@@ -339,7 +338,7 @@ def _remarked(remarks: Iterable[Remark], job: Job) -> Iterator[Finding]:
 
 
 def _is_another(before: object, after: object) -> bool:
-    """Whether a value is replaced, and not only written in another way."""
+    """Whether a value is replaced rather than only written differently."""
     if isinstance(before, bool) or isinstance(after, bool):
         return isinstance(before, bool) and isinstance(after, bool) and before is not after
     numbers = isinstance(before, (int, float)) and isinstance(after, (int, float))
@@ -353,7 +352,7 @@ def _refused(refusal: Refusal, site: Site | None) -> Refused:
 
 
 def _left_open(refusals: Sequence[Refusal], job: Job) -> list[Unverified]:
-    """What would decide whether the program refuses; the number of devices is named once for all checks of it."""
+    """The facts that decide whether the program refuses; the number of devices is listed once for all checks."""
     world = [one for one in refusals if any(fact.startswith(WORLD) for fact in one.unless)]
     said = [_open(one, job) for one in refusals if one not in world]
     if world:
@@ -369,7 +368,7 @@ def _left_open(refusals: Sequence[Refusal], job: Job) -> list[Unverified]:
 
 
 def _open(refusal: Refusal, job: Job) -> Unverified:
-    """What would decide a refusal: the one fact that does, or all that it depends on."""
+    """The facts that decide a refusal: the one that does, or all that it depends on."""
     from preflight.program.values import parted
 
     parts: dict[str, object] = {"text": _text(refusal), "place": str(refusal.place)}
@@ -393,7 +392,7 @@ def _text(refusal: Refusal) -> str:
 
 
 def _site(place: Place, roots: Sequence[str]) -> Site | None:
-    """The refusal at a place with its condition; None where it cannot be read again."""
+    """The refusal at a place with its condition; None if it cannot be found again."""
     from preflight.program.checkout.site_at import kept_site_at
 
     for root in roots:
@@ -440,7 +439,7 @@ def _shown(name: str, job: Job) -> str:
 
 
 def _spans(refusal: Refusal, job: Job) -> list[Span]:
-    """The places of the arguments that the condition read; of the parser's, the words that its message names."""
+    """The places of the arguments that the condition read; for the parser, the words that its message names."""
     values = (job.arguments.given(name) for name in refusal.reads)
     found = [value.setting.span for value in values if value is not None and value.setting is not None]
     if not found and refusal.error == PARSER:

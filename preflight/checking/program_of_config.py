@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 
 NEVER_SURE = frozenset(["AttributeError", "NameError", "UnboundLocalError", "ImportError", "ModuleNotFoundError"])
-"""Errors that may be caused by unread code: a run is not refused for them."""
+"""Errors that unread code may cause: they do not refuse a run."""
 MOST_SHOWN, MOST_TEXT = 3, 400
 
 
 def reads_configurations(job: Job) -> bool:
-    """Whether the program of a run is one whose script reads a configuration file, and the file is of one kind."""
+    """Whether the script of the run's program reads a configuration file, and the file is of one kind."""
     from preflight.program.judge import OF_ANOTHER_START, READS_CONFIGURATIONS
 
     tree = job.arguments.tree
@@ -33,7 +33,7 @@ def reads_configurations(job: Job) -> bool:
 def judged_configuration(
     job: Job, *, tree: Node, request: Request, roots: Sequence[str], site: Callable[[Place, Sequence[str]], Site | None]
 ) -> Judged:
-    """What the source decides about a run: a refusal that is sure; anything else leaves the rules as they are."""
+    """What the source decides about a run: a certain refusal; anything else leaves the rules unchanged."""
     from preflight.program import judge
     from preflight.program.verdict import Machine, Program
 
@@ -62,7 +62,7 @@ def judged_configuration(
 
 
 def _valued(value: object) -> object:
-    """A configuration whose unknown parts are as the interpreter has them."""
+    """A configuration whose unknown parts are represented as the interpreter expects."""
     if isinstance(value, Unknown):
         from preflight.program.values import Unknown as Open
 
@@ -89,7 +89,7 @@ def _finding(refusal: Refusal, job: Job) -> Finding:
 
 
 def _named(reads: Iterable[str], job: Job) -> Iterator[str]:
-    """The settings whose last part was read, the last one first; a name that several settings share does not count."""
+    """The settings whose last name part was read, most recent first; a name shared by several settings is skipped."""
     found: dict[str, list[str]] = {}
     for name in job.arguments.written:
         found.setdefault(name.rpartition(".")[2], []).append(name)

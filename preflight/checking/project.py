@@ -1,4 +1,4 @@
-"""What a project's files show about it, and the settings that follow: what `preflight init` proposes."""
+"""Facts that a project's files show, and the settings that follow: the proposal of `preflight init`."""
 
 from __future__ import annotations
 
@@ -13,15 +13,14 @@ from preflight.run.settings import Facts
 from preflight.source.record import NamedTuple
 
 VENDORED = ("third_party", "3rdparty", "thirdparty", "external", "submodules", "vendor")
-"""Folders of other people's code: what is found there, the project does not mend."""
+"""Folders with third-party code: the project does not fix findings there."""
 MOST_RELEASES = 4
-"""Releases that a comment lists one by one."""
+"""Maximum number of releases that a comment lists individually."""
 
 
 class Reading(NamedTuple):
-    """What some of the files are read as. evidence: the file that names the release, "" where only options show it.
-
-    releases: those that it may be, oldest first. sure: the release is stated, or the checkout has its code.
+    """The reading of some files. evidence: the file that names the release, "" if only options show it. releases: the
+    candidates, oldest first. sure: the release is stated, or the checkout has its code.
     """
 
     target: str
@@ -53,18 +52,18 @@ class Project(NamedTuple):
     per_node: tuple[int, ...]
     vendored: tuple[str, ...]
     folders: tuple[tuple[str, str], ...] = ()
-    """Each target that is a guess, with the folder of its runs."""
+    """Each guessed target, with the folder of its runs."""
 
 
 def reading_of(job: Job) -> Reading:
-    """What one run is read as."""
+    """The target of one run."""
     certainty = job.arguments.certainty
     sure = certainty.stated or certainty.has is not None
     return Reading(str(job.target), certainty.evidence, sure, certainty.releases)
 
 
 def _narrowed(readings: Counter[Reading]) -> Counter[Reading]:
-    """Guesses of one release as one guess: of the releases that fit, those that fit every file."""
+    """Guesses of one release merged into one: the releases that fit every file."""
     targets = Counter(reading.target for reading in readings if reading.bounded)
     found: Counter[Reading] = Counter()
     for reading, runs in readings.items():
@@ -77,7 +76,7 @@ def _narrowed(readings: Counter[Reading]) -> Counter[Reading]:
 
 
 def _folder(report: Report, target: str) -> str:
-    """The folder that all runs of a target lie in and no others, "" where there is none."""
+    """The folder that contains all runs of a target and no others, "" if there is none."""
     inside = {job.documents[0].source.name for job in report.jobs if str(job.target) == target}
     others = {job.documents[0].source.name for job in report.jobs} - inside
     if any(PurePath(path).is_absolute() or ".." in PurePath(path).parts for path in inside):
@@ -141,7 +140,7 @@ def _target(project: Project, facts: Facts) -> Iterator[str]:
 
 
 def _targets_by_folder(project: Project) -> Iterator[str]:
-    """Tables of settings for folders whose release is a guess, next to others whose release is not the same."""
+    """Tables of settings for folders with a guessed release, next to folders with a different release."""
     if len(project.readings) < 2:
         return
     folders = dict(project.folders)

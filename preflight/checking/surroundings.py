@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 from preflight.loaders.document import Document
 from preflight.source.record import NamedTuple
 
-if TYPE_CHECKING:  # most files lie in no checkout
+if TYPE_CHECKING:  # most files are in no checkout
     from preflight.program.checkout.around import Checkout, Checkouts
 
 
 class Beside(NamedTuple):
-    """read: another file that a document names; checkout: the one around it; around: scripts next to it; data: the
-    bytes of another file. None where they must not be opened.
+    """read: another file that a document names; checkout: the enclosing one; around: scripts next to it; data: the
+    bytes of another file. None if they must not be opened.
     """
 
     read: Callable[[Document, str], Document | None] = lambda document, name: None

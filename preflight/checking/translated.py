@@ -1,4 +1,4 @@
-"""A report whose findings are in the language of the call; for formats that take messages as they are."""
+"""A report with its findings in the language of the call, for formats that print messages unchanged."""
 
 from __future__ import annotations
 

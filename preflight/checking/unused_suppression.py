@@ -32,5 +32,5 @@ from preflight.source.finding import Finding, Severity
 
 @rule(severity=Severity.WARNING, id=UNUSED)
 def unused_suppression(job: Job) -> Iterator[Finding]:
-    """Nothing: the engine finds it, once all rules have run."""
+    """Yields nothing: the engine creates the finding after all rules have run."""
     yield from ()

@@ -1,4 +1,4 @@
-"""Names and numbers that a call or settings state: rules, groups of them, devices; refused where they are unknown."""
+"""Checks names and numbers stated by a call or by settings: rules, groups, devices."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def grouped(rules: Iterable[Checkable]) -> dict[str, tuple[str, ...]]:
 
 
 def expanded(choice: Choice, groups: Mapping[str, tuple[str, ...]]) -> Choice:
-    """A choice with the rules of a group instead of its name."""
+    """A choice with the name of a group replaced by its rules."""
 
     def ids(patterns: Iterable[str]) -> tuple[str, ...]:
         return tuple(id for pattern in patterns for id in groups.get(pattern, (pattern,)))
@@ -100,13 +100,13 @@ def verify_options(rule: Checkable, options: Mapping[str, Any]) -> None:
 
 NODES = ("NNODES", "NUM_NODES", "SLURM_NNODES", "SLURM_JOB_NUM_NODES")
 PER_NODE = ("NPROC_PER_NODE", "GPUS_PER_NODE", "NPUS_PER_NODE")
-"""Variables that hold a count wherever they are used; WORLD_SIZE is the number of nodes on some platforms."""
+"""Variables that always hold a count; WORLD_SIZE is the number of nodes on some platforms."""
 DIGITS = 20
-"""The largest number that is read: more than any machine has."""
+"""The largest accepted number: no machine has more."""
 
 
 def verify_counts(facts: Facts) -> None:
-    """Raises InputError for counts that contradict each other, also what variables are set to."""
+    """Raises InputError for counts that contradict each other, including values set for variables."""
     said = facts.set or {}
     found: dict[str, int | None] = {}
     for option, names, count in (("nodes", NODES, facts.nodes), ("devices-per-node", PER_NODE, facts.devices_per_node)):
@@ -130,7 +130,7 @@ def verify_counts(facts: Facts) -> None:
 
 
 def verify_release(target: str, plugins: Plugins) -> None:
-    """Raises InputError for a release that is not described. The first two numbers of its version count."""
+    """Raises InputError for an undescribed release; only the first two numbers of its version are compared."""
     wanted = Target.parse(target)
     listed = {t.version for d in plugins.dialects for t in d.targets if t.framework == wanted.framework}
     known = sorted(listed, key=lambda version: (numbers(version), version))

@@ -1,4 +1,4 @@
-"""The files of one call: as they are on disk, or as edited in memory while a fix is tried."""
+"""The files of one call: from disk, or as edited in memory while a fix is tried."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from preflight.source.record import replace
 from preflight.source.text import InputError, Source, bounded, bytes_of
 
 MOST = 5000
-"""Names that a slip is compared with."""
+"""The number of names that a misspelling is compared with."""
 
 
 def names_read(given: Given, jobs: Sequence[Job]) -> tuple[str, ...]:
-    """Of the names that a caller sets, those that the runs read: arguments, and variables of their scripts."""
+    """The names set by a caller that the runs read: arguments, and variables of their scripts."""
     left = [name for name in given if name not in given.read]
     for text in _texts(jobs) if left else ():
         given.mark(name for name in left if name in text and _mentions(name, text))
@@ -37,7 +37,8 @@ def names_read(given: Given, jobs: Sequence[Job]) -> tuple[str, ...]:
 
 
 def _candidates(jobs: Iterable[Job]) -> Iterator[str]:
-    """What may be set of runs: the variables of their scripts and what is typed, then every argument."""
+    """Everything that can be set for runs: the variables of their scripts and explicit arguments, then every
+    argument."""
     for text in _texts(jobs):
         yield from re.findall(r"\$\{?([A-Za-z_]\w*)", text)
     for job in jobs:
@@ -58,12 +59,12 @@ def _has_variables(document: Document) -> bool:
 
 
 def _mentions(name: str, text: str) -> bool:
-    """Whether a text has a variable of that name, set or read."""
+    """Whether a text sets or reads a variable of that name."""
     return re.search(rf"(?<![\w-]){re.escape(name)}(?!\w)", text) is not None
 
 
 LONGEST = 4096
-"""Characters of a path: no system opens a longer one."""
+"""Maximum characters of a path: no system supports longer ones."""
 
 
 class Workspace:
@@ -92,8 +93,8 @@ class Workspace:
     def check(
         self, edited: Mapping[str, Source] | None = None, known: Mapping[str, Sequence[Document]] = MappingProxyType({})
     ) -> Report:
-        """Check every source. known: the documents of edited texts by name, where they are read already.
-        Raises InputError where one cannot be read."""
+        """Check every source. known: the documents of edited texts by name, where they are read already. Raises
+        InputError if one cannot be read."""
         edited = edited or {}
         sources = [edited.get(source.name, source) for source in self.sources]
         with of_one_check():
@@ -106,8 +107,8 @@ class Workspace:
             return with_refused_scripts(report, sources, self.policy.wants, ours)
 
     def judge(self, documents: Sequence[Document], edited: Mapping[str, Source] | None = None) -> Report:
-        """Check documents of the sources, as they were loaded or as they would be.
-        Raises InputError where what they name cannot be read."""
+        """Check documents of the sources, loaded or edited. Raises InputError if a file that they name cannot be
+        read."""
         edited = edited or {}
 
         def read(document: Document, name: str) -> Document | None:
@@ -130,7 +131,7 @@ class Workspace:
         return self.checkouts if self.request.follow or self.request.program else None
 
     def _checkout(self, document: Document) -> Checkout | None:
-        """The source that a document's run is made of; None where files next to it must not be opened."""
+        """The source of a document's run; None if files next to it must not be opened."""
         if not (self.request.follow or self.request.program):
             return None
         return self.checkouts.run_by(document, self.request.program)
@@ -151,7 +152,8 @@ class Workspace:
         return next(iter(self._opened[path]), None)
 
     def _data(self, document: Document, name: str) -> bytes | None:
-        """The bytes of another file; None where it must not be opened, cannot be read, or enough was read."""
+        """The bytes of another file; None if it must not be opened, cannot be read, or the limit of bytes is
+        reached."""
         open_ = self.request.follow and not self.checkouts.isolated and 0 < len(name) <= LONGEST
         path = self._found(document, name) if open_ else None
         try:
@@ -163,7 +165,7 @@ class Workspace:
             return None
 
     def _found(self, document: Document, name: str) -> Path | None:
-        """The first file of that name in the folders of a document; all of them were looked into."""
+        """The first file of that name in the folders of a document; all of them were searched."""
         for folder in folders(document):
             self._looked[os.path.join(folder, name)] = None
             if (path := _file(folder / name)) is not None:
@@ -190,7 +192,7 @@ def _file(path: Path) -> Path | None:
 
 
 def display(path: Path) -> str:
-    """How a path is shown: relative to the working directory where it lies below it."""
+    """The display name of a path: relative to the working directory if it is below it."""
     try:
         return str(path.relative_to(Path.cwd()))
     except ValueError:

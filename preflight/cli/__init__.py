@@ -9,11 +9,11 @@ import sys
 from preflight.cli.exits import INTERRUPTED, TERMINATED, USAGE
 
 FEW_COLLECTIONS = (200_000, 20, 20)
-"""A check allocates much and makes hardly a cycle: Python's own thresholds cost it a sixth of its time. One file stays
-below; with 50,000 a script was looked through once, at the end, for a tenth of its time."""
+"""A check allocates many objects and creates few cycles: Python's default thresholds cost a sixth of its time. One file
+stays below this threshold; with 50,000 a single collection at the end cost a tenth of the time."""
 
 LEAVES_AT_ONCE = ("check", "fix")
-"""Commands that leave nothing behind but what they have printed and written."""
+"""Commands that only print and write, without state to clean up."""
 
 
 def main() -> None:
@@ -42,12 +42,12 @@ def main() -> None:
 
 
 class Terminated(BaseException):
-    """The process was asked to end. Not an Exception, so that nothing takes it for a fault."""
+    """The process was asked to terminate. Not an Exception, so that no handler treats it as a fault."""
 
 
 def _end_when_told() -> None:
-    """SIGTERM unwinds the process, so that it takes its children and half-written files with it;
-    a second one ends it at once."""
+    """SIGTERM unwinds the process, which ends its children and removes half-written files; a second SIGTERM ends it at
+    once."""
     import signal
 
     def terminate(number: int, frame: object) -> None:
@@ -58,7 +58,7 @@ def _end_when_told() -> None:
 
 
 def _reopen() -> None:
-    """Give a process that was started without stdin, stdout or stderr an empty one, which Python leaves as None."""
+    """Give a process started without stdin, stdout or stderr an empty one, which Python leaves as None."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             stream = open(os.devnull, mode, encoding="utf-8")  # noqa: SIM115  it stays open as long as the process
@@ -66,7 +66,7 @@ def _reopen() -> None:
 
 
 def _leave(code: int) -> None:
-    """End the process without freeing its objects one by one, which takes a seventh of a check."""
+    """End the process without freeing its objects individually, which would take a seventh of a check."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
@@ -87,7 +87,7 @@ def _unwritten(error: OSError) -> int:
 
 
 def run(argv: list[str]) -> int:
-    """Run a command line and give the exit code; whatever goes wrong is one line."""
+    """Run a command line and return the exit code; every failure is reported in one line."""
     from preflight.cli.guard import guarded
     from preflight.source.language import asked, speaking
     from preflight.source.text import remember_files

@@ -1,4 +1,4 @@
-"""The app: commands that load when they are called, errors as one line, exit codes."""
+"""The app: commands that load on demand, errors in one line, exit codes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ CONTEXT = "ctx"
 
 
 def declared(hint: Any) -> Any:
-    """A type hint with typer's own declaration instead of ours."""
+    """A type hint with typer's own declaration instead of preflight's."""
     ours = next((part for part in getattr(hint, "__metadata__", ()) if isinstance(part, Option)), None)
     return hint if ours is None else Annotated[hint.__origin__, _made(ours)]
 
@@ -45,7 +45,7 @@ def _made(ours: Option) -> Any:
 
 
 def for_typer(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function with a parameter for every single option, that packs the groups and calls a command function."""
+    """A function with one parameter per option, which packs the groups and calls a command function."""
     groups: Groups = getattr(function, "groups", ())
     hints = [get_type_hints(group, include_extras=True) for group in groups]
     flat = [
@@ -70,7 +70,8 @@ def for_typer(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _own(function: Callable[..., Any], groups: int) -> tuple[list[inspect.Parameter], str]:
-    """The parameters of a function after its groups, and the name of the one that takes the command after `--`."""
+    """The parameters of a function that follow its groups, and the name of the one that takes the command after
+    `--`."""
     hints = inspect.get_annotations(function, eval_str=True)  # get_type_hints adds Optional before Python 3.11
     found, started = [], ""
     for parameter in list(inspect.signature(function).parameters.values())[groups:]:
@@ -117,7 +118,7 @@ HEADINGS = {
     "Outcome": "Output",
     "Scope": "Known findings",
 }
-"""Headings of the groups of options in the help; a command's own options are first, under "Options"."""
+"""Headings of the option groups in the help; a command's own options come first, under "Options"."""
 
 
 class Command(TyperCommand):
@@ -145,7 +146,7 @@ class Command(TyperCommand):
                     formatter.write_dl(records)
 
     def format_arguments(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Nothing: `format_options` lists the arguments."""
+        """Writes nothing: `format_options` lists the arguments."""
 
 
 def headings_of(function: Callable[..., Any]) -> dict[str, str]:
@@ -155,7 +156,7 @@ def headings_of(function: Callable[..., Any]) -> dict[str, str]:
 
 
 class Commands(TyperGroup):
-    """The commands by name; a module of this package each, with a function of the same name."""
+    """The commands by name; each is a module of this package, with a function of the same name."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -208,7 +209,7 @@ def root(
 
 
 def run(argv: Sequence[str]) -> int:
-    """Run a command line and give the exit code; whatever goes wrong is one line."""
+    """Run a command line and return the exit code; every failure is reported in one line."""
     return guarded(lambda: _run(*split(list(argv))))
 
 

@@ -87,7 +87,7 @@ def _runs(logs: Sequence[str], configs: Sequence[str], facts: JobFacts, rules: R
 
 
 def _job(config: str, facts: JobFacts, rules: Rules) -> Job:
-    """The run of a config. Raises InputError where there is none."""
+    """The run of a config. Raises InputError if there is none."""
     report = merge(session.reports(session.checker(facts, rules), Inputs(paths=[config]), None))
     output.complain(output.problems(report))
     if not report.jobs:

@@ -167,7 +167,7 @@ def _fixed(
     mode: Mode,
     command: list[str] | None,
 ) -> int | None:
-    """Fix first. The exit code where stdout has the fixed text, else None: the check follows."""
+    """Fix first. The exit code if stdout has the fixed text; otherwise None, and the check follows."""
     from preflight.cli.fix import fix
 
     code = fix(inputs, *facts, rules, How(out.color, True), unsafe=mode.unsafe, command=command)
@@ -194,7 +194,7 @@ def _once(checker: Checker, inputs: Inputs, command: list[str] | None, out: Outp
 
 
 def _told(checker: Checker, inputs: Inputs, command: list[str] | None, out: Output, mode: Mode, level: str) -> int:
-    """The usual case, the text on stdout: no report outlives its file."""
+    """The common case, text on stdout: the report is not kept after its file."""
     look = _look(out)
     memo = None if mode.no_cache else Memo.of(checker, look, inputs.allow_unclaimed)
     teller = Teller(checker, look, memo, lenient=inputs.allow_unclaimed)
@@ -215,7 +215,7 @@ def _look(out: Output) -> Look:
 
 
 def _narrowed(report: Report, checker: Checker, scope: Scope) -> Report:
-    """The report without what a baseline knows, or what was there before a change."""
+    """The report without the findings of a baseline, or those that existed before a change."""
     if scope.baseline is not None:
         from preflight.checking.baseline import Baseline
 
@@ -233,7 +233,7 @@ def _narrowed(report: Report, checker: Checker, scope: Scope) -> Report:
 
 
 def _shown(checker: Checker, paths: Sequence[Path]) -> str:
-    """The settings in effect here and for paths that have others, and the files that do not count."""
+    """The settings in effect here and for paths with other settings, and the settings files that are ignored."""
     import json
 
     every = {id(found): found for found in (checker.settings, *map(checker.settings_of, paths))}

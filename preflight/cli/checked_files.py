@@ -1,4 +1,4 @@
-"""Checks files for the text report: what is remembered is taken, the rest is checked, in several processes."""
+"""Checks files for the text report: remembered reports are reused, the other files are checked in several processes."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from preflight.report.terminal import Look
 from preflight.report.text import tell
 from preflight.report.totals import Told
 
-if TYPE_CHECKING:  # one file needs no further process
+if TYPE_CHECKING:  # one file needs no more process
     from multiprocessing.connection import Connection
     from multiprocessing.process import BaseProcess
 
 CHUNK = 8
-"""Items that a process takes at a time: few enough that none ends long before the others, or works without a reader."""
+"""Items per process and batch: few enough that no process ends long before the others or waits for a reader."""
 
 
 class Died(RuntimeError):
-    """A process of the work ended by itself."""
+    """A worker process ended unexpectedly."""
 
 
 def spread(work: Callable[[Any], Any], items: Sequence[Any], processes: int) -> Iterator[Any]:
@@ -59,7 +59,7 @@ def _hire(team: dict[Connection, BaseProcess], work: Callable[[Any], Any], chunk
 
 
 def _results(team: dict[Connection, BaseProcess], number: int) -> Iterator[Any]:
-    """Hand out pieces of the work to the processes that are free, and give their results in order."""
+    """Hand out batches of the work to idle processes, and yield their results in order."""
     from multiprocessing.connection import wait
 
     left, due, done = iter(range(number)), 0, dict[int, list[Any]]()
@@ -82,7 +82,7 @@ def _results(team: dict[Connection, BaseProcess], number: int) -> Iterator[Any]:
 
 
 def _give(pipe: Connection, left: Iterator[int]) -> bool:
-    """Hand out the next piece of the work, where there is one. Who has died answers with the end of its pipe."""
+    """Hand out the next batch, if there is one. The pipe of a dead process ends, which counts as its answer."""
     if (index := next(left, None)) is None:
         return False
     with contextlib.suppress(OSError):
@@ -113,19 +113,19 @@ def _answer(
 
 
 FIRST = 8
-"""Files that are checked before there are further processes."""
+"""The number of files above which worker processes are started."""
 PAYS = 100
-"""So many files are worth a separate process."""
+"""The number of files that justify one more process."""
 
 
 class Teller:
-    """Checks one file after the other, and reports what was found."""
+    """Checks the files one after the other, and reports the findings."""
 
     def __init__(self, checker: Checker, look: Look, memo: Memo | None, *, lenient: bool) -> None:
         self.checker, self.look, self.memo, self.lenient = checker, look, memo, lenient
 
     def of(self, report: Report) -> Told:
-        """The content of a report."""
+        """The contents of a report."""
         return tell(report, self.look)._replace(problems=output.problems(report))
 
     def check(self, item: Named) -> Told:
@@ -137,7 +137,7 @@ class Teller:
         return told
 
     def tell(self, files: list[Named], jobs: int) -> Iterator[Told]:
-        """The reports of files, in no order. jobs: how many processes may work, 0: automatic."""
+        """The reports of files, in arbitrary order. jobs: number of worker processes, 0: automatic."""
         done, left = 0, []
         for item in files:
             told = self.memo.recall(item) if self.memo is not None else None
@@ -164,7 +164,7 @@ class Teller:
 
 
 def _processes(files: int, jobs: int) -> int:
-    """How many processes are to check so many files."""
+    """The number of processes for this many files."""
     if not hasattr(os, "fork") or sys.platform == "darwin":
         return 1
     usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

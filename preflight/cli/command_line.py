@@ -1,4 +1,4 @@
-"""Reads ordinary command lines of the commands that hooks run, without typer, which loads longer than a check."""
+"""Reads ordinary command lines of the commands used by hooks, without typer, whose import takes longer than a check."""
 
 from __future__ import annotations
 
@@ -14,18 +14,16 @@ PATHS = ("check", "fix", "show", "memory", "layouts", "migrate", "diff", "baseli
 """The commands that take paths."""
 
 TAKES_COMMAND = ("check", "fix", "show", "memory", "baseline")
-"""Those of them that take a command to check after `--`."""
+"""The commands that accept a command to check after `--`."""
 
 FORCE_EXCLUDE = "--force-exclude"
 END = "--"
 
 
 def apart(argv: list[str]) -> list[str]:
-    """The words, names after `--` made such that no option is like them.
-
-    A program that hands on names of files, as pre-commit and a shell's `*.sh` do, hands on whatever a repository calls
-    its files, `--exclude=*.sh` too. Where it does so before `--`, a word that is both is refused: which one is meant
-    cannot be known. Raises InputError.
+    """The words, with names after `--` changed so that none looks like an option. Programs that pass file names, such
+    as pre-commit and a shell's `*.sh`, pass any name that a repository contains, including `--exclude=*.sh`. Before
+    `--`, a word that may be either is refused. Raises InputError.
     """
     if argv[:1] == [] or argv[0] not in PATHS:
         return argv
@@ -50,7 +48,7 @@ def _with_scheduler(argv: list[str]) -> list[str]:
 
 
 def split(argv: list[str]) -> tuple[list[str], list[str] | None]:
-    """The words before a bare `--`, and the command after it where preflight's own command takes one."""
+    """The words before a bare `--`, and the command after it if preflight's own command accepts one."""
     if END in argv and argv[0] in TAKES_COMMAND:
         at = argv.index(END)
         return argv[:at], argv[at + 1 :]
@@ -58,7 +56,7 @@ def split(argv: list[str]) -> tuple[list[str], list[str] | None]:
 
 
 COMPLETION = "_PREFLIGHT_COMPLETE"
-"""The variable by which a shell asks typer what completes a line."""
+"""The variable in which a shell asks typer for completions."""
 
 
 class Call(NamedTuple):
@@ -70,7 +68,7 @@ class Call(NamedTuple):
 
 
 def read(argv: list[str]) -> Call | None:
-    """The call that a command line stands for; None where typer is to read it, or to refuse it."""
+    """The call for a command line; None if typer must read or refuse it."""
     table = TABLES.get(argv[0]) if argv else None
     if table is None or COMPLETION in os.environ:
         return None
@@ -106,7 +104,7 @@ def _values(words: list[str], table: Table) -> dict[str, Any] | None:
 
 
 def _option(word: str) -> tuple[str, str | None]:
-    """An option and the value that is written in the same word, as in `--target=mindformers` and `-j4`."""
+    """An option and the value written in the same word, as in `--target=mindformers` and `-j4`."""
     if word.startswith("--"):
         name, sign, value = word.partition("=")
         return name, value if sign else None
@@ -114,7 +112,7 @@ def _option(word: str) -> tuple[str, str | None]:
 
 
 def _number(text: str, entry: Entry) -> Any:
-    """A value as its option wants it; None for one that typer refuses."""
+    """A value converted for its option; None if typer would refuse it."""
     try:
         value = entry.kind(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""What a shell offers for a word that is begun: rules, devices, frameworks, formats."""
+"""Completions for a word in a shell: rules, devices, frameworks, formats."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from preflight.source.language import LANGUAGES
 
 
 def begun(words: Iterable[str], incomplete: str) -> list[str]:
-    """The words that begin so; of several rules that are listed with commas, the last one is completed."""
+    """The words with this beginning; in a comma-separated list of rules the last one is completed."""
     before, comma, last = incomplete.rpartition(",")
     return [f"{before}{comma}{word}" for word in words if word.startswith(last)]
 
@@ -23,7 +23,7 @@ def rules(incomplete: str) -> list[str]:
 
 
 def devices(incomplete: str) -> list[str]:
-    """Names of devices, in small letters where that is how it begins; aliases where no name begins so."""
+    """Names of devices, in lower case if the word begins so; aliases if no name matches."""
     known = plugins.load().devices
     names = [device.name.lower() if incomplete.islower() else device.name for device in known]
     return begun(names, incomplete) or begun((alias for device in known for alias in device.aliases), incomplete)

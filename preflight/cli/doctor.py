@@ -72,7 +72,7 @@ def _settings() -> Iterator[tuple[str, str]]:
 
 
 def _plugins() -> Iterator[str]:
-    """The plugins that others installed."""
+    """The installed third-party plugins."""
     for point in entry_points(GROUP):
         if point.target != OWN:
             yield f"{point.name} of {point.distribution} {point.version}"

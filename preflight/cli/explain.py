@@ -26,7 +26,7 @@ RuleId = Annotated[
 ]
 All = Annotated[bool, typer.Option("--all", help="Print the pages of all rules.", show_default=False)]
 TRANSLATED = "rule_pages_zh"
-"""The Chinese pages of the rules that are found most often: tests/chinese.py writes them from the Chinese guide."""
+"""The Chinese pages of the most frequent rules: tests/chinese.py writes them from the Chinese guide."""
 HEADINGS = {
     "What it does": "检查内容",
     "Why is this bad?": "后果",
@@ -60,7 +60,7 @@ def explain(rule: RuleId = None, every: All = False, lang: Lang = None) -> int:
 
 
 def _page(rule: Checkable) -> str:
-    """The page of a rule in the language of the call: translated where it is, else with translated headings."""
+    """The page of a rule in the language of the call: translated if available, otherwise with translated headings."""
     if spoken().language != "zh":
         return rule_page(rule)
     pages: Mapping[str, str] = schemas.read(TRANSLATED)

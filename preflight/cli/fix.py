@@ -33,13 +33,13 @@ from preflight.source.text import InputError, Source
 
 
 class Dialogue:
-    """The questions of one call. They are printed to stderr, so that stdout stays what the command prints."""
+    """The prompts of one call, printed to stderr so that stdout contains only the output of the command."""
 
     def __init__(self, look: Look) -> None:
         self.look = look
 
     def __call__(self, finding: Finding, ways: Sequence[Way], now: dict[str, Source]) -> int | None:
-        """The way that is chosen, None to leave it. Raises StopIteration where nothing more is to be asked."""
+        """The chosen fix, None to skip the finding. Raises StopIteration to stop asking."""
         lines = [*one(replace(finding, fix=None, alternatives=()), self.look)][:-1]
         for number, way in enumerate(ways, 1):
             beside = ", ".join(filter(None, (way.changes, way.fix.cost)))
@@ -60,7 +60,7 @@ class Dialogue:
                 return int(answer) - 1
 
     def _diff(self, way: Way, now: dict[str, Source]) -> list[str]:
-        """The lines that a way changes."""
+        """The lines that a fix changes."""
         found = []
         for name, new in way.edited.items():
             old = now[name].text if name in now else ""
@@ -81,7 +81,7 @@ _WAYS: dict[State, str] = {
 
 
 def distinct_outcomes(outcomes: Iterable[Outcome]) -> list[Outcome]:
-    """One outcome where several runs read the same line."""
+    """One outcome if several runs read the same line."""
     found: dict[object, Outcome] = {}
     for outcome in outcomes:
         finding = outcome.finding
@@ -92,7 +92,7 @@ def distinct_outcomes(outcomes: Iterable[Outcome]) -> list[Outcome]:
 
 
 def outcome_lines(outcomes: Sequence[Outcome], style: Look, *, would: bool) -> Iterator[str]:
-    """The lines about a call. would: nothing is written."""
+    """The lines about a call. would: a dry run."""
     done = [outcome for outcome in outcomes if outcome.state == "fixed"]
     left = [outcome for outcome in outcomes if outcome.state != "fixed"]
     yield from (_line(outcome, style, would=would) for outcome in done)
@@ -108,7 +108,7 @@ def outcome_lines(outcomes: Sequence[Outcome], style: Look, *, would: bool) -> I
 
 
 def _left(left: Sequence[Outcome]) -> str:
-    """How much is left, and what can be done about it."""
+    """The number of remaining findings, and what can be done about them."""
     severities = Counter(outcome.finding.severity for outcome in left)
     much = joined([counted(severities[severity], str(severity)) for severity in Severity if severities[severity]], "")
     states = Counter(outcome.state for outcome in left)
@@ -154,7 +154,7 @@ def fix(
     """Apply fixes that are proven: to files, or to the script of the command after --.
 
     A fix is written when only the intended settings change, every comment stays, the finding is gone and no error is
-    new. Files are changed that are named, or lie in the folder of one that is, or below it; others with --follow.
+    new. Files are changed that are named, or are in the folder of one that is, or below it; others with --follow.
 
     Exit codes: 0 nothing is left that fails a check, 1 something is left (or --diff shows changes), 2 wrong usage.
     """
@@ -182,7 +182,7 @@ def fix(
 def _all_read(
     checker: Checker, inputs: Inputs, fixed: Iterator[tuple[Source, Fixed, bool]]
 ) -> Iterator[tuple[Source, Fixed, bool]]:
-    """What was fixed, before any of it is written. Raises InputError where nothing reads a name that is set."""
+    """The fixes, before any of them is written. Raises InputError if a name that is set is never read."""
     if not checker.facts.set:
         return fixed
     every = tuple(fixed)
@@ -191,24 +191,24 @@ def _all_read(
 
 
 def _summary(results: Iterable[Fixed], style: Look, *, would: bool) -> str:
-    """What was changed and what is left, in lines."""
+    """Lines about the changes and the remaining findings."""
     outcomes = distinct_outcomes(outcome for result in results for outcome in result.outcomes)
     return "".join(f"{line}\n" for line in outcome_lines(outcomes, style, would=would))
 
 
 Text = tuple[Source, bool, bool]
-"""A text to fix; whether the caller holds it for a config; whether what becomes of it goes to stdout."""
+"""A text to fix; whether the caller states that it is a config; whether the result goes to stdout."""
 
 
 def _named(inputs: Inputs, command: list[str] | None) -> tuple[Inputs, list[str] | None]:
-    """What is to be fixed, where nothing but names of files may follow --."""
+    """The inputs to fix, if only file names may follow `--`."""
     if command and all(map(os.path.exists, command)):
         return inputs._replace(paths=[*(inputs.paths or ()), *command]), None
     return inputs, command
 
 
 def _texts(checker: Checker, inputs: Inputs, command: list[str] | None, errors: list[InputError]) -> list[Text]:
-    """What is to be fixed. What cannot be read is among the errors."""
+    """The inputs to fix; unreadable ones are among the errors."""
     stdin = session.STDIN in (inputs.paths or [])
     found = [
         (source, asked, stdin and not i) for i, (source, asked) in enumerate(session.sources(checker, inputs, errors))
@@ -222,7 +222,7 @@ def _texts(checker: Checker, inputs: Inputs, command: list[str] | None, errors: 
 def _each(
     checker: Checker, texts: Iterable[Text], apply: Callable[[Source], Fixed], errors: list[InputError]
 ) -> Iterator[tuple[Source, Fixed, bool]]:
-    """Fix text after text: what became of them. What could not be read is among the errors."""
+    """Fix the texts one by one; unreadable ones are among the errors."""
     for source, asked, printed in texts:
         try:
             yield source, apply(source), printed
@@ -236,7 +236,7 @@ def _delivered(
     deliver: Callable[[Source, Fixed, bool], None],
     errors: list[InputError],
 ) -> list[Fixed]:
-    """Write text after text: what became of them. What could not be written is among the errors."""
+    """Write the texts one by one; those that cannot be written are among the errors."""
     results = list[Fixed]()
     for source, result, printed in fixed:
         try:
@@ -249,8 +249,8 @@ def _delivered(
 
 
 def _suggest() -> Suggest:
-    """What finds other layouts; where a search needs numpy and it is not installed, that is reported, and the rest goes
-    on."""
+    """The search for other layouts; if numpy is required and not installed, that is reported and everything else
+    continues."""
     from preflight.layouts.suggest import suggest
 
     told = set[str]()
@@ -265,7 +265,7 @@ def _suggest() -> Suggest:
 
 
 def _deliver(source: Source, result: Fixed, printed: bool, diff: bool, style: Look) -> None:
-    """Write what was fixed: to the file, to stdout where the text came from there, or as a diff."""
+    """Write a fixed text: to the file, to stdout if it was read from stdin, or as a diff."""
     for name, new in result.edited.items():
         old = result.before[name]
         if diff:

@@ -66,7 +66,7 @@ Format = Annotated[
 
 MOST_ALLOCATION = 65536
 LEAST = 1.0
-"""Seconds for which a line of the audit file is waited for."""
+"""Seconds to wait for a line of the audit file."""
 
 
 def gate(
@@ -119,7 +119,8 @@ def _shown(reply: Reply, output_format: str) -> int:
 
 
 def final_rules(given: list[str] | None, loaded: plugins.Plugins) -> frozenset[str]:
-    """The rules that no override lifts. Raises InputError for one that there is not: its override would be granted."""
+    """The rules that no override can lift. Raises InputError for an unknown rule, whose override would otherwise be
+    granted."""
     wanted = [present(id) for id in listed(given)]
     known = [rule.id for rule in loaded.rules(None)] if wanted else []
     for id in wanted:
@@ -129,7 +130,7 @@ def final_rules(given: list[str] | None, loaded: plugins.Plugins) -> frozenset[s
 
 
 def _audited(path: str, reply: Reply, who: str, seconds: float) -> Reply:
-    """The reply with its line written; where that fails it is unchanged, except for an override."""
+    """The reply after its line is written; unchanged if writing fails, except for an override."""
     why = trail.Trail(Path(path), lambda line: None, max(seconds, LEAST)).write(trail.line(reply.verdict, who))
     if not why:
         return reply
@@ -154,7 +155,7 @@ def _read(script: str) -> tuple[bytes, str]:
 
 
 def _bounded(path: str, most: int) -> bytes:
-    """The bytes of a file, or of stdin; a pipe and a device, too, but never more than so many. Raises InputError."""
+    """The bytes of a file, a pipe, a device or stdin, up to a limit. Raises InputError."""
     try:
         with open(path, "rb") if path else nullcontext(sys.stdin.buffer) as stream:
             data = stream.read(most + 1)

@@ -50,7 +50,7 @@ Audit = Annotated[
 
 ADVICE = 0.25  # slurmctld waits
 POLL = 0.2
-"""Seconds between two looks at what is due, and until a request to end is noticed."""
+"""Seconds between two checks of due work, and the delay until a request to end is noticed."""
 
 
 def gate_serve(

@@ -1,4 +1,4 @@
-"""Every failure is reported in one line, and has an exit code."""
+"""Every failure is reported in one line and sets the exit code."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def guarded(call: Callable[[], int]) -> int:
 
 
 def _of_system(error: OSError) -> int:
-    """What the system refuses around a call: its folder is gone, or nothing more can be printed."""
+    """Failures of the system around a call: its folder was removed, or nothing can be printed."""
     if _is_gone():
         return tell(_GONE, USAGE)
     if error.filename is None and error.errno in _FULL:
@@ -62,13 +62,13 @@ def _is_gone() -> bool:
 
 
 def tell(message: str, code: int) -> int:
-    """Print a line to stderr, and give the code."""
+    """Print a line to stderr, and return the code."""
     print(f"preflight: {plain(local(message))}", file=sys.stderr)
     return code
 
 
 def placed(error: InputError) -> str:
-    """What went wrong with its place, in the language of this call."""
+    """The failure with its place, in the language of this call."""
     return f"{str(error)[: -len(error.message)]}{local(error.message)}" if error.message else str(error)
 
 

@@ -73,7 +73,7 @@ def init(inputs: Inputs, facts: JobFacts, rules: Rules, write: Write = False) ->
 
 
 def _found(project: Project, report: Report) -> Iterator[str]:
-    """What there is in the project."""
+    """The facts about the project."""
     files, others = counted(project.files, "training config"), counted(len(report.skipped), "other file")
     if report.skipped:
         yield local(f"Found {files} ({others} skipped):")
@@ -90,7 +90,7 @@ def _found(project: Project, report: Report) -> Iterator[str]:
 
 
 def _per_node(numbers: tuple[int, ...]) -> str:
-    """The numbers of devices that nodes have, in order; which of them is the most frequent."""
+    """The numbers of devices per node, sorted; and the most frequent one."""
     listed = ", ".join(map(str, sorted(numbers)))
     if len(numbers) < 2:
         return listed
@@ -109,7 +109,7 @@ def _propose(name: str, text: str, *, write: bool) -> None:
 
 
 def _propose_baseline(report: Report, *, write: bool) -> None:
-    """A baseline, so that only what is new fails from now on."""
+    """A baseline, so that only new findings fail."""
     made = Baseline.of(report, Path.cwd())
     many, name = counted(made.known.total(), "finding"), BASELINE
     if os.path.lexists(BASELINE):

@@ -38,7 +38,7 @@ Searched = tuple[Source, tuple[Result, ...]]
 
 
 class Wanted(NamedTuple):
-    """What is searched for, and what becomes of it: sizes that are kept and bounded, and the layout that is written."""
+    """The sizes to search, kept or bounded, and the layout to write."""
 
     kept: list[str] | None = None
     most: list[str] | None = None
@@ -51,13 +51,13 @@ class Wanted(NamedTuple):
 
     @property
     def limits(self) -> Limits:
-        """What the search has to keep to. Raises InputError."""
+        """The constraints of the search. Raises InputError."""
         kinds = not self.every
         return Limits(sizes_of(self.kept), sizes_of(self.most), max(self.show, self.apply), kinds=kinds, fp8=self.fp8)
 
 
 Said = tuple[JobFacts, AtSite]
-"""The options of a call about its jobs and the devices they run on."""
+"""Options of a call about its jobs and their devices."""
 
 
 def search(inputs: Inputs, said: Said, rules: Rules, out: Printed, wanted: Wanted) -> int:
@@ -109,7 +109,7 @@ def _json(results: Sequence[Searched]) -> str:
 
 
 def _text(results: Sequence[Searched], shown: Shown) -> str:
-    """A table for each run; those of a script with several are numbered."""
+    """A table for each run, numbered if a script has several."""
     named = [
         (f"{source.name}, run {n}" if len(every) > 1 else source.name, found)
         for source, every in results
@@ -147,7 +147,7 @@ def sizes_of(given: list[str] | None) -> dict[str, int]:
 
 
 def _searched(checker: Checker, inputs: Inputs, limits: Limits) -> tuple[list[Searched], Report]:
-    """The layouts of every run of every file; a report of each file that is not a config, and of what went wrong."""
+    """The layouts of every run of every file, with a report for each file that is not a config and for each failure."""
     results, errors, reports = list[Searched](), list[InputError](), list[Report]()
     progress = _progress if sys.stderr.isatty() else None
 
@@ -167,7 +167,7 @@ def _searched(checker: Checker, inputs: Inputs, limits: Limits) -> tuple[list[Se
 
 
 def _applied(workspace: Workspace, found: tuple[Result, ...], wanted: int, run: int) -> list[tuple[Source, Source]]:
-    """The files that set the layout, and the same with another one. Raises InputError where there is no such layout."""
+    """The files that set the layout, rewritten with another one. Raises InputError if that layout does not exist."""
     name = workspace.sources[0].name
     if not 0 < run <= len(found):
         raise InputError(f"there are {len(found)} runs, not {run}", name)
@@ -186,7 +186,7 @@ def _applied(workspace: Workspace, found: tuple[Result, ...], wanted: int, run: 
 
 
 def _progress(done: int, wanted: int) -> None:
-    """A bar on a terminal; wiped when all are there."""
+    """A progress bar on a terminal, removed at the end."""
     filled = round(30 * done / max(wanted, 1))
     sys.stderr.write(
         "\r\x1b[K" if done >= wanted else f"\rproving layouts [{'=' * filled}{' ' * (30 - filled)}] {done}/{wanted}"
@@ -198,7 +198,7 @@ DIGITS = 1000
 
 
 def scaled(inputs: Inputs, said: Said, rules: Rules, out: Printed, wanted: Wanted, numbers: str, plot: str) -> int:
-    """Search on each number of devices, and print the best. Raises InputError."""
+    """Search on each number of devices, and print the best layouts. Raises InputError."""
     output.printed(out)
     counts = _counts(numbers)
     facts, at = said

@@ -1,7 +1,7 @@
 """Reports of files from earlier calls, reused as long as nothing that went into it has changed.
 
-Only where preflight's own plugin is the only one, and the settings measure nothing: what others read is not known.
-PREFLIGHT_NO_CACHE or `--no-cache` switch it off.
+Used only if preflight's own plugin is the only one, and the settings name no measured run: the inputs of other plugins
+are unknown. PREFLIGHT_NO_CACHE or `--no-cache` switch it off.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ WRITTEN_BY_RUNS = (
     *(".log", ".out", ".err", ".pid", ".lock", ".tmp", ".swp", "~", ".pyc"),
     *(".pt", ".bin", ".idx", ".ckpt", ".safetensors", ".npy", ".csv", ".jsonl", ".png"),
 )
-"""Ends of names that no check looks for: a job writes such files next to its config while it runs."""
+"""File endings that no check looks for: jobs write such files next to their config while they run."""
 
 
 class Memo:
-    """The key is every input of a call except its files."""
+    """The key contains every input of a call except its files."""
 
     def __init__(self, key: str, checker: Checker) -> None:
         self._key, self._checker = cache.digest(key), checker
@@ -47,7 +47,7 @@ class Memo:
 
     @classmethod
     def of(cls, checker: Checker, look: Look, lenient: bool) -> Memo | None:
-        """The record of calls like this one, None where nothing may be recorded."""
+        """The store for calls like this one, None if nothing may be stored."""
         settings = checker.settings
         others = not checker.plugins.own_only or settings.measured is not None or checker.suggest or checker.site
         if others or os.environ.get(VARIABLE) or not cache.folder():
@@ -57,7 +57,7 @@ class Memo:
         return cls(f"{__version__}\n{rule_table.stamp()}\n{said!r}", checker)
 
     def recall(self, item: Named) -> Told | None:
-        """The report of a file, None where it is unknown or out of date."""
+        """The report of a file, None if it is unknown or out of date."""
         kept = cache.read(self._name(item))
         try:
             found = json.loads(kept or "")
@@ -80,8 +80,7 @@ class Memo:
             cache.write(self._name(item), json.dumps({"files": files, "told": told}, separators=(",", ":")))
 
     def _state(self, path: str) -> list[Any] | None:
-        """A key that changes when a file changes, or when a folder gains or loses a file; None where there is
-        neither."""
+        """A key that changes with a file, or when a folder gains or loses a file; None if there is neither."""
         try:
             status = os.stat(path)
         except (OSError, ValueError):
@@ -94,7 +93,7 @@ class Memo:
         return [self._folders[path]]
 
     def sweep(self) -> None:
-        """Remove entries that were not used for a long time."""
+        """Remove entries that have not been used for a long time."""
         cache.sweep(FOLDER, self._now / 1e9)
 
     def _name(self, item: Named) -> str:
@@ -110,5 +109,5 @@ def _said(settings: Settings) -> tuple[object, ...]:
 
 
 def _printable(text: str) -> bool:
-    """Whether a text holds nothing that a terminal obeys but colours, as our own reports do."""
+    """Whether a text contains no terminal control sequences except colours, as in preflight's own reports."""
     return not obeyed(_COLOR.sub("", text).replace("\n", ""))

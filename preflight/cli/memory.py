@@ -60,7 +60,7 @@ def memory(
 
 
 def _proven(checker: Checker, job: Job) -> dict[str, Any]:
-    """What is proven to shrink a run."""
+    """Changes that are proven to reduce the memory of a run."""
     from preflight.fix.attempts import proven_savings
 
     return {"savings": proven_savings(checker.workspace([job.documents[0].source]), job)}

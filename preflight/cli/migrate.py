@@ -29,7 +29,7 @@ def migrate(inputs: Inputs, facts: JobFacts, rules: Rules, out: Printed, to: To,
     """Print what changes for each run in another release of its framework.
 
     Options that are renamed or gone, checks that are new, values that change, each with its place; defaults that change
-    the training. The release that a run has now is --target, else the newest one that takes its options.
+    the training. The release that a run has now is --target, otherwise the newest one that takes its options.
 
     --write changes the files: options are renamed and removed, values replaced, and defaults that change the training
     written out, each proven as `preflight fix` proves it. What needs a decision stays and is listed.
@@ -59,7 +59,7 @@ def migrate(inputs: Inputs, facts: JobFacts, rules: Rules, out: Printed, to: To,
 
 
 def _verify(checker: Checker, inputs: Inputs, to: str, *, write: bool) -> None:
-    """Raises InputError for a release that is not described, and for text that cannot be rewritten where it lies."""
+    """Raises InputError for an undescribed release, and for text that cannot be rewritten in place."""
     verify_facts(Facts(target=to), checker.plugins)
     verify_release(to, checker.plugins)
     if write and session.STDIN in (inputs.paths or []):
@@ -69,8 +69,7 @@ def _verify(checker: Checker, inputs: Inputs, to: str, *, write: bool) -> None:
 def _moved(
     checker: Checker, inputs: Inputs, to: Target, unread: list[InputError], *, write: bool
 ) -> tuple[list[Migration], list[Rewritten]]:
-    """Each run in both releases, and each file as it is rewritten. What cannot be read is among
-    the unread."""
+    """Each run in both releases, and each rewritten file. Unreadable files are listed separately."""
     from preflight.checking.migration import migrations
     from preflight.fix.allowed import Boundary
     from preflight.fix.rewrite import rewritten
@@ -90,7 +89,7 @@ def _moved(
 
 
 def _text(found: list[Migration], rewrites: list[Rewritten], style: Look, *, as_json: bool) -> str:
-    """What is printed: of each run what changes, or of each file what is rewritten."""
+    """The output: the changes of each run, or the rewritten files."""
     from preflight.report.dump import dumped
     from preflight.report.migration import migration_dict, migration_text, rewritten_dict, rewritten_text
 

@@ -103,7 +103,7 @@ _LAYERS, _BATCH = "model.model_config.num_layers", "parallel_config.micro_batch_
 
 
 class Declared(NamedTuple):
-    """What differs between the frameworks: the folder of the rules, the table of the pairs, the example."""
+    """Differences between the frameworks: the folder of the rules, the table of pairs, the example."""
 
     folder: str
     table: str
@@ -180,11 +180,11 @@ FRAMEWORKS = {
         "pynative_",
     ),
 }
-"""The frameworks whose checks are declared."""
+"""The frameworks with declared checks."""
 
 
 def declared(framework: str, id: str) -> tuple[str, str, str]:
-    """A declared check as three texts: its module, its runs near the edge, the row with its pair."""
+    """A declared check as three texts: its module, its edge cases, and the row of its pair."""
     d = FRAMEWORKS[framework]
     values = {
         "imports": d.imports,
@@ -249,7 +249,7 @@ def _declared(framework: str, name: str, into: Path, tests: Path) -> None:
 
 
 def _without_place(schemas: Path, folders: tuple[str, ...], id: str) -> None:
-    """Put a check among those whose upstream statement is not recorded, in the first folder that has such."""
+    """Add a check to those whose upstream statement is not recorded, in the first folder that has such a list."""
     files = (schemas / folder / "decisions.json" for folder in folders)
     decisions = next((file for file in files if file.is_file()), None)
     if decisions is None:

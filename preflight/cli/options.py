@@ -9,7 +9,7 @@ from preflight.source.record import NamedTuple
 
 
 class Option(NamedTuple):
-    """How an option or, without names, an argument is declared to typer, which the commands that hooks run do without.
+    """The declaration of an option or, without names, of an argument for typer, which hooks do not load.
 
     completion: the function of preflight.cli.completion that completes its values.
     """
@@ -20,7 +20,7 @@ class Option(NamedTuple):
 
 
 def option(*names: str, help: str, completion: str = "", **more: Any) -> Option:
-    """Declare an option. more: what typer.Option takes besides the names and the help."""
+    """Declare an option. more: additional arguments of typer.Option."""
     return Option(names, {"help": help, "show_default": False, **more}, completion)
 
 
@@ -29,9 +29,8 @@ Started = Annotated[list[str] | None, "the command after a bare --"]
 
 
 class Entry(NamedTuple):
-    """How an option is read without typer. flag: the value it gives without a separate word, None where it takes one.
-
-    least: the lowest number. repeats: its values make a list.
+    """How an option is read without typer. flag: its value if it takes no word, otherwise None. least: the lowest
+    number. repeats: its values form a list.
     """
 
     name: str
@@ -75,7 +74,7 @@ class Inputs(NamedTuple):
 
 
 class JobFacts(NamedTuple):
-    """What holds for the job besides the files."""
+    """Options about the job, not about files."""
 
     world_size: Annotated[int | None, option("--world-size", metavar="N", help="Number of devices.")] = None
     nodes: Annotated[int | None, option("--nodes", metavar="N", help="Number of nodes.")] = None
@@ -107,7 +106,8 @@ INVENTORY = "With --site: what `sinfo --json` or `scontrol show node --json` pri
 
 
 class AtSite(NamedTuple):
-    """Whether what a run names is looked at where it lies. `--site=slurm` stands for `--site --scheduler slurm`."""
+    """Whether the files that a run names are examined on this machine. `--site=slurm` stands for `--site --scheduler
+    slurm`."""
 
     site: Annotated[
         bool,
@@ -124,7 +124,7 @@ SELECT = "Rules to report: rule ids (with *), a framework, memory, shell, silent
 
 
 class Rules(NamedTuple):
-    """Which rules, by whose settings."""
+    """Which rules run, and with which settings."""
 
     select: Annotated[
         list[str] | None,
@@ -156,7 +156,7 @@ FORMATS = "text, concise, json, sarif, github, gitlab, junit, markdown, html, st
 
 
 class Output(NamedTuple):
-    """What `check` prints where."""
+    """Output options of `check`."""
 
     output_format: Annotated[
         list[str] | None, option("--output-format", "-f", metavar="FORMAT[:FILE]", help=FORMATS, completion="formats")
@@ -173,7 +173,7 @@ class Output(NamedTuple):
 
 
 class Printed(NamedTuple):
-    """What the commands print that describe runs."""
+    """Output options of commands that describe runs."""
 
     output_format: Annotated[
         str, option("--output-format", "-f", metavar="text|json", help="For people, or for programs.")
@@ -184,7 +184,7 @@ class Printed(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """How `fix` reports what it did."""
+    """Output options of `fix`."""
 
     color: Color = "auto"
     quiet: Quiet = False
@@ -192,7 +192,7 @@ class Outcome(NamedTuple):
 
 
 class Scope(NamedTuple):
-    """Which of the findings."""
+    """Which findings are reported."""
 
     baseline: Annotated[
         str | None,

@@ -1,4 +1,4 @@
-"""Reports in the formats that a call asks for: where they go, colours, exit codes, what went wrong."""
+"""Reports in the requested formats: destinations, colours, exit codes, failures."""
 
 from __future__ import annotations
 
@@ -26,9 +26,8 @@ from preflight.source.writing import write_report
 
 
 def deliver(text: str, file: str | None, taken: Iterable[str] = ()) -> None:
-    """Write a text to stdout, or to a file. Raises InputError where it cannot be written.
-
-    taken: files that were read.
+    """Write a text to stdout, or to a file. Raises InputError if that fails. taken: input files, which must not be
+    overwritten.
     """
     if file is None:
         say(text)
@@ -37,15 +36,15 @@ def deliver(text: str, file: str | None, taken: Iterable[str] = ()) -> None:
 
 
 def read_for(report: Report) -> tuple[str, ...]:
-    """The files that a report is about, and those that were read on the way."""
+    """The files that a report is about, and the other files that were read."""
     named = (*report.checked, *report.skipped, *(e.path for e in report.errors), *(c.path for c in report.crashes))
     return (*named, *(finding.path for finding in report.findings), *report.looked)
 
 
 def refuse_unread(check: Checker, inputs: Inputs, checked: Iterable[str], reads: Iterable[str] = ()) -> None:
-    """Raise InputError where the call sets a name that none of its files reads; warn where settings do.
+    """Raise InputError if the call sets a name that none of its files reads; warn if settings do.
 
-    checked: the files with a run. reads: names that were read in other processes, or earlier.
+    checked: the files with a run. reads: names read in other processes, or earlier.
     """
     if not any(True for _ in checked):
         return
@@ -63,7 +62,7 @@ def refuse_unread(check: Checker, inputs: Inputs, checked: Iterable[str], reads:
 
 
 def _covered(root: str, paths: Iterable[str]) -> bool:
-    """Whether a call looks at the whole folder that settings are for: else they may be meant for other files."""
+    """Whether a call covers the whole folder of its settings: otherwise they may concern other files."""
     real = os.path.realpath(root)
     tops = (os.path.realpath(path) for path in paths if os.path.isdir(path))
     return any(os.path.commonpath([real, top]) == top for top in tops)
@@ -75,15 +74,15 @@ def _folded(name: str) -> str:
 
 Render = Callable[[Report, Look], str]
 MOST_LOOKS = 20
-"""Skipped files that are opened to identify their framework."""
+"""Maximum number of skipped files opened to identify their framework."""
 LONGEST_LOOK = 100_000
-"""Bytes of a file that is none of ours in which options are looked for."""
+"""Bytes of an unrecognised file searched for options."""
 
 WHEN = ("auto", "always", "never")
 
 
 def look(color: str, *, quiet: bool = False, verbose: bool = False, unknown: bool = False) -> Look:
-    """How stdout is to look."""
+    """The style of stdout."""
     if color not in WHEN:
         raise InputError(f"--color is one of {', '.join(WHEN)}, not {color!r}")
     width = _width() if sys.stdout.isatty() else 0
@@ -92,7 +91,7 @@ def look(color: str, *, quiet: bool = False, verbose: bool = False, unknown: boo
 
 
 def printed(output: Printed, formats: Sequence[str] = ("text", "json")) -> Look:
-    """How the text of a command that describes runs is to look. Raises InputError for a format that it lacks."""
+    """The style of the text of a command that describes runs. Raises InputError for an unsupported format."""
     if output.output_format not in formats:
         *first, last = formats
         raise InputError(f"this command prints {', '.join(first)} or {last}, not {output.output_format!r}")
@@ -117,16 +116,16 @@ def _colored(when: str) -> bool:
 
 
 def _opens_links() -> bool:
-    """Whether stdout is a terminal that shows hyperlinks, or at least leaves them out: the Linux console may not."""
+    """Whether stdout is a terminal that shows hyperlinks, or at least ignores them: the Linux console may not."""
     return sys.stdout.isatty() and os.environ.get("TERM", "") not in ("", "dumb", "linux")
 
 
 FOR_PEOPLE = ("text", "html")
-"""Formats in the language of the call throughout, the locale's too."""
+"""Formats that are entirely in the language of the call, including that of the locale."""
 
 
 def formats(output: Output, plugins: Plugins) -> list[tuple[Render, Path | None]]:
-    """The reporters of a call, each with the file it writes to (None: stdout). Raises InputError."""
+    """The reporters of a call, each with its output file (None: stdout). Raises InputError."""
     known = plugins.reporters()
     found = []
     for asked in output.output_format or ["text"]:
@@ -157,7 +156,7 @@ def _load(name: str, target: str) -> Render:
 
 
 def in_language(render: Render) -> Render:
-    """A format that programs read: English, with the messages in another language where the call names one."""
+    """A machine-readable format: in English, with messages in another language if the call names one."""
 
     def rendered(report: Report, look: Look) -> str:
         from preflight.checking.translated import translated
@@ -171,9 +170,8 @@ def in_language(render: Render) -> Render:
 
 
 def write(report: Report, targets: list[tuple[Render, Path | None]], style: Look) -> None:
-    """Write a report in every format that was asked for; what could not be read or crashed goes to stderr.
-
-    A format that fails does not keep the others from being written; the first failure is raised after them.
+    """Write a report in every requested format; unreadable files and crashes go to stderr. All formats are written even
+    if one fails; the first failure is raised at the end.
     """
 
     failures: list[Exception] = []
@@ -189,7 +187,7 @@ def write(report: Report, targets: list[tuple[Render, Path | None]], style: Look
 
 
 def nothing(done: str, skipped: Sequence[str], checker: Checker) -> int:
-    """Report why nothing was done, and return the exit code. skipped: what was looked at."""
+    """Report why nothing was checked, and return the exit code. skipped: the files that were considered."""
     why = local("no YAML file or shell script was found")
     other = _undescribed(skipped)
     if other:
@@ -213,14 +211,14 @@ def nothing(done: str, skipped: Sequence[str], checker: Checker) -> int:
 
 
 def _has_options(name: str) -> bool:
-    """Whether a file only has options that another script passes to a training run."""
+    """Whether a file contains only options that another script passes to a training run."""
     from preflight.dialects.offers import is_a_text_of_options
 
     return is_a_text_of_options(_beginning(name))
 
 
 def _undescribed(skipped: Sequence[str]) -> str:
-    """The one program that all of these files start and that is known by its name alone, "" where it is none."""
+    """The one program, known only by name, that all of these files start; "" if there is none."""
     from preflight.dialects.undescribed import undescribed_in
 
     programs = {undescribed_in(_beginning(name)) for name in skipped[:MOST_LOOKS]}
@@ -236,7 +234,7 @@ def _beginning(name: str) -> str:
 
 
 def problems(report: Report) -> tuple[str, ...]:
-    """What could not be read or crashed, in lines."""
+    """Lines about files that could not be read and about crashes."""
     lines = [f"preflight: {plain(str(problem._replace(message=local(problem.message))))}" for problem in report.errors]
     for crash in report.crashes:
         lines.append(f"preflight: {plain(local(crash_line(crash)))}")
@@ -246,7 +244,7 @@ def problems(report: Report) -> tuple[str, ...]:
 
 
 def tell_lock(name: str) -> None:
-    """Report what a call waits for."""
+    """Report what the call is waiting for."""
     text = local(Message("waiting: another process locks {name}", name=name))
     print(f"preflight: {plain(text)}", file=sys.stderr, flush=True)
 
@@ -258,14 +256,14 @@ def complain(lines: Iterable[str]) -> None:
 
 
 def exit_code(report: Report, fail_on: str) -> int:
-    """1 for findings at or above the threshold, else 3 for a crash, else 2 for what could not be read."""
+    """1 for findings at or above the threshold, otherwise 3 for a crash, otherwise 2 for unreadable input."""
     severities = {f.severity for f in report.findings if f.severity is not None}
     worst = max(severities, key=lambda severity: severity.rank, default=None)
     return code(worst, fail_on, crashed=bool(report.crashes), unreadable=bool(report.errors))
 
 
 def code(worst: Severity | None, fail_on: str, *, crashed: bool, unreadable: bool) -> int:
-    """The exit code where `worst` is the highest severity that was found."""
+    """The exit code if `worst` is the highest severity found."""
     if fail_on != "never" and worst is not None and worst.rank >= Severity(fail_on).rank:
         return FOUND
     return FAILED if crashed else USAGE if unreadable else OK

@@ -75,9 +75,9 @@ Since = Annotated[
 
 
 WIDTH = 100
-"""Columns of a line of the list."""
+"""Width of a line of the list, in columns."""
 LONG_ID = 48
-"""Columns of the ids."""
+"""Width of the ids, in columns."""
 
 
 def rules(
@@ -137,7 +137,7 @@ def _chosen(
 
 
 def _lines(found: Sequence[Checkable]) -> Iterator[str]:
-    """A line for each rule, with an example of its message; one that does not fit into WIDTH columns is below."""
+    """A line for each rule, with an example of its message, on the next line if it exceeds WIDTH columns."""
     width = min(max((len(rule.id) for rule in found), default=0), LONG_ID)
     for rule in found:
         head, found_by_it = f"{rule.id:<{width}}  {rule.severity!s:<7}", finds(rule)
@@ -174,7 +174,7 @@ EVERY = "every framework"
 
 
 def _newer(found: Sequence[Checkable], since: Target) -> Iterator[str]:
-    """A line for each rule that a later release makes and this one does not, with the releases that do."""
+    """A line for each rule that a later release applies and this one does not, with those releases."""
     known = evidence(since.framework)
     if known is None or not known.releases:
         raise InputError(f"which releases of {since.framework} make which checks is not described")
@@ -191,7 +191,7 @@ def _newer(found: Sequence[Checkable], since: Target) -> Iterator[str]:
 
 
 def _span(later: Sequence[str], made: Sequence[int]) -> str:
-    """The first release that makes a check, and the last where a newer one makes it no more."""
+    """The first release with a check, and the last one if newer releases dropped it."""
     if made[-1] == len(later) - 1:
         return later[made[0]]
     return f"{later[made[0]]} only" if made[0] == made[-1] else f"{later[made[0]]} to {later[made[-1]]}"
@@ -206,7 +206,7 @@ def _generated(index: Path) -> bool:
 
 
 def _write(folder: Path, texts: dict[str, str]) -> None:
-    """Update a folder of pages; pages of rules that are gone go as well."""
+    """Update a folder of pages; pages of removed rules are deleted."""
     if any(folder.rglob("*.md")) and not _generated(folder / "README.md"):
         raise InputError("contains files not written by preflight; name another folder", str(folder))
     with told(str(folder)):

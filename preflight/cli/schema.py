@@ -21,7 +21,7 @@ ID = re.compile('"\\$id": "preflight:[^"]*"')
 
 
 def offered(incomplete: str) -> list[str]:
-    """Names of schemas that begin so, for the shell."""
+    """Names of schemas with this beginning, for the shell."""
     return begun(every_name(), incomplete)
 
 
@@ -60,7 +60,7 @@ def _addressed(name: str, text: str) -> str:
 
 
 def every_name() -> list[str]:
-    """All schemas, those in files and those that are made."""
+    """All schemas, from files and generated."""
     return sorted({*names(), *options.names()})
 
 

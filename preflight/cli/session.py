@@ -30,15 +30,15 @@ from preflight.source.text import InputError, Source, read_all
 STDIN = "-"
 MANY = 20
 SHELLS = ("bash", "sh", "sbatch", "source")
-"""What runs a script that follows."""
+"""The commands that run the script that follows."""
 
 
 class UnreadableSettings(InputError):
-    """A pyproject.toml above the working directory that cannot be read: it is unknown whether it has settings."""
+    """A pyproject.toml above the working directory that cannot be read: it may contain settings."""
 
 
 def read_settings(rules: Rules, search: Search) -> Settings:
-    """The settings that hold for a call. Raises InputError where they cannot be used."""
+    """The settings that apply to a call. Raises InputError if they are unusable."""
     if rules.isolated:
         return Settings(root=Path.cwd())
     path = Path(rules.config) if rules.config else _nearest(search)
@@ -48,7 +48,7 @@ def read_settings(rules: Rules, search: Search) -> Settings:
 
 
 def _nearest(search: Search) -> Path | None:
-    """The settings file that holds here. Raises UnreadableSettings where a file that may be one cannot be read."""
+    """The settings file that applies here. Raises UnreadableSettings if a candidate cannot be read."""
     try:
         return search.nearest(Path.cwd())
     except InputError as error:
@@ -85,7 +85,7 @@ def _tell_ignored(path: str, why: str) -> None:
 
 
 def _proved(workspace: Workspace, report: Report, whole: Workspace | None) -> Report:
-    """What of a report's offers is proven; loaded where something is offered."""
+    """The proven fixes of a report; loaded only if something is offered."""
     from preflight.fix.offers import with_proven_offers
 
     return with_proven_offers(workspace, report, whole)
@@ -109,7 +109,8 @@ SCHEDULERS = ("slurm",)
 
 
 def site_of(at: AtSite, found: Settings) -> SiteRequest | None:
-    """How to look at the place of the job, None without --site. Raises InputError for options that want it."""
+    """How to examine this machine as the place of the job; None without --site. Raises InputError for options that
+    require --site."""
     if not at.site:
         for name, value in (("python", at.python), ("inventory", at.inventory), ("scheduler", at.scheduler)):
             if value is not None:
@@ -125,7 +126,7 @@ def site_of(at: AtSite, found: Settings) -> SiteRequest | None:
 
 
 def facts_of(facts: JobFacts) -> Facts:
-    """The options of a call about its jobs. Raises InputError for what is set without a value."""
+    """The options of a call about its jobs. Raises InputError for a name without a value."""
     said: dict[str, str] = {}
     for word in facts.set or ():
         name, equals, value = word.partition("=")
@@ -139,7 +140,7 @@ def facts_of(facts: JobFacts) -> Facts:
 
 
 def reports(check: Checker, inputs: Inputs, command: list[str] | None) -> Iterator[Report]:
-    """One report per file, stdin and command of a call, as they come."""
+    """One report per file, stdin and command of a call, in order of completion."""
     yield from typed(check, inputs, command)
     files = named(check, inputs)
     progress = counter(len(files), sys.stderr)
@@ -150,7 +151,7 @@ def reports(check: Checker, inputs: Inputs, command: list[str] | None) -> Iterat
 
 
 def typed(check: Checker, inputs: Inputs, command: list[str] | None) -> Iterator[Report]:
-    """The reports of inputs that are not files: stdin and a command. Raises InputError where a call names nothing."""
+    """The reports of inputs that are not files: stdin and a command. Raises InputError if a call names no input."""
     paths = inputs.paths or []
     if not paths and command is None:
         raise InputError("nothing to check: give files, folders (. for this one), - for stdin, or -- and a command")
@@ -178,7 +179,7 @@ def named(check: Checker, inputs: Inputs) -> list[Named]:
 
 
 def _ignored(folder: Path, files: Sequence[Path]) -> Set[Path]:
-    """The files below a folder that git ignores. Files that are named one by one are not looked up."""
+    """The files below a folder that git ignores; explicitly named files are not looked up."""
     from preflight.checking.discovery import ignored_by_git
 
     return ignored_by_git(folder, files)
@@ -193,9 +194,8 @@ def read_stdin(inputs: Inputs) -> Source:
 
 
 def started(command: list[str]) -> Source:
-    """What a command is fixed in: the script that it runs, with the words after its name, or its own text.
-
-    Raises InputError where the script cannot be read.
+    """The text in which a command is fixed: the script that it runs, with its arguments, or the command itself. Raises
+    InputError if the script cannot be read.
     """
     at = next((i for i, word in enumerate(command) if is_script(Source("", word)) and Path(word).is_file()), None)
     if at is None or Path(command[0]).name not in (*SHELLS, Path(command[at]).name):
@@ -208,11 +208,8 @@ def started(command: list[str]) -> Source:
 
 
 def sources(check: Checker, inputs: Inputs, errors: list[InputError]) -> Iterator[tuple[Source, bool]]:
-    """The texts of a call, stdin and files, each with whether the caller holds it for a config.
-
-    What cannot be read becomes an error.
-
-    A file of others passes where the caller did not ask for it: in a folder, or with --allow-unclaimed.
+    """The texts of a call, stdin and files, each with whether the caller states that it is a config. Unreadable ones
+    become errors. An unrelated file is skipped if the caller did not name it, or with --allow-unclaimed.
     """
     if STDIN in (inputs.paths or []):
         yield read_stdin(inputs), not inputs.allow_unclaimed
@@ -231,7 +228,7 @@ def sources(check: Checker, inputs: Inputs, errors: list[InputError]) -> Iterato
 
 
 def counter(total: int, stream: TextIO) -> Callable[[int], None]:
-    """Prints how many files are checked, on a terminal while they are many; 0 wipes it."""
+    """Prints a progress counter of files on a terminal if there are many; 0 clears it."""
     if total < MANY or not stream.isatty():
         return lambda number: None
 

@@ -67,8 +67,8 @@ def show_jobs(
     as_dict: Callable[..., dict[str, Any]],
     proven: Callable[[Checker, Job], dict[str, Any]] = lambda checker, job: {},
 ) -> int:
-    """Print something about every run of a call, as text or as JSON. proven: what is tried on the text of a run first,
-    by the name under which it is printed."""
+    """Print a description of every run of a call, as text or as JSON. proven: trials on the text of a run, by the name
+    under which they are printed."""
     inputs, facts, at, rules, out = options
     style, as_json = output.printed(out), out.output_format == "json"
     checker = session.checker(facts, rules, lenient=True, at=at)
@@ -90,7 +90,7 @@ def show_jobs(
 
 
 def _each(report: Report, describe: Callable[[Job], Any]) -> tuple[list[Any], list[Crash]]:
-    """The text about each run, and the runs that have none because of an error."""
+    """The description of each run, and the runs without one because of an error."""
     described, failures = [], list[Crash]()
     for job in report.jobs:
         try:

@@ -1,4 +1,4 @@
-"""Writing to stdout, whatever reads it: a closed pipe is silent, a limited encoding does not crash."""
+"""Writing to stdout for any reader: a closed pipe is silent, a limited encoding does not crash."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from preflight.source.text import InputError
 
 
 class Gone(BaseException):
-    """The report has no reader any more: there is no reason to go on with it."""
+    """The report has lost its reader: there is no reason to continue."""
 
 
 def refuse_gone() -> None:
-    """Raises Gone where stdout is a pipe whose other end is closed."""
+    """Raises Gone if stdout is a pipe whose other end is closed."""
     import select
 
     if not hasattr(select, "poll"):
@@ -27,9 +27,9 @@ def refuse_gone() -> None:
 
 
 def say(text: str) -> None:
-    """Write a text and flush it; when the reader is gone, the rest is dropped and the exit code stays true.
+    """Write a text and flush it; if the reader is gone, the rest is dropped and the exit code is kept.
 
-    Raises InputError where it cannot be written, as on a full disk.
+    Raises InputError if it cannot be written, as on a full disk.
     """
     try:
         sys.stdout.write(text)
@@ -46,6 +46,6 @@ def say(text: str) -> None:
 
 
 def silence() -> None:
-    """From now on nothing that is printed goes anywhere, also what waits to be written."""
+    """Discard everything printed from now on, including buffered output."""
     with contextlib.suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

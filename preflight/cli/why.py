@@ -66,7 +66,7 @@ def why(
 
 
 def _logs(named: list[str], job: str | None) -> tuple[list[str], tuple[str, ...]]:
-    """The logs of a call, and the scheduler's record of a job. Raises InputError where there are none."""
+    """The logs of a call, and the scheduler's record of a job. Raises InputError if there are none."""
     from preflight.logs.files import opened
 
     said: tuple[str, ...] = ()

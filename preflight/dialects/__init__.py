@@ -1,5 +1,5 @@
-"""Dialects: one per family of frameworks. Each decides whether a document is one of its family,
-and reads it into arguments and a plan."""
+"""Dialects: one per framework family. Each decides whether a document belongs to its family, and reads it into
+arguments and a plan."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from preflight.source.checkout_root import started_from
 from preflight.source.record import NamedTuple
 from preflight.source.text import InputError
 
-if TYPE_CHECKING:  # most files lie in no checkout
+if TYPE_CHECKING:  # most files are in no checkout
     from preflight.program.checkout.around import Checkout, Checkouts
 
 
 class Surroundings(NamedTuple):
-    """What a dialect may look at in addition to the document.
+    """The surroundings that a dialect may use in addition to the document.
 
-    read: opens another file that the config names (a path relative to the document), or None when it is missing or
-    must not be opened. device: finds an accelerator by name or alias, None when the name is not known; likely: the same
-    of a word that a job uses for what it asks of its cluster. checkout: the one around a document, None where there is
-    none or it must not be looked at. around: the same of scripts next to a document. data: the bytes of another file,
-    None where there is none or it must not be opened.
+    read: opens another file that the config names (a path relative to the document), or None when it is missing or must
+    not be opened. device: finds an accelerator by name or alias, None when the name is not known; likely: the same of a
+    word that a job uses for what it asks of its cluster. checkout: the one around a document, None if there is none or
+    it must not be looked at. around: the same of scripts next to a document. data: the bytes of another file, None if
+    there is none or it must not be opened.
     """
 
     request: Request
@@ -40,7 +40,7 @@ class Surroundings(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """A run as a dialect understands it; documents[0] is the one it was given."""
+    """A run as a dialect understands it; documents[0] is its input."""
 
     documents: tuple[Document, ...]
     target: Target
@@ -57,15 +57,15 @@ class Dialect(Protocol):
 
     @property
     def targets(self) -> tuple[Target, ...]:
-        """Every framework and version it serves, the default of each framework first."""
+        """Every supported framework and version, the default of each framework first."""
         ...
 
     def claims(self, document: Document, request: Request) -> bool:
-        """Whether the document is a config of this family; judged by content, cheaply."""
+        """Whether the document is a config of this family; a fast check of its content."""
         ...
 
     def read(self, document: Document, surroundings: Surroundings) -> Reading:
-        """Translate. Raises InputError when the file is ours but cannot be read as the framework reads it."""
+        """Translate. Raises InputError if the framework itself cannot read the file."""
         ...
 
 
@@ -76,7 +76,7 @@ class Ambiguous(InputError):
 def claim(document: Document, dialects: Sequence[Dialect], request: Request) -> Dialect | None:
     """The one dialect that claims a document, or None. Raises Ambiguous.
 
-    Where a dialect reads programs that start another's framework, `over` names that one: it leaves the document to it.
+    If a dialect reads programs that start the framework of another dialect, `over` names the latter, which then yields.
     """
     claiming = [dialect for dialect in dialects if dialect.claims(document, request)]
     if len(claiming) > 1:
@@ -90,9 +90,8 @@ def claim(document: Document, dialects: Sequence[Dialect], request: Request) -> 
 
 
 def folders(document: Document) -> tuple[Path, ...]:
-    """Where files lie that a document names: a config means its own folder, a command the one it is typed in; a script
-    may be started from its own folder or, as from the root of a repository, from the one that preflight is called
-    in."""
+    """Folders of the files that a document names: for a config its own folder, for a command the working directory; a
+    script may be started from its own folder or, as in the root of a repository, from the working directory."""
     own = (document.source.path.parent,) if document.source.path is not None else ()
     if document.kind == "command" or (document.kind in ("script", "manifest") and own):
         here = Path.cwd()

@@ -1,4 +1,4 @@
-"""Whose file it is, of which release, by what evidence: a stated target, the checkout around it, an image."""
+"""Identifies the framework and release of a file by evidence: a stated target, the checkout around it, an image."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from preflight.run.patches import patch
 from preflight.run.request import Target
 from preflight.source.record import NamedTuple
 
-if TYPE_CHECKING:  # most files lie in no checkout
+if TYPE_CHECKING:  # most files are in no checkout
     from preflight.program.checkout.around import Checkout
     from preflight.program.checkout.package import Package
 from collections.abc import Collection
@@ -21,10 +21,8 @@ from preflight.source.pattern import lazy_pattern
 
 
 class Identity(NamedTuple):
-    """What shows the release of a run.
-
-    proven: the package is as it was published. package: None where the checkout only installs the framework, or has a
-    part of it, unchanged; patched: and changes it.
+    """Evidence of a run's release. proven: the package is as published. package: None if the checkout only installs the
+    framework, or has an unchanged part of it; patched: it changes that part.
     """
 
     target: Target
@@ -35,17 +33,17 @@ class Identity(NamedTuple):
 
     @property
     def altered(self) -> bool:
-        """The framework is not as it was published."""
+        """The framework differs from its published state."""
         return self.patched or (self.package is not None and not self.proven)
 
     @property
     def tagged(self) -> bool:
-        """It is a further published state of its release."""
+        """It is another published state of its release."""
         return self.package is not None and bool(self.package.tag)
 
 
 def identify(checkout: Checkout | None, frameworks: Iterable[str]) -> Identity | None:
-    """The first of some frameworks that a checkout holds, else the first that it installs."""
+    """The first of several frameworks that a checkout contains, otherwise the first that it installs."""
     if checkout is None:
         return None
     wanted = tuple(frameworks)
@@ -58,13 +56,13 @@ def identify(checkout: Checkout | None, frameworks: Iterable[str]) -> Identity |
 
 
 def _shown(package: Package) -> str:
-    """What shows a package, and the release that it names where it is read as another one."""
+    """What identifies a package, and the release that it names if it is read as another one."""
     other = bool(package.said) and numbers(package.said)[:2] != numbers(package.release)[:2] and not package.tag
     return f"{package.evidence}: {package.said}" if other else package.evidence
 
 
 def _saying(framework: str, release: str, file: str) -> str:
-    """The file that names a release, and the release where it is read as another one."""
+    """The file that names a release, and the release itself if it is read as another one."""
     from preflight.program.checkout.package import known_releases
 
     target = Target(framework, release)
@@ -75,10 +73,9 @@ def _saying(framework: str, release: str, file: str) -> str:
 def has_checks(
     checkout: Checkout, versions: Mapping[str, str], arguments: Mapping[str, str] = MappingProxyType({})
 ) -> Callable[[str], bool | None]:
-    """Whether, for a rule, the checks that it repeats are in a checkout; None where nothing is known of the rule.
-
-    versions: of the frameworks that take part; what is not in the checkout is taken as that release. arguments: names
-    of arguments here, each with its name upstream.
+    """Whether the upstream checks behind a rule are in a checkout; None if nothing is known about the rule. versions:
+    of the frameworks involved; parts missing in the checkout count as that release. arguments: argument names here,
+    each with its upstream name.
     """
     from preflight.lint.evidence import held_in
 
@@ -103,8 +100,7 @@ _NAMES = {"mindformers": "mindformers", "mindspeed": "mindspeed-llm", "megatron"
 
 
 def named_by_image(document: Document, frameworks: Collection[str]) -> Identity | None:
-    """The release of one of some frameworks that the image of a job names; None where images name no release, or
-    different ones."""
+    """The release of a framework that the job's image names; None if images name none, or different ones."""
     text = document.source.text
     if "image" not in text:
         return None
@@ -119,7 +115,7 @@ def _is_comment(text: str, at: int) -> bool:
 
 
 def _read(image: str, name: str, version: str) -> Identity | None:
-    """The described release that an image names."""
+    """The described release named by an image."""
     from preflight.program.checkout.package import known_releases
 
     framework = next(framework for begins, framework in _NAMES.items() if name.startswith(begins))

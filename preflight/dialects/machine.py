@@ -1,4 +1,4 @@
-"""Which accelerator a run gets, its rank table, and what the environment sets for communication."""
+"""The accelerator of a run, its rank table, and the communication settings of its environment."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from preflight.source.text import InputError
 
 
 def which(document: Document, surroundings: Surroundings) -> tuple[Device | None, Value]:
-    """The accelerator, and where the job states it."""
+    """The accelerator, and where the job names it."""
     asked, word = surroundings.request.device, document.launch.device if document.launch is not None else None
     if asked:
         return surroundings.device(asked), unknown("named by the caller")
@@ -52,11 +52,11 @@ def completed(cluster: Cluster, document: Document, request: Request, plan: Plan
 
 
 CONTAINER = lazy_pattern(r"nvcr\.io[/#+]nvidia[/+](?:nemo|pytorch)[:+](\d\d\.(?:0[1-9]|1[0-2]))(?!\d)")
-"""An image of NVIDIA's, whose tag is the year and month of its software."""
+"""An NVIDIA image, whose tag is the year and month of its software."""
 
 
 def _container(text: str) -> float | None:
-    """The container that a run names, where it names one; comments do not count."""
+    """The container image of a run, if it names one; comments are ignored."""
     if "nvcr.io" not in text:
         return None
     lines = (line for line in text.splitlines() if not line.lstrip().startswith("#") or "#SBATCH" in line)
@@ -65,7 +65,7 @@ def _container(text: str) -> float | None:
 
 
 def _size(text: str) -> Value:
-    """A whole number of megabytes; anything else is left to other rules."""
+    """A whole number of megabytes; other rules report anything else."""
     return (
         derived(int(text) * _MB, BUFFER_VARIABLE)
         if text.isascii() and text.isdigit() and 0 < int(text) < 1 << 20
@@ -78,7 +78,7 @@ SOURCE = "the rank table"
 
 
 def rank_table(document: Document, surroundings: Surroundings) -> Document | None:
-    """The rank table that a launch names; None when it names none, or when it is missing or cannot be read."""
+    """The rank table that a launch names; None if there is none, or if it is missing or unreadable."""
     word = document.launch.environment.get(RANK_TABLE_VARIABLE) if document.launch is not None else None
     if word is None or word.text is None:
         return None

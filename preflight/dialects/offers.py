@@ -1,4 +1,4 @@
-"""What a config of a release may hold: for editors, completion and schemas."""
+"""Allowed contents of a config of a release: for editors, completion and schemas."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from preflight.source.record import NamedTuple
 
 
 class Offer(NamedTuple):
-    """An option. about: its kind and default in a few words; values: what it may be, () where anything of its kind."""
+    """An option. about: a short description of its kind and default; values: the allowed ones, () for any of its
+    kind."""
 
     about: str
     values: tuple[str, ...] = ()
@@ -20,8 +21,8 @@ class Offer(NamedTuple):
 
 
 class Offers(NamedTuple):
-    """options: those of a command, by spelling. schema: the JSON Schema of a config's tree. patterns: the names that a
-    key may be given as a pattern, below a key path."""
+    """options: those of a command, by spelling. schema: the JSON Schema of a config's tree. patterns: the names that
+    patterns may match, below a key path."""
 
     options: Mapping[str, Offer] = MappingProxyType({})
     schema: Mapping[str, Any] = MappingProxyType({})

@@ -1,4 +1,4 @@
-"""JSON Schemas that are made of the options of a release, by name; those in files are under preflight.schemas."""
+"""JSON Schemas generated from the options of a release, by name; those in files are under preflight.schemas."""
 
 from __future__ import annotations
 

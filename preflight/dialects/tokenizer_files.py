@@ -11,13 +11,13 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 MOST = 1 << 19
-"""Pieces: no vocabulary has more, and counting ends there."""
+"""Maximum number of pieces: no vocabulary has more, and counting ends there."""
 MOST_KEPT = 64
 Open = Callable[[str], bytes | None]
 
 
 def vocabulary(name: str, open_file: Open) -> tuple[int, str] | None:
-    """The size and the file that has it, of a tokenizer's folder or model. open_file: the bytes of a file, or None."""
+    """The vocabulary size and its file, from a tokenizer's folder or model. open_file: the bytes of a file, or None."""
     if name.endswith(".model"):
         return _found(name, _pieces, open_file)
     folder = name.rstrip("/")
@@ -35,7 +35,7 @@ _sizes: dict[tuple[bytes, str], int] = {}
 
 
 def _size(data: bytes, read: Callable[[bytes], int]) -> int:
-    """What a reader finds in a file; the runs of a script name the same one, so what is found is kept."""
+    """The size that a reader finds in a file; cached, because the runs of a script name the same file."""
     from hashlib import sha256
 
     key = sha256(data).digest(), read.__name__
@@ -47,7 +47,7 @@ def _size(data: bytes, read: Callable[[bytes], int]) -> int:
 
 
 def _stated(data: bytes) -> int:
-    """vocab_size of a config.json, or of its part for the text."""
+    """vocab_size of a config.json, or of its text part."""
     config = _parsed(data)
     for part in (config, config.get("text_config")):
         size = part.get("vocab_size") if isinstance(part, dict) else None
@@ -57,7 +57,7 @@ def _stated(data: bytes) -> int:
 
 
 def _tokens(data: bytes) -> int:
-    """Tokens of a tokenizer.json: those of its model, and those that are added to it."""
+    """Tokens of a tokenizer.json: those of its model, and added ones."""
     config = _parsed(data)
     model, added = config.get("model"), config.get("added_tokens")
     words = model.get("vocab") if isinstance(model, dict) else None
@@ -89,7 +89,7 @@ def _pieces(data: bytes) -> int:
 
 
 def _fields(data: bytes) -> Iterator[int]:
-    """The numbers of a message's fields, in order. Raises ValueError where it is none."""
+    """The numbers of a message's fields, in order. Raises ValueError if it is not a message."""
     at, steps = 0, 0
     while at < len(data) and (steps := steps + 1) <= 2 * MOST:
         tag, at = _number(data, at)
@@ -108,7 +108,7 @@ def _fields(data: bytes) -> Iterator[int]:
 
 
 def _number(data: bytes, at: int) -> tuple[int, int]:
-    """A number of seven bits a byte, and where it ends."""
+    """A varint, with seven bits per byte, and its end."""
     found = shift = 0
     while True:
         byte = data[at]

@@ -1,5 +1,4 @@
-"""What people ask about a run in addition to its layout: learning rate, length, data, checkpoints; by each framework's
-names."""
+"""Facts about a run beyond its layout: learning rate, length, data, checkpoints, by each framework's names."""
 
 from __future__ import annotations
 
@@ -11,7 +10,7 @@ from preflight.source.record import NamedTuple
 
 
 class TrainingFacts(NamedTuple):
-    """Values by what they mean; None where the framework has no argument for it, or it is not given."""
+    """Values by meaning; None if the framework has no argument for one, or it is not set."""
 
     rate: Value | None = None
     least_rate: Value | None = None
@@ -69,7 +68,7 @@ _PYNATIVE: Mapping[str, tuple[str, ...]] = {
 
 
 def training_facts(arguments: Arguments) -> TrainingFacts:
-    """What is given about a run; of several arguments that mean the same, the first that is given."""
+    """Explicit settings of a run; of several arguments with the same meaning, the first that is set."""
     facts = TrainingFacts(**{fact: _first(arguments, each) for fact, each in _names(arguments).items()})
     saves = arguments.given("checkpoint.enable_save")
     return facts._replace(save=None, save_every=None) if saves is not None and saves.raw is False else facts

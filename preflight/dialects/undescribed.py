@@ -1,5 +1,5 @@
-"""Programs that look like a described framework, have additional options and networks, and are not described: what
-starts them is left alone, and called by its name."""
+"""Undescribed programs that resemble a described framework but have additional options and networks: their launches are
+not checked, and the program is named."""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ from preflight.source.record import NamedTuple
 
 
 class Undescribed(NamedTuple):
-    """options: what only it has; entry: its entry scripts, as a pattern of the path that is typed; mentioned: what a
-    script or config of it has, and one of no other; over: the frameworks below it, whose checks a user may ask
-    for."""
+    """options: those that only it has; entry: its entry scripts, as a pattern of the path; mentioned: text that only
+    its scripts or configs contain; over: the frameworks below it, whose checks a user may request."""
 
     name: str
     options: tuple[str, ...]
@@ -45,8 +44,8 @@ def undescribed(launch: Launch) -> Undescribed | None:
 
 
 def undescribed_in(text: str) -> str:
-    """The name of the program that a script or config is for, "" where it is none of these; DeepSpeed's launcher starts
-    a fork of Megatron whose options are called like Megatron's and mean other things."""
+    """The name of the program of a script or config, "" if it is none of these; DeepSpeed's launcher starts a fork of
+    Megatron whose options have the same names as Megatron's and different meanings."""
     found = next((one.name for one in PROGRAMS if one.mentioned.search(text) is not None), "")
     return found or (DEEPSPEED if _BY_DEEPSPEED.search(text) is not None else "")
 

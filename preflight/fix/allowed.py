@@ -1,4 +1,4 @@
-"""Which fixes a call may write, and which files."""
+"""The fixes that a call may write, and the files that it may change."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ Inside = Callable[[Source], bool]
 
 
 class Allowed(NamedTuple):
-    """Which fixes may be applied. inside: whether a file may be written. offered: also those that are only offered.
-    others: where the first way out of a finding cannot be proven, its alternatives are tried."""
+    """The fixes that may be applied. inside: whether a file may be written. offered: include fixes that are only
+    offered. others: if the first fix of a finding cannot be proven, its alternatives are tried."""
 
     unsafe: bool
     inside: Inside | None
@@ -23,7 +23,7 @@ class Allowed(NamedTuple):
     others: bool = True
 
     def takes(self, finding: Finding) -> bool:
-        """Whether the finding's own fix may be."""
+        """Whether the finding's own fix may be applied."""
         fix = finding.fix
         if fix is None or (fix.offered and not self.offered):
             return False
@@ -31,7 +31,7 @@ class Allowed(NamedTuple):
         return wanted and not self.outside(finding)
 
     def outside(self, finding: Finding) -> tuple[str, ...]:
-        """The files that the fix would write and may not."""
+        """The files that the fix would write and that are not allowed."""
         if finding.fix is None or self.inside is None:
             return ()
         sources = {source.name: source for edit in finding.fix.edits for source in [edited_source(edit, finding)]}
@@ -39,7 +39,7 @@ class Allowed(NamedTuple):
 
 
 class Boundary:
-    """The folders that the paths of a call name, and those of the files that they name. follow: no boundary."""
+    """The folders named by the paths of a call, and the folders of the files that it names. follow: no boundary."""
 
     def __init__(self, paths: Iterable[str], *, follow: bool = False) -> None:
         self._follow = follow
@@ -47,7 +47,7 @@ class Boundary:
         self._folders = tuple(dict.fromkeys(map(os.path.realpath, folders)))
 
     def __call__(self, source: Source) -> bool:
-        """Whether a source may be written; what is not a file belongs to the caller."""
+        """Whether a source may be written; a source that is not a file belongs to the caller."""
         if self._follow or source.path is None:
             return True
         path = os.path.realpath(source.path)
@@ -57,5 +57,5 @@ class Boundary:
 
 
 def _comparable(path: str, folder: str) -> bool:
-    """Whether two absolute paths lie on one drive."""
+    """Whether two absolute paths are on the same drive."""
     return os.path.splitdrive(path)[0] == os.path.splitdrive(folder)[0]

@@ -1,4 +1,4 @@
-"""The text that fixes make of files: edits by meaning become splices at places, and what has changed in the end."""
+"""The texts that result from fixes: edits of settings become splices of text, and the final differences."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Sources = dict[str, Source]
 
 
 class Applied(NamedTuple):
-    """What fixes make of files. documents: those of the edited sources by name, where they are proven."""
+    """The result of fixes on files. documents: those of the edited sources by name, if they are proven."""
 
     sources: Sources
     taken: list[Finding]
@@ -29,10 +29,9 @@ class Applied(NamedTuple):
 def apply(
     findings: Sequence[Finding], report: Report, sources: Sources, *, partial: bool = False, proven: bool = True
 ) -> Applied:
-    """The edited sources of the fixes of findings, each proven by itself to change only what it means to.
-
-    partial: leave out a fix that overlaps one taken before it or cannot be written; else raise CannotEdit or NotProven.
-    proven: False where the texts are only looked at, and proven later if they are used.
+    """The edited sources of the fixes of findings, each individually proven to change only what it intends. partial:
+    skip a fix that overlaps an earlier one or cannot be written; otherwise raise CannotEdit or NotProven. proven: False
+    if the texts are only displayed, and proven later if they are used.
     """
     documents = _documents(report)
     planned: dict[str, list[Splice]] = {}
@@ -68,7 +67,7 @@ def apply(
 
 @lru_cache(maxsize=4)
 def _before(source: Source) -> tuple[Document, ...]:
-    """The documents of a text that several fixes are tried on."""
+    """The documents of a text on which several fixes are tried."""
     return load(source)
 
 
@@ -105,7 +104,7 @@ def _overlap(one: Splice, other: Splice) -> bool:
 
 
 def text_edits(report: Report, finding: Finding, fix: Fix) -> dict[str, list[Splice]]:
-    """The text changes of a fix by file, for reports; empty when it has no unambiguous place."""
+    """The text changes of a fix by file, for reports; empty if its place is ambiguous."""
     try:
         return _splices(finding, fix, _documents(report))
     except CannotEdit:
@@ -124,7 +123,7 @@ def _documents(report: Report) -> dict[str, list[Document]]:
 
 
 def survives(fix: Fix, report: Report) -> bool:
-    """Whether anything of a fix is left in the report's texts: a later fix may have undone it."""
+    """Whether any part of a fix remains in the report's texts: a later fix may have undone it."""
     return any(_survives(edit, report) for edit in fix.edits)
 
 
@@ -143,12 +142,12 @@ def _survives(edit: Edit, report: Report) -> bool:
 
 
 def _words(value: object) -> str:
-    """A value as it is typed; the parser of an option may make a list of one word."""
+    """A value as written; the parser of an option may turn one word into a list."""
     return " ".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
 
 
 def original(place: Position, now: Source, before: Mapping[str, Source]) -> Position:
-    """Where a place of an edited text was in the text that the call began with."""
+    """The position in the original text of a place in the edited text."""
     old = before.get(now.name)
     if old is None or old.text == now.text:
         return place

@@ -1,4 +1,4 @@
-"""Tries edits on a job: in memory, then in its text; what shrinks a run is tried in the same way."""
+"""Tries edits on a job: in memory, then in its text; changes that reduce a run's memory are tried in the same way."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from preflight.source.text import InputError, Source
 
 
 def retyped(document: Document, edits: Sequence[Edit]) -> Document | None:
-    """The document with options set and removed; None where it is not a launch, or the edits are of another kind."""
+    """The document with options set and removed; None if it is not a launch, or the edits are of another kind."""
     launch = document.launch
     if launch is None or any(
         edit.action not in ("set", "remove") or len(edit.key) != 1 or edit.run != document.run for edit in edits
@@ -40,7 +40,7 @@ def retyped(document: Document, edits: Sequence[Edit]) -> Document | None:
 
 
 def _with(words: tuple[Word, ...], name: str, edit: Edit, entry: Word) -> tuple[Word, ...]:
-    """The words without the option, and where it is set, with its new value in its place or behind the others."""
+    """The words without the option or, if it is set, with its new value in the old place or at the end."""
     groups = occurrences(words, name)
     gone = {id(word) for group in groups for word in group}
     near = groups[-1][-1] if groups else entry
@@ -66,7 +66,7 @@ def _word(text: str, near: Word) -> Word:
 
 
 Tried = tuple[Job, tuple[Finding, ...]] | str
-"""The new job and its findings, or why the edits cannot be made."""
+"""The new job and its findings, or the reason why the edits cannot be made."""
 
 
 class Attempts:
@@ -77,7 +77,7 @@ class Attempts:
         self.sources = {source.name: source for source in workspace.sources}
 
     def __call__(self, edits: tuple[Edit, ...]) -> Tried:
-        """The job with edits made and its errors; whether the text can be changed so is not proven."""
+        """The job after edits and its errors; it is not proven that the text can be edited accordingly."""
         if not edits:
             return self.job, self.report.findings
         document, edited = retyped(self.job.documents[0], edits), dict[str, Source]()
@@ -93,7 +93,7 @@ class Attempts:
         return (after.jobs[0], after.findings) if after.jobs else "the file would no longer be recognised"
 
     def proven(self, edits: tuple[Edit, ...]) -> Tried:
-        """The job with edits made in its text and proven; its errors, and those that are new in other runs."""
+        """The job after proven edits of its text; its errors, and new errors in other runs."""
         index = self.report.jobs.index(self.job)
         if not edits:
             return self.job, self.report.findings
@@ -124,15 +124,14 @@ class Attempts:
 
     @cached_property
     def _strict(self) -> Workspace:
-        """The same workspace, where only the rules run whose findings can be errors."""
+        """The same workspace, running only the rules whose findings can be errors."""
         w = self.workspace
         policy = Policy(w.policy.chosen, w.policy.options, errors_only=True)
         return Workspace(w.sources, w.plugins, w.request, policy)
 
 
 def proven_savings(workspace: Workspace, job: Job) -> list[Saving]:
-    """The changes that save most of those that can be written and that no rule refuses, the largest saving first.
-
+    """The changes that save the most memory, can be written, and are accepted by all rules, the largest saving first.
     workspace: the text of the run, to try them in.
     """
     relayout, now = job.arguments.relayout, job.memory.worst
@@ -156,6 +155,6 @@ def proven_savings(workspace: Workspace, job: Job) -> list[Saving]:
 
 
 def _errors(findings: tuple[Finding, ...]) -> set[tuple[str, str]]:
-    """The errors but for those of the memory, whose numbers change."""
+    """All errors except those about memory, whose numbers change."""
     errors = (f for f in findings if f.severity is Severity.ERROR and f.kind is not Kind.MEMORY)
     return {(finding.rule, finding.message) for finding in errors}

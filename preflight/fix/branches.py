@@ -1,4 +1,4 @@
-"""A fix repairs one branch of a script; in the others no error may be new."""
+"""A fix repairs one branch of a script; it must not cause errors in the other branches."""
 
 from __future__ import annotations
 
@@ -14,9 +14,8 @@ WOULD_BREAK = "it would cause a new error where {where}: {rules}"
 
 
 def prove_branches(workspace: Workspace, before: Mapping[str, Source], after: Mapping[str, Source]) -> None:
-    """Raises NotProven where edited scripts have a new error in a branch that the check does not follow.
-
-    before: the texts of the sources as they were, by name; after: those that were edited.
+    """Raises NotProven if edited scripts have a new error in a branch that the check does not follow. before: the
+    original texts of the sources, by name; after: the edited ones.
     """
     for name, new in after.items():
         old = before.get(name)
@@ -31,7 +30,7 @@ def _may_branch(source: Source) -> bool:
 
 
 def _prove_one(workspace: Workspace, old: Source, new: Source, others: dict[str, Source]) -> None:
-    """Compare each branch of one script before and after."""
+    """Compare the findings of each branch of one script before and after."""
     from preflight.loaders.shell.other_branches import other_branches
 
     ours, theirs = other_branches(new), {one.where: one.text for one in other_branches(old)}

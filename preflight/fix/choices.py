@@ -1,5 +1,4 @@
-"""Fixes that a person chooses, finding by finding: every way out is tried first,
-and shown as the change that it makes."""
+"""Fixes chosen interactively, finding by finding: every fix is tried first, and shown as a diff."""
 
 from __future__ import annotations
 
@@ -18,11 +17,11 @@ from preflight.source.record import NamedTuple, replace
 from preflight.source.text import Position, Source
 
 MOST = 200
-"""Findings that are asked about in one file."""
+"""Limit of findings that are asked about in one file."""
 
 
 class Way(NamedTuple):
-    """A way out that is proven: what it makes of which files, the report after it, what is trained otherwise."""
+    """A proven fix: the resulting texts, the report on them, and the change to the training."""
 
     fix: Fix
     edited: dict[str, Source]
@@ -31,13 +30,13 @@ class Way(NamedTuple):
 
 
 Ask = Callable[[Finding, Sequence[Way], dict[str, Source]], int | None]
-"""Asks which fix to apply: its index, None for no fix. Raises StopIteration where no more is to be asked."""
+"""Asks which fix to apply: its index, None for no fix. Raises StopIteration to stop asking."""
 
 
 def fix_by_choice(
     workspace: Workspace, ask: Ask, *, inside: Inside | None = None, suggest: Suggest | None = None
 ) -> Fixed:
-    """Ask about every finding that has a way out. Nothing is written; raises InputError where a file cannot be read."""
+    """Ask about every finding that has a fix. Nothing is written; raises InputError if a file cannot be read."""
     result = Fixed(with_intentions(workspace, _suggested(workspace, workspace.check(), suggest)))
     seen: set[tuple[str, str, str, int]] = set()
     for _ in range(MOST):
@@ -57,7 +56,7 @@ def fix_by_choice(
 
 
 def _name(finding: Finding, result: Fixed) -> tuple[str, str, str, int]:
-    """What a person was asked about, at its line in the text as it was."""
+    """The finding that was asked about, at its line in the original text."""
     return finding.rule, finding.path, finding.message, _place(finding, result).line
 
 
@@ -74,7 +73,7 @@ def _suggested(workspace: Workspace, report: Report, suggest: Suggest | None) ->
 
 
 def _ways(workspace: Workspace, result: Fixed, finding: Finding, inside: Inside | None) -> list[Way]:
-    """The ways out that can be proven, in the order of the policy."""
+    """The fixes that can be proven, in the order of the policy."""
     found = []
     for fix in (finding.fix, *finding.alternatives):
         if fix is None or fix.safety is Safety.SHOW:
@@ -89,7 +88,7 @@ def _ways(workspace: Workspace, result: Fixed, finding: Finding, inside: Inside 
 
 
 def _take(workspace: Workspace, result: Fixed, finding: Finding, way: Way, suggest: Suggest | None) -> None:
-    """Make a way out the state of things."""
+    """Apply a fix to the current state."""
     for name in way.edited:
         checked = (s for job in result.report.jobs for d in job.documents for s in (d.source, *d.also))
         old = next((s for s in checked if s.name == name), None)

@@ -1,4 +1,4 @@
-"""Proof that an edited text differs from the old one in exactly what was meant to change: YAML, scripts, Python."""
+"""Proof that an edited text differs from the old one exactly as intended: YAML, scripts, Python."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from preflight.source.pattern import lazy_pattern
 from preflight.source.text import InputError, Source, Span
 
 Place = tuple[int, int]
-"""A line from 1, and a column in bytes, as syntax trees count them."""
+"""A line, counted from 1, and a column in bytes, as in syntax trees."""
 
 
 def prove_python(old: Source, edits: Sequence[Edit], new: Source) -> None:
-    """Raises NotProven unless the programs are the same but for the literals of the edits, and so are their texts."""
+    """Raises NotProven unless the programs, and their texts, differ only in the literals of the edits."""
     wanted: dict[tuple[Place, Place], object] = {}
     for edit in edits:
         if edit.action != "set" or edit.span is None or edit.span.source is not old:
@@ -40,7 +40,7 @@ def prove_python(old: Source, edits: Sequence[Edit], new: Source) -> None:
 
 
 class _Exchange(ast.NodeTransformer):
-    """Puts other literals in the place of those at some places."""
+    """Replaces the literals at some places."""
 
     def __init__(self, wanted: dict[tuple[Place, Place], object]) -> None:
         self.wanted, self.done = wanted, 0
@@ -64,7 +64,7 @@ def _place(span: Span, offset: int) -> Place:
 
 
 def _written(text: str, edits: Sequence[Edit]) -> str:
-    """The text with each literal written as Python writes it."""
+    """The text with each literal in Python's own notation."""
     spans = {(edit.span.start, edit.span.end): repr(edit.value) for edit in edits if edit.span is not None}
     for (start, end), value in sorted(spans.items(), reverse=True):
         text = text[:start] + value + text[end:]
@@ -74,12 +74,12 @@ def _written(text: str, edits: Sequence[Edit]) -> str:
 Flags = dict[str, tuple[object, ...]]
 NOT_WRITTEN = "bash refuses this script, so nothing is written to it"
 _SETTING = lazy_pattern(r"[+~]{0,2}([A-Za-z_]\w*\.[\w.]+)=")
-"""A setting without dashes, as section.key=value."""
+"""A setting without dashes, in the form section.key=value."""
 
 
 def prove_script(old: Sequence[Document], edits: Sequence[Edit], new: Sequence[Document]) -> None:
     """Raises NotProven unless each run's arguments, launcher and environment differ only in the flags of the edits, and
-    bash accepts what becomes of the script."""
+    bash accepts the edited script."""
     if any(problem.kind in REFUSED for document in new for problem in document.problems):
         raise NotProven(NOT_WRITTEN)
     meant = {str(edit.key[0]) for edit in edits if edit.key} | {
@@ -117,7 +117,7 @@ def _carried_out(edit: Edit, now: Flags, document: Document) -> None:
 
 
 def words_of(value: object) -> tuple[object, ...]:
-    """The words that follow a flag for a value; none for a switch."""
+    """The words after a flag for a value; none for a switch."""
     if value is None or value is True:
         return ()
     return tuple(map(str, value)) if isinstance(value, (list, tuple)) else (str(value),)
@@ -128,7 +128,8 @@ def _texts(words: Sequence[Word]) -> tuple[object, ...]:
 
 
 def flags(words: Sequence[Word]) -> Flags:
-    """Each flag with the words after it; words before the first flag are under "", but for key=value by its key."""
+    """Each flag with the words after it; words before the first flag are under "", and key=value words under their
+    key."""
     found: dict[str, list[object]] = {"": []}
     flag = ""
     for text in _texts(words):
@@ -184,7 +185,7 @@ def _prove_yaml(old: Document, edits: Sequence[Edit], new: Document) -> None:
 
 
 def _places(old: Document, key: Key) -> list[Key]:
-    """Where the value of a setting is: at its key, and wherever an alias repeats the anchor that is edited."""
+    """The place of a setting's value: at its key, and wherever an alias repeats the edited anchor."""
     node = old.tree.get(*key) if old.tree is not None else None
     if node is None or not node.anchor:
         return [key]
@@ -203,12 +204,12 @@ def same(left: Any, right: Any) -> bool:
 
 
 def _marked_lines(text: str) -> Counter[str]:
-    """The lines that may have a comment."""
+    """The lines that may contain a comment."""
     return Counter(line for line in text.splitlines() if "#" in line)
 
 
 def _ends(lines: Counter[str]) -> Counter[str]:
-    """The lines from their first sign of a comment on."""
+    """The lines from their first possible comment sign on."""
     found: Counter[str] = Counter()
     for line, count in lines.items():
         found[line[line.index("#") :]] += count
@@ -217,7 +218,7 @@ def _ends(lines: Counter[str]) -> Counter[str]:
 
 @lru_cache(maxsize=4)
 def _comments(text: str) -> Counter[str]:
-    """Comments as ruamel.yaml's scanner sees them, which shares no code with ours."""
+    """Comments found by ruamel.yaml's scanner, which shares no code with preflight."""
     found: Counter[str] = Counter()
     if "#" not in text:
         return found
@@ -268,7 +269,7 @@ def _carry_out(tree: Any, edit: Edit) -> Any:
 
 
 def _copy(want: Any, have: Any, key: Key) -> None:
-    """Take over the new value of a setting that a splice declares."""
+    """Adopt the new value of a setting that a splice declares."""
     *path, last = key
     try:
         for part in path:

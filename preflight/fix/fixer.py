@@ -24,7 +24,7 @@ from preflight.source.text import Position, Source
 
 
 def consequences(before: Job, after: Job) -> str:
-    """What is trained otherwise after a change, in numbers; "" where nothing is."""
+    """The numeric effect of a change on the training; "" if there is none."""
     told = [
         _told("parameters", _parameters(before), _parameters(after)),
         _told("tokens per step", _tokens(before), _tokens(after)),
@@ -64,7 +64,7 @@ def _count(number: float) -> str:
 MAX_ROUNDS = 10
 MAX_WORK = 2_000_000
 ATTEMPT = 10_000
-"""Characters that take as long as the rest of an attempt."""
+"""The number of characters that take as long as the rest of an attempt."""
 State = Literal[
     "fixed",
     "no mechanical fix",
@@ -78,7 +78,7 @@ State = Literal[
 
 
 class Outcome(NamedTuple):
-    """What became of one finding. place: where it was in the text as it was."""
+    """The outcome for one finding. place: its position in the original text."""
 
     finding: Finding
     state: State
@@ -87,7 +87,8 @@ class Outcome(NamedTuple):
 
 
 class Fixed:
-    """The new sources by name, those they replace, what became of each finding, and the report after the last round."""
+    """The new sources by name, those they replace, the outcome for each finding, and the report after the last
+    round."""
 
     def __init__(self, report: Report = Report()) -> None:
         self.edited: dict[str, Source] = {}
@@ -95,9 +96,9 @@ class Fixed:
         self.outcomes: list[Outcome] = []
         self.report = report
         self.meant: Callable[[Workspace, Report], Report] = lambda workspace, report: report
-        """Puts first what the author meant, where other files show it."""
+        """Moves the author's probable intention to the front, if other files show it."""
         self.work = 0
-        """Characters that were edited, read and proven, with what each attempt costs in addition."""
+        """The number of characters edited, read and proven, including the fixed cost of each attempt."""
 
 
 def fix(
@@ -111,13 +112,11 @@ def fix(
     others: bool = True,
     notes: Callable[[str], bool] = lambda rule: True,
 ) -> Fixed:
-    """Fix what can be fixed and proven. Nothing is written; raises InputError where a file cannot be read.
-
-    wanted: whether a finding is to be fixed; the proof looks at all of them.
-    suggest: puts fixes on findings that have none; asked once the rules' own fixes are done, and again
-    when one of those fixes is written: each run of a file has its layout.
-    inside: whether a file may be written; None where all may.
-    offered: also what is only offered. others: try the further ways out. notes: whether a rule's notes are fixed.
+    """Fix what can be fixed and proven. Nothing is written; raises InputError if a file cannot be read. wanted: whether
+    to fix a finding; the proof covers all of them. suggest: adds fixes to findings without one; called after the rules'
+    own fixes, and again after one of its fixes is written, because each run of a file has its layout. inside: whether a
+    file may be written; None if all may. offered: include fixes that are only offered. others: try alternative fixes.
+    notes: whether a rule's notes are fixed.
     """
     result, allowed = _begun(workspace, unsafe and others), Allowed(unsafe, inside, offered, others)
     refused: dict[tuple[str, ...], str] = {}
@@ -143,7 +142,8 @@ def fix(
 
 
 def _begun(workspace: Workspace, meant: bool) -> Fixed:
-    """Nothing fixed yet. meant: what was meant may become the first way out, which only an unsafe fix writes."""
+    """The initial state without fixes. meant: the intended value may become the first fix, which only an unsafe fix
+    writes."""
     result = Fixed()
     if meant:
         result.meant = with_intentions
@@ -154,7 +154,7 @@ def _begun(workspace: Workspace, meant: bool) -> Fixed:
 def _left_over(
     workspace: Workspace, result: Fixed, refused: Mapping[tuple[str, ...], str], wanted: Callable[[Finding], bool]
 ) -> list[Finding]:
-    """What is left, with those ways out that are proven; what was tried without success has its reason."""
+    """The remaining findings, with their proven fixes; those tried without success have their reason."""
     left = [finding for finding in result.report.findings if wanted(finding)]
     tried = [finding for finding in left if _identity(finding) in refused]
     others = [finding for finding in left if _identity(finding) not in refused]
@@ -170,9 +170,8 @@ def fix_source(
     inside: Inside | None = None,
     by_choice: Callable[[Workspace], Fixed] | None = None,
 ) -> Fixed:
-    """Fix one file by the chosen rules, proven against all of them. Raises InputError where it cannot be read.
-
-    by_choice: fixes it instead by what a person chooses.
+    """Fix one file by the chosen rules, proven against all of them. Raises InputError if it cannot be read. by_choice:
+    lets a person choose the fixes instead.
     """
     result = Fixed()
 
@@ -193,12 +192,12 @@ def fix_source(
 
 
 def _no_notes(rule: str) -> bool:
-    """Notes are fixed where their rule is selected by name."""
+    """Notes are fixed if their rule is selected by name."""
     return False
 
 
 def _edited(workspace: Workspace, result: Fixed) -> Workspace:
-    """The same workspace over the texts as they are now."""
+    """The same workspace over the current texts."""
     sources = [result.edited.get(source.name, source) for source in workspace.sources]
     return Workspace(sources, workspace.plugins, workspace.request, workspace.policy)
 
@@ -230,9 +229,8 @@ def _round(
     refused: dict[tuple[str, ...], str],
     allowed: Allowed,
 ) -> bool:
-    """Try all safe fixes that do not overlap at once; unsafe ones one by one, errors first.
-
-    Gives whether anything changed.
+    """Try all safe fixes that do not overlap at once, and unsafe ones one by one, errors first. Returns whether
+    anything changed.
     """
     safe = [f for f in pending if f.fix is not None and f.fix.safety is Safety.SAFE]
     if len(safe) > 1 and _try(workspace, result, safe, partial=True) is None:
@@ -252,7 +250,7 @@ def _round(
 
 
 def _one(workspace: Workspace, result: Fixed, finding: Finding, allowed: Allowed) -> str | None:
-    """Apply the first of a finding's fixes that can be proven; None when one was, else why the first was not."""
+    """Apply the first provable fix of a finding; None on success, otherwise the reason why the first one failed."""
     whys = []
     for candidate in (finding.fix, *(finding.alternatives if allowed.others else ())):
         chosen = replace(finding, fix=candidate)
@@ -265,7 +263,7 @@ def _one(workspace: Workspace, result: Fixed, finding: Finding, allowed: Allowed
 
 
 def _try(workspace: Workspace, result: Fixed, findings: Sequence[Finding], *, partial: bool) -> str | None:
-    """Apply the fixes of findings; None when proven (result is updated), else why not."""
+    """Apply the fixes of findings; None if proven (result is updated), otherwise the reason."""
     sources = {source.name: source for source in workspace.sources} | result.edited
     result.work += ATTEMPT + sum(len(source.text) for source in sources.values())
     if result.work > MAX_WORK:
@@ -288,6 +286,6 @@ def _try(workspace: Workspace, result: Fixed, findings: Sequence[Finding], *, pa
 
 
 def _changes(before: Report, after: Report) -> str:
-    """What is trained otherwise in the first run that a change concerns."""
+    """The effect of a change on the training, in the first run concerned."""
     told = (consequences(*pair) for pair in zip(before.jobs, after.jobs, strict=False))
     return next(filter(None, told), "")

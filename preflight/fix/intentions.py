@@ -1,4 +1,5 @@
-"""What the author of a faulty value meant, where the published model, earlier commits or nearby files show it."""
+"""The probable intention of the author of a faulty value, if the published model, earlier commits or nearby files show
+it."""
 
 from __future__ import annotations
 
@@ -20,14 +21,14 @@ from preflight.source.text import InputError, Source
 MOST_COMMITS = 4
 MOST_SIBLINGS, MOST_NAMES = 5, 400
 MOST_CHARACTERS = 60_000
-"""Of a file that is compared."""
+"""Limit for a file that is compared."""
 ALIKE = 0.6
-"""The share of the settings that two files have in common, of which a sibling has the same value."""
+"""The share of common settings whose values must be equal in a sibling file."""
 SIZES = ("hidden", "heads", "query_groups", "ffn", "experts", "top_k", "layers")
 
 
 class Meant(NamedTuple):
-    """The value that an argument has elsewhere. where: what has it; sure: it is the same run."""
+    """The value of an argument elsewhere. where: its source; sure: it is the same run."""
 
     name: str
     value: object
@@ -36,7 +37,7 @@ class Meant(NamedTuple):
 
 
 class Elsewhere(NamedTuple):
-    """The values of a run that are compared, as something else has them. same: the same run at another time."""
+    """The compared values of a run in another source. same: the same run at another time."""
 
     values: Mapping[str, object]
     where: str
@@ -44,7 +45,7 @@ class Elsewhere(NamedTuple):
 
 
 def with_intentions(workspace: Workspace, report: Report) -> Report:
-    """The report in which the first way out of an error is what its author meant, where that is known."""
+    """The report in which the first fix of an error is the author's intention, if that is known."""
     if not any(_open(finding) for finding in report.findings):
         return report
     found = _Intentions(workspace, report)
@@ -52,17 +53,17 @@ def with_intentions(workspace: Workspace, report: Report) -> Report:
 
 
 def _open(finding: Finding) -> bool:
-    """Whether an error points at several values, of which one is at fault."""
+    """Whether an error points at several values, only one of which is wrong."""
     return finding.severity is Severity.ERROR and bool(finding.related) and not _written(finding.fix)
 
 
 def _written(fix: Fix | None) -> bool:
-    """Whether a fix is sure to be meant: a slip is written as it was meant, or the training stays as it is."""
+    """Whether a fix certainly matches the intention: a corrected typo, or unchanged training."""
     return fix is not None and not fix.offered and (fix.change is Change.CORRECTION or fix.safety is Safety.SAFE)
 
 
 class _Intentions:
-    """What is known of the runs of one report; other files are opened when the first error asks."""
+    """Facts about the runs of one report; other files are opened when the first error asks."""
 
     def __init__(self, workspace: Workspace, report: Report) -> None:
         self.workspace, self.report = workspace, report
@@ -70,7 +71,7 @@ class _Intentions:
         self.alone = not workspace.request.follow or workspace.checkouts.isolated
 
     def of(self, finding: Finding) -> Finding:
-        """The finding with what was meant as its first way out."""
+        """The finding with the intended value as its first fix."""
         for job in self.report.jobs:
             values = _pointed(finding, job)
             if len(values) > 1 and (meant := self._meant(job, values)) is not None:
@@ -95,7 +96,7 @@ class _Intentions:
         return ways[0] if ways and all(way[:2] == ways[0][:2] for way in ways) else None
 
     def _earlier(self, job: Job) -> Iterator[Elsewhere]:
-        """The run as the last commits have it."""
+        """The run in the most recent commits."""
         source, number = job.documents[0].source, self.report.jobs.index(job)
         if source.path is None or len(source.text) > MOST_CHARACTERS:
             return
@@ -112,7 +113,7 @@ class _Intentions:
                         yield Elsewhere(_values(jobs[number]), Message("in commit {commit}", commit=commit[:9]))
 
     def _beside(self, job: Job) -> Iterator[Elsewhere]:
-        """Runs of the files in the same folder that have most of their settings in common with this one."""
+        """Runs of the files in the same folder that share most of their settings with this one."""
         path = job.documents[0].source.path
         own = _values(job)
         for sibling in _siblings(path) if path is not None else ():
@@ -148,7 +149,7 @@ def _is_slip(typed: object, meant: object) -> bool:
 
 
 def _shared(name: str, other: str) -> int:
-    """How many characters two names have in common at their start."""
+    """The length of the common beginning of two names."""
     return next((at for at, (a, b) in enumerate(zip(name, other, strict=False)) if a != b), min(len(name), len(other)))
 
 
@@ -162,7 +163,7 @@ def _alike(own: Mapping[str, object], other: Mapping[str, object]) -> bool:
 
 
 def _pointed(finding: Finding, job: Job) -> dict[str, Value]:
-    """The typed values that a finding points at."""
+    """The explicit values that a finding points at."""
     spans = (finding.span, *(related.span for related in finding.related))
     places = {(span.path, span.start) for span in spans}
     found = {}
@@ -174,7 +175,7 @@ def _pointed(finding: Finding, job: Job) -> dict[str, Value]:
 
 
 def _as_published(job: Job, values: Mapping[str, Value]) -> Meant | None:
-    """The one size that differs from the published model which the run names, where all others are its own."""
+    """The one size that differs from the published model that the run names, if all others match."""
     names = job.plan.model.names.raw
     if not isinstance(names, tuple) or (model := published(names)) is None:
         return None
@@ -189,7 +190,7 @@ def _as_published(job: Job, values: Mapping[str, Value]) -> Meant | None:
 
 
 def _with(finding: Finding, meant: Meant, job: Job) -> Finding:
-    """The finding with one value set as elsewhere, before its other ways."""
+    """The finding with one value set as elsewhere, before its other fixes."""
     edits = tuple(job.arguments.put(meant.name, meant.value))
     if not edits:
         return finding

@@ -12,21 +12,20 @@ from preflight.source.finding import Finding, Fix, NotProven, Safety
 from preflight.source.record import replace
 
 MOST_WORK = 120_000
-"""What attempts may cost together during the check of one file; `fix` proves its fixes whatever they cost."""
+"""Total cost limit of attempts during the check of one file; `fix` proves its fixes regardless of cost."""
 ATTEMPT, SLOWER = 2_000, 8_000
-"""What an attempt costs besides the characters that are checked, and with how many of these one costs twice."""
+"""The fixed cost of an attempt besides the checked characters, and the number of characters that double it."""
 
 MOST_BRANCHES = 12_000
-"""What one attempt may cost for which the other branches of a script are followed as well; `fix` always does."""
+"""Cost limit of an attempt in which the other branches of a script are also followed; `fix` always follows them."""
 
 MOST_TOGETHER = 4
-"""How many times as much the safe fixes of a file may cost that are proven in one go."""
+"""The factor by which the combined proof of the safe fixes of a file may cost more."""
 
 
 def with_proven_offers(workspace: Workspace, report: Report, whole: Workspace | None = None) -> Report:
-    """The report with only those ways out that are proven; as it is where nothing is offered.
-
-    whole: the same texts under every rule, where the workspace checks only some: no rule may find a new error.
+    """The report with only the proven fixes; unchanged if nothing is offered. whole: the same texts under every rule,
+    if the workspace checks only some: no rule may find a new error.
     """
     if not any(_offered(finding) for finding in report.findings):
         return report
@@ -35,7 +34,7 @@ def with_proven_offers(workspace: Workspace, report: Report, whole: Workspace | 
 
 
 def proven_offers(workspace: Workspace, report: Report, findings: Sequence[Finding]) -> list[Finding]:
-    """Some findings of a report, or of the same texts, with only those ways out that are proven."""
+    """Some findings of a report, or of the same texts, with only their proven fixes."""
     return _Offers(workspace, report).kept(findings)
 
 
@@ -48,12 +47,12 @@ def _ways(finding: Finding) -> list[Fix]:
 
 
 def _with(finding: Finding, ways: Sequence[Fix]) -> Finding:
-    """The finding with these ways out."""
+    """The finding with these fixes."""
     return replace(finding, fix=ways[0] if ways else None, alternatives=tuple(ways[1:]))
 
 
 class _Offers:
-    """The offers of one report, each tried once."""
+    """The offers of one report, each tried only once."""
 
     def __init__(self, workspace: Workspace, report: Report) -> None:
         self.workspace, self.report = workspace, report
@@ -63,14 +62,14 @@ class _Offers:
         self.tried: dict[str, Made | str] = {}
 
     def kept(self, findings: Sequence[Finding]) -> list[Finding]:
-        """The findings with the ways out that hold."""
+        """The findings with the fixes that passed the proof."""
         if self.size > MOST_WORK:
             return [_with(f, [fix for fix in _ways(f) if not fix.edits]) for f in findings]
         together = self._together(findings)
         return [self._of(f, alike=id(f) in together) if _offered(f) else f for f in findings]
 
     def _together(self, findings: Sequence[Finding]) -> set[int]:
-        """The findings whose fixes are safe, and which `preflight fix` mends in one go."""
+        """The findings with safe fixes, which `preflight fix` applies together."""
         safe = [f for f in findings if f.fix is not None and f.fix.edits and f.fix.safety is Safety.SAFE]
         if len(safe) < 2 or len(safe) * self.size > MOST_WORK * MOST_TOGETHER:
             return set()
@@ -84,7 +83,7 @@ class _Offers:
         return _with(finding, held)
 
     def _holds(self, finding: Finding, fix: Fix) -> bool:
-        """Whether the finding is gone with a fix, and no error is new."""
+        """Whether a fix removes the finding without causing a new error."""
         change = repr(fix.edits)  # a value may be a list, which has no hash
         if change not in self.tried:
             self.work += self.size

@@ -1,4 +1,4 @@
-"""The one proof of everything that is offered: edit, read again, check, estimate; no error is new."""
+"""The proof for everything that is offered: edit, read again, check, estimate; no error is new."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from preflight.source.text import InputError, Source
 
 
 def prove_better(before: Report, after: Report, fixed: Sequence[Finding]) -> None:
-    """Raises NotProven unless the fixed findings are gone and no error is new."""
+    """Raises NotProven unless the fixed findings are gone and there is no new error."""
     for finding in fixed:
         was = sum(
             f.rule == finding.rule and f.key == finding.key and f.message == finding.message for f in before.findings
@@ -42,7 +42,7 @@ def prove_better(before: Report, after: Report, fixed: Sequence[Finding]) -> Non
 
 
 def _errors_at(finding: Finding, report: Report) -> int:
-    """The errors of a finding's rule at its setting: with other numbers it is the same fault."""
+    """The errors of a finding's rule at its setting: with other numbers it is still the same fault."""
     if finding.severity is not Severity.ERROR:
         return 0
     return sum(
@@ -52,8 +52,8 @@ def _errors_at(finding: Finding, report: Report) -> int:
 
 
 class Made(NamedTuple):
-    """What edits make: the new texts by name, the findings whose fixes are in them, and the report on the final texts,
-    with its estimates."""
+    """The result of edits: the new texts by name, the findings whose fixes they contain, and the report on the final
+    texts, with its estimates."""
 
     edited: Sources
     taken: list[Finding]
@@ -68,8 +68,8 @@ def made(
     *,
     partial: bool = False,
 ) -> Made | str:
-    """What the fixes of findings make of the texts, which are proven to change in nothing else; or why they cannot be
-    made. edited: texts that differ from those of the workspace already; before: the report on them."""
+    """The texts after the fixes of findings, proven to change in nothing else, or the reason why the fixes fail.
+    edited: texts that already differ from those of the workspace; before: the report on them."""
     texts = {source.name: source for source in workspace.sources} | dict(edited)
     try:
         new, taken, documents = apply(findings, before, texts, partial=partial)
@@ -86,7 +86,7 @@ def proven(
     *,
     partial: bool = False,
 ) -> Made | str:
-    """The same, where it is better than before: what was found is gone, and no error is new; or why it is not."""
+    """The same if it is an improvement: the finding is gone, and there is no new error; otherwise the reason."""
     found = made(workspace, before, findings, edited, partial=partial)
     if isinstance(found, str):
         return found

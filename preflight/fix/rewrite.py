@@ -1,4 +1,4 @@
-"""Rewrites a file for another release of its framework: what is refused there is fixed, defaults that matter are
+"""Rewrites a file for another release of its framework: refused settings are fixed, and defaults that matter are
 written out."""
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ WAYS = "needs a decision: {ways}"
 
 
 class Rewritten(NamedTuple):
-    """The runs of a file as they were, and what a rewrite made of them. found: each run with itself in the other
-    release, after the rewrite; result: the new texts; pinned: the defaults that are written out; left: what only
-    a person can change, with the reason."""
+    """The original runs of a file, and the result of a rewrite. found: each run compared with itself in the other
+    release, after the rewrite; result: the new texts; pinned: the defaults that are written out; left: changes that
+    only a person can make, with the reason."""
 
     found: list[Migration]
     result: Fixed
@@ -40,13 +40,12 @@ class Rewritten(NamedTuple):
 
     @property
     def accepted(self) -> bool:
-        """Whether nothing that the other release refuses is left."""
+        """Whether nothing remains that the other release refuses."""
         return not any(outcome.finding.severity is Severity.ERROR for outcome in self.left)
 
 
 def rewritten(checker: Checker, source: Source, to: Target, inside: Inside | None = None) -> Rewritten:
-    """What a file becomes in another release; nothing is written.
-    Raises InputError where the source cannot be read as that."""
+    """The rewrite of a file for another release; nothing is written. Raises InputError if the source cannot be read."""
     found = migrations(checker, source, to)
     here = checker.workspace([source])
     there = Workspace(here.sources, here.plugins, here.request._replace(target=to), here.policy)
@@ -74,7 +73,7 @@ def rewritten(checker: Checker, source: Source, to: Target, inside: Inside | Non
 def _with_what_follows(
     there: Workspace, result: Fixed, finding: Finding, wanted: Callable[[Finding], bool]
 ) -> list[Outcome]:
-    """Apply a fix that causes new errors together with their fixes: a new name of an option may ask for more."""
+    """Apply a fix that causes new errors together with their fixes: a renamed option may require others."""
     first = made(there, result.report, [finding], result.edited)
     if isinstance(first, str):
         return []
@@ -107,8 +106,8 @@ def _identity(finding: Finding) -> tuple[object, ...]:
 
 
 def _decision(finding: Finding, jobs: dict[int, Migration]) -> str:
-    """Why a person decides about a finding: there are several ways out, or the only one takes away or changes what is
-    trained. "" where not needed."""
+    """Why a person must decide about a finding: there are several fixes, or the only one removes a setting or changes
+    the training. "" if no decision is needed."""
     if finding.fix is not None and finding.fix.offered and finding.alternatives:
         ways = " or ".join(str(one.title) for one in (finding.fix, *finding.alternatives))
         return Message(WAYS, ways=ways)
@@ -120,7 +119,7 @@ def _decision(finding: Finding, jobs: dict[int, Migration]) -> str:
 
 
 def _decisive(edit: Edit, one: Migration) -> str:
-    """The option of an edit that decides what is trained, where the edit changes it."""
+    """The option in an edit that affects the training, if the edit changes it."""
     if edit.action not in ("set", "remove") or not edit.key:
         return ""
     typed = {value.key: name for name, value in one.before.arguments.written.items()}
@@ -135,7 +134,7 @@ def _decisive(edit: Edit, one: Migration) -> str:
 
 
 def _pinned(there: Workspace, found: list[Migration], result: Fixed, inside: Inside | None) -> tuple[Changed, ...]:
-    """Write out the defaults that the other release changes and that take part in what is trained."""
+    """Write out the defaults that the other release changes and that affect the training."""
     if inside is not None and not all(map(inside, there.sources)):
         return ()
     done = []
@@ -149,7 +148,7 @@ def _pinned(there: Workspace, found: list[Migration], result: Fixed, inside: Ins
 
 
 def _pin(there: Workspace, job: Job, change: Changed, result: Fixed) -> bool:
-    """Write one default out, where that is proven to change nothing else and to be taken."""
+    """Write one default out, if that is proven to change nothing else and is accepted."""
     edits = job.arguments.put(change.name, change.before)
     if not edits:
         return False
@@ -163,7 +162,7 @@ def _pin(there: Workspace, job: Job, change: Changed, result: Fixed) -> bool:
 
 
 def _taken(before: Report, after: Report, change: Changed, job: Job) -> bool:
-    """Whether a default that is written out is read as it was meant, and refused nowhere."""
+    """Whether a default that is written out is read as intended, and refused nowhere."""
     try:
         prove_better(before, after, ())
     except NotProven:

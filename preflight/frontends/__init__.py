@@ -1,3 +1,3 @@
-"""Front ends: programs that start Megatron underneath. Their keys are their own, the constraints are Megatron's."""
+"""Front ends: programs that start Megatron internally. They have their own keys and Megatron's constraints."""
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Which documents are a front end's, by positive evidence in their content; the reader loads when one is to be read."""
+"""Decides which documents belong to a front end, by positive evidence in their content; the reader is imported only if
+one is read."""
 
 from __future__ import annotations
 
@@ -15,29 +16,29 @@ from preflight.source.record import NamedTuple
 
 
 class FrontEndDialect(NamedTuple):
-    """A front end as the engine first meets it. sign: whether a document is its own, by what no other program has;
-    module: what reads it."""
+    """A front end without its reader. sign: whether a document belongs to it, by evidence that no other program has;
+    module: its reader."""
 
     name: str
     release: str
     sign: Callable[[Document], bool]
     module: str
     over: tuple[str, ...] = ("megatron", "mindformers")
-    """Dialects that leave a document to this one where both claim it."""
+    """Dialects that yield a document to this one if both claim it."""
 
     weak: Callable[[Document], bool] | None = None
-    """The sufficient sign where a document is stated to be this front end's; None: the sign."""
+    """The sufficient evidence if a document is stated to belong to this front end; None: `sign`."""
 
     others: tuple[str, ...] = ()
-    """Further releases that are described."""
+    """Other described releases."""
 
     @property
     def targets(self) -> tuple[Target, ...]:
-        """The releases whose sources were read, first the one that is taken where none is stated."""
+        """The releases whose sources were read; the first is assumed if none is stated."""
         return tuple(Target(self.name, release) for release in (self.release, *self.others))
 
     def claims(self, document: Document, request: Request) -> bool:
-        """Whether a document is a run through this front end; one that is stated to be another's is not."""
+        """Whether a document is a run through this front end; not if another one is stated."""
         if request.target is None:
             return self.sign(document)
         return request.target.framework == self.name and (self.weak or self.sign)(document)
@@ -65,7 +66,7 @@ _BRIDGE_BESIDE = lazy_pattern(
 _BRIDGE_FILE = lazy_pattern(r"(?s)--config[-_]file(?:=.*)?")
 _BRIDGE_MORE = lazy_pattern(r"(?s)(?<![+])[+]*(?:model|optimizer|scheduler|checkpoint|dataset|logger|ddp)\.\w+=.*")
 _OTHERS = ("trainer.", "exp_manager.", "actor_rollout_ref.", "policy.", "--config-name", "--config-path")
-"""What other programs with dotted overrides have."""
+"""Evidence of other programs with dotted overrides."""
 BRIDGE_SECTIONS = frozenset(
     [
         *("checkpoint", "comm_overlap", "dataset", "ddp", "dist", "env_vars", "ft", "inprocess_restart", "logger"),
@@ -74,7 +75,7 @@ BRIDGE_SECTIONS = frozenset(
         *("train", "validation", "_target_"),
     ]
 )
-"""All that a config of Megatron-Bridge has at its top."""
+"""All possible top-level keys of a Megatron-Bridge config."""
 _BRIDGE_OWN = {
     "model": (
         *("tensor_model_parallel_size", "pipeline_model_parallel_size", "virtual_pipeline_model_parallel_size"),
@@ -83,7 +84,7 @@ _BRIDGE_OWN = {
     "ddp": ("grad_reduce_in_fp32", "use_distributed_optimizer", "overlap_param_gather", "use_megatron_fsdp"),
     "dist": ("use_megatron_fsdp", "use_torch_fsdp2", "use_decentralized_pg", "use_tp_pp_dp_mapping"),
 }
-"""Keys that no program without Megatron has."""
+"""Keys that only programs with Megatron have."""
 _BRIDGE_KEYS = {
     "model": ("tensor_model_parallel_size", "pipeline_model_parallel_size", "context_parallel_size", "seq_length"),
     "train": ("train_iters", "global_batch_size"),
@@ -99,13 +100,13 @@ _RL_OPTIONS = ("--actor_checkpoint_path", "--ref_checkpoint_path", "--generate_c
 
 
 def options(document: Document) -> frozenset[str]:
-    """The options of a launch as they are typed."""
+    """The options of a launch as written."""
     words = document.launch.words if document.launch is not None else ()
     return frozenset((word.text or "").partition("=")[0] for word in words)
 
 
 def entry_text(document: Document) -> str:
-    """The script or module that a launch starts, as it is typed."""
+    """The script or module that a launch starts, as written."""
     return document.launch.entry.text or "" if document.launch is not None else ""
 
 
@@ -122,11 +123,11 @@ _SLIME_OWN = frozenset(
         *("--tensor-model-parallel-size", "--num-attention-heads"),
     ]
 )
-"""With a batch of rollouts, these are slime's, or those of the Megatron below it."""
+"""Together with a rollout batch, these belong to slime, or to the Megatron below it."""
 
 
 def is_slime(document: Document) -> bool:
-    """slime's entry scripts with an option that only it has, or with its batch and another of its options."""
+    """slime's entry scripts with an option that only slime has, or with its batch and another of its options."""
     if entry(document) not in ("train.py", "train_async.py"):
         return False
     typed = options(document)
@@ -141,13 +142,13 @@ _SWIFT_OWN = (
     *("enable_dft_loss", "enable_channel_loss", "mlp_padding_free", "gkd_logits_topk", "multi_turn_scheduler"),
     *("offload_bridge", "bridge_backend", "custom_dataset_info"),
 )
-"""Keys that only ms-swift has; its others are those of many programs."""
+"""Keys that only ms-swift has; its other keys are common to many programs."""
 _SWIFT_COMMENT = lazy_pattern(r"(?m)^[ \t]*#.{0,200}\bmegatron (?:pt|sft|rlhf)\b")
 
 
 def is_ms_swift(document: Document) -> bool:
-    """`megatron pt|sft|rlhf|export`, or a flat file with a micro-batch and a key that only it has, or a comment that
-    shows what reads it."""
+    """`megatron pt|sft|rlhf|export`, or a flat file with a micro-batch and a key that only ms-swift has, or a comment
+    that names the reader."""
     if document.launch is not None:
         return document.launch.launcher == "megatron" and entry(document) in ("pt", "sft", "rlhf", "export")
     if document.tree is None or document.tree.get("micro_batch_size") is None:
@@ -157,7 +158,7 @@ def is_ms_swift(document: Document) -> bool:
 
 
 def may_be_ms_swift(document: Document) -> bool:
-    """What is enough of a file that is stated to be ms-swift's."""
+    """Sufficient evidence in a file that is stated to be ms-swift's."""
     tree = document.tree
     flat = tree is not None and tree.get("micro_batch_size") is not None
     also = ("dataset", "output_dir", "model")
@@ -165,12 +166,12 @@ def may_be_ms_swift(document: Document) -> bool:
 
 
 _ENGINES = frozenset("dp fsdp fsdp2 torchtitan veomni automodel".split())
-"""Engines of verl that are not Megatron."""
+"""Engines of verl other than Megatron."""
 _ENGINE = lazy_pattern(r"\+*model_engine=(\w+)")
 
 
 def _names_no_engine(text: str) -> bool:
-    """Whether an override chooses an engine besides those known not to be Megatron: MindSpeed's, or a slip."""
+    """Whether an override chooses an engine that is not known to differ from Megatron: MindSpeed's, or a typo."""
     found = _ENGINE.fullmatch(text)
     return found is not None and found[1] not in _ENGINES
 
@@ -209,7 +210,7 @@ _OTHER_LAUNCHERS = ("accelerate", "deepspeed", "torchrun")
 
 
 def is_nemo_rl(document: Document) -> bool:
-    """A config with the policy's Megatron, or one whose parent by its name has that; a launch that names Megatron."""
+    """A config with a Megatron policy, or one with a parent that has it by name; or a launch that names Megatron."""
     if document.launch is not None:
         if document.launch.launcher in _OTHER_LAUNCHERS:
             return False
@@ -234,7 +235,7 @@ def is_nemo_rl(document: Document) -> bool:
 
 
 def is_flagscale(document: Document) -> bool:
-    """An experiment that trains with Megatron, and its runner; or the config of its training, with Megatron's sizes."""
+    """An experiment that trains with Megatron, and its runner; or its training config, with Megatron's sizes."""
     tree = document.tree
     if tree is None or tree.kind != "mapping" or document.kind != "yaml":
         return False
@@ -281,7 +282,7 @@ def _with_any(tree: Node, sections: Mapping[str, Sequence[str]]) -> list[str]:
 
 
 def is_mindspeed_rl(document: Document) -> bool:
-    """A config with the section that each role's own is laid over, or a launch with a config of that repository."""
+    """A config with the section that is the base of each role, or a launch with a config of that repository."""
     if document.launch is not None:
         found = _RL_TRAINERS.search(entry_text(document))
         return found is not None and _is_named_for(document, found.group(1))
@@ -291,8 +292,8 @@ def is_mindspeed_rl(document: Document) -> bool:
 
 
 def _is_named_for(document: Document, algorithm: str) -> bool:
-    """Whether a launch names a config, for what other programs train as well one that is called as those of the
-    repository are; or has values for a section of such a config."""
+    """Whether a launch names a config, with a name as in the repository if other programs train the same; or has values
+    for a section of such a config."""
     words = document.launch.words if document.launch is not None else ()
     texts = [word.text for word in words]
     if any(text is not None and _RL_SECTIONS.fullmatch(text) for text in texts):
@@ -306,7 +307,7 @@ def _is_named_for(document: Document, algorithm: str) -> bool:
 
 
 def is_mindrlhf(document: Document) -> bool:
-    """A config that names a config of MindFormers for each of its models, or a launch with options of its trainer."""
+    """A config that names a MindFormers config for each of its models, or a launch with options of its trainer."""
     if document.launch is not None:
         return "--config" in options(document) and not options(document).isdisjoint(_RL_OPTIONS)
     tree = document.tree
@@ -317,7 +318,7 @@ def is_mindrlhf(document: Document) -> bool:
 
 
 def is_primus(document: Document) -> bool:
-    """A module of an experiment that trains with Megatron, next to the presets that it takes."""
+    """An experiment module that trains with Megatron, next to its presets."""
     modules = document.tree.get("modules") if document.tree is not None and document.kind == "yaml" else None
     for one in modules.entries if modules is not None else ():
         named = (
@@ -334,7 +335,7 @@ _FACTORY_SIZES = tuple(f"{kind}_model_parallel_size" for kind in ("tensor", "pip
 
 
 def is_mcore_adapter(document: Document) -> bool:
-    """A role of ROLL that Megatron trains, a flat file of LLaMA-Factory with Megatron's sizes, or what starts them."""
+    """A ROLL role that Megatron trains, a flat file of LLaMA-Factory with Megatron's sizes, or a launch of either."""
     if document.launch is not None:
         mca = document.launch.environment.get("USE_MCA")
         asked = mca is not None and (mca.text or "").lower() in ("1", "true", "y", "yes", "on")
@@ -357,7 +358,8 @@ _FSDP2_SECTIONS = ("model", "data", "parallel", "training")
 
 
 def is_mindspeed_fsdp2(document: Document) -> bool:
-    """The FSDP2 entry of MindSpeed-LLM, or a config of its sections; before 26.0 the entry took Megatron's options."""
+    """The FSDP2 entry of MindSpeed-LLM, or a config with its sections; before 26.0 the entry accepted Megatron's
+    options."""
     if document.launch is not None:
         return entry(document) == "train_fsdp2.py" and not options(document) & _FSDP2_OF_MEGATRON
     tree = document.tree
@@ -373,7 +375,7 @@ _MM_OTHERS = lazy_pattern(r"(?:^|/)(?:inference|evaluate)_\w+\.py$|(?:^|/)mindsp
 
 
 def is_mindspeed_mm(document: Document) -> bool:
-    """A script of MindSpeed-MM that trains."""
+    """A training script of MindSpeed-MM."""
     launch = document.launch
     if launch is None or _MM_OTHERS.search(entry_text(document)) is not None:
         return False
@@ -381,7 +383,7 @@ def is_mindspeed_mm(document: Document) -> bool:
 
 
 def is_skyrl(document: Document) -> bool:
-    """An entry of SkyRL with Megatron for its strategy and the devices of its policy."""
+    """An entry of SkyRL with Megatron as its strategy and the devices of its policy."""
     words = document.launch.words if document.launch is not None else ()
     texts = [word.text or "" for word in words]
     named = any(text.startswith(("trainer.policy.", "trainer.placement.")) for text in texts)
@@ -421,4 +423,4 @@ FRONT_ENDS = (
         others=contracts("megatron-bridge"),
     ),
 )
-"""Every front end that is read."""
+"""All supported front ends."""

@@ -1,4 +1,4 @@
-"""Front ends whose keys are dotted paths of a composed config: files with their parents, and overrides."""
+"""Front ends with dotted paths in a composed config as keys: files with their parents, and overrides."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from preflight.source.record import NamedTuple
 from preflight.source.text import Source
 
 LEVELS = 6
-"""Folders above a file in which another is looked for that is named from where the run starts."""
+"""The number of folders above a file in which a file named relative to the run's start is searched."""
 
 
 def opener(document: Document, surroundings: Surroundings) -> Callable[[Document, str], Document | None]:
-    """What opens parents of a config, by a path relative to the one that names it: in its checkout, and with
-    --isolated in its folder or below."""
+    """Opens parents of a config, by a path relative to the file that names it: in its checkout, or with --isolated in
+    its folder or below."""
     around = surroundings.around
     path = document.source.path
     top = None
@@ -46,7 +46,7 @@ def opener(document: Document, surroundings: Surroundings) -> Callable[[Document
 
 
 def above(document: Document, name: str, opened: Callable[[Document, str], Document | None]) -> Document | None:
-    """A YAML file that is named from where the run starts: the folder of the document, or one above it."""
+    """A YAML file named relative to the run's start: in the folder of the document, or one above it."""
     for level in range(LEVELS):
         found = opened(document, "../" * level + name)
         if found is not None and found.tree is not None and found.tree.kind == "mapping":
@@ -55,7 +55,7 @@ def above(document: Document, name: str, opened: Callable[[Document, str], Docum
 
 
 def after(document: Document, *names: str) -> str:
-    """The value of an option of a launch, as --option value or --option=value; "" where it is not known."""
+    """The value of an option of a launch, as --option value or --option=value; "" if unknown."""
     words = document.launch.words if document.launch is not None else ()
     for at, word in enumerate(words):
         option, equal, value = (word.text or "").partition("=")
@@ -65,11 +65,11 @@ def after(document: Document, *names: str) -> str:
 
 
 CONFIGS, FOLDERS = "configs", ("--config-path", "--config-dir", "-cp", "-cd")
-"""The folder of configs, and the options that name another."""
+"""Options that name the folder of configs, or another config."""
 
 
 def hydra(document: Document, surroundings: Surroundings) -> Hydra | None:
-    """The config with what its `defaults` name: a file, or what a launch names in the folder of configs."""
+    """The config merged with its `defaults`: a file, or a config that a launch names in the folder of configs."""
     opened, words = opener(document, surroundings), document.launch.words if document.launch is not None else ()
     primary: Document | None = document
     if document.launch is not None:
@@ -87,7 +87,7 @@ def hydra(document: Document, surroundings: Surroundings) -> Hydra | None:
 
 
 def _elsewhere(words: tuple[Word, ...]) -> bool:
-    """Whether the folder of configs is another one; what precedes its name may be unknown."""
+    """Whether the folder of configs is a different one; the part before its name may be unknown."""
     for at, word in enumerate(words):
         head, tail = (word.pieces[0].text, word.pieces[-1].text) if word.pieces else (word.text, word.text)
         if (head or "").startswith(FOLDERS):
@@ -99,8 +99,7 @@ def _elsewhere(words: tuple[Word, ...]) -> bool:
 
 
 class Dotted(NamedTuple):
-    """A composed config. documents: what it was read from, the one that is checked first; own: the
-    front end's defaults."""
+    """A composed config. documents: its sources, the checked one first; own: the front end's defaults."""
 
     config: Composed
     documents: tuple[Document, ...]
@@ -114,7 +113,7 @@ class Dotted(NamedTuple):
 
 
 def typed(front_end: FrontEnd, dotted: Dotted, surroundings: Surroundings, own: DottedWriter | None = None) -> Typed:
-    """The typed values of it, by Megatron's names. own: makes the edits, where it is another one."""
+    """Its explicit values, by Megatron's names. own: creates the edits, if that is not this object."""
     parsed, writer = Parsed(), own or DottedWriter(front_end, dotted)
     keys = (pair for pair in front_end.keys.options.items() if not pair[0].startswith("--"))
     for key, flag in (*keys, *_inside(front_end, dotted)):
@@ -135,7 +134,8 @@ def _entry(dotted: Dotted) -> str:
 
 
 def _inside(front_end: FrontEnd, dotted: Dotted) -> Iterator[tuple[str, Flag]]:
-    """Keys that stand for fields of Megatron's own dataclasses: below some key each has the name that it has there."""
+    """Keys that mirror fields of Megatron's own dataclasses: below a certain key each has the name it has in
+    Megatron."""
     core = {flag.dest: flag for flag in front_end.keys.core.options.values()}
     for prefix, renamed in data(front_end.name).get("inside", {}).items():
         section = dotted.config.at(*prefix.split(".")).node
@@ -148,7 +148,7 @@ def _inside(front_end: FrontEnd, dotted: Dotted) -> Iterator[tuple[str, Flag]]:
 
 
 def _value(found: Found, flag: Flag, dotted: Dotted, writer: DottedWriter) -> Value:
-    """A value with the place where it is typed."""
+    """A value with its place."""
     assert found.node is not None
     raw = _converted(found, flag)
     key_span = found.key.span if found.key is not None else found.node.span
@@ -163,7 +163,7 @@ def _value(found: Found, flag: Flag, dotted: Dotted, writer: DottedWriter) -> Va
 
 
 def _converted(found: Found, flag: Flag) -> object:
-    """A value of the kind that the key has; unknown where it is of another."""
+    """A value of the type of its key; unknown if its type differs."""
     assert found.node is not None
     raw = found.value if found.node.kind == "scalar" or isinstance(found.value, Unknown) else found.node.plain()
     if isinstance(raw, Unknown) or raw is None or flag.kind == "any":
@@ -178,21 +178,21 @@ def _converted(found: Found, flag: Flag) -> object:
 
 
 class DottedWriter:
-    """Makes the edits that write an argument: at its override, in the file that has it, or as another override."""
+    """Creates the edits that write an argument: at its override, in the file that has it, or as another override."""
 
     def __init__(self, front_end: FrontEnd, dotted: Dotted) -> None:
         self.dotted = dotted
         self.keys = {flag.dest: option for option, flag in reversed(front_end.keys.options.items()) if "." in option}
 
     def put(self, name: str, value: object) -> tuple[Edit, ...]:
-        """The edits that give an argument a value; none where there is no key for it."""
+        """The edits that set an argument; none if it has no key."""
         key = self.keys.get(name)
         if key is None or value is REMOVE:
             return ()
         return self.at(tuple(key.split(".")), value) or self._added(key, value)
 
     def at(self, path: Key, value: object) -> tuple[Edit, ...]:
-        """The edits at a key that is typed somewhere; none where it is not."""
+        """The edits at an existing key; none if it is missing."""
         if value is REMOVE:
             return ()
         dotted, key = self.dotted, ".".join(map(str, path))
@@ -214,5 +214,5 @@ class DottedWriter:
         return (Edit("set", tuple(key.split(".")), value),) if len(dotted.documents) == 1 else ()
 
     def export(self, name: str, value: object) -> tuple[Edit, ...]:
-        """Variables of the environment are set for each worker elsewhere."""
+        """Environment variables are set elsewhere for each worker."""
         return ()

@@ -1,4 +1,4 @@
-"""What a release of a front end takes: its composed config, the classes that are made of its sections, its groups and
+"""The accepted input of a front end's release: its composed config, the classes built from its sections, its groups and
 registries, as `python -m upstream.frontends.contracts` reads them from its source."""
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from preflight.source.spelling import nearest
 from preflight.source.text import Source
 
 CLOSE = 0.75
-"""From here on a key is reported as a slip of another one next to it."""
+"""The similarity from which a key is reported as a misspelling of its neighbour."""
 
 
 class Contract:
-    """What one release takes."""
+    """The accepted input of one release."""
 
     def __init__(self, front_end: str, release: str, engine: str = "") -> None:
         self.front_end, self.release, self.engine = front_end, release, engine
@@ -42,7 +42,7 @@ class Contract:
         return found
 
     def of_engine(self, engine: str) -> Contract | None:
-        """The same with the config of another engine, None where that is not described."""
+        """The same with the config of another engine, None if that is not described."""
         known = engine in self._data.get("other engines", {})
         return contract(self.front_end, self.release, engine) if known else None
 
@@ -55,17 +55,17 @@ class Contract:
         return omegaconf_values(tree)
 
     def groups(self, primary: str) -> Mapping[str, Sequence[str]]:
-        """The groups of the defaults of a config, as an override names them, each with its options."""
+        """The groups of a config's defaults, as an override names them, each with its options."""
         found: Mapping[str, Sequence[str]] = self._data["groups"].get(primary, {})
         return found
 
     def registered(self, registry: str) -> Sequence[str]:
-        """The names that a registry has; () where they are unknown."""
+        """The names in a registry; () if unknown."""
         found: Sequence[str] = self._data["registries"].get(registry, ())
         return found
 
     def choices(self, sections: Iterable[str]) -> Iterator[tuple[str, Sequence[object]]]:
-        """Each key of some sections, and of those in them, that takes certain values only."""
+        """Each key in some sections, and below them, that accepts only certain values."""
         taken, beginnings = {} if self.engine else self._data.get("choices", {}), tuple(sections)
         for path, name in self._data["made"].items():
             if path in beginnings or path.startswith(tuple(f"{one}." for one in beginnings)):
@@ -73,19 +73,19 @@ class Contract:
 
     @cached_property
     def keys(self) -> frozenset[str]:
-        """Every key of the config, sections too."""
+        """Every key of the config, including sections."""
         return frozenset(_paths(self.tree))
 
     def at(self, path: Sequence[str]) -> Any:
-        """A value of the config, None where there is none."""
+        """A value of the config, None if it is missing."""
         value: Any = self.tree
         for part in path:
             value = value.get(part) if isinstance(value, dict) else None
         return value
 
     def fields_at(self, path: Sequence[str]) -> tuple[int, Sequence[str]]:
-        """The class that takes a key: the number of keys that lead to its section, and its fields; (0, ()) where no
-        class takes it, or one that is not known."""
+        """The class for a key: the number of keys that lead to its section, and its fields; (0, ()) if there is no
+        class, or it is unknown."""
         if self.engine:
             return 0, ()
         made, known = self._data["made"], self._data["fields"]
@@ -99,12 +99,12 @@ class Contract:
         return 0, ()
 
     def has(self, key: str) -> bool:
-        """Whether the config has a key, which may be the number of an item."""
+        """Whether the config has a key, which may be the index of an item."""
         return key in self.keys or isinstance(self.at(key.split(".")[:-1]), list)
 
     def meant(self, key: str) -> str:
-        """The key that is meant by one that the config does not have: the nearest of its section, else the only one of
-        that name in the same part of the config; "" where none is near."""
+        """The intended key for an unknown one: the most similar key of its section, otherwise the only one with that
+        name in the same part of the config; "" if none is similar."""
         path = key.split(".")
         depth = next((n for n in range(len(path)) if not isinstance(self.at(path[: n + 1]), dict)), len(path) - 1)
         section = self.at(path[:depth])
@@ -139,13 +139,14 @@ def contract(front_end: str, release: str, engine: str = "") -> Contract:
 
 @cache
 def lacks(front_end: str, release: str) -> frozenset[str]:
-    """The rules of a front end whose check a release does not make."""
+    """The rules of a front end whose check is missing in a release."""
     return frozenset(schemas.read(f"{FOLDER}/lacks").get(front_end, {}).get(release, ()))
 
 
 @cache
 def made_since(front_end: str, release: str) -> Mapping[str, str]:
-    """The rules whose check older releases than this one do not make, each with the first described one that does."""
+    """The rules whose check is missing in older releases than this one, each with the first described release that has
+    it."""
     known = schemas.read(f"{FOLDER}/lacks").get(front_end, {})
     older = sorted((one for one in known if numbers(one) < numbers(release)), key=numbers)
     found: dict[str, str] = {}
@@ -155,8 +156,8 @@ def made_since(front_end: str, release: str) -> Mapping[str, str]:
 
 
 def nearest_release(front_end: str, releases: Sequence[str], asked: Target | None, default: str) -> str:
-    """The described release that a stated one is read as: itself, else the newest of its minor release, else the newest
-    before it, else the oldest; the default where none is stated."""
+    """The described release for a stated one: itself, the newest of its minor version, the newest before it, or the
+    oldest, in this order; the default if none is stated."""
     wanted = numbers(asked.version) if asked is not None and asked.framework == front_end else ()
     if not wanted:
         return default

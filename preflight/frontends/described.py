@@ -1,4 +1,4 @@
-"""The releases of front ends that have a contract."""
+"""The releases of front ends with a contract."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ FOLDER = "frontends/contracts"
 
 @cache
 def contracts(front_end: str, without: str = "") -> tuple[str, ...]:
-    """The releases of a front end with a contract, the newest first. without: the release that is left out."""
+    """The releases of a front end with a contract, newest first. without: the release to leave out."""
     start = f"{FOLDER}/{front_end}-"
     found = (name.removeprefix(start) for name in schemas.names(FOLDER) if name.startswith(start))
     return tuple(sorted((one for one in found if one[:1].isdigit() and one != without), key=numbers, reverse=True))

@@ -1,4 +1,4 @@
-"""FlagScale: an experiment and the config of its training, whose system, model and data become options."""
+"""FlagScale: an experiment and its training config, whose system, model and data become options."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from preflight.run.value import Value, unknown
 NAME = "experiment"
 GPT = ("train_gpt.py", "train_aquila_sft.py")
 TOKENIZERS = {"train_rwkv.py": "RWKVTokenizer", "train_qwen2_5_vl.py": "Qwen2VLTokenizer"}
-"""What its entry scripts take for a tokenizer unless the config sets it; the others take that of GPT-2."""
+"""The default tokenizer of its entry scripts; the others use that of GPT-2."""
 OTHERS = ("train_llava.py", "train_llava_onevision.py", *TOKENIZERS)
 SHAPE = Shape(
     sections=(("train", "system"), ("train", "model"), ("train", "data")),
@@ -45,12 +45,12 @@ SHORTENED = (
     *("train_samples", "train_iters", "rampup_batch_size", "lr_warmup_samples", "lr_decay_samples", "save_interval"),
     "load",
 )
-"""What the auto-tuner chooses, and what it changes or drops to shorten runs
+"""Settings that the auto-tuner chooses, and those that it changes or drops to shorten runs
 (flagscale/runner/auto_tuner/generate.py)."""
 
 
 def world(run: Run) -> Value:
-    """Processes of one node where there is no hostfile; what the hostfile has otherwise."""
+    """Processes of one node if there is no hostfile; otherwise those in the hostfile."""
     try:
         count = _processes(run) * _nodes(run)
     except (NotKnown, TypeError, ValueError) as error:
@@ -59,7 +59,7 @@ def world(run: Run) -> Value:
 
 
 def _nodes(run: Run) -> int:
-    """Only a hostfile or the cloud has several nodes."""
+    """Only a hostfile or the cloud provides several nodes."""
     if run.action == "auto_tune":
         raise NotKnown("the auto-tuner starts separate runs")
     cloud = run.runner_type == "cloud"
@@ -78,7 +78,7 @@ def _processes(run: Run) -> int:
 
 @derives("save", "load", "tensorboard_dir", "wandb_save_dir")
 def folders(run: Run) -> None:
-    """Checkpoints and logs lie below the folder of the experiment unless they have their own."""
+    """Checkpoints and logs are below the folder of the experiment unless configured separately."""
     for name, folder in (("save", "checkpoints"), ("load", "checkpoints"), ("tensorboard_dir", "tensorboard")):
         if name not in run.written:
             run.derive(name, posixpath.join(str(run.exp_dir), folder), "below exp_dir", of="exp_dir")
@@ -98,7 +98,7 @@ def script(run: Run) -> None:
 
 @derives("lora_target_modules", "lora_r")
 def adapters(run: Run) -> None:
-    """There are adapters only with a type of them."""
+    """Adapters exist only if their type is set."""
     if run.peft_type is None:
         run.derive("lora_target_modules", None, "peft_type is not set")
     else:
@@ -118,8 +118,8 @@ def gated(run: Run) -> None:
 
 @derives()
 def tuned(run: Run) -> None:
-    """The auto-tuner chooses the layout and shortens the run; what is typed of a config whose experiment is not read is
-    taken as it is typed."""
+    """The auto-tuner chooses the layout and shortens the run; values of a config without its experiment are used as
+    written."""
     action = run.value("action")
     if action.raw == "auto_tune":
         for name in (*TUNED, *SHORTENED):
@@ -131,7 +131,7 @@ def tuned(run: Run) -> None:
 
 @derives("transformer_pipeline_model_parallel_size")
 def embedding_stage(run: Run) -> None:
-    """The embedding may have a separate stage: how layers are split is not described."""
+    """The embedding may have a separate stage: the split of layers is not described."""
     if run.standalone_embedding_stage:
         for name in ("num_layers", "encoder_num_layers", "transformer_pipeline_model_parallel_size"):
             run.lose(name, "the embedding has a separate stage")
@@ -149,7 +149,7 @@ FLAGSCALE = FrontEnd(
 
 
 def read(document: Document, surroundings: Surroundings) -> Reading:
-    """An experiment with the config of its training, or that config alone."""
+    """An experiment with its training config, or that config alone."""
     assert document.tree is not None
     if document.tree.get("experiment") is None:
         alone = mapping((), document.tree.span)
@@ -164,7 +164,7 @@ def read(document: Document, surroundings: Surroundings) -> Reading:
 
 
 def _read(dotted: Dotted, surroundings: Surroundings, *, whole: bool) -> Reading:
-    """whole: whether there are no other options than those that are typed."""
+    """whole: whether there are no other options."""
     entry = dotted.config.at("experiment", "task", "entrypoint").value
     own = not isinstance(entry, Unknown) and str(entry).rpartition("/")[2] not in (*GPT, *OTHERS)
     stated = surroundings.request.target is not None

@@ -1,4 +1,5 @@
-"""What a front end is: its keys by table, what it sets, what it checks, what becomes of other keys."""
+"""The parts of a front end: its keys by table, the values that it sets, its checks, and the consequence of other
+keys."""
 
 from __future__ import annotations
 
@@ -27,18 +28,18 @@ Steps = Sequence[tuple[Step, tuple[str, ...]]]
 
 
 class Keys(Table):
-    """A front end's keys by spelling and by Megatron's name; what it has no key for is as the core release has it."""
+    """A front end's keys by spelling and by Megatron's name; arguments without a key are as in the core release."""
 
     def __init__(
         self, front_end: str, release: str, flags: Sequence[Flag], core: Table, newer: Table | None = None
     ) -> None:
-        """newer: the keys of another release, whose defaults hold for what this one has no key for."""
+        """newer: the keys of another release, whose defaults apply if this one has no such key."""
         super().__init__(front_end, release, flags)
         self.core, self.newer = core, newer
 
     @cached_property
     def values(self) -> Mapping[str, Value]:
-        """Name → default, of the front end where it has a key."""
+        """Name → default, of the front end if it has a key."""
         own: dict[str, Any] = {}
         for flag in self.options.values():
             if own.get(flag.dest) is None:
@@ -60,18 +61,16 @@ class Keys(Table):
 class FrontEnd(NamedTuple):
     """A program that starts Megatron, at the release whose sources were read.
 
-    core: the release of Megatron-LM that it needs. world: the devices that train, from the run's own values.
-    before, after: what it sets or forces around `steps`, the derivations of Megatron that it runs.
-    unread: what becomes of an unknown key: "dropped", "skipped" with a warning, or "refused".
-    apart: where the code of Megatron begins that it does not run: checks there are not made.
-    elsewhere: beginnings of keys that other parts of the program read. shortened: a key may be cut short as long as it
-    is the only one that begins so. models: arguments whose paths name the model that the network is taken from.
-    planned: what a plan of its runs has besides Megatron's arguments. options: its keys, where preflight has no
-    file of them; takes_megatron: whether all options of Megatron are keys besides those. on: what is between it and
-    Megatron. since: its rules that older releases do not have, each with the first that has it. own: its keys with
-    those of the checkout around a run. own_checks: rules of all frameworks whose check is its own in its
-    runs, each with the file of it. lacks: its rules whose check the release does not make. stated: the user states that
-    it is this release.
+    core: the release of Megatron-LM that it needs. world: the devices that train, from the run's own values. before,
+    after: settings that it applies around `steps`, the derivations of Megatron that it runs. unread: the fate of an
+    unknown key: "dropped", "skipped" with a warning, or "refused". apart: the beginning of Megatron code that it does
+    not run: checks there do not apply. elsewhere: beginnings of keys that other parts of the program read. shortened:
+    unique prefixes of keys are accepted. models: arguments whose paths name the model that defines the network.
+    planned: additions to the plan of its runs besides Megatron's arguments. options: its keys, if preflight has no file
+    of them; takes_megatron: all options of Megatron are also keys. on: the layer between it and Megatron. since: its
+    rules that older releases lack, each with the first release that has it. own: its keys with those of the checkout
+    around a run. own_checks: rules of all frameworks that it implements itself, each with the file. lacks: its rules
+    whose check the release lacks. stated: the user states that it is this release.
     """
 
     name: str
@@ -113,25 +112,25 @@ class FrontEnd(NamedTuple):
 
     @property
     def known(self) -> frozenset[str]:
-        """Keys that are not a mistake although this release does not read them: those of its other releases."""
+        """Keys that are valid although this release does not read them: those of its other releases."""
         return frozenset() if self.options else frozenset(data(self.name).get("other releases", ()))
 
     def takes_elsewhere(self, key: str, value: str) -> bool:
-        """Whether another release has a choice of a key that this one refuses."""
+        """Whether another release accepts a choice of a key that this one rejects."""
         choices = {} if self.options else data(self.name).get("other choices", {})
         return value in choices.get(key, ())
 
 
 @cache
 def data(front_end: str) -> dict[str, Any]:
-    """The table of a front end as its file has it."""
+    """The table of a front end as its file contains it."""
     found: dict[str, Any] = schemas.read(f"frontends/{front_end}")
     return found
 
 
 @cache
 def keys(front_end: str, release: str, on: Target) -> Keys:
-    """The keys of a front end: its own, over all options of what it starts where it takes those."""
+    """The keys of a front end: its own, added to all options of the program that it starts if it accepts those."""
     found, below = data(front_end), table(on.framework, on.version)
     flags = {flag.option: flag for flag in below.options.values()} if found.get("takes megatron") else {}
     for option, raw in found.get("defaults", {}).items():
@@ -146,14 +145,14 @@ def listed(front_end: str, part: str) -> list[Flag]:
 
 
 def as_flags(front_end: str, rows: Mapping[str, list[Any]]) -> list[Flag]:
-    """Options as rows of a front end's table have them."""
+    """Options as rows of a front end's table."""
     own = (_flag(option, row) for option, row in rows.items())
     return [_with_dashes(flag) if data(front_end).get("dashes") else flag for flag in own]
 
 
 @cache
 def _given_keys(front_end: str, release: str, core: str, options: tuple[Flag, ...], takes_megatron: bool) -> Keys:
-    """The keys of a front end that states them itself."""
+    """The keys of a front end that defines them itself."""
     below = table("megatron", core)
     flags = {flag.option: flag for flag in (*(below.options.values() if takes_megatron else ()), *options)}
     return Keys(front_end, release, list(flags.values()), below)
@@ -165,7 +164,7 @@ def _flag(option: str, row: list[Any]) -> Flag:
 
 
 def _with_dashes(flag: Flag) -> Flag:
-    """An option that is taken with hyphens for underscores, too."""
+    """An option that also accepts hyphens for underscores."""
     other = f"--{flag.option[2:].replace('_', '-')}"
     return flag if other == flag.option else flag._replace(also=(*flag.also, other))
 
@@ -177,7 +176,7 @@ def names(front_end: str) -> frozenset[str]:
 
 UNREAD = "unread-key"
 CLOSE = 0.85
-"""From here on a key is reported as a slip of another one."""
+"""The similarity from which a key is reported as a misspelling of another one."""
 _SAID = {
     "dropped": "{front_end} has no option {key} and drops it without a word{hint}",
     "skipped": "{front_end} has no key {key} and skips it with a warning{hint}",
@@ -186,7 +185,7 @@ _SAID = {
 
 
 def of_front_end(front_end: FrontEnd, faults: Iterable[Problem], *, stated: bool) -> Iterator[Problem]:
-    """The faults of parsing as the front end takes them. stated: the user states the release."""
+    """Parsing faults as the front end treats them. stated: the user states the release."""
     for fault in faults:
         key = fault.span.text.partition("=")[0]
         if fault.kind == UNKNOWN_FLAG:
@@ -199,7 +198,7 @@ def of_front_end(front_end: FrontEnd, faults: Iterable[Problem], *, stated: bool
 
 
 def _of_release(front_end: FrontEnd, fault: Problem) -> Problem:
-    """A choice that is refused; of one that another release takes, it is unknown whether that is the one."""
+    """A rejected choice; if another release accepts it, it is unknown which release is used."""
     said = values_of(fault.message)
     if not front_end.takes_elsewhere(str(said.get("option")), str(said.get("value"))):
         return fault
@@ -208,7 +207,7 @@ def _of_release(front_end: FrontEnd, fault: Problem) -> Problem:
 
 
 def _shortened(front_end: FrontEnd, key: str) -> bool:
-    """Whether argparse takes a key for the only one that begins so."""
+    """Whether argparse accepts a key as the unique prefix of an option."""
     return (
         front_end.shortened
         and len({flag.dest for option, flag in front_end.keys.options.items() if option.startswith(key)}) == 1
@@ -224,8 +223,8 @@ def unread(
     shown: str = "",
     elsewhere: bool = False,
 ) -> Problem:
-    """A key that the front end does not know, and what becomes of it. path: its place in a file, shown: its name.
-    elsewhere: whether another release has it."""
+    """A key that the front end does not know, and its fate. path: its place in a file; shown: its name. elsewhere:
+    whether another release has it."""
     elsewhere = elsewhere or key in front_end.known
     section = key.rpartition(".")[0]
     alike = [one for one in front_end.keys.alike(key) if not path or one.rpartition(".")[0] == section]
@@ -243,6 +242,6 @@ def unread(
 
 
 def doubted(found: Problem, surroundings: Surroundings) -> Problem:
-    """A key that another release may have, where the release is unknown, unless it is a slip of another key."""
+    """A key that another release may have, if the release is unknown, unless it is a misspelling of another key."""
     stated = surroundings.request.target is not None
     return found._replace(harmless=found.harmless or (found.fix is None and not stated))

@@ -1,5 +1,5 @@
-"""What Hydra refuses of a command: words that are not overrides, groups without such an option, keys that are there or
-not, interpolations that lead nowhere; each at its word, with what would be right."""
+"""Errors that Hydra raises for a command: words that are not overrides, groups without such an option, existing or
+missing keys, interpolations without a target; each at its word, with a correction."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from preflight.source.text import Source
 
 REFUSED = "composition-refused"
 DECAYS = ("constant", "linear", "cosine", "inverse-square-root", "WSD")
-"""What Megatron's schedule knows (megatron/core/optimizer_param_scheduler.py:236-279)."""
+"""Values that Megatron's schedule accepts (megatron/core/optimizer_param_scheduler.py:236-279)."""
 INCREASES = ("constant", "linear", "cosine")
 VALUED = frozenset(
     [
@@ -26,7 +26,7 @@ VALUED = frozenset(
         *("--info", "-i", "--experimental-rerun", "--experimental_rerun"),
     ]
 )
-"""Options of Hydra whose value is the next word."""
+"""Hydra options whose value is the next word."""
 _SECOND = lazy_pattern(r"[\w./:@-]+=[\w./:@-]*")
 _SWEEP = lazy_pattern(
     r"(?:choice|range|interval|glob|sort|shuffle|tag|int|float|str|bool|json_str|extend_list)\(.*", 16
@@ -34,7 +34,7 @@ _SWEEP = lazy_pattern(
 
 
 def malformed(words: Sequence[Word]) -> Iterator[Problem]:
-    """Words that Hydra's grammar refuses: the first of several in a row."""
+    """Words that Hydra's grammar rejects: the first of several in a row."""
     before = False
     skip = False
     for at, word in enumerate(words):
@@ -53,7 +53,7 @@ def malformed(words: Sequence[Word]) -> Iterator[Problem]:
 
 
 def _why(text: str, after: Sequence[str]) -> str:
-    """Why a word is not an override; "" where it is one."""
+    """Why a word is not an override; "" if it is one."""
     match = KEY.match(text)
     if match is None or not match["equal"]:
         if match is not None and match["sign"] == "~" and match.end() == len(text):
@@ -87,7 +87,7 @@ def of_groups(
     others: Sequence[Contract] = (),
     stated: bool = False,
 ) -> Iterator[Problem]:
-    """Overrides that choose a config of a group. others: the contracts of the other releases."""
+    """Overrides that choose the config of a group. others: the contracts of the other releases."""
     groups = contract.groups(primary)
     folders = {name.partition("@")[0]: name for name in groups if "@" in name}
     for one in overrides:
@@ -130,8 +130,8 @@ def _refused(one: Override, template: str, **values: object) -> Problem:
 def of_keys(
     contract: Contract, refused: Iterable[Refused], others: Sequence[Contract] = (), stated: bool = False
 ) -> Iterator[Problem]:
-    """Keys that the config does not have, or has already. others: the contracts of the other releases: what one of them
-    takes is not an error where no release is stated."""
+    """Keys that the config lacks, or already has. others: the contracts of the other releases: a key that one of them
+    accepts is not an error if no release is stated."""
     for kind, one in refused:
         if kind == "unknown" and not contract.has(one.key):
             elsewhere = tuple(other.release for other in others if one.key in other.keys)
@@ -147,7 +147,7 @@ def of_keys(
 
 
 def _unknown(contract: Contract, one: Override, elsewhere: Sequence[str]) -> Problem:
-    """A key without + that the config does not have: a slip, or one that has to be added."""
+    """A key without + that the config lacks: a typo, or one that must be added."""
     length, fields = contract.fields_at(one.path)
     addable = bool(fields) and one.path[length] in fields
     inside = next((n for n in range(len(one.path) - 1, 0, -1) if isinstance(contract.at(one.path[:n]), dict)), 0)
@@ -167,7 +167,7 @@ def _unknown(contract: Contract, one: Override, elsewhere: Sequence[str]) -> Pro
 
 
 def of_another_engine(contract: Contract, refused: Iterable[Refused]) -> Iterator[Problem]:
-    """The first key that a config without Megatron does not have: no group selects the one that has it."""
+    """The first key that a config without Megatron lacks: no group selects the config that has it."""
     for kind, one in refused:
         if kind == "unknown" and not contract.has(one.key):
             template = "{front_end} has no key {key} with model_engine={engine}: it refuses the run{hint}"
@@ -178,7 +178,7 @@ def of_another_engine(contract: Contract, refused: Iterable[Refused]) -> Iterato
 
 
 ALWAYS = ("actor_rollout_ref.actor", "actor_rollout_ref.rollout", "actor_rollout_ref.model")
-"""Sections of which a class is made in every run."""
+"""Sections instantiated as a class in every run."""
 
 
 def of_classes(
@@ -206,7 +206,7 @@ def of_classes(
 
 
 def of_interpolations(config: Composed, overrides: Iterable[Override]) -> Iterator[Problem]:
-    """Values that lead to a key which the config does not have."""
+    """Interpolations of a key that the config lacks."""
     for one in overrides:
         node = one.node
         whole = one.value is not None and one.value.text is not None  # not a variable of the shell that is not set

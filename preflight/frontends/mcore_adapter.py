@@ -30,17 +30,17 @@ CONFIG = "mcore_adapter/src/mcore_adapter/models/model_config.py"
 ARGUMENTS = "mcore_adapter/src/mcore_adapter/training_args.py"
 STRATEGY, TRAINING = "strategy_args.strategy_config", "training_args"
 ROLES = ("actor_train", "student_train", "sft_train", "student")
-"""What trains, in the pipelines of ROLL."""
+"""Strategies that train, in the pipelines of ROLL."""
 SLIP = 0.85
-"""From here on a key that no field has is reported as a slip of one."""
+"""The similarity from which an unknown key is reported as a misspelling of a field."""
 DERIVED = frozenset(
     ["rl_samples_per_rank", "samples_per_update", "published_layers", "all_stages", "learns_by_rewards", "role_name"]
 )
-"""Names in its checks that no key has."""
+"""Names in its checks that no key sets."""
 
 
 def role(tree: Node | None) -> str:
-    """The role that Megatron trains in a config of ROLL; "" where there is none."""
+    """The role that Megatron trains in a ROLL config; "" if there is none."""
     for name in ROLES:
         strategy = tree.get(name, "strategy_args", "strategy_name") if tree is not None else None
         if strategy is not None and strategy.value == "megatron_train":
@@ -49,7 +49,7 @@ def role(tree: Node | None) -> str:
 
 
 def devices(text: object) -> int | None:
-    """How many devices a mapping names, which ROLL evaluates; None for one that is not read."""
+    """The number of devices that a mapping names, which ROLL evaluates; None if it is not read."""
     try:
         return len(_listed(ast.parse(str(text).strip(), mode="eval").body))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -57,7 +57,7 @@ def devices(text: object) -> int | None:
 
 
 def _listed(node: ast.expr) -> Sequence[int]:
-    """The numbers of a list, of `list(range(…))`, or of a sum of these."""
+    """The numbers in a list, in `list(range(…))`, or in a sum of these."""
     if isinstance(node, (ast.List, ast.Tuple)):
         return [_number(one) for one in node.elts]
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
@@ -80,7 +80,7 @@ def _number(node: ast.expr) -> int:
 
 
 def world(run: Run) -> Value:
-    """The devices of the role that trains; a flat file is started by a launcher."""
+    """The devices of the trained role; a flat file is started by a launcher."""
     count = run.value("role_devices")
     if not isinstance(count.raw, int):
         return run.value("world_size") if count.raw is None else count
@@ -92,7 +92,7 @@ def world(run: Run) -> Value:
     *("expert_model_parallel_size", "mtp_num_layers", "recompute_modules", "sequence_parallel", "overlap_p2p_comm"),
 )
 def forced(run: Run) -> None:
-    """What is not given is 1; what the config of the model sets itself."""
+    """Sizes that are not set are 1, except for those in the config of the model."""
     for name in ("tensor_model_parallel_size", "pipeline_model_parallel_size", "context_parallel_size"):
         if run.value(name).known and run.value(name).raw is None:
             run.derive(name, 1, "not given")
@@ -112,7 +112,7 @@ def forced(run: Run) -> None:
 
 @derives("recompute_method", "recompute_num_layers")
 def recomputation(run: Run) -> None:
-    """Full recomputation without a method is that of each layer."""
+    """Full recomputation without a method recomputes each layer."""
     if run.recompute_granularity == "full" and run.recompute_method is None and run.recompute_num_layers is None:
         run.derive("recompute_method", "uniform", "the default of full recomputation")
         run.derive("recompute_num_layers", 1, "the default of full recomputation")
@@ -120,7 +120,7 @@ def recomputation(run: Run) -> None:
 
 @derives("bf16", "fp16", "params_dtype", "accumulate_allreduce_grads_in_fp32")
 def precision(run: Run) -> None:
-    """The type of the role's model, or the switch; gradients of bf16 add up in fp32."""
+    """The type of the role's model, or the switch; gradients of bf16 are accumulated in fp32."""
     if run.bf16 is not True and run.role_dtype == "bf16":
         run.derive("bf16", True, of="role_dtype")
     if run.fp16 is not True and run.role_dtype == "fp16":
@@ -132,7 +132,7 @@ def precision(run: Run) -> None:
 
 @derives("global_batch_size", "micro_batch_size", "samples_per_update")
 def batches(run: Run) -> None:
-    """A batch is what each rank accumulates; a pair of preferences is two samples (dpo_config.py:79)."""
+    """A batch is what each rank accumulates; a preference pair is two samples (dpo_config.py:79)."""
     ranks = run.world_size // (
         run.tensor_model_parallel_size * run.pipeline_model_parallel_size * run.context_parallel_size
     )
@@ -152,7 +152,7 @@ def batches(run: Run) -> None:
 
 @derives("rl_samples_per_rank", "learns_by_rewards")
 def rollouts(run: Run) -> None:
-    """The samples of a rollout that each data-parallel rank trains on."""
+    """The samples of a rollout on which each data-parallel rank trains."""
     run.derive("learns_by_rewards", run.role_rewards is not None)
     ranks = run.world_size // (
         run.tensor_model_parallel_size * run.pipeline_model_parallel_size * run.context_parallel_size
@@ -166,7 +166,7 @@ def rollouts(run: Run) -> None:
 
 @derives("seq_length", "max_position_embeddings", "variable_seq_lengths")
 def lengths(run: Run) -> None:
-    """Prompt and response, or the length after which a sample is cut off."""
+    """Prompt plus response, or the length at which samples are cut."""
     if run.seq_length is None and run.response_length is not None:
         run.derive("seq_length", run.prompt_length + run.response_length, "prompt + response", of="response_length")
     elif run.seq_length is None:
@@ -177,14 +177,14 @@ def lengths(run: Run) -> None:
 
 @derives("train_iters", "lr_warmup_iters", "lr_warmup_fraction", "lr_decay_style")
 def schedule(run: Run) -> None:
-    """How long it trains follows from the data."""
+    """The length of training follows from the data."""
     for name in ("train_iters", "lr_warmup_iters", "lr_warmup_fraction", "lr_decay_style"):
         run.lose(name, "it depends on the number of steps")
 
 
 @derives("published_layers", "all_stages")
 def layers(run: Run) -> None:
-    """The layers of the model that is named, as it is published, with what counts as one; an estimate for warnings."""
+    """The layers of the named model as published, including what counts as a layer; an estimate for warnings."""
     run.derive("all_stages", run.pipeline_model_parallel_size * (run.num_virtual_stages_per_pipeline_rank or 1))
     given = run.written.get("model_path")
     model = published((given.raw,)) if given is not None and isinstance(given.raw, str) else None
@@ -197,13 +197,13 @@ def layers(run: Run) -> None:
 
 @derives()
 def network(run: Run) -> None:
-    """What is neither typed nor one of its keys comes from the model."""
+    """Values that are not set and have no key come from the model."""
     lose_network(run, MCORE_ADAPTER.keys)
 
 
 @derives("virtual_pipeline_model_parallel_size", "microbatch_group_size_per_vp_stage")
 def stages(run: Run) -> None:
-    """Virtual stages are handed on as they are; as many micro-batches as pipeline ranks make a group."""
+    """Virtual stages are passed on unchanged; a group has as many micro-batches as pipeline ranks."""
     name = "num_virtual_stages_per_pipeline_rank"
     run.derive("virtual_pipeline_model_parallel_size", run.num_virtual_stages_per_pipeline_rank, of=name)
     run.derive("microbatch_group_size_per_vp_stage", run.pipeline_model_parallel_size, "the pipeline ranks")
@@ -223,15 +223,15 @@ MCORE_ADAPTER = FrontEnd(
     apart=APART,
     models=("model_path",),
 )
-"""As ROLL v0.3.0 has it; LLaMA-Factory v0.9.5 installs it from there."""
+"""As in ROLL v0.3.0; LLaMA-Factory v0.9.5 installs it from there."""
 RESEMBLING = frozenset({"moe_aux_loss_coef"})
-"""Keys of LLaMA-Factory itself that are spelled almost like one."""
+"""Keys of LLaMA-Factory itself that resemble a field."""
 FLAT = {"seq_length": "cutoff_len", "model_path": "model_name_or_path"}
-"""Names of LLaMA-Factory's flat file."""
+"""Names in LLaMA-Factory's flat file."""
 
 
 def read(document: Document, surroundings: Surroundings) -> Reading:
-    """A config, or a launch with the one that it names."""
+    """A config, or a launch with the config that it names."""
     opened = opener(document, surroundings)
     config = document if document.launch is None else _named(document, opened)
     found = hydra(config, surroundings) if config is not None and config.launch is None else None
@@ -254,7 +254,7 @@ def read(document: Document, surroundings: Surroundings) -> Reading:
 
 
 def _trains_otherwise(document: Document, section: str) -> bool:
-    """Whether a launch of ROLL has a config in which Megatron trains no role."""
+    """Whether a ROLL launch has a config in which Megatron trains no role."""
     return document.launch is not None and document.launch.entry.text != "train" and not section
 
 
@@ -303,7 +303,7 @@ def _flags(front_end: FrontEnd, section: str) -> Iterator[Flag]:
 
 
 def _counted(made: Typed, config: Composed, section: str) -> None:
-    """Mappings as the number of their devices; what a mapping of the config's model names besides its fields."""
+    """Mappings as their number of devices; entries of the config's model other than its fields."""
     for name, value in tuple(made.parsed.written.items()):
         if name.endswith("_devices"):
             count = devices(value.raw) if value.known else None
@@ -324,7 +324,7 @@ def _counted(made: Typed, config: Composed, section: str) -> None:
 
 
 def _slips(front_end: FrontEnd, tree: Node, section: str) -> Iterator[Problem]:
-    """Keys that the arguments do not have and that are the slip of one that they have."""
+    """Unknown keys that are misspellings of an argument."""
     strategy, training = part_of(front_end, "strategy"), part_of(front_end, "training")
     below = tuple(f"{section}.{STRATEGY}".split(".")) if section else ()
     folder = tree.get(*below) if below else tree

@@ -1,4 +1,4 @@
-"""Megatron-Bridge: a YAML file or dotted overrides over a recipe, or the recipe itself as far as it is literal."""
+"""Megatron-Bridge: a YAML file or dotted overrides over a recipe, or the literal part of the recipe itself."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _KEYS = {
     ("--save_interval",): "checkpoint.save_interval",
 }
 OPTIONS = {option: key for options, key in _KEYS.items() for option in options}
-"""Options of the runner that stand for a key (scripts/training/run_recipe.py:116-134 of 0.6.0)."""
+"""Options of the runner that correspond to a key (scripts/training/run_recipe.py:116-134 of 0.6.0)."""
 
 
 def launched(document: Document, surroundings: Surroundings) -> Dotted:
@@ -64,7 +64,7 @@ def _empty(document: Document) -> Node:
 
 
 def _file(document: Document, words: Sequence[Word], surroundings: Surroundings) -> Document | None:
-    """The file of overrides that a launch names, where it can be read."""
+    """The override file that a launch names, if it can be read."""
     texts = [word.text or "" for word in words]
     for at, text in enumerate(texts):
         option, equal, value = text.partition("=")
@@ -77,7 +77,7 @@ def _file(document: Document, words: Sequence[Word], surroundings: Surroundings)
 
 
 def _options(words: Sequence[Word]) -> Iterator[Override]:
-    """The options that stand for keys, as overrides; what is typed behind them as key=value wins."""
+    """The options that correspond to keys, as overrides; a later key=value takes precedence."""
     for word, value in pairwise(words):
         key = OPTIONS.get(word.text or "")
         if key is not None:
@@ -85,7 +85,7 @@ def _options(words: Sequence[Word]) -> Iterator[Override]:
 
 
 def _number(word: Word) -> object:
-    """A value of one of these options; all of them are numbers."""
+    """A value of one of these options; they are all numbers."""
     text = word.text
     if text is None or len(text) > MAX_DIGITS:
         return word.value
@@ -98,10 +98,10 @@ def _number(word: Word) -> object:
 
 
 class RecipeWriter(DottedWriter):
-    """Makes the edits of a recipe."""
+    """Creates the edits of a recipe."""
 
     def at(self, path: Key, value: object) -> tuple[Edit, ...]:
-        """The edit at a literal; none where what is assigned is made by code, or is in another function."""
+        """The edit at a literal; none if the assigned value is computed, or in another function."""
         document = self.dotted.documents[0]
         node = document.tree.get(*path) if document.tree is not None else None
         plain = isinstance(value, bool | int | float | str) or value is None
@@ -117,7 +117,8 @@ TARGET = "_target_"
 
 
 def unread_keys(front_end: FrontEnd, dotted: Dotted) -> Iterator[Problem]:
-    """A file's are skipped with a warning, a launch with one is refused, a recipe that sets one changes nothing."""
+    """Unknown keys: those in a file are skipped with a warning, a launch with one is refused, in a recipe they have no
+    effect."""
     sections: Mapping[str, Sequence[str]] = part_of(front_end, "sections")
     for document in dotted.documents:
         if document.tree is not None:
@@ -153,22 +154,22 @@ TRANSFORMER = "src/megatron/bridge/models/transformer_config.py"
 RUNNER = "scripts/training/recipe_runner.py"
 RECIPE = "it may be set in the recipe, which is not read"
 APART = ("megatron/training/", "megatron/legacy", "megatron/rl", "pretrain_", "gpt_builders", "model_provider")
-"""It builds the network and trains it with its own code."""
+"""It builds and trains the network with its own code."""
 OFF = (TRAINERS - {"eval_global_batch_size", "eval_micro_batch_size"}) | {
     *("tensor_parallel_num_weight_shards", "expert_tensor_parallel_num_weight_shards"),
     *("encoder_seq_length", "encoder_num_layers", "encoder_tensor_model_parallel_size"),
     "encoder_pipeline_model_parallel_size",
 }
-"""What no recipe sets unseen."""
+"""Settings that no recipe changes invisibly."""
 UNEVEN = frozenset(
     [
         *("decoder_first_pipeline_num_layers", "decoder_last_pipeline_num_layers", "pipeline_model_parallel_layout"),
         *("account_for_embedding_in_pipeline_split", "account_for_loss_in_pipeline_split"),
     ]
 )
-"""What the config.json of a published model does not set."""
+"""Settings that the config.json of a published model does not contain."""
 DERIVED = frozenset({"model_layers"})
-"""Names in its checks that no key has."""
+"""Names in its checks that no key sets."""
 PRECISION = frozenset(
     [
         *("bf16", "fp16", "params_dtype", "accumulate_allreduce_grads_in_fp32", "fp8", "fp8_recipe", "fp8_margin"),
@@ -176,7 +177,7 @@ PRECISION = frozenset(
         *("first_last_layers_bf16", "num_layers_at_start_in_bf16", "num_layers_at_end_in_bf16"),
     ]
 )
-"""What mixed_precision sets, whatever is set elsewhere (training/mixed_precision.py:138-156)."""
+"""Settings of mixed_precision, which override other values (training/mixed_precision.py:138-156)."""
 OVERLAP = frozenset(
     [
         *("overlap_grad_reduce", "overlap_param_gather", "align_param_gather", "tp_comm_overlap", "overlap_p2p_comm"),
@@ -184,12 +185,12 @@ OVERLAP = frozenset(
         *("wgrad_deferral_limit", "batch_p2p_comm", "overlap_param_gather_with_optimizer_step"),
     ]
 )
-"""What comm_overlap may set, whatever is set elsewhere (training/comm_overlap.py:376-600)."""
+"""Settings of comm_overlap, which override other values (training/comm_overlap.py:376-600)."""
 
 
 @derives(*PRECISION, *OVERLAP)
 def set_by_others(run: Run) -> None:
-    """Two sections write their values over those of others; a precision is a name, or an object that is not read."""
+    """Two sections override values of others; a precision is a name, or an object that is not read."""
     for section, names in (("mixed_precision", PRECISION), ("comm_overlap", OVERLAP)):
         given = run.value(section)
         for name in names if not given.written or given.raw is not None else ():
@@ -202,14 +203,14 @@ def set_by_others(run: Run) -> None:
 
 @derives("sequence_parallel")
 def sequence_parallel(run: Run) -> None:
-    """Nothing to split over one rank."""
+    """On a single rank there is nothing to split."""
     if run.tensor_model_parallel_size == 1 and run.value("sequence_parallel").written:
         run.switch("sequence_parallel", False, "tensor parallel is 1", f"{TRANSFORMER}:177")
 
 
 @derives("seq_length")
 def length(run: Run) -> None:
-    """Bridge's own runner takes the dataset's length for the model."""
+    """Bridge's own runner uses the dataset's length for the model."""
     if run.entry != RECIPES or not run.value("dataset_seq_length").written:
         return
     if run.value("seq_length").written:
@@ -219,7 +220,7 @@ def length(run: Run) -> None:
 
 @derives("use_distributed_optimizer")
 def distributed_optimizer(run: Run) -> None:
-    """It is on where the optimizer or the gradients ask for it."""
+    """It is on if the optimizer or the gradients request it."""
     other = run.value("ddp_use_distributed_optimizer").raw
     if other is True:
         run.derive("use_distributed_optimizer", True, of="ddp_use_distributed_optimizer")
@@ -229,7 +230,7 @@ def distributed_optimizer(run: Run) -> None:
 
 @derives()
 def beneath(run: Run) -> None:
-    """The underlying recipe may set anything that is not typed; what no recipe sets unseen is off."""
+    """The underlying recipe may set any missing value; settings that no recipe changes invisibly are off."""
     for name in run.table.defaults:
         if name not in run.written:
             run.lose(name, RECIPE)
@@ -240,14 +241,14 @@ def beneath(run: Run) -> None:
 
 @derives()
 def made_here(run: Run) -> None:
-    """Where a recipe makes the model of a published one, nothing below it sets any of that."""
+    """If a recipe creates the model from a published one, nothing below it sets any of these values."""
     for name in UNEVEN - run.written.keys() if run.value("hf_model_id").written else ():
         if not run.effective[name].written:
             run.effective[name] = run.default(name)
 
 
 def nulls(parsed: Parsed) -> tuple[Step, tuple[str, ...]]:
-    """A typed null is known, and counts as not given."""
+    """An explicit null is known, and counts as not set."""
     taken = {name: value for name, value in parsed.written.items() if value.raw is None}
     for name in taken:
         del parsed.written[name]
@@ -260,14 +261,14 @@ def nulls(parsed: Parsed) -> tuple[Step, tuple[str, ...]]:
 
 @derives("expert_tensor_parallel_size")
 def expert_tensor(run: Run) -> None:
-    """Without a separate size it is 1 where experts are spread, and not that of the other layers."""
+    """Without a separate size it is 1 if experts are distributed, not the size of the other layers."""
     if run.expert_tensor_parallel_size is None and run.expert_model_parallel_size > 1:
         run.derive("expert_tensor_parallel_size", 1, "experts are spread", of="expert_tensor_parallel_size")
 
 
 @derives("cp_comm_type", "recompute_modules", "offload_modules")
 def lists(run: Run) -> None:
-    """One name stands for every layer; a text where modules are listed is searched for their names."""
+    """One name applies to every layer; a string instead of a module list is searched for their names."""
     for name in ("recompute_modules", "offload_modules"):
         if isinstance(run.value(name).raw, str):
             run.lose(name, "it is a text and not a list")
@@ -277,20 +278,20 @@ def lists(run: Run) -> None:
 
 @derives("cpu_offloading_num_layers")
 def offloading(run: Run) -> None:
-    """A number of layers counts where offloading is on."""
+    """A number of layers counts only if offloading is on."""
     if not run.cpu_offloading:
         run.derive("cpu_offloading_num_layers", 0, "cpu_offloading is off")
 
 
 @derives("group_query_attention")
 def groups(run: Run) -> None:
-    """Groups are there where there is a number of them."""
+    """Groups exist if their number is set."""
     run.derive("group_query_attention", run.num_query_groups is not None, of="num_query_groups")
 
 
 @derives("model_layers")
 def layers(run: Run) -> None:
-    """The layers of the model: as they are typed, else as the model that is named is published; for warnings."""
+    """The layers of the model: as written, otherwise as published for the named model; for warnings."""
     if run.value("num_layers").written:
         run.derive("model_layers", run.num_layers, of="num_layers")
         return
@@ -302,14 +303,14 @@ def layers(run: Run) -> None:
 
 @derives("dataset_target")
 def dataset(run: Run) -> None:
-    """The class of the dataset by its name; None where it is not typed."""
+    """The class of the dataset by its name; None if it is not set."""
     made = run.value("dataset_target").raw
     run.derive("dataset_target", made.rpartition(".")[2] if isinstance(made, str) else None)
 
 
 @derives("virtual_pipeline_model_parallel_size", "microbatch_group_size_per_vp_stage")
 def stages(run: Run) -> None:
-    """Virtual stages are handed on as they are."""
+    """Virtual stages are passed on unchanged."""
     key = "num_virtual_stages_per_pipeline_rank"
     run.derive("virtual_pipeline_model_parallel_size", run.num_virtual_stages_per_pipeline_rank, of=key)
 

@@ -27,7 +27,7 @@ WORDS = {
     "mesh_type_known": "whether `hetero_device_types` names `hetero_current_device_type`",
     "mesh_batch_left": "the first data parallel size that does not divide the micro-batches of the first process mesh",
 }
-"""What the checks ask of the meshes."""
+"""Values of the meshes that the checks use."""
 CLAUSES = {
     "mesh_tensor_differs": ("tensor parallel sizes of process meshes differ", "all have one tensor parallel size"),
     "mesh_differs": (
@@ -44,12 +44,12 @@ OF_EACH = (
     *("tensor_model_parallel_size", "context_parallel_size", "expert_model_parallel_size", "micro_batch_size"),
     *("pipeline_model_parallel_size", "expert_tensor_parallel_size", "sequence_parallel"),
 )
-"""What differs between meshes."""
+"""Values that differ between meshes."""
 
 
 @derives(*NAMES)
 def meshes(run: Run) -> None:
-    """The values of all meshes together; a rank takes the sizes of its mesh as those of the run."""
+    """The combined values of all meshes; a rank uses the sizes of its mesh as those of the run."""
     numbers = run.hetero_process_meshes
     if numbers is None:
         for name in NAMES:

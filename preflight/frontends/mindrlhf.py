@@ -27,17 +27,17 @@ MINDRLHF = FrontEnd("mindrlhf", "0.5.0", core="0.12.1", unread="refused")
 ACTOR, RL = "actor_config", "rl_config"
 CONFIG = (ACTOR, "model_config")
 BENEATH = Target("mindformers", "1.6.0")
-"""The newest release with what it imports: mindformers.LlamaConfig, research.deepseek3 (train_worker.py:30-35)."""
+"""The newest release that contains its imports: mindformers.LlamaConfig, research.deepseek3 (train_worker.py:30-35)."""
 WHOLE = {(ACTOR, "parallel_config"), (ACTOR, "recompute_config"), ("context",)}
-"""Sections that take the place of MindFormers' as they are; without one all of its keys have MindRLHF's defaults."""
+"""Sections that replace those of MindFormers entirely; if one is missing, all of its keys have MindRLHF's defaults."""
 ITS_OWN = ("parallel", "optimizer", "lr_schedule", "runner_config", "runner_wrapper", "trainer", "callbacks")
-"""What MindRLHF makes itself, and takes from neither file as MindFormers would."""
+"""Parts that MindRLHF creates itself, instead of from either file like MindFormers."""
 MASK = "model.model_config.use_eod_attn_mask_compression"
 OFFLOAD = "actor_config.optimizer.opt_offload"
 
 
 def read(document: Document, surroundings: Surroundings) -> Reading:
-    """The run of the actor, from its file or from the launch that names this."""
+    """The run of the actor, from its file or from the launch that names it."""
     if document.launch is None:
         return _read(document, surroundings)
     request, cluster = surroundings.request, machine(document, surroundings)
@@ -92,7 +92,7 @@ def _named(document: Document, surroundings: Surroundings) -> Document | None:
 
 
 def _without(tree: Node) -> Node:
-    """A MindFormers config without what MindRLHF replaces."""
+    """A MindFormers config without the parts that MindRLHF replaces."""
     for name in ("parallel_config", "recompute_config", "context", "use_parallel", *ITS_OWN):
         tree = removed(tree, (name,))
     for name in ("seq_length", "offset"):
@@ -101,7 +101,7 @@ def _without(tree: Node) -> Node:
 
 
 def _said(tree: Node, document: Document) -> dict[str, Value]:
-    """What the file sets of the MindFormers config, by its names there."""
+    """The values that the file sets in the MindFormers config, by their names there."""
     found: dict[str, Value] = {}
     for key, flag in MINDRLHF.keys.options.items():
         path = tuple(key.split("."))
@@ -124,7 +124,7 @@ def _entry(tree: Node, path: tuple[str, ...]) -> Entry | None:
 
 
 def _value(entry: Entry, path: Key, document: Document) -> Value:
-    """A value that is mended in this file."""
+    """A value corrected in this file."""
     node = entry.value
     setting = Setting(path, node.plain(), node.span, entry.key.span, editable=node.kind == "scalar")
     return Value(node.plain(), Origin.WRITTEN, setting, edits=partial(_edits, path, document))
@@ -136,8 +136,8 @@ def _edits(path: Key, document: Document, value: object) -> tuple[Edit, ...]:
 
 
 def _made(tree: Node) -> dict[str, Value]:
-    """What MindRLHF makes itself: its optimizer, its loop, the copies of the model besides this one; the mode is
-    semi-automatic (ref_worker.py:79), the optimizer is split over data parallel ranks (train_worker.py:109)."""
+    """Parts that MindRLHF creates itself: its optimizer, its loop, other copies of the model; the mode is
+    semi-automatic (ref_worker.py:79), the optimizer is split over data-parallel ranks (train_worker.py:109)."""
     lost = ("optimizer.type", "lr_schedule.type", "runner_config.epochs", "runner_wrapper.type")
     sharded, ranks = tree.get(ACTOR, "enable_parallel_optimizer"), tree.get(ACTOR, "parallel_config", "data_parallel")
     many = ranks is not None and isinstance(ranks.value, int) and ranks.value > 1
@@ -156,7 +156,7 @@ def _on_the_host(tree: Node) -> bool:
 
 
 def _alone(said: dict[str, Value]) -> Reading:
-    """The file without the other one: its contents are unknown."""
+    """The file without the other one, whose contents are unknown."""
     target = BENEATH
     lost = unknown("the config that model_config names is not read")
     arguments = Arguments(
@@ -166,12 +166,12 @@ def _alone(said: dict[str, Value]) -> Reading:
 
 
 def _parts() -> tuple[str, ...]:
-    """The sections of both files that are read."""
+    """The sections of both files that are used."""
     return (*COMMON, *dict.fromkeys(key.partition(".")[0] for key in MINDRLHF.keys.options))
 
 
 def _unread(tree: Node) -> Iterator[Problem]:
-    """Keys that no dataclass has: it is made with them as arguments, and refuses them."""
+    """Keys that no dataclass has: they are passed to it as arguments, and refused."""
     known = MINDRLHF.keys.options
     sections = {key.rpartition(".")[0] for key in known}
     sections |= {one.partition(".")[0] for one in sections}

@@ -25,11 +25,11 @@ from preflight.source.record import replace
 
 STATE = "mindspeed_llm/fsdp2/distributed/parallel_state.py"
 DERIVED = frozenset({"published_heads", "published_experts", "devices"})
-"""Names in its checks that no key has."""
+"""Names in its checks that no key sets."""
 
 
 def world(run: Run) -> Value:
-    """The devices of the launch, else those that parameters are sharded over: they must be all."""
+    """The devices of the launch, otherwise the product over which parameters are sharded, which must be all devices."""
     count = run.value("world_size")
     return count if count.known else run.value("fsdp2_parallel_fsdp_size")
 
@@ -45,7 +45,7 @@ def forced(run: Run) -> None:
 
 @derives("global_batch_size")
 def batches(run: Run) -> None:
-    """What each rank accumulates, over all ranks but those that share a sequence (trainer.py:156)."""
+    """The accumulated batch of each rank, over all ranks except those that share a sequence (trainer.py:156)."""
     ranks = run.world_size // run.context_parallel_size
     size = run.micro_batch_size * run.fsdp2_training_gradient_accumulation_steps * ranks
     run.derive("global_batch_size", size, "per device x accumulation x ranks", of="micro_batch_size")
@@ -53,13 +53,13 @@ def batches(run: Run) -> None:
 
 @derives()
 def network(run: Run) -> None:
-    """The network is the model's, and what only Megatron has is not known."""
+    """The network is the model's; values that only Megatron has are unknown."""
     lose_network(run, FSDP2.keys)
 
 
 @derives("published_heads", "published_experts", "devices")
 def sizes(run: Run) -> None:
-    """Sizes of the model that is named, as it is published: estimates for warnings."""
+    """Sizes of the named model as published: estimates for warnings."""
     run.derive("devices", run.world_size)
     given = run.written.get("model_path")
     model = published((given.raw,)) if given is not None and isinstance(given.raw, str) else None
@@ -93,19 +93,19 @@ class SectionsWriter(FileWriter):
     """Writes keys of sections."""
 
     def put(self, name: str, value: object) -> tuple[Edit, ...]:
-        """The edit that gives an option a value."""
+        """The edit that sets an option."""
         return tuple(
             edit._replace(key=tuple(str(edit.key[0]).split(".", 1))) if len(edit.key) == 1 else edit
             for edit in super().put(name, value)
         )
 
     def export(self, name: str, value: object) -> tuple[Edit, ...]:
-        """The file has no environment."""
+        """The file contains no environment."""
         return ()
 
 
 def read(document: Document, surroundings: Surroundings) -> Reading:
-    """A config, or a launch with the one that it names first."""
+    """A config, or a launch whose first argument names one."""
     front_end = at_stated(FSDP2, surroundings.request.target)
     if document.launch is None:
         return reading(front_end, document, surroundings, _in_file(front_end, document, surroundings))
@@ -129,7 +129,7 @@ def read(document: Document, surroundings: Surroundings) -> Reading:
 
 
 def _in_file(front_end: FrontEnd, document: Document, surroundings: Surroundings) -> Typed:
-    """The options that a file becomes."""
+    """The options generated from a file."""
     parsed = Parsed()
     writer = SectionsWriter(front_end, parsed, document)
     words = tuple(_words(document.tree)) if document.tree is not None else ()
@@ -144,7 +144,7 @@ def _path(option: str) -> tuple[str, ...]:
 
 
 def _words(tree: Node) -> Iterator[Word]:
-    """`--section.key value` of each entry of a section, as the program makes them (arguments.py:944)."""
+    """`--section.key value` for each entry of a section, as the program generates them (arguments.py:944)."""
     for section in tree.entries:
         for entry in section.value.entries if section.value.kind == "mapping" else ():
             if entry.shadowed or entry.value.plain() is None:

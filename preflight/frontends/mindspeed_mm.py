@@ -1,4 +1,5 @@
-"""MindSpeed-MM: options of Megatron-LM and its own; the network is in JSON, and parts of Megatron are patched."""
+"""MindSpeed-MM: options of Megatron-LM and its own; a JSON file describes the network, and parts of Megatron are
+patched."""
 
 from __future__ import annotations
 
@@ -19,18 +20,18 @@ PLAIN = OFF | {
     *("encoder_pipeline_model_parallel_size", "encoder_tensor_model_parallel_size"),
     *("tensor_parallel_num_weight_shards", "expert_tensor_parallel_num_weight_shards"),
 }
-"""Options that mean what they mean for Megatron, and what only Megatron's own trainer has."""
+"""Options with the same meaning as in Megatron, and those that only Megatron's own trainer has."""
 NETWORK = (
     *("num_layers", "encoder_num_layers", "hidden_size", "ffn_hidden_size", "num_attention_heads", "num_query_groups"),
     *("kv_channels", "vocab_size", "num_experts", "moe_router_topk", "moe_ffn_hidden_size", "mtp_num_layers"),
     *("max_position_embeddings", "num_virtual_stages_per_pipeline_rank", "num_layers_per_virtual_pipeline_stage"),
 )
-"""Options of which the values in the JSON file are the ones that count."""
+"""Options for which the values in the JSON file take precedence."""
 
 
 @derives()
 def network(run: Run) -> None:
-    """What describes a network is in the model's JSON file; of the rest only what is typed is known."""
+    """The model's JSON file describes the network; of the other values only explicit ones are known."""
     for name in run.table.defaults:
         known = name in PLAIN or name in run.written or name in run.effective
         if name in NETWORK or not known:
@@ -46,7 +47,7 @@ MINDSPEED_MM = FrontEnd(
     unread="dropped",
     apart=("megatron/", "mindspeed/", "pretrain_", "gpt_builders", "model_provider"),
 )
-"""It patches Megatron's validator and its models: only what no program can do without is checked."""
+"""It patches Megatron's validator and its models, so only checks that apply to every program are made."""
 
 
 def read(document: Document, surroundings: Surroundings) -> Reading:

@@ -31,7 +31,7 @@ TRAINING, ACTOR, RL, GENERATE = "megatron_training", "actor_config", "rl_config"
 ROLES = {"ref_config": "reference", "critic_config": "critic"}
 OTHERS = ("ref_config", "reward_config", "critic_config", "vit_config")
 INTEGRATED = ("ref_config", "reward_config")
-"""Sections that the one worker for all roles does not take (train_grpo.py:203)."""
+"""Sections that the shared worker of all roles does not accept (train_grpo.py:203)."""
 WORKER = "mindspeed_rl/workers/base_worker.py"
 
 
@@ -45,7 +45,7 @@ def world(run: Run) -> Value:
 
 @derives("global_batch_size")
 def batches(run: Run) -> None:
-    """A batch of RL counts prompts: each has several samples (base_worker.py:141 with train_grpo.py:78)."""
+    """An RL batch counts prompts, each with several samples (base_worker.py:141 with train_grpo.py:78)."""
     if "prompts" in run.written:
         run.derive("global_batch_size", run.prompts * run.n_samples_per_prompt, "prompts x samples", of="prompts")
 
@@ -66,7 +66,7 @@ def generation(run: Run) -> None:
 
 @derives("verifiers", "verifier_weights", "metric_is_verified")
 def rewards(run: Run) -> None:
-    """How many there are of each, and whether one makes what groups are filtered by."""
+    """The number of metrics, and whether one of them is what groups are filtered by."""
     run.derive("verifiers", len(run.verifier_function), of="verifier_function")
     run.derive("verifier_weights", len(run.verifier_weight), of="verifier_weight")
     run.derive("metric_is_verified", run.filter_groups_metric in run.verifier_function, of="verifier_function")
@@ -91,16 +91,16 @@ OLD_KEYS = frozenset(
         *("rope_scaling_beta_fast", "rope_scaling_beta_slow"),
     ]
 )
-"""Keys that releases before 2.3 have, and none since."""
+"""Keys of releases before 2.3, removed since."""
 
 
 class Writer(SectionWriter):
-    """Writes batches of samples as the prompts that they are of."""
+    """Writes a batch of samples as a number of prompts."""
 
     samples: object = 1
 
     def put(self, name: str, value: object) -> tuple[Edit, ...]:
-        """The edits that give an argument a value."""
+        """The edits that set an argument."""
         if name == "global_batch_size" and self.samples != 1:
             whole = isinstance(value, int) and isinstance(self.samples, int) and self.samples > 0
             if not whole or value % self.samples:  # type: ignore[operator]
@@ -127,7 +127,7 @@ def read(document: Document, surroundings: Surroundings) -> Reading:
 
 
 def _in_lengths(reading: Reading) -> Plan:
-    """The plan with sequences as long as prompts and responses are: seq_length is for the data set alone."""
+    """The plan with sequences as long as prompts and responses; seq_length applies only to the data set."""
     plan, told = reading.plan, reading.arguments
     prompt, response = told.get("max_prompt_length").raw, told.get("sampling_max_tokens").raw
     known = isinstance(prompt, int) and isinstance(response, int)
@@ -137,7 +137,7 @@ def _in_lengths(reading: Reading) -> Plan:
 
 
 def _release(config: Composed, wanted: Target | None) -> FrontEnd:
-    """The release that is asked for, else the one whose keys the config has."""
+    """The requested release, otherwise the one that knows the keys of the config."""
     if wanted is not None and wanted.version:
         return at_stated(MINDSPEED_RL, wanted)
     keys = layered(config, (TRAINING, ACTOR)).keys()
@@ -159,7 +159,7 @@ def _typed(front_end: FrontEnd, dotted: Dotted, surroundings: Surroundings) -> T
 
 
 def _prompts(writer: Writer, parsed: Parsed) -> None:
-    """The batch under a different name: Megatron gets another one."""
+    """The batch under another name, because Megatron receives a different one."""
     samples = parsed.written.get("n_samples_per_prompt")
     writer.samples = samples.raw if samples is not None else 1
     for section in INTEGRATED:
@@ -202,6 +202,6 @@ def _unknown_keys(front_end: FrontEnd, config: Composed, writer: SectionWriter) 
 
 
 def _model_is_missing(config: Composed) -> bool:
-    """Whether a model is named that no config has."""
+    """Whether the named model has no config."""
     named = [config.at(section, "model").value for section in (TRAINING, ACTOR)]
     return any(isinstance(one, str) and config.at("model", one).node is None for one in named)

@@ -1,4 +1,4 @@
-"""ms-swift: its options, by a command or in a flat YAML file; the network is the model's."""
+"""ms-swift: its options, in a command or a flat YAML file; the model determines the network."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ ARGUMENTS = "swift/megatron/arguments/megatron_args.py"
 NETWORK = (FORCED | FILLED | {"vocab_size", "qk_layernorm", "multi_latent_attention", "window_size"}) - {
     *("seq_length", "moe_grouped_gemm", "moe_token_dispatcher_type", "mtp_num_layers", "ckpt_format")
 }
-"""The values of the model's config.json."""
+"""The values in the model's config.json."""
 ALL = ("all-linear", "all-embedding", "all-router")
-"""Words that stand for many target modules (swift/megatron/utils/utils.py:96-124)."""
+"""Words that represent many target modules (swift/megatron/utils/utils.py:96-124)."""
 OLDER = {"__train_type": "tuner_type", "__load": "mcore_model"}
 DERIVED = frozenset({"published_layers", "bare_prediction_stage", "misspelt_target"})
-"""Names in its checks that no key has."""
+"""Names in its checks that no key sets."""
 TYPES = {"bfloat16": "bf16", "bf16": "bf16", "float16": "fp16", "fp16": "fp16", "float32": "fp16"}
 
 
 @derives(*NETWORK)
 def network(run: Run) -> None:
-    """The network is the model's that is named; nothing of it is typed."""
+    """The network is that of the named model; none of it is in the options."""
     for name in () if build(run) else NETWORK:
         run.lose(name, "it is in the model's config.json")
     given = run.written.get("model")
@@ -50,7 +50,7 @@ def network(run: Run) -> None:
 
 @derives("published_layers")
 def layers(run: Run) -> None:
-    """The layers of the model that is named, as it is published; an estimate for warnings."""
+    """The layers of the named model as published; an estimate for warnings."""
     given = run.written.get("model") or run.written.get("load")
     model = published((given.raw,)) if given is not None and isinstance(given.raw, str) else None
     if model is None:
@@ -60,7 +60,7 @@ def layers(run: Run) -> None:
 
 @derives("bare_prediction_stage")
 def prediction(run: Run) -> None:
-    """The first stage, from 1, that predicts further tokens and has no other layer; 0 where there is none."""
+    """The first stage, counted from 1, with only multi-token-prediction layers; 0 if there is none."""
     stages = parse_layout(run.pipeline_model_parallel_layout or "").stages
     bare = [at for at, stage in enumerate(stages, 1) if "m" in stage and "t" not in stage]
     run.derive("bare_prediction_stage", bare[0] if bare else 0, of="pipeline_model_parallel_layout")
@@ -68,7 +68,7 @@ def prediction(run: Run) -> None:
 
 @derives("bf16", "fp16")
 def precision(run: Run) -> None:
-    """As typed, else as the model's own type."""
+    """As set, otherwise the model's own type."""
     if run.bf16 is None or run.fp16 is None:
         if run.torch_dtype is None:
             raise NotKnown("the type is in the model's config.json")
@@ -89,7 +89,7 @@ def sequence(run: Run) -> None:
 
 @derives("variable_seq_lengths", "padding_free")
 def padding(run: Run) -> None:
-    """Packing pads nothing; what is not padded is as long as it is."""
+    """Packed samples are not padded; unpadded samples keep their length."""
     if run.packing:
         run.derive("padding_free", True, "packing pads nothing", of="packing")
     run.derive("variable_seq_lengths", bool(run.padding_free) and not run.packing, of="padding_free")
@@ -97,14 +97,14 @@ def padding(run: Run) -> None:
 
 @derives("recompute_granularity")
 def recomputation(run: Run) -> None:
-    """`none` means without recomputation."""
+    """`none` means no recomputation."""
     if run.recompute_granularity == "none":
         run.derive("recompute_granularity", None, "none", of="recompute_granularity")
 
 
 @derives("sequence_parallel", "use_distributed_optimizer", "overlap_p2p_comm", "num_virtual_stages_per_pipeline_rank")
 def switched(run: Run) -> None:
-    """What ms-swift changes whatever is typed."""
+    """Settings that ms-swift always changes."""
     if run.tensor_model_parallel_size <= 1:
         run.switch("sequence_parallel", False, "tensor parallel is 1", f"{ARGUMENTS}:892")
     if "muon" in run.optimizer:
@@ -119,7 +119,7 @@ def switched(run: Run) -> None:
 
 @derives("lr")
 def rates(run: Run) -> None:
-    """The learning rate of whole training and of adapters; it decays over all steps."""
+    """The learning rates of full training and of adapters; it decays over all steps."""
     if run.lr is None:
         run.derive("lr", 1e-5 if run.tuner_type == "full" else 1e-4, "ms-swift's default", of="tuner_type")
 
@@ -133,14 +133,14 @@ def output(run: Run) -> None:
 
 @derives("accumulate_allreduce_grads_in_fp32")
 def gradients(run: Run) -> None:
-    """bf16 weights with gradients in fp32 are reduced in fp32."""
+    """bf16 weights with fp32 gradients are reduced in fp32."""
     if run.bf16 and run.main_grads_dtype == "fp32":
         run.derive("accumulate_allreduce_grads_in_fp32", True, "bf16 gradients add up in fp32", of="bf16")
 
 
 @derives("lora_r", "lora_target_modules")
 def adapters(run: Run) -> None:
-    """All linears have an adapter unless some are named; what one that is loaded has is in its own file."""
+    """All linears have an adapter unless some are named; a loaded adapter's own file names its linears."""
     if run.adapters or run.mcore_adapter:
         raise NotKnown("it is in the adapters' config")
     if run.tuner_type == "full":
@@ -155,7 +155,7 @@ def adapters(run: Run) -> None:
 
 @derives("misspelt_target")
 def targets(run: Run) -> None:
-    """A target module that is spelled almost like a word for all of them; "" where there is none."""
+    """A target module misspelled for a word that means all of them; "" if there is none."""
     named = [str(name) for name in run.target_modules or ()]
     slips = [name for name in named if name not in ALL and (nearest(name, ALL, 0.8) or _bare(name) in map(_bare, ALL))]
     run.derive("misspelt_target", slips[0] if slips else "", of="target_modules")
@@ -167,7 +167,7 @@ def _bare(name: str) -> str:
 
 @derives("rlhf_type", "generation_batch_size", "steps_per_generation")
 def generation(run: Run) -> None:
-    """Steps of generation and their batch follow from each other."""
+    """The steps of generation and their batch size determine each other."""
     kind = run.rlhf_type or ("dpo" if run.entry == "rlhf" else None)
     run.derive("rlhf_type", kind, of="rlhf_type")
     if kind not in ("grpo", "gkd"):
@@ -215,7 +215,7 @@ TRAINED = ("micro_batch_size", "global_batch_size", "train_iters", "lr", "lr_dec
 
 
 def exporting(front_end: FrontEnd) -> FrontEnd:
-    """The front end of a run that converts: its own options and defaults besides those of training (ms-swift v4.5.2,
+    """The front end of a conversion: its own options and defaults besides those of training (ms-swift v4.5.2,
     swift/megatron/arguments/export_args.py)."""
     own = front_end.keys.with_own(of_part(front_end, "export"))
     return front_end._replace(before=(*front_end.before, untrained), after=(), planned=_converts, own=own)
@@ -229,12 +229,12 @@ def untrained(run: Run) -> None:
 
 
 def _converts(plan: Plan, run: Run) -> Plan:
-    """Weights alone, and without an optimizer."""
+    """Only weights, without an optimizer."""
     return replace(plan, inference=Inference(enabled=derived(True, "an export trains nothing")))
 
 
 def read(document: Document, surroundings: Surroundings) -> Reading:
-    """A launch of `megatron`, its options from a file where that comes first, or such a file by itself."""
+    """A `megatron` launch, with options from a file if that comes first, or such a file alone."""
     known = at_stated(MS_SWIFT, surroundings.request.target)
     if document.launch is not None:
         front_end = exporting(known) if document.launch.entry.text == "export" else known
@@ -245,7 +245,7 @@ def read(document: Document, surroundings: Surroundings) -> Reading:
 
 
 def _older(typed: Typed) -> Typed:
-    """What a launch of 3.x sets by names that this release does not have, for the estimates alone."""
+    """Values that a 3.x launch sets by names that this release lacks, only for the estimates."""
     texts = [word.text for word in typed.spelled.words]
     for option, text in pairwise(texts):
         name = OLDER.get((option or "").replace("-", "_"))
@@ -255,7 +255,7 @@ def _older(typed: Typed) -> Typed:
 
 
 def _of_role(roles: list[Entry], run: Run) -> Value:
-    """The devices that the role `train` has of a file for Ray."""
+    """The devices of the role `train` in a file for Ray."""
     node = next((entry.value.get("gpus") for entry in roles if entry.key.value == "train"), None)
     if node is None or not isinstance(node.value, int):
         return unknown("the file gives no devices to train")

@@ -1,4 +1,4 @@
-"""NeMo RL: YAML over its parents, and overrides; Megatron trains the policy on the devices that generate, too."""
+"""NeMo RL: YAML with parents, and overrides; Megatron trains the policy on the devices that also generate."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ DEFAULTS = {
 }
 """The default config of a script, in the same folder."""
 BYPASS = "NRL_IGNORE_TP_ACCURACY_CHECK"
-"""The variable that turns a check off."""
+"""The variable that disables a check."""
 
 
 def composed(document: Document, opened: Open) -> Inherited:
-    """A config over its parents: the document itself, or the one that a launch names."""
+    """A config merged over its parents: the document itself, or the one that a launch names."""
     config = document if document.launch is None else _named(document, opened)
     return (
         inherited(config, opened) if config is not None else Inherited(mapping((), document.start), (), ("the config",))
@@ -61,7 +61,7 @@ def overrides(document: Document) -> tuple[Override, ...]:
 
 
 def open_to_more(document: Document) -> bool:
-    """Whether a launch may have overrides that are not known."""
+    """Whether a launch may have unknown overrides."""
     words = _words(document)
     before = ("", *(word.text for word in words))
     any_word = (
@@ -73,8 +73,8 @@ def open_to_more(document: Document) -> bool:
 
 
 def refusals(front_end: FrontEnd, not_taken: tuple[Refused, ...], surroundings: Surroundings) -> list[Problem]:
-    """Keys that the config does not have: a command may set none of them. A release that is not read may have a key,
-    unless it is a slip of another."""
+    """Keys that the config lacks: a command must not set them. An undescribed release may have a key, unless it is a
+    misspelling of another."""
     stated = surroundings.request.target is not None
     unknown = [one.override for one in not_taken if one.kind == "unknown"]
     found = [unread(front_end._replace(unread="refused"), one.key, one.key_span) for one in unknown]
@@ -83,12 +83,12 @@ def refusals(front_end: FrontEnd, not_taken: tuple[Refused, ...], surroundings: 
 
 @derives()
 def exempt(run: Run) -> None:
-    """The check of batches under tensor parallelism is turned off."""
+    """The check of batches under tensor parallelism is disabled."""
     run.derive("batches_are_checked", False)
 
 
 def exempting(document: Document, front_end: FrontEnd) -> FrontEnd:
-    """The front end as the environment of a launch makes it."""
+    """The front end for the environment of a launch."""
     said = document.launch.environment.get(BYPASS) if document.launch is not None else None
     return front_end if said is None or said.text == "" else front_end._replace(after=(*front_end.after, exempt))
 
@@ -98,7 +98,7 @@ def _words(document: Document) -> tuple[Word, ...]:
 
 
 def _named(document: Document, opened: Open) -> Document | None:
-    """The config of a launch, from the top of the checkout, where such runs are started, or from the script."""
+    """The config of a launch, relative to the top of the checkout, where such runs are started, or to the script."""
     name, path = _config(document), document.source.path
     if not name or path is None:
         return None
@@ -109,7 +109,7 @@ def _named(document: Document, opened: Open) -> Document | None:
 
 
 def _config(document: Document) -> str:
-    """The path of the config that a launch names, or that its script takes by itself; "" for an unknown one."""
+    """The path of the config that a launch names, or of its script's default; "" if unknown."""
     assert document.launch is not None
     words, entry = _words(document), _known(document.launch.entry)
     texts = [word.text or "" for word in words]
@@ -121,7 +121,7 @@ def _config(document: Document) -> str:
 
 
 def _known(word: Word) -> str:
-    """A path; of one behind a folder that is not known, what is behind it."""
+    """A path; below an unknown folder only the rest."""
     last = word.pieces[-1].text if word.pieces else None
     return word.text or (last.lstrip("/") if last is not None and last.startswith("/") else "")
 
@@ -146,11 +146,11 @@ OPTIONAL = frozenset(
         *("checkpointing_enabled", "save_period"),
     ]
 )
-"""Keys that a run may go without."""
+"""Keys that are optional for a run."""
 
 
 def world(run: Run) -> Value:
-    """The devices of the cluster, without those that generate where they are set apart."""
+    """The devices of the cluster, without dedicated ones for generation."""
     try:
         count = _trained(run)
     except (NotKnown, TypeError) as error:
@@ -169,12 +169,12 @@ def _trained(run: Run) -> int:
 
 
 DERIVED = frozenset({"batches_are_checked"})
-"""Names in its checks that no key has."""
+"""Names in its checks that no key sets."""
 
 
 @derives("sequence_parallel", "bf16", "fp16", "params_dtype", "calculate_per_token_loss")
 def forced(run: Run) -> None:
-    """What it sets itself."""
+    """Settings that it makes itself."""
     run.derive("batches_are_checked", True)
     if run.tensor_model_parallel_size == 1:
         run.derive("sequence_parallel", False, "tensor parallel is 1", of="sequence_parallel")
@@ -186,7 +186,7 @@ def forced(run: Run) -> None:
 
 @derives("recompute_granularity", "recompute_method", "recompute_num_layers", "recompute_modules")
 def recompute(run: Run) -> None:
-    """One switch: full means every layer by itself."""
+    """One switch: "full" means every layer individually."""
     on = run.activation_checkpointing
     granularity = (run.checkpointing_granularity or "full") if on else None
     full = granularity == "full"
@@ -205,7 +205,7 @@ def fusions(run: Run) -> None:
 
 @derives("fp8", "fp8_recipe", "fp8_param_gather")
 def low_precision(run: Run) -> None:
-    """FP8 is a section with a separate switch."""
+    """FP8 is a section with its own switch."""
     on = run.fp8_enabled
     for name, key in (
         ("fp8", "engine_fp8"),
@@ -217,7 +217,7 @@ def low_precision(run: Run) -> None:
 
 @derives("micro_batch_size", "max_position_embeddings", "train_iters")
 def lengths(run: Run) -> None:
-    """Packed and dynamic batches count tokens; how long it runs is set by the algorithm."""
+    """Packed and dynamic batches count tokens; the algorithm sets the length of the run."""
     run.lose("max_position_embeddings", NETWORK)
     run.lose("train_iters", "the algorithm sets it")
     run.derive("micro_batch_size", run.train_micro_batch_size, of="train_micro_batch_size")
@@ -234,7 +234,7 @@ def adapters(run: Run) -> None:
 
 @derives()
 def network(run: Run) -> None:
-    """Nothing is known of what is neither typed nor set."""
+    """Values that are neither set in the file nor by the program are unknown."""
     for flag in NEMO_RL.keys.options.values():
         if flag.dest not in run.written and flag.dest not in OPTIONAL and flag.dest not in run.effective:
             run.lose(flag.dest, "the config does not set it")
@@ -257,12 +257,12 @@ NEMO_RL = FrontEnd(
 
 
 RELEASES = contracts("nemo-rl")
-"""Releases whose contract is described."""
+"""Releases with a described contract."""
 
 
 def of_fields(config: Composed, release: str, place: Span, *, sure: bool) -> list[Problem]:
-    """The values that the program refuses by their types, which it checks since 0.7, and keys that it never reads.
-    sure: the release is known."""
+    """Values with types that the program refuses, as it checks since 0.7, and keys that it never reads. sure: the
+    release is known."""
     known = schemas.read(f"{FOLDER}/nemo-rl-{release}")
     name = next((one for one in known["masters"] if not config.at(one).absent and config.at(one).node is not None), "")
     if not name:
@@ -276,7 +276,7 @@ def of_fields(config: Composed, release: str, place: Span, *, sure: bool) -> lis
 
 
 def _of_this_release(problem: Problem) -> Problem:
-    """A problem that is none where an earlier release runs."""
+    """A problem that does not exist in an earlier release."""
     message = Message("{message}; earlier releases do not check it", message=problem.message)
     return problem._replace(message=message, harmless=True)
 
@@ -286,11 +286,11 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "policy.megatron_cfg.scheduler.lr_decay_style": DECAYS,
     "policy.megatron_cfg.scheduler.weight_decay_incr_style": INCREASES,
 }
-"""Values that keys take (nemo_rl/algorithms/grpo.py:972-1106, megatron/core/optimizer_param_scheduler.py)."""
+"""Values that keys accept (nemo_rl/algorithms/grpo.py:972-1106, megatron/core/optimizer_param_scheduler.py)."""
 
 
 def of_choices(config: Composed) -> Iterator[Problem]:
-    """Values that are none of those which a key takes."""
+    """Values that their keys do not accept."""
     for key, choices in CHOICES.items():
         found = config.at(*key.split("."))
         if found.known and found.node is not None and isinstance(found.value, str) and found.value not in choices:
@@ -301,7 +301,7 @@ def of_choices(config: Composed) -> Iterator[Problem]:
 
 
 def of_interpolations(config: Composed) -> Iterator[Problem]:
-    """Values that lead to a key which the config does not have: the program follows all of them at once."""
+    """Interpolations of a key that the config lacks: the program resolves all of them at once."""
     left: list[tuple[tuple[str | int, ...], Node]] = [((), config.root)]
     while left:
         path, node = left.pop()
@@ -316,8 +316,8 @@ def of_interpolations(config: Composed) -> Iterator[Problem]:
 
 
 def of_parents(documents: Sequence[Document], missing: Sequence[str]) -> Iterator[Problem]:
-    """Parents that are not there while a file is that differs in case, ending, hyphens alone; others are unknown: a
-    config may have been copied here without them."""
+    """Missing parents for which a file exists that differs only in case, ending or hyphens; other parents are unknown,
+    because a config may have been copied here without them."""
     for document in documents:
         named = document.tree.get("defaults") if document.tree is not None else None
         if named is None or document.source.path is None:

@@ -1,4 +1,4 @@
-"""Front ends whose keys are options: on a command line, or in a flat YAML file."""
+"""Front ends with options as keys: on a command line, or in a flat YAML file."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from preflight.source.record import replace
 
 
 class OptionWriter(Writer):
-    """Writes options; those that take true or false get one of these."""
+    """Writes options; boolean options get one of these words."""
 
     def put(self, name: str, value: object) -> tuple[Edit, ...]:
-        """The edits that give an argument a value."""
+        """The edits that set an argument."""
         flag = next(iter(self.table.flags(name)), None)
         if flag is None or flag.kind != "yesno" or not (value is None or isinstance(value, bool)):
             return super().put(name, value)
@@ -48,13 +48,13 @@ ENVIRONMENT, CONFIG = "ENV", "--config"
 
 
 class FileWriter:
-    """Writes keys of a flat file."""
+    """Writes the keys of a flat file."""
 
     def __init__(self, front_end: FrontEnd, parsed: Parsed, document: Document) -> None:
         self.front_end, self.parsed, self.document = front_end, parsed, document
 
     def put(self, name: str, value: object) -> tuple[Edit, ...]:
-        """The edit that gives an argument a value; empty for one that has no key."""
+        """The edit that sets an argument; empty if it has no key."""
         typed = self.parsed.spelt.get(name) or [flag.option for flag in self.front_end.keys.flags(name)][:1]
         key = tuple(option.removeprefix("--") for option in typed[-1:])
         if not key:
@@ -80,7 +80,7 @@ def typed_in_file(front_end: FrontEnd, document: Document, surroundings: Surroun
 
 
 def behind_file(front_end: FrontEnd, document: Document, surroundings: Surroundings) -> Typed:
-    """The options of a launch; where its first word is a file of options, over those."""
+    """The options of a launch; if its first word is a file of options, they override those."""
     launch = document.launch
     texts = [word.text for word in launch.words] if launch is not None else []
     at = texts.index(CONFIG) + 1 if CONFIG in texts else 0
@@ -101,7 +101,7 @@ def behind_file(front_end: FrontEnd, document: Document, surroundings: Surroundi
 
 
 def read_file(front_end: FrontEnd, document: Document, parsed: Parsed, writer: FileWriter) -> None:
-    """The options of a file, parsed as the words that the front end makes of them."""
+    """The options of a file, parsed as the words that the front end generates from them."""
     tree = document.tree
     words = tuple(_words(tree)) if tree is not None else ()
     parse(words, front_end.keys, lambda option: (option.removeprefix("--"),), document.run, parsed, writer.put)
@@ -114,7 +114,7 @@ def read_file(front_end: FrontEnd, document: Document, parsed: Parsed, writer: F
 
 
 def _words(tree: Node) -> Iterator[Word]:
-    """`--key value` of each entry, as `str` writes the value; the environment is not an option."""
+    """`--key value` of each entry, with the value written by `str`; the environment is not an option."""
     for entry in tree.entries:
         if entry.shadowed or entry.key.value == ENVIRONMENT:
             continue
@@ -131,6 +131,6 @@ __all__ = ["Flag", "FrontEnd", "Run", "derives", "read_options"]
 
 
 def read_options(front_end: FrontEnd, document: Document, surroundings: Surroundings) -> Reading:
-    """The run that a launch, or a flat file, starts through a front end."""
+    """The run that a launch or a flat file starts through a front end."""
     words = typed if document.launch is not None else typed_in_file
     return read(front_end, document, surroundings, words(front_end, document, surroundings))

@@ -1,5 +1,5 @@
-"""Front ends with options at other releases than that of their table,
-as `python -m upstream.frontends.option_releases` reads them from their source."""
+"""Options of front ends in other releases than that of their table, as `python -m upstream.frontends.option_releases`
+reads them from their source."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from preflight.run.versions import numbers
 
 
 def at_stated(front_end: FrontEnd, asked: Target | None) -> FrontEnd:
-    """The front end at the stated release, or the described one next to it."""
+    """The front end at the stated release, or at the nearest described one."""
     described = (*contracts(front_end.name), front_end.release)
     release = nearest_release(front_end.name, described, asked, front_end.release)
     found = front_end if release == front_end.release else at_release(front_end, release)
@@ -27,8 +27,7 @@ def at_stated(front_end: FrontEnd, asked: Target | None) -> FrontEnd:
 
 
 def at_release(front_end: FrontEnd, release: str) -> FrontEnd:
-    """The front end as it is at a described release that is not that of its table, over what that release is built
-    on."""
+    """The front end at a described release other than that of its table, over what that release is built on."""
     described = _described(front_end.name, release)
     core, on = described.get("core", front_end.core), front_end.on
     on = on._replace(version=described["on"]) if on is not None and "on" in described else on
@@ -37,14 +36,14 @@ def at_release(front_end: FrontEnd, release: str) -> FrontEnd:
 
 
 def part_of(front_end: FrontEnd, part: str) -> Any:
-    """A part of its table, at its release."""
+    """A part of its table, for its release."""
     table = data(front_end.name)
     own = {} if front_end.release == table["release"] else _described(front_end.name, front_end.release)
     return own.get(part, table[part])
 
 
 def of_part(front_end: FrontEnd, part: str) -> list[Flag]:
-    """The options that a part of its table lists, at its release."""
+    """The options that a part of its table lists, for its release."""
     rows = data(front_end.name)[part]
     if front_end.release != data(front_end.name)["release"]:
         rows = dict(_rows(rows, _described(front_end.name, front_end.release).get(part, {})))
@@ -59,8 +58,8 @@ def _described(front_end: str, release: str) -> Mapping[str, Any]:
 
 @cache
 def _at(front_end: str, release: str, keys: Keys, on: Target) -> tuple[Keys, frozenset[str]]:
-    """The keys of a release and the rules whose checks it lacks. What it has no option for is as in the release of the
-    table: no check asks for it that this one makes."""
+    """The keys of a release and the rules whose checks it lacks. Arguments without an option are as in the release of
+    the table: none of its checks use them."""
     described, table = _described(front_end, release), data(front_end)["keys"]
     rows = dict(_rows(table, described["keys"]))
     core = keys.core if (on.framework, on.version) == (keys.core.framework, keys.core.version) else None
@@ -73,7 +72,7 @@ def _at(front_end: str, release: str, keys: Keys, on: Target) -> tuple[Keys, fro
 
 
 def _is_other(flag: Flag, table: Mapping[str, Any]) -> bool:
-    """Whether an option is one of the table, listed by another spelling."""
+    """Whether an option is in the table under another spelling."""
     return any(one in table for one in flag.also)
 
 

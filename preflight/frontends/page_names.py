@@ -1,4 +1,4 @@
-"""How pages name arguments: as options of a command, as settings of a file, by a front end's own keys."""
+"""Names of arguments on pages: as options of a command, as settings of a file, or by a front end's own keys."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def of_front_end(front_end: str) -> Spell:
 
 
 def _of_file(front_end: str, spelled: Spelled) -> Spelled:
-    """Options as the keys that they are in a file, where the front end has them there."""
+    """Options as the keys of a file, if the front end has such keys."""
     if not data(front_end).get("keys in files"):
         return spelled
     return Spelled(*(part and _OPTION.sub(lambda one: one[1].replace("-", "_"), part) for part in spelled))
@@ -49,7 +49,7 @@ OF_FILES = ("mindformers", "pynative")
 
 
 def spelling(framework: str) -> Spell | None:
-    """How a framework's arguments are spelled; None where unknown."""
+    """The spelling of a framework's arguments; None if unknown."""
     if framework in (front_end.name for front_end in FRONT_ENDS):
         return of_front_end(framework)
     return option if framework in OF_COMMANDS else setting if framework in OF_FILES else None

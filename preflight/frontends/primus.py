@@ -26,9 +26,9 @@ from preflight.source.spelling import nearest
 from preflight.source.text import Source
 
 CORE = "0.16.0"
-"""Primus v26.5.1 has Megatron-LM at d3528a2, 0.16.0rc0."""
+"""Primus v26.5.1 contains Megatron-LM at d3528a2, 0.16.0rc0."""
 SLIP = 0.92
-"""From here on a key that no preset and no option of Megatron has is reported as a slip of one."""
+"""The similarity from which a key unknown to presets and Megatron is reported as a misspelling."""
 _VARIABLE = lazy_pattern(r"\$\{\w+(?::(?P<default>[^}]*))?\}")
 
 
@@ -43,7 +43,7 @@ def module(tree: Node | None) -> tuple[str, Node] | None:
 
 
 def _preset(kind: str, node: Node, key: str) -> dict[str, Any] | None:
-    """A preset that a module names, None where there is none of that name."""
+    """A preset that a module names, None if it does not exist."""
     named = node.get(key)
     name = str(_scalar(named).value) if named is not None else ""
     return _whole(kind, f"megatron/{name if name.endswith(('.yaml', '.yml')) else f'{name}.yaml'}")
@@ -51,7 +51,7 @@ def _preset(kind: str, node: Node, key: str) -> dict[str, Any] | None:
 
 @cache
 def _whole(kind: str, path: str) -> dict[str, Any] | None:
-    """A preset over those that it extends, None where there is none of that name."""
+    """A preset merged over those that it extends, None if it does not exist."""
     own = data("primus")[kind].get(path)
     if own is None:
         return None
@@ -62,7 +62,7 @@ def _whole(kind: str, path: str) -> dict[str, Any] | None:
 
 
 def _scalar(node: Node) -> Node:
-    """A scalar with the defaults of the variables that it names; as it is where one has none."""
+    """A scalar with the defaults of its variables filled in; unchanged if one has none."""
     text = node.value
     if node.kind != "scalar" or not isinstance(text, str) or "${" not in text:
         return node
@@ -81,7 +81,7 @@ def _resolved(node: Node) -> Node:
 
 @cache
 def _flags(above: str, presets: str) -> tuple[Flag, ...]:
-    """Megatron's arguments by their names, with the defaults of the presets. above: the keys that lead to them."""
+    """Megatron's arguments by their names, with the defaults of the presets. above: their parent keys."""
     values = json.loads(presets)
     found: dict[str, Flag] = {}
     for flag in table("megatron", CORE).options.values():
@@ -94,7 +94,7 @@ def _flags(above: str, presets: str) -> tuple[Flag, ...]:
 
 
 def _usable(flag: Flag, value: Any) -> Any:
-    """A value of a preset as Megatron's parser makes it of the text."""
+    """A preset's value as Megatron's parser would convert its text."""
     if isinstance(value, str) and flag.kind not in ("str", "true", "false", "pair"):
         try:
             return convert(flag, value)
@@ -104,7 +104,7 @@ def _usable(flag: Flag, value: Any) -> Any:
 
 
 def _slips(overrides: Node | None, known: frozenset[str]) -> Iterator[Problem]:
-    """Keys that nothing reads and that are the slip of one that is read."""
+    """Unused keys that are misspellings of a key in use."""
     for entry in overrides.entries if overrides is not None else ():
         name = str(entry.key.value)
         near = nearest(name, sorted(known), SLIP) if name not in known else None
@@ -114,7 +114,8 @@ def _slips(overrides: Node | None, known: frozenset[str]) -> Iterator[Problem]:
 
 
 def _written(made: Typed, presets: dict[str, Any]) -> None:
-    """What presets set besides Megatron's defaults counts as typed, as Megatron sees it; patterns become lists."""
+    """Values in presets other than Megatron's defaults count as explicit, as Megatron sees them; patterns become
+    lists."""
     for flag in table("megatron", CORE).options.values():
         value = _usable(flag, presets.get(flag.dest))
         if value not in (None, flag.default) and flag.dest not in made.parsed.written:
@@ -126,12 +127,12 @@ def _written(made: Typed, presets: dict[str, Any]) -> None:
 
 PATCHED = ("megatron/",)
 """Primus replaces layers, schedules, checkpoints and parts of Megatron's validator, depending on other keys, so its
-checks are not those of a release; checks that every program needs stay."""
+checks are not those of a release; checks that apply to every program remain."""
 PRIMUS = FrontEnd("primus", "26.5.1", core=CORE, unread="dropped", apart=PATCHED)
 
 
 def read(document: Document, surroundings: Surroundings) -> Reading:
-    """A config of one experiment."""
+    """The config of one experiment."""
     found = module(document.tree)
     assert document.tree is not None and found is not None
     name, node = found

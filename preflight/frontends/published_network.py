@@ -1,4 +1,4 @@
-"""The network of a run whose front end takes it from the model, as that is published."""
+"""The network of a run whose front end takes it from a published model."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from preflight.run.models import Published
 from preflight.run.value import Value
 
 ASSUMED = "published_model"
-"""The name under which a run that is supposed has its model."""
+"""The name of the model in an assumed run."""
 _SIZES = {
     "num_layers": "layers",
     "hidden_size": "hidden",
@@ -50,11 +50,11 @@ _PLAIN: Mapping[str, Any] = {
     "moe_grouped_gemm": True,
     "moe_token_dispatcher_type": "alltoall",
 }
-"""What the front ends, or Megatron-Bridge, build every such model with."""
+"""The values with which the front ends, or Megatron-Bridge, build every such model."""
 
 
 def arguments(model: Published) -> dict[str, Any]:
-    """A published model in Megatron's arguments."""
+    """A published model as Megatron arguments."""
     sizes, traits = model.sizes, model.traits
     found = dict(_PLAIN) | {name: sizes.get(size) for name, size in _SIZES.items()}
     found |= {name: traits.get(trait) for name, trait in _TRAITS.items()}
@@ -72,12 +72,12 @@ def arguments(model: Published) -> dict[str, Any]:
 
 
 def is_supposed(run: Run) -> bool:
-    """Whether a run is the one that memory supposes, with the model that is named."""
+    """Whether a run is the one assumed for memory, with the named model."""
     return isinstance(run.value(ASSUMED).raw, Published)
 
 
 def build(run: Run) -> bool:
-    """Give a run that is supposed its network; False where it is the run as it is written."""
+    """Give an assumed run its network; False for the run as written."""
     model = run.value(ASSUMED).raw
     if not isinstance(model, Published):
         return False
@@ -88,8 +88,8 @@ def build(run: Run) -> bool:
 
 
 def complete(run: Run) -> None:
-    """Give a run that is supposed what it types of its network and what is not known, as with a loop in a script; all
-    of it where it has no layers, whose file is not read."""
+    """Give an assumed run the explicit values of its network and the unknown ones, as with a loop in a script; all of
+    them if it has no layers because their file is not read."""
     model = run.value(ASSUMED).raw
     if not isinstance(model, Published) or ("num_layers" not in run.written and build(run)):
         return
@@ -118,19 +118,19 @@ OFF = frozenset(
         *("eval_global_batch_size", "eval_micro_batch_size", "lr_decay_samples", "lr_warmup_samples"),
     ]
 )
-"""What only Megatron's own trainer has: it is off."""
+"""Features of Megatron's own trainer: they are off."""
 
 
 def trained(run: Run, of: str, count: int, note: str) -> Value:
-    """The devices that train, at the place of the key that sets how many a node has."""
+    """The devices that train, at the key for the number of devices per node."""
     value = run.value(of).derived(count, note)
     setting = value.setting._replace(key=("devices that train",)) if value.setting is not None else None
     return value._replace(setting=setting, edits=None)
 
 
 def of_bridge(run: Run, rank: int, kind: str, linears: Sequence[str] | None) -> None:
-    """Adapters as Megatron-Bridge makes them: on all linears where none is named, one for all experts of a rank
-    (51885cf src/megatron/bridge/peft/lora.py)."""
+    """Adapters as Megatron-Bridge creates them: on all linears if none is named, one for all experts of a rank (51885cf
+    src/megatron/bridge/peft/lora.py)."""
     named = [str(name) for name in linears or ADAPTED[:4]]
     if run.num_experts:
         named = [f"shared {name}" if name in ("linear_fc1", "linear_fc2") else name for name in named]
@@ -139,7 +139,7 @@ def of_bridge(run: Run, rank: int, kind: str, linears: Sequence[str] | None) -> 
 
 
 def lose_network(run: Run, keys: Keys) -> None:
-    """Arguments that are neither typed nor the front end's own are not known."""
+    """Arguments that are neither set nor the front end's own are unknown."""
     if build(run):
         return
     own = {flag.dest for flag in keys.options.values()}

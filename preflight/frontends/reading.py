@@ -40,7 +40,7 @@ MEGATRON = "megatron"
 
 
 def with_own_options(front_end: FrontEnd, document: Document, surroundings: Surroundings) -> FrontEnd:
-    """The front end with the options that its parser has in the checkout."""
+    """The front end with the options of its parser in the checkout."""
     package = _package(front_end, document, surroundings)
     options = package.options if package is not None else ()
     own = tuple(flag for one in options if (flag := merged(front_end.keys, one)) is not None)
@@ -48,8 +48,8 @@ def with_own_options(front_end: FrontEnd, document: Document, surroundings: Surr
 
 
 def certainty(front_end: FrontEnd, document: Document, surroundings: Surroundings) -> Certainty:
-    """How sure it is that a run is of the release that is read: what another one in the
-    checkout may not check is not an error."""
+    """How certain it is that a run has the release that is read: checks that another release in the checkout may lack
+    are not errors."""
     package = _package(front_end, document, surroundings)
     stated = surroundings.request.target is not None
     later = _later(front_end, front_end.release)
@@ -74,8 +74,8 @@ def certainty(front_end: FrontEnd, document: Document, surroundings: Surrounding
     mine = f"{front_end.name}/"
 
     def has(rule: str) -> bool | None:
-        """Whether what lies there has the checks of a rule: its own are unknown; Megatron's of an older program
-        are those of an older release."""
+        """Whether the checkout contains the checks of a rule: its own are unknown; Megatron's of an older program are
+        those of an older release."""
         if rule.startswith(mine) or rule in front_end.own_checks:
             return False
         return False if older and _is_new(rule, front_end.core) else None
@@ -96,8 +96,7 @@ def _later(front_end: FrontEnd, release: str) -> frozenset[str]:
 
 
 def _is_new(rule: str, core: str) -> bool:
-    """Whether a check came into Megatron with a release: a program that is older than the one on it has an older
-    Megatron."""
+    """Whether a check was added to Megatron in a release: an older program is built on an older Megatron."""
     from preflight.lint.evidence import held_in
 
     older = [release for release in RELEASES[MEGATRON] if numbers(release) < numbers(core)]
@@ -106,13 +105,13 @@ def _is_new(rule: str, core: str) -> bool:
 
 
 def configures(front_end: FrontEnd, key: str, document: Document, surroundings: Surroundings) -> bool:
-    """Whether the configs of the program in the checkout have a key."""
+    """Whether the program's configs in the checkout contain a key."""
     package = _package(front_end, document, surroundings)
     return package is not None and package.configures(key)
 
 
 def asked(front_end: FrontEnd, document: Document, surroundings: Surroundings) -> Target | None:
-    """The release that is stated, else the one in the checkout."""
+    """The stated release, otherwise the one in the checkout."""
     if surroundings.request.target is not None:
         return surroundings.request.target
     package = _package(front_end, document, surroundings)
@@ -120,21 +119,21 @@ def asked(front_end: FrontEnd, document: Document, surroundings: Surroundings) -
 
 
 def _package(front_end: FrontEnd, document: Document, surroundings: Surroundings) -> FrontEndPackage | None:
-    """The program in the checkout, where no release is stated."""
+    """The program in the checkout, if no release is stated."""
     if surroundings.request.target is not None or surroundings.around is None or surroundings.around.isolated:
         return None
     return surroundings.around.front_end(document.source.path, front_end.name)
 
 
 class Writer(Protocol):
-    """Makes the edits that write an argument, or a variable of the environment, as the document spells it."""
+    """Creates the edits that write an argument, or an environment variable, in the style of the document."""
 
     def put(self, name: str, value: object) -> tuple[Edit, ...]: ...
     def export(self, name: str, value: object) -> tuple[Edit, ...]: ...
 
 
 class Typed(NamedTuple):
-    """The typed values. parsed: values by Megatron's names, and the faults; documents: what it was read from."""
+    """The explicit values. parsed: values by Megatron's names, and the faults; documents: their sources."""
 
     parsed: Parsed
     spelled: Spelled
@@ -143,7 +142,7 @@ class Typed(NamedTuple):
 
 
 class Front(NamedTuple):
-    """A run behind a front end: what memory may suppose of it is read from the same."""
+    """A run behind a front end; assumptions for memory are read from the same sources."""
 
     front_end: FrontEnd
     typed: Typed
@@ -156,41 +155,41 @@ class Front(NamedTuple):
 
     @property
     def target(self) -> Target:
-        """What the run is read as."""
+        """The target of the run."""
         return Target(self.front_end.name, self.front_end.release)
 
     @property
     def lost(self) -> str:
-        """Why nothing is known of values that are not typed; "" where it is."""
+        """Why values that are not set are unknown; "" if they are known."""
         return "options may be added when the job starts" if self.parsed.open else ""
 
     @property
     def model(self) -> Published | None:
-        """The published model that the network is taken from; None where no path names one. The end of a path shows it
-        also where its folder is a variable that is not set."""
+        """The published model that defines the network; None if no path names one. The end of a path is enough if its
+        folder is an unset variable."""
         given = [value for name in self.front_end.models if (value := self.parsed.written.get(name)) is not None]
         texts = (value.raw if value.known else value.span.text if value.span else None for value in given)
         return published([text.strip("\"'") for text in texts if isinstance(text, str)])
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        """What is supposed of the network."""
+        """Assumptions about the network."""
         model = self.model
         if model is None:
             return ()
         return (f"the network is that of {model.name} as published; unset options have Megatron's defaults",)
 
     def run(self) -> Run:
-        """The run as it is written."""
+        """The run as written."""
         open_up(self.parsed, self.typed.spelled)
         return self._run(self.parsed.written, None, self.lost)
 
     def again(self, written: Mapping[str, Value], count: Value) -> Run:
-        """The run with other values, without additions, and with the network of the model that is named."""
+        """The run with other values, without additions, and with the network of the named model."""
         return self._run(written, count if count.known else None, None, self.model)
 
     def planned(self, plan: Plan, run: Run) -> Plan:
-        """A plan of the run with what the front end knows besides Megatron's arguments."""
+        """A plan of the run with the facts that the front end knows besides Megatron's arguments."""
         return self.front_end.planned(plan, run) if self.front_end.planned is not None else plan
 
     def _run(
@@ -214,11 +213,11 @@ class Front(NamedTuple):
         return run
 
     def _world(self, run: Run) -> Value:
-        """The devices that train: as the caller states, else as the front end's own keys do."""
+        """The devices that train: stated by the caller, otherwise by the front end's own keys."""
         return self.cluster.count if self.stated or self.front_end.world is None else self.front_end.world(run)
 
     def asked(self, run: Run) -> Value:
-        """The devices that the front end's own keys ask for, where the caller states how many there are."""
+        """The devices requested by the front end's own keys, if the caller states the number available."""
         front_end = self.front_end
         return (
             front_end.world(run)
@@ -228,7 +227,7 @@ class Front(NamedTuple):
 
     @property
     def stated(self) -> bool:
-        """Whether the caller states how many devices there are."""
+        """Whether the caller states the number of devices."""
         count = self.cluster.count
         return count.known and count.setting is None and count.origin is Origin.STATED
 

@@ -1,4 +1,4 @@
-"""What a front end runs next to the model that learns, on the same devices."""
+"""Other models that a front end runs on the same devices as the trained one."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TEACHER = Unmodelled.DISTILLATION_TEACHER
 
 
 def _of(run: Run, function: Callable[[Run], Any]) -> Value:
-    """A value made from the run; unknown as soon as an argument is."""
+    """A value computed from the run; unknown as soon as an argument is."""
     try:
         return derived(function(run))
     except NotKnown as error:
@@ -31,7 +31,7 @@ def _of(run: Run, function: Callable[[Run], Any]) -> Value:
 def _with(
     plan: Plan, run: Run, colocated: Colocated | None = None, packed: Value | None = None, *more: Unmodelled
 ) -> Plan:
-    """The plan with the further models, a packed micro-batch, and further features that have no formula."""
+    """The plan with the other models, a packed micro-batch, and more features that have no formula."""
     model = run.value(ASSUMED).raw
     images = (IMAGES,) if isinstance(model, Published) and model.traits.get("images") else ()
     batch = replace(plan.batch, packed=packed) if packed is not None else plan.batch
@@ -40,8 +40,8 @@ def _with(
 
 
 def verl(plan: Plan, run: Run) -> Plan:
-    """One pool of devices for all roles; the reference model is the actor without its adapters where it has any. What
-    is offloaded comes back for a training step (verl/workers/engine/base.py:314-326)."""
+    """One pool of devices for all roles; the reference model is the actor without its adapters, if it has any.
+    Offloaded data returns for a training step (verl/workers/engine/base.py:314-326)."""
     beside = Colocated(
         policy=default(True),
         reference=_of(run, _verl_reference),
@@ -55,7 +55,7 @@ def verl(plan: Plan, run: Run) -> Plan:
 
 
 def verl_sft(plan: Plan, run: Run) -> Plan:
-    """Fine-tuning has its devices for itself."""
+    """Fine-tuning does not share its devices."""
     packed = _of(run, lambda r: _tokens(r.max_token_len_per_gpu, r) if r.use_dynamic_bsz else None)
     return _with(plan, run, None, packed)
 
@@ -66,7 +66,7 @@ def _verl_freed(run: Run) -> tuple[str, ...]:
 
 
 def _verl_reference(run: Run) -> float:
-    """Copies of the actor's share: fewer ranks hold a copy where the reference model has fewer."""
+    """Copies of the actor's share: fewer ranks hold a copy if the reference model has fewer."""
     if not (run.use_kl_loss or run.use_kl_in_reward) or run.lora_rank or run.ref_param_offload:
         return 0
     actor = run.tensor_model_parallel_size * run.pipeline_model_parallel_size
@@ -74,13 +74,13 @@ def _verl_reference(run: Run) -> float:
 
 
 def _tokens(limit: int | None, run: Run) -> int | None:
-    """A micro-batch that is filled up to a number of tokens on each device."""
+    """A micro-batch filled up to a number of tokens on each device."""
     return int(limit * run.context_parallel_size) if limit else None
 
 
 def slime(plan: Plan, run: Run) -> Plan:
     """With --colocate an engine shares the actor's devices: each frees them for the other unless switched off; the
-    reference model lies on the host (slime/utils/tensor_backper.py:59)."""
+    reference model is on the host (slime/utils/tensor_backper.py:59)."""
     beside = Colocated(
         policy=default(True),
         reference=default(0),
@@ -103,7 +103,7 @@ def _slime_rollout(run: Run) -> float | None:
 
 def nemo_rl(plan: Plan, run: Run) -> Plan:
     """Weights, gradients and optimizer leave the device before generation, and the engine sleeps in training; the
-    reference model lies on the host (megatron_policy_worker.py:1486-1590, setup.py:1563-1577)."""
+    reference model is on the host (megatron_policy_worker.py:1486-1590, setup.py:1563-1577)."""
     beside = Colocated(
         policy=default(True),
         reference=default(0),
@@ -129,8 +129,8 @@ def _nemo_packed(run: Run) -> int | None:
 
 
 def ms_swift(plan: Plan, run: Run) -> Plan:
-    """Whole training keeps a reference model, adapters are switched off instead (rlhf_mixin.py:27-37); vLLM in the same
-    process keeps its part of the device unless --sleep_level frees it (rollout_mixin.py:415). Samples that are not
+    """Full training keeps a reference model, while adapters are simply switched off (rlhf_mixin.py:27-37); vLLM in the
+    same process keeps its part of the device unless --sleep_level frees it (rollout_mixin.py:415). Samples that are not
     packed are padded to the longest of a micro-batch alone."""
     plan = replace(plan, batch=replace(plan.batch, varying=_of(run, lambda r: not r.packing)))
     kind = run.value("rlhf_type").raw
@@ -163,7 +163,7 @@ def _swift_rollout(run: Run) -> float | None:
 
 
 def _frozen(run: Run) -> tuple[Unmodelled, ...]:
-    """What else is not trained."""
+    """Other parts that are not trained."""
     names = ("freeze_llm", "freeze_parameters", "freeze_parameters_regex", "freeze_parameters_ratio")
     given = (run.value(name) for name in names)
     return (Unmodelled.FROZEN_PARAMETERS,) if any(value.known and value.raw for value in given) else ()

@@ -1,4 +1,4 @@
-"""Front ends of which sections of YAML become the options of a command."""
+"""Front ends whose YAML sections become the options of a command."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from preflight.source.pattern import lazy_pattern
 from preflight.source.record import NamedTuple, replace
 
 MODEL = "model"
-"""The key that names a model of the config's `model`: its keys come first."""
+"""The key that names a model in the config's `model`: its keys come first."""
 
 
 def option(key: str) -> str:
-    """The option that a key becomes."""
+    """The option for a key."""
     return f"--{key.replace('_', '-')}"
 
 
 def layered(config: Composed, sections: Sequence[str]) -> dict[str, Found]:
-    """The keys of a model and of sections over it: the last that has a key sets it."""
+    """The keys of a model merged with those of sections: the last occurrence of a key sets it."""
     found: dict[str, Found] = {}
     named = [config.at(section, MODEL).value for section in sections if config.at(section, MODEL).node is not None]
     for path in (*([(MODEL, str(named[-1]))] if named else []), *((section,) for section in sections)):
@@ -50,7 +50,7 @@ class SectionWriter(DottedWriter):
         self.found = layered(dotted.config, sections)
 
     def put(self, name: str, value: object) -> tuple[Edit, ...]:
-        """The edits that give an argument a value; none where no key sets it."""
+        """The edits that set an argument; none if no key sets it."""
         flags = {
             key: flag for flag in self.table.flags(name) if (key := _key_of_flag(flag)) in self.front_end.keys.options
         }
@@ -82,7 +82,7 @@ def _key_of_flag(flag: Flag) -> str:
 
 
 def where(found: Found, documents: Sequence[Document]) -> tuple[Key, Document | None]:
-    """The path of a value in the file that has it: a config that is chosen by name lacks the first keys there."""
+    """The path of a value in its file: a config that is chosen by name lacks the first keys there."""
     node = found.node
     document = next((one for one in documents if node is not None and one.source is node.span.source), None)
     for start in range(len(found.path)):
@@ -93,8 +93,8 @@ def where(found: Found, documents: Sequence[Document]) -> tuple[Key, Document | 
 
 
 def read_sections(writer: SectionWriter, parsed: Parsed, instead: Mapping[str, str]) -> None:
-    """The options that the sections make, parsed as the program that they go to does it. instead: values that the
-    front end hands on as others."""
+    """The options from the sections, parsed as the receiving program does. instead: values that the front end
+    replaces."""
     front_end = writer.front_end
     known = {key: one for key, one in writer.found.items() if key in front_end.keys.options or key in front_end.known}
     places = {option(key): one for key, one in known.items() if option(key) in writer.table.options}
@@ -109,7 +109,7 @@ def read_sections(writer: SectionWriter, parsed: Parsed, instead: Mapping[str, s
 
 
 def _words(name: str, one: Found, instead: Mapping[str, str]) -> Iterator[Word]:
-    """The words of a key."""
+    """The words for a key."""
     node, value = one.node, one.value
     if node is None or one.key is None or (node.kind == "scalar" and (value is None or value is False)):
         return
@@ -124,7 +124,7 @@ def _words(name: str, one: Found, instead: Mapping[str, str]) -> Iterator[Word]:
 
 
 def _off(places: Mapping[str, Found], paths: Mapping[str, Key], writer: SectionWriter) -> Iterator[tuple[str, Value]]:
-    """Switches that are typed as off."""
+    """Switches set to off."""
     table: Table = writer.table
     for name, one in places.items():
         flag = table.options[name]
@@ -141,9 +141,8 @@ _TO_FILL_IN = lazy_pattern(r"[xX]{3,}(?: [xX]{3,})*|<[^<>]*>")
 
 
 class Shape(NamedTuple):
-    """Where the options are. left_out: keys that are not options, where they have this value; REMOVE: any.
-
-    environment: where the variables of the job are, runner: which of those keys are something else.
+    """The location of the options. left_out: keys that are not options if they have this value; REMOVE: any value.
+    environment: the location of the job's variables, runner: which of those keys are something else.
     """
 
     sections: tuple[Path, ...]
@@ -153,7 +152,7 @@ class Shape(NamedTuple):
 
 
 class _Leaf(NamedTuple):
-    """A key that becomes an option, with the path where it is typed."""
+    """A key that becomes an option, with its path in the file."""
 
     option: str
     path: Path
@@ -162,14 +161,14 @@ class _Leaf(NamedTuple):
 
 
 class FlatWriter(DottedWriter):
-    """Writes options as keys: where the option is typed, else in the section that takes new ones."""
+    """Writes options as keys: where the option already is, otherwise in the section for new ones."""
 
     def __init__(self, front_end: FrontEnd, dotted: Dotted, paths: Mapping[str, Path], shape: Shape) -> None:
         super().__init__(front_end, dotted)
         self.table, self.paths, self.shape = front_end.keys, paths, shape
 
     def put(self, name: str, value: object) -> tuple[Edit, ...]:
-        """The edits that give an argument a value."""
+        """The edits that set an argument."""
         if name in self.keys:
             return super().put(name, value)
         flags = self.table.flags(name)
@@ -187,7 +186,7 @@ class FlatWriter(DottedWriter):
         return self._new(self.shape.sections[0], _key(flag.option), written)
 
     def at(self, path: Key, value: object) -> tuple[Edit, ...]:
-        """The edits at a key that is typed in a file; none where its value is that of another key."""
+        """The edits at an existing key in a file; none if its value is that of another key."""
         found = self.dotted.config.at(*path)
         if found.node is None or found.path != path:
             return ()
@@ -212,8 +211,8 @@ class FlatWriter(DottedWriter):
 
 
 def _inside(dotted: Dotted, path: Key, node: Node) -> Key:
-    """The path of a node in the file where it is typed, () where it is in none: what a config of a group has lies
-    below the name of the group."""
+    """The path of a node in its file, () if it is in none: the contents of a group's config are below the name of the
+    group."""
     for document in dotted.documents:
         for inner in (path, path[1:]):
             there = document.tree.get(*inner) if document.tree is not None and inner else None
@@ -227,8 +226,8 @@ def _key(option: str) -> str:
 
 
 def flatten(front_end: FrontEnd, typed: Typed, dotted: Dotted, shape: Shape, *, stated: bool, foreign: bool) -> Typed:
-    """The sections as options, in their order. stated: whether the release is named; foreign: whether
-    the entry script has options that are unknown."""
+    """The sections as options, in order. stated: whether the release is named; foreign: whether the entry script has
+    unknown options."""
     top = {key: leaf for section in shape.sections for key, leaf in _keys(dotted.config, section)}
     leaves = [leaf for key, found in top.items() for leaf in _leaves(dotted.config, found, shape)]
     paths = {leaf.option: leaf.path for leaf in leaves}
@@ -252,7 +251,7 @@ def flatten(front_end: FrontEnd, typed: Typed, dotted: Dotted, shape: Shape, *, 
 
 
 def _unread(front_end: FrontEnd, dotted: Dotted, leaf: _Leaf, stated: bool) -> Problem:
-    """A key that the parser refuses; a release that is not read may have it, unless it is the slip of another key."""
+    """A key that the parser refuses; an undescribed release may have it, unless it is a misspelling of another key."""
     folder, name = dotted.config.at(*leaf.path[:-1]).node, str(leaf.key.value)
     path = _inside(dotted, leaf.path[:-1], folder) if folder is not None else ()
     keys = (*(str(part) for part in path), name)
@@ -262,7 +261,7 @@ def _unread(front_end: FrontEnd, dotted: Dotted, leaf: _Leaf, stated: bool) -> P
 
 
 def _keys(config: Composed, section: Path) -> Iterator[tuple[str, _Leaf]]:
-    """The keys of a section; one that several sections have keeps the place of the first and the value of the last."""
+    """The keys of a section; a key in several sections keeps the position of the first and the value of the last."""
     for entry in _live(config.at(*section).node):
         path = (*section, str(entry.key.value))
         yield path[-1], _Leaf(_option(path[-1]), path, entry.key, config.at(*path))
@@ -290,7 +289,7 @@ def _live(node: Node | None) -> list[Entry]:
 
 
 def _words_of_leaf(config: Composed, leaf: _Leaf, front_end: FrontEnd) -> Iterator[Word]:
-    """An option with its values, as they are handed to the shell."""
+    """An option with its values, as passed to the shell."""
     node, found, flag = leaf.found.node, leaf.found, front_end.keys.options.get(leaf.option)
     span = node.span if node is not None else leaf.key.span
     because = found.value.because if isinstance(found.value, Unknown) else ""
@@ -314,7 +313,7 @@ def _words_of_leaf(config: Composed, leaf: _Leaf, front_end: FrontEnd) -> Iterat
 
 
 def _variables(config: Composed, shape: Shape) -> Iterator[tuple[str, Value]]:
-    """The variables of the job; those that differ by node or device are not known."""
+    """The variables of the job; those that differ by node or device are unknown."""
     for entry in _live(config.at(*shape.environment).node):
         name = str(entry.key.value)
         found = config.at(*shape.environment, name)

@@ -1,4 +1,4 @@
-"""SkyRL: overrides over the dataclasses of its config; Megatron trains the policy."""
+"""SkyRL: overrides of its config dataclasses; Megatron trains the policy."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from preflight.run.value import Value, unknown
 from preflight.source.text import Source
 
 MAIN = "skyrl.train.entrypoints.main_base"
-"""The entry whose config has no other keys; others may add some."""
+"""The entry script whose config has no other keys; others may add some."""
 PLACE = "skyrl_trainer_placement_policy_num"
 DERIVED = frozenset({"skyrl_mini_batch_per_rank", "skyrl_batch_per_rank"})
-"""Names in its checks that no key has."""
+"""Names in its checks that no key sets."""
 
 
 @cache
 def defaults() -> Node:
-    """Its config as it is where nothing is given."""
+    """Its config without any overrides."""
     tree: dict[str, object] = {}
     for key, row in data("skyrl")["keys"].items():
         below = tree
@@ -42,7 +42,7 @@ def defaults() -> Node:
 
 
 def world(run: Run) -> Value:
-    """Nodes times devices a node, of the policy."""
+    """Nodes times devices per node, for the policy."""
     try:
         count = run.value(f"{PLACE}_nodes").raw * run.value(f"{PLACE}_gpus_per_node").raw
     except (NotKnown, TypeError) as error:
@@ -52,7 +52,7 @@ def world(run: Run) -> Value:
 
 @derives("sequence_parallel", "variable_seq_lengths", "bf16", "recompute_granularity")
 def forced(run: Run) -> None:
-    """What it sets itself."""
+    """Settings that it makes itself."""
     run.derive("sequence_parallel", run.tensor_model_parallel_size > 1, "it follows tensor parallelism")
     run.derive("variable_seq_lengths", True, "samples are as long as they are")
     run.derive("bf16", True, "it trains in bf16")
@@ -74,7 +74,7 @@ def batches(run: Run) -> None:
 
 @derives("seq_length", "train_iters")
 def lengths(run: Run) -> None:
-    """Prompt and response together are the longest sequence; how long it trains is in the data."""
+    """The longest sequence is prompt plus response; the length of training follows from the data."""
     longest = run.skyrl_trainer_max_prompt_length + run.skyrl_generator_sampling_params_max_generate_length
     run.derive("seq_length", longest, "prompt + response", of="skyrl_generator_sampling_params_max_generate_length")
     run.lose("train_iters", "the number of prompts is in the data")
@@ -82,7 +82,7 @@ def lengths(run: Run) -> None:
 
 @derives()
 def network(run: Run) -> None:
-    """What is neither typed nor one of its keys comes from the model."""
+    """Values that are not set and have no key come from the model."""
     lose_network(run, SKYRL.keys)
 
 
@@ -100,7 +100,7 @@ SKYRL = FrontEnd(
 
 
 def read(document: Document, surroundings: Surroundings) -> Reading:
-    """A launch of one of its entries."""
+    """A launch of one of its entry scripts."""
     launch = document.launch
     assert launch is not None
     overrides = tuple(one for word in launch.words if (one := read_override(word)) is not None)

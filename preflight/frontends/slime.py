@@ -19,11 +19,11 @@ APART = (
     *("megatron/training/training.py", "megatron/training/initialize.py", "megatron/training/datasets"),
     *("megatron/core/datasets", "megatron/rl", "pretrain_", "gpt_builders", "model_provider"),
 )
-"""slime builds the network, feeds and trains it with its own code."""
+"""slime builds the network, loads the data and trains with its own code."""
 
 
 def world(run: Run) -> Value:
-    """The actor's nodes times its devices a node."""
+    """The actor's nodes times its devices per node."""
     try:
         count = run.actor_num_nodes * run.actor_num_gpus_per_node
     except NotKnown as error:
@@ -33,7 +33,7 @@ def world(run: Run) -> Value:
 
 @derives("global_batch_size")
 def batch(run: Run) -> None:
-    """Steps per rollout set the batch: rollout batch x samples per prompt // steps."""
+    """Steps per rollout determine the batch: rollout batch x samples per prompt // steps."""
     if run.global_batch_size is None and run.num_steps_per_rollout is not None:
         samples = run.rollout_batch_size * run.n_samples_per_prompt
         note = f"{samples} samples / {run.num_steps_per_rollout} steps per rollout"
@@ -42,7 +42,7 @@ def batch(run: Run) -> None:
 
 @derives("use_distributed_optimizer", "bf16", "seq_length", "max_position_embeddings")
 def forced(run: Run) -> None:
-    """What it sets before Megatron validates, whatever is typed."""
+    """Values that it always sets before Megatron validates."""
     run.switch("use_distributed_optimizer", True, "slime always uses it", f"{ARGUMENTS}:149")
     run.switch("bf16", not run.fp16, "slime trains in bf16 unless --fp16 is given", f"{ARGUMENTS}:151")
     if run.seq_length is None:
@@ -52,7 +52,7 @@ def forced(run: Run) -> None:
 
 @derives("tokenizer_model", "tokenizer_type")
 def tokenizer(run: Run) -> None:
-    """The Hugging Face checkpoint has the tokenizer."""
+    """The Hugging Face checkpoint contains the tokenizer."""
     if not run.tokenizer_model and run.hf_checkpoint:
         if not run.tokenizer_type:
             run.derive("tokenizer_type", "HuggingFaceTokenizer", "slime's default")
@@ -61,13 +61,13 @@ def tokenizer(run: Run) -> None:
 
 @derives()
 def network(run: Run) -> None:
-    """All of it is typed; a value that is not known is the checkpoint's."""
+    """All values are explicit; an unknown one comes from the checkpoint."""
     complete(run)
 
 
 @derives("train_iters")
 def length(run: Run) -> None:
-    """Steps follow from the rollouts; how many there are in an epoch is in the data."""
+    """Steps follow from the rollouts; their number per epoch follows from the data."""
     if run.num_rollout is None:
         raise NotKnown("the number of rollouts is in the data")
     samples = run.num_rollout * run.rollout_batch_size * run.n_samples_per_prompt
@@ -76,7 +76,7 @@ def length(run: Run) -> None:
 
 @derives("variable_seq_lengths", "moe_token_dispatcher_type")
 def after(run: Run) -> None:
-    """What it sets after Megatron has validated."""
+    """Values that it sets after Megatron has validated."""
     run.derive("variable_seq_lengths", True, "slime packs samples of any length")
     if run.moe_token_dispatcher_type == "allgather":
         cause = "allgather takes no sequences of variable length"
@@ -99,8 +99,8 @@ SLIME = FrontEnd(
 
 
 def read(document: Document, surroundings: Surroundings) -> Reading:
-    """A launch of train.py or train_async.py; with --debug-rollout-only, and where FSDP trains, none of Megatron's
-    checks are made."""
+    """A launch of train.py or train_async.py; with --debug-rollout-only, or if FSDP trains, none of Megatron's checks
+    run."""
     front_end = at_stated(SLIME, surroundings.request.target)
     front_end = with_own_options(front_end, document, surroundings)
     found = typed(front_end, document, surroundings)

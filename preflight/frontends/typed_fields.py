@@ -1,4 +1,5 @@
-"""A config against the types of its fields, as pydantic converts and refuses values; and keys that no field has."""
+"""Checks a config against the types of its fields, as pydantic converts and rejects values; and finds keys without a
+field."""
 
 from __future__ import annotations
 
@@ -16,16 +17,16 @@ from preflight.source.spelling import nearest
 from preflight.source.text import Span
 
 Kind = Any
-"""A type as upstream/frontends/contracts.py writes it: a name, or ["union" | "list" | "literal" | "class", …]."""
+"""A type as written by upstream/frontends/contracts.py: a name, or ["union" | "list" | "literal" | "class", …]."""
 Path = tuple[str | int, ...]
 WORDS = {"int": "an integer", "float": "a number", "bool": "true or false", "str": "a text", "list": "a list"}
 TRUTHS = frozenset("true false t f yes no y n on off 1 0".split())
 SLIP = 0.8
-"""From here on a key that no field has is reported as a slip of one."""
+"""The similarity from which an unknown key is reported as a misspelling of a field."""
 
 
 class Fault(NamedTuple):
-    """A value that its field does not take. path: its place; wanted: what it must be; missing: it is not there."""
+    """A value that its field rejects. path: its place; wanted: what it must be; missing: it does not exist."""
 
     path: Path
     wanted: str
@@ -42,11 +43,11 @@ class Fields:
         config: Composed,
         beneath: Container[str] = frozenset(),
     ) -> None:
-        """Other programs read some names, and sections are handed on to these."""
+        """Other programs read some names, and receive whole sections."""
         self.label, self.classes, self.config, self.beneath = label, classes, config, beneath
 
     def faults(self, kind: Kind, path: Path) -> tuple[Fault, ...]:
-        """What is wrong with a value of a type; () also where it is not known."""
+        """The errors of a value of a type; also () if unknown."""
         found = self.config.at(*path)
         if isinstance(found.value, Unknown) or found.node is None or kind == "any":
             return ()
@@ -67,7 +68,8 @@ class Fields:
         return () if node.kind == "scalar" and _takes(name, found.value) else (Fault(path, WORDS.get(name, "null")),)
 
     def _of_union(self, kinds: Sequence[Kind], path: Path) -> tuple[Fault, ...]:
-        """The faults of the member that is meant: the one with the fewest, of classes the one whose literals agree."""
+        """The faults of the intended union member: the one with the fewest; among classes the one whose literals
+        agree."""
         tried = [self.faults(kind, path) for kind in kinds]
         if any(not found for found in tried):
             return ()
@@ -90,7 +92,7 @@ class Fields:
                 yield from self.faults(kind, (*at, name))
 
     def unread(self, kind: Kind, path: Path) -> Iterator[tuple[Node, str, str]]:
-        """Keys that no field of a section has and that are the slip of one: the key, its name and the field's."""
+        """Unknown keys of a section that are misspellings of a field: the key, its name and the field's."""
         found = self.config.at(*path)
         names = self._names(kind)
         node = found.node
@@ -125,7 +127,7 @@ def _switches(deep: Sequence[tuple[Fault, ...]]) -> bool:
 
 
 def _is_one(value: object, choices: Sequence[object]) -> bool:
-    """Whether a literal takes a value; of numbers and truths in each other's place it is unknown."""
+    """Whether a literal accepts a value; unknown if numbers and booleans are interchanged."""
     return any(value == one or (isinstance(one, bool) and isinstance(value, int)) for one in choices)
 
 
@@ -134,7 +136,7 @@ def _choices(choices: Sequence[object]) -> str:
 
 
 def _takes(name: str, value: object) -> bool:
-    """Whether pydantic makes a type of a scalar."""
+    """Whether pydantic converts a scalar to a type."""
     if name == "none":
         return value is None
     if name == "str":
@@ -151,8 +153,8 @@ def _takes(name: str, value: object) -> bool:
 
 
 def refused(fields: Fields, master: Mapping[str, Sequence[Any]], place: Span) -> Iterator[Problem]:
-    """The fields that the program refuses, each at its value, and those that are missing in a config that is whole: one
-    without some of its sections is the parent of another."""
+    """The fields that the program refuses, each at its value, and those missing in a complete config: an incomplete one
+    is the parent of another."""
     seen = set()
     whole = not any(required and fields.config.at(name).absent for name, (_, required) in master.items())
     for name, (kind, _) in master.items():
@@ -178,7 +180,7 @@ def refused(fields: Fields, master: Mapping[str, Sequence[Any]], place: Span) ->
 
 
 def never_read(fields: Fields, master: Mapping[str, Sequence[Any]]) -> Iterator[Problem]:
-    """Keys that the program keeps and never reads: the slips of one that it reads."""
+    """Keys that the program stores and never reads: misspellings of keys that it reads."""
     root = fields.config.at()
     for entry in root.node.entries if root.node is not None else ():
         name = str(entry.key.value)

@@ -42,17 +42,17 @@ ENGINE = "verl/workers/engine/megatron/transformer_impl.py"
 CONFIG = "verl/workers/config/engine.py"
 TRAINER = "verl.trainer.main_ppo"
 RELEASES = contracts("verl")[::-1]
-"""Releases whose contract is described."""
+"""Releases with a described contract."""
 NAMES = ("ppo_trainer", "ppo_megatron_trainer")
-"""Its own configs; others are in files that belong to other projects."""
+"""Its own configs; others are in files of other projects."""
 APART = ("megatron/training/", "megatron/legacy", "megatron/rl", "pretrain_", "gpt_builders", "model_provider")
 """It builds the network with Megatron-Bridge and trains it with its own code."""
 VARIANTS = ("fully_async_ppo_megatron_trainer", "one_step_off_ppo_megatron_trainer")
-"""Configs of its other trainers: they add keys, and change none that is read here."""
+"""Configs of its other trainers: they add keys, but change none of those read here."""
 
 
 def world(run: Run) -> Value:
-    """Nodes times devices a node, for every role that shares them."""
+    """Nodes times devices per node, for every role that shares them."""
     try:
         count = run.nnodes * run.n_gpus_per_node
     except (NotKnown, TypeError) as error:
@@ -62,8 +62,8 @@ def world(run: Run) -> Value:
 
 @derives("sequence_parallel", "bf16", "fp16", "variable_seq_lengths", "moe_router_load_balancing_type")
 def forced(run: Run) -> None:
-    """What it sets, unless the transformer's overrides set it; gradients are fp32 unless main_grads_dtype is
-    another (transformer_impl.py:428-451)."""
+    """Values that it sets unless the transformer's overrides do; gradients are fp32 unless main_grads_dtype differs
+    (transformer_impl.py:428-451)."""
     if run.tensor_model_parallel_size == 1:
         run.switch("sequence_parallel", False, "tensor parallel is 1", f"{CONFIG}:268")
     run.derive("bf16", run.engine_dtype == "bfloat16", of="engine_dtype")
@@ -92,7 +92,7 @@ def batches(run: Run) -> None:
 
 @derives("seq_length", "max_position_embeddings")
 def lengths(run: Run) -> None:
-    """Prompt and response together are the longest sequence."""
+    """The longest sequence is prompt plus response."""
     run.derive(
         "seq_length", run.max_prompt_length + run.max_response_length, "prompt + response", of="max_response_length"
     )
@@ -101,7 +101,7 @@ def lengths(run: Run) -> None:
 
 @derives("train_iters", "lr_warmup_iters", "lr_warmup_fraction", "adam_beta1", "adam_beta2")
 def optimizer(run: Run) -> None:
-    """How long it runs is in the data; -1 is not given."""
+    """The length of the run follows from the data; -1 means not set."""
     run.lose("train_iters", "the number of prompts is in the data")
     run.lose("lr_warmup_iters", "it depends on the number of steps")
     run.lose("lr_warmup_fraction", "it depends on the number of steps")
@@ -112,7 +112,7 @@ def optimizer(run: Run) -> None:
 
 @derives("virtual_pipeline_model_parallel_size", "microbatch_group_size_per_vp_stage")
 def stages(run: Run) -> None:
-    """Virtual stages are handed on as they are; as many micro-batches as pipeline ranks make a group."""
+    """Virtual stages are passed on unchanged; a group has as many micro-batches as pipeline ranks."""
     typed = "num_virtual_stages_per_pipeline_rank"
     run.derive("virtual_pipeline_model_parallel_size", run.num_virtual_stages_per_pipeline_rank, of=typed)
     if "microbatch_group_size_per_vp_stage" not in run.written:
@@ -128,7 +128,7 @@ def adapters(run: Run) -> None:
 
 @derives()
 def network(run: Run) -> None:
-    """What is neither typed nor verl's own is the model's."""
+    """Values that are neither set nor verl's own come from the model."""
     lose_network(run, VERL.keys)
 
 
@@ -151,7 +151,7 @@ VERL = FrontEnd(
 
 @cache
 def at_release(release: str) -> FrontEnd:
-    """The front end as it is at a described release."""
+    """The front end at a described release."""
     known = contract("verl", release)
 
     composed = Composed(known.node)
@@ -169,7 +169,7 @@ def at_release(release: str) -> FrontEnd:
 
 
 CORES = {"0.6.1": "0.14.0", "0.7.1": "0.16.0"}
-"""The release of Megatron-LM in the image of a release, where it is another one (docker/Dockerfile.stable.vllm)."""
+"""The release of Megatron-LM in a release's image, if it differs (docker/Dockerfile.stable.vllm)."""
 
 
 def read_ppo(document: Document, surroundings: Surroundings) -> Reading:
@@ -211,11 +211,11 @@ def read_ppo(document: Document, surroundings: Surroundings) -> Reading:
 
 
 DISTANCES = tuple(f"{name}{sign}" for name in "kl k1 abs mse k2 low_var_kl k3".split() for sign in ("", "+"))
-"""Estimates of the distance to the reference (verl/trainer/ppo/core_algos.py, kl_penalty)."""
+"""Estimators of the distance to the reference (verl/trainer/ppo/core_algos.py, kl_penalty)."""
 
 
 def _taken(known: Contract, config: Composed) -> Iterator[tuple[str, Sequence[object]]]:
-    """Keys with the values that they take: names of registries, to which code of the caller may add, and Megatron's."""
+    """Keys with their allowed values: names of registries, which user code may extend, and Megatron's."""
     optim, rollout = "actor_rollout_ref.actor.optim", "actor_rollout_ref.rollout"
     yield f"{optim}.lr_decay_style", DECAYS
     yield f"{optim}.weight_decay_incr_style", INCREASES
@@ -240,14 +240,14 @@ ENGINE_GROUP = "model_engine"
 
 
 def _engine(named: str, overrides: tuple[Override, ...], groups: Mapping[str, Sequence[str]]) -> str:
-    """The engine whose config is composed; "" where a group has another option than the defaults choose."""
+    """The engine whose config is composed; "" if a group does not have its default option."""
     chosen = {one.key: str(one.node.value) for one in overrides if one.key in groups and one.node is not None}
     engine = chosen.pop(ENGINE_GROUP, "megatron" if named != NAMES[0] else "dp")
     return engine if not chosen else ""
 
 
 def _named(words: tuple[Word, ...]) -> str:
-    """The config that Hydra's options name, "" for one in a folder that is not verl's or whose name is not known."""
+    """The config that Hydra's options name, "" if it is unknown or in a folder that is not verl's."""
     said = {"--config-name": NAMES[0], "--config-path": "config", "--config-dir": ""}
     short = {"-cn": "--config-name", "-cp": "--config-path", "-cd": "--config-dir"}
     for at, word in enumerate(words):
@@ -268,7 +268,7 @@ def _may_be_any(word: Word) -> bool:
 
 
 SECTIONS = {"actor_rollout_ref.actor.megatron.": "engine.", "actor_rollout_ref.actor.optim.": "optim."}
-"""Where the actor's value is in this file."""
+"""The place of the actor's value in this file."""
 KEYS = {
     "data.max_length": ("max_length", "int"),
     "data.max_token_len_per_gpu": ("max_token_len_per_gpu", "int"),
@@ -317,7 +317,7 @@ def _default(key: str) -> Any:
 
 @derives("global_batch_size", "micro_batch_size", "samples_per_step")
 def batches_of_sft(run: Run) -> None:
-    """Each data-parallel rank takes a whole number of samples: what is left of the batch is not trained on."""
+    """Each data-parallel rank takes a whole number of samples: the remainder of the batch is not used."""
     if run.use_dynamic_bsz:
         run.lose("micro_batch_size", "use_dynamic_bsz fills micro-batches up to a number of tokens")
     shards = run.tensor_model_parallel_size * run.pipeline_model_parallel_size * run.context_parallel_size

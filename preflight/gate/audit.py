@@ -1,4 +1,4 @@
-"""One line a submission, appended to a file: who, what, why, with which rules."""
+"""One line per submission, appended to a file: user, job, reason, rules."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from preflight.source.text import InputError
 from preflight.source.writing import open_to_append
 
 PATIENCE = 0.2
-"""Seconds for which an answer waits for its line: once for a disk that hangs, then no longer."""
+"""Seconds that an answer waits for its line to be written; if the disk hangs, only the first answer waits."""
 OPENING, CLOSING = 5.0, 1.0
 MOST_WAITING = 2000
-"""Lines that wait for a disk that hangs; further ones are counted."""
+"""Lines that wait for a hanging disk; more are only counted."""
 HANGS = "does not answer"
 
 KEPT = ("verdict", "exit", "tool", "subject", "allocation", "override", "problem", "elapsed_ms")
@@ -35,7 +35,7 @@ def line(verdict: Mapping[str, Any], user: str) -> str:
 
 
 def lost(number: int, why: str, user: str | None = None) -> str:
-    """The line for submissions that left none: the gate was not asked, or nothing could be written."""
+    """The line for submissions without one: the gate was not asked, or nothing could be written."""
     who = {} if user is None else {"user": user}
     return json.dumps(
         {"time": _now(), **who, "verdict": "unknown", "submissions": number, "problem": why}, sort_keys=True
@@ -49,7 +49,7 @@ def _now() -> str:
 def append(path: Path, text: str) -> None:
     """Append a line in one write, so that lines of several processes do not mix.
 
-    Never waits for a pipe. Raises OSError, also for what is not a regular file: a link, a pipe, a folder.
+    Never waits for a pipe. Raises OSError, also for anything but a regular file: a link, a pipe, a folder.
     """
     try:
         handle = open_to_append(path)
@@ -66,7 +66,7 @@ def append(path: Path, text: str) -> None:
 
 
 class _Line:
-    """A line on its way to the file. why: what went wrong; dropped: it is not needed any more."""
+    """A line to be written to the file. why: the failure; dropped: it is no longer needed."""
 
     __slots__ = ("done", "dropped", "text", "why")
 
@@ -76,10 +76,9 @@ class _Line:
 
 
 class Trail:
-    """The file of a resident checker. A separate thread writes, so that no answer waits for a disk for long.
-
-    Lines that cannot be written are counted, and the number is written later. `tell` gets a line for the log of the
-    service when that begins, and when it ends.
+    """The audit file of a resident checker. A separate thread writes, so that no answer waits long for a disk. Lines
+    that cannot be written are counted, and the number is written later. `tell` receives a line for the service log when
+    this begins and ends.
     """
 
     def __init__(self, path: Path, tell: Callable[[str], None], patience: float = PATIENCE) -> None:
@@ -92,16 +91,14 @@ class Trail:
         self._writer.start()
 
     def open(self) -> None:
-        """See whether the file can be opened. Raises InputError."""
+        """Check that the file can be opened. Raises InputError."""
         why = self._pass_on(_Line(""), OPENING)
         if why:
             raise InputError(f"cannot be written: {why}", str(self._path))
 
     def write(self, text: str, *, needed: bool = False) -> str:
-        """Append a line, and give what went wrong.
-
-        needed: an answer holds only with this line. Then it is not written later than that, and what hangs is at once
-        an answer; other lines are written as soon as that is possible.
+        """Append a line, and return the failure. needed: the answer is valid only with this line, so it is not written
+        later, and a hanging disk fails at once; other lines are written as soon as possible.
         """
         if self._hangs:
             if not needed:
@@ -113,13 +110,13 @@ class Trail:
         return why
 
     def close(self) -> None:
-        """Write what waits, if that does not take long."""
+        """Write the waiting lines, if that does not take long."""
         with contextlib.suppress(queue.Full):
             self._lines.put_nowait(None)
             self._writer.join(CLOSING)
 
     def _pass_on(self, line: _Line, seconds: float) -> str:
-        """Hand a line to the writer, and wait so long for it."""
+        """Pass a line to the writer, and wait for it up to a number of seconds."""
         try:
             self._lines.put_nowait(line)
         except queue.Full:

@@ -1,4 +1,4 @@
-"""Answers every question of a resident checker in time and audits it, whatever becomes of the check."""
+"""Answers every question to a resident checker in time and audits it, even if the check fails."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ SECONDS = 10.0
 
 
 def warm(plugins: Plugins, policies: Policies) -> None:
-    """Judge a job of each kind; the result does not matter."""
+    """Judge one job of each kind to warm up; the results are discarded."""
     plugins.rules(None)
     try:
         import_module("preflight.layouts.search")
@@ -58,12 +58,12 @@ def warm(plugins: Plugins, policies: Policies) -> None:
 
 
 SLOW = 2
-"""A busy machine takes longer for the processor seconds of a check: what is innocent should not suffer from it."""
+"""Allowance for a busy machine, on which the processor seconds of a check take longer."""
 BUSY = "the checker is busy: too many submissions wait"
 
 
 def make_work(policies: Policies, recorded: bool) -> Work:
-    """What a worker does, with all rules loaded."""
+    """The function of a worker, with all rules loaded."""
     plugins = load()
     warm(plugins, policies)
 
@@ -76,7 +76,7 @@ def make_work(policies: Policies, recorded: bool) -> Work:
 
 
 class Desk:
-    """Asks the budget, then a worker, and writes down what came of it. `tell` gets lines for the log of the service."""
+    """Asks the budget, then a worker, and records the result. `tell` receives lines for the service log."""
 
     def __init__(self, number: int, policies: Policies, log: Path | None, tell: Callable[[str], None]) -> None:
         self._policies = policies
@@ -112,12 +112,12 @@ class Desk:
             self._waiting.release()
 
     def refuse(self, question: Question, problem: str) -> Reply:
-        """The reply to what cannot be read."""
+        """The reply to unreadable input."""
         verdict = without_verdict(question.bare(), problem, USAGE, self._policies)
         return self._recorded(question, Reply.of(verdict, recorded=self._trail is not None))
 
     def _in_turn(self, question: Question) -> Reply:
-        """Wait for a turn, and look again then what may be spent."""
+        """Wait for a turn, and then check the remaining budget again."""
         if not self._turns.acquire(timeout=self._policies.seconds):
             return self._without(question, BUSY, busy=True)
         try:
@@ -163,7 +163,7 @@ class Desk:
         return reply
 
     def _written(self, trail: audit.Trail, question: Question, reply: Reply) -> Reply:
-        """The reply with its line written; without its override where that could not be."""
+        """The reply after its line is written; without its override if that failed."""
         needed = reply.verdict["override"] is not None
         why = trail.write(audit.line(reply.verdict, question.user), needed=needed)
         if not why or not needed:
@@ -174,7 +174,7 @@ class Desk:
         return reply
 
     def _note_unasked(self, question: Question) -> None:
-        """Submissions about which the caller did not ask: it was to pause, or there was no answer."""
+        """Submissions for which the gate was not asked: the caller had to pause, or got no answer."""
         for user, count in question.unasked():
             with self._lock:
                 self.counts["not asked about"] += count
@@ -182,15 +182,15 @@ class Desk:
                 self._trail.write(audit.lost(count, "not asked about: the checker was busy or did not answer", user))
 
     def look(self) -> None:
-        """What is due now and then."""
+        """Periodic work."""
         self._budget.look()
 
     def hurry(self) -> None:
-        """Answer what is asked without a verdict from now on."""
+        """Answer all questions without a verdict from now on."""
         self._workers.hurry()
 
     def stop(self) -> None:
-        """End the workers, and write what waits."""
+        """End the workers, and write the waiting lines."""
         self._workers.stop()
         if self._trail is not None:
             self._trail.close()

@@ -1,4 +1,5 @@
-"""Writes the Lua files next to slurm.conf: filled in, checked by a Lua compiler if there is one, then replaced."""
+"""Writes the Lua files next to slurm.conf: filled in, checked by a Lua compiler if available, then replaced
+atomically."""
 
 from __future__ import annotations
 
@@ -33,7 +34,7 @@ def _lua(value: object) -> str:
 
 
 def verify(text: str) -> str:
-    """The error of a Lua compiler for a text; "" when there is none, or when there is no compiler."""
+    """The error of a Lua compiler for a text; "" if there is none, or no compiler."""
     compiler = next((path for name in COMPILERS if (path := shutil.which(name))), None)
     if compiler is None:
         return ""

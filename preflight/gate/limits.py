@@ -1,4 +1,4 @@
-"""How much checks may take: one user, all together, one process."""
+"""Limits for checks: per user, in total, per process."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from typing import Generic, TypeVar
 from preflight.source.record import NamedTuple
 
 AGAIN = 0.5
-"""Seconds until it is raised again: in a finalizer or a callback of the garbage collector an exception is lost."""
+"""Seconds until the exception is raised again: in a finalizer or a callback of the garbage collector it is lost."""
 
 
 class OutOfTime(BaseException):
@@ -26,7 +26,7 @@ class OutOfTime(BaseException):
 
 @contextmanager
 def deadline(seconds: float) -> Iterator[None]:
-    """Raises OutOfTime inside the block after so many seconds; without effect outside the main thread."""
+    """Raises OutOfTime inside the block after some seconds; without effect outside the main thread."""
     if seconds <= 0 or threading.current_thread() is not threading.main_thread() or not hasattr(signal, "setitimer"):
         yield
         return
@@ -48,7 +48,7 @@ SPARE_SECONDS = 2
 
 
 def limit_memory(most: int) -> None:
-    """Let this process take so many bytes more than it has; without effect where the system has no such limits."""
+    """Allow this process a number of additional bytes; without effect on systems without such limits."""
     try:
         import resource
     except ImportError:
@@ -60,7 +60,8 @@ def limit_memory(most: int) -> None:
 
 
 def limit_processor(seconds: float) -> None:
-    """Let this process take so many seconds more, and some: the last resort when no process is left to kill it."""
+    """Allow this process a number of additional seconds, plus a margin: the last resort if no process is left to kill
+    it."""
     try:
         import resource
     except ImportError:
@@ -79,7 +80,7 @@ def _lower(kind: int, value: int) -> None:
 
 
 def _pages(field: int) -> int:
-    """Bytes in a field of /proc/self/statm: 0 all addresses, 5 data; 0 where there is no such file."""
+    """Bytes in a field of /proc/self/statm: 0 all addresses, 5 data; 0 if there is no such file."""
     try:
         return int(Path("/proc/self/statm").read_text().split()[field]) * os.sysconf("SC_PAGE_SIZE")
     except (OSError, ValueError, IndexError):
@@ -87,16 +88,17 @@ def _pages(field: int) -> int:
 
 
 FAIR = 0.1
-"""Seconds that a check is given while little is left."""
+"""Seconds for a check when little budget is left."""
 FREE = 0.05
 LEAST_COST = 0.05
-"""Of a check without a verdict: a worker that died has to be replaced."""
+"""The cost of a check without a verdict: a dead worker must be replaced."""
 USER_RATE, RATE = 0.05, 0.1
-"""Seconds that a second brings back, to a user's account and to the common one."""
+"""Budget seconds regained per second, for a user's account and for the common one."""
 USER_DEBT, DEBT = 0.5, 1.0
-"""Seconds that can be owed: no wait is longer than ten seconds for an account to be even."""
+"""Maximum debt in seconds: an account recovers within ten seconds."""
 REMEMBERED, REMEMBERED_SHORT, REMEMBERED_SLOW = 600.0, 30.0, 5.0
-"""Seconds for which a submission without a verdict is known: after a full deadline, a shortened one, a slow machine."""
+"""Seconds for which a submission without a verdict is remembered: after a full deadline, a shortened one, a slow
+machine."""
 STANDING = 3600.0
 MOST_DIGESTS, MOST_USERS = 1024, 4096
 
@@ -105,10 +107,9 @@ Value = TypeVar("Value")
 
 
 class Leave(NamedTuple):
-    """The processor seconds that a check may take; none: it is answered at once, with the reason.
-
-    rich: also a search for layouts. Of processor time, so that a busy machine takes no verdict away.
-    pause: where it is answered at once, what the caller need not even ask for so many seconds: "user 12" or "all 5".
+    """The processor seconds that a check may take; none: it is answered at once, with the reason. rich: includes a
+    search for layouts. Processor time, so that a busy machine does not prevent verdicts. pause: for immediate answers,
+    who need not ask again for how many seconds: "user 12" or "all 5".
     """
 
     processor: float
@@ -133,23 +134,23 @@ class Account:
         return self._level
 
     def pay(self, seconds: float, now: float) -> None:
-        """Take from it, down to the floor."""
+        """Subtract from it, down to the lower limit."""
         self._level = max(self.level(now) - seconds, self.floor)
 
 
 class Recent(Generic[Key, Value]):
-    """The entries that were set last, at most so many."""
+    """The most recently set entries, up to a limit."""
 
     def __init__(self, most: int) -> None:
         self._most = most
         self._entries: OrderedDict[Key, Value] = OrderedDict()
 
     def get(self, key: Key) -> Value | None:
-        """The entry, if it is still there."""
+        """The entry, if it still exists."""
         return self._entries.get(key)
 
     def set(self, key: Key, value: Value) -> None:
-        """Keep an entry; the oldest one goes where there are too many."""
+        """Store an entry; the oldest one is removed if there are too many."""
         self._entries[key] = value
         self._entries.move_to_end(key)
         if len(self._entries) > self._most:
@@ -161,9 +162,8 @@ class Recent(Generic[Key, Value]):
 
 
 class Budget:
-    """Decides how long each check may take.
-
-    seconds: the deadline of a site; `tell`: gets one line when the breaker opens or closes.
+    """Decides how long each check may take. seconds: the deadline of a site; `tell` receives a line when the breaker
+    opens or closes.
     """
 
     def __init__(
@@ -179,7 +179,7 @@ class Budget:
         self._turned_away = 0
 
     def leave(self, user: str, key: bytes) -> Leave:
-        """What a check of this submission may take now."""
+        """The time that a check of this submission may take now."""
         with self._lock:
             now = self._clock()
             self._switch(now)
@@ -212,16 +212,13 @@ class Budget:
             self._pay(user, max(0.0, processor - FREE))
 
     def unreadable(self, user: str, processor: float) -> None:
-        """Account for a script that cannot be read: that is clear soon, but was sent while slurmctld waited."""
+        """Account for an unreadable script: that is detected quickly, but it was sent while slurmctld waited."""
         with self._lock:
             self._judged.drop(user)
             self._pay(user, max(processor, LEAST_COST))
 
     def without(self, user: str, key: bytes, leave: Leave, seconds: float, *, worked: bool) -> None:
-        """Account for seconds of waiting for a verdict that did not come.
-
-        worked: because of the check, not of a slow machine.
-        """
+        """Account for seconds of waiting without a verdict. worked: because of the check, not of a slow machine."""
         with self._lock:
             self._judged.drop(user)
             whole = worked and leave.processor >= self.seconds
@@ -237,7 +234,7 @@ class Budget:
         self._switch(now)
 
     def look(self) -> None:
-        """Close the breaker if its time has come."""
+        """Close the breaker if it is time."""
         with self._lock:
             self._switch(self._clock())
 

@@ -31,7 +31,7 @@ from preflight.source.text import InputError
 
 @contextmanager
 def claimed(path: Path) -> Iterator[None]:
-    """In the block no other process claims a socket here, and the path is free. Raises InputError, OSError."""
+    """Within the block no other process claims this socket, and the path is free. Raises InputError, OSError."""
     folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
     try:
         fcntl.flock(folder, fcntl.LOCK_EX)
@@ -42,7 +42,7 @@ def claimed(path: Path) -> Iterator[None]:
 
 
 def _free(path: Path) -> None:
-    """Delete the socket that a dead server left behind."""
+    """Delete the socket left behind by a dead server."""
     try:
         found = os.lstat(path)
     except FileNotFoundError:
@@ -66,7 +66,7 @@ def _free(path: Path) -> None:
 
 
 def identity(path: Path) -> tuple[int, int] | None:
-    """Which file it is, None where there is none."""
+    """The identity of the file, None if there is none."""
     try:
         found = os.lstat(path)
     except OSError:
@@ -77,15 +77,15 @@ def identity(path: Path) -> tuple[int, int] | None:
 MAX_SCRIPT = 4 * 1024 * 1024
 MOST_CONNECTIONS = 32
 THREADS = MOST_CONNECTIONS + 12
-"""So many connections that wait for their question, and more that have it: one for each check,
-the others are answered at once."""
+"""The number of connections that may wait for their question; questions beyond the number of checks are answered at
+once."""
 READING = 2.0
-"""Seconds in which a question must be there; Slurm's side sends it in a few milliseconds."""
+"""Seconds within which a question must arrive; Slurm's side sends it in a few milliseconds."""
 LOOK, SPARE = 0.1, 0.3
 ENDING, HURRY = 2.5, 1.0
-"""Seconds for checks in flight when it is asked to end, and then for answers without a verdict."""
+"""Seconds for running checks after a request to end, and then for answers without a verdict."""
 DRAINED = 64 * 1024 * 1024
-"""Bytes of a refused body that are read all the same: a caller that still writes would not see the answer."""
+"""Bytes of a refused body that are still read: a caller that is writing would not see the answer."""
 
 
 class Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
@@ -118,7 +118,8 @@ class Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
             threading.Thread(target=self._answer_all, daemon=True).start()
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Hand a connection to a thread. Of too many, those that wait longest for their question are closed."""
+        """Pass a connection to a thread. If there are too many, those that have waited longest for their question are
+        closed."""
         request.setblocking(True)  # the socket that accepts it may be one that does not wait
         with self._lock:
             for late in list(self._reading)[: max(0, len(self._reading) + 1 - MOST_CONNECTIONS)]:
@@ -138,7 +139,7 @@ class Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
                     self._answered.notify_all()
 
     def has_read(self, request: Any) -> None:
-        """The question of a connection is there."""
+        """The question of a connection has arrived."""
         with self._lock:
             self._reading.pop(request, None)
 
@@ -154,13 +155,13 @@ class Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
                 _close(late)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A caller that goes away is not an error of the gate."""
+        """A caller that disconnects is not an error of the gate."""
         error = sys.exception() if sys.version_info >= (3, 11) else sys.exc_info()[1]
         if not isinstance(error, OSError):
             self._tell(f"an answer failed: {type(error).__name__}: {error}")
 
     def server_close(self) -> None:
-        """Answer what was asked, and end. From now on a caller finds no socket."""
+        """Answer the pending questions, and end. From now on callers find no socket."""
         if self._ours is None:  # it could not even listen
             return super().server_close()
         if identity(self._path) == self._ours:
@@ -176,7 +177,7 @@ class Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
         self.desk.stop()
 
     def _all_answered(self, seconds: float) -> bool:
-        """Wait so long until everybody who asked has an answer."""
+        """Wait for a limited time until everyone who asked has an answer."""
         end = time.monotonic() + seconds
         with self._answered:
             while self._unanswered and time.monotonic() < end:
@@ -191,7 +192,7 @@ def _close(request: socket.socket) -> None:
 
 
 def _gone(request: socket.socket) -> bool:
-    """Whether the caller has given up; one that has only sent everything has not."""
+    """Whether the caller has given up; one that has only finished sending has not."""
     look = select.poll()
     look.register(request, 0)
     return bool(look.poll(0))
@@ -206,14 +207,14 @@ class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def handle(self) -> None:
-        """Answer one question and close: what a caller sends behind it is not read."""
+        """Answer one question and close: data after it is not read."""
         try:
             self.handle_one_request()
         finally:
             self.server.has_read(self.request)
 
     def handle_expect_100(self) -> bool:
-        """A caller that asks first is answered at once, with `100 Continue` only for a body that will be read."""
+        """A caller that asks first gets an immediate answer, with `100 Continue` only for a body that will be read."""
         return super().handle_expect_100() if self._problem() is None else True
 
     def do_POST(self) -> None:
@@ -240,7 +241,7 @@ class Handler(BaseHTTPRequestHandler):
         self._write(200, "text/plain; charset=utf-8", f"0\npreflight is here\n{counts}")
 
     def _problem(self) -> tuple[int, str] | None:
-        """Why a body is not read: the status of HTTP, and a sentence."""
+        """Why a body is not read: the HTTP status, and a sentence."""
         if self.headers.get("Transfer-Encoding"):
             return 411, "a body in chunks is not read; send its length"
         given = self.headers.get_all("Content-Length") or []
@@ -253,7 +254,7 @@ class Handler(BaseHTTPRequestHandler):
         return None
 
     def _drain(self) -> None:
-        """Read what a caller still sends, bounded in size and, by the server, in time."""
+        """Read the rest of a caller's data, bounded in size and, by the server, in time."""
         left = DRAINED
         with contextlib.suppress(OSError):
             self.wfile.flush()
@@ -262,7 +263,7 @@ class Handler(BaseHTTPRequestHandler):
                 left -= len(data)
 
     def _send(self, status: int, reply: Reply) -> None:
-        headers = getattr(self, "headers", None)  # none where not even its line was read
+        headers = getattr(self, "headers", None)  # none if not even its line was read
         if headers is not None and "json" in headers.get("Accept", ""):
             return self._write(status, "application/json", json.dumps(reply.verdict) + "\n")
         self._write(status, "text/plain; charset=utf-8", "\n".join(reply.lines(self.server.desk.final)) + "\n")
@@ -278,7 +279,7 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
-        """Input that is not a question: wrong usage, in the same shape, and audited."""
+        """Input that is not a question: wrong usage, answered in the same format, and audited."""
         why = f"this is not a question to the gate: {plain(message or HTTPStatus(int(code)).phrase)[:100]}"
         self._send(int(code), self.server.desk.refuse(Question(self._asked(), b""), why))
 
@@ -294,4 +295,4 @@ class Handler(BaseHTTPRequestHandler):
         return "socket"
 
     def log_message(self, format: str, *args: Any) -> None:
-        """The audit file is the log."""
+        """The audit file serves as the log."""

@@ -1,4 +1,4 @@
-"""What a scheduler hands to the gate, and its reading: a batch script or a manifest, with its devices."""
+"""The scheduler's input to the gate, and its interpretation: a batch script or a manifest, with its devices."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from preflight.source.text import InputError, Source
 
 
 class Allocation(NamedTuple):
-    """Devices of the job; None where unknown. source: scheduler, script, manifest, flag or unknown."""
+    """Devices of the job; None if unknown. source: scheduler, script, manifest, flag or unknown."""
 
     nodes: int | None = None
     devices_per_node: int | None = None
@@ -51,18 +51,17 @@ class Allocation(NamedTuple):
 
 
 class Override(NamedTuple):
-    """A wish to run all the same: who, and why."""
+    """A request to run nevertheless: by whom, and why."""
 
     user: str
     reason: str
 
 
 class Submission(NamedTuple):
-    """One job as it is about to be queued. kind: sbatch or manifest; name: the file's or the job's, for messages.
-
-    component: the script is one component of a heterogeneous job: its own #SBATCH lines do not state what the job gets.
-    change: the job is queued already, and what it asks for is changed.
-    folder: where the job will run, and files that it names are looked for; None: they are not opened.
+    """One job about to be queued. kind: sbatch or manifest; name: the file's or the job's, for messages. component: the
+    script is one component of a heterogeneous job: its own #SBATCH lines do not describe the whole allocation. change:
+    the job is already queued, and its request is changed. folder: the working directory of the job, in which the files
+    that it names are searched; None: they are not opened.
     """
 
     data: bytes
@@ -87,12 +86,12 @@ class Question(NamedTuple):
 
     @property
     def user(self) -> str:
-        """Who submits, as the caller states it."""
+        """The submitting user, as stated by the caller."""
         return self.asked.get("user", "")[:100]
 
     @property
     def key(self) -> bytes:
-        """Identity of the text that is checked, independent of the caller."""
+        """Identity of the checked text, independent of the caller."""
         return hashlib.sha256(self.asked.get("kind", "").encode() + b"\n" + self.body).digest()
 
     def encode(self, seconds: float, advice: float) -> bytes:
@@ -107,7 +106,7 @@ class Question(NamedTuple):
         return cls(asked, body), seconds, advice
 
     def submission(self) -> Submission:
-        """What is to be judged. Raises InputError for a count that is none."""
+        """The submission to judge. Raises InputError for an invalid count."""
         counts: dict[str, Any] = {
             name: _count(self.asked, name) for name in ("nodes", "devices_per_node", "world") if self.asked.get(name)
         }
@@ -120,7 +119,7 @@ class Question(NamedTuple):
         )
 
     def unasked(self) -> list[tuple[str, int]]:
-        """Users, and for how many submissions of theirs the gate was not asked: `2001:3,2002:1`."""
+        """Users, and the number of their submissions for which the gate was not asked: `2001:3,2002:1`."""
         pairs = (part.partition(":") for part in self.asked.get("unasked", "").split(",")[:MOST_UNASKED])
         return [
             (user, int(count))
@@ -144,9 +143,8 @@ _SBATCH = re.compile(r"^#SBATCH(?=[ \t])", re.MULTILINE)
 
 
 class Reading(NamedTuple):
-    """What was found in a submission, and its allocation: as given, else as its own lines state it.
-
-    workspace: of a script, to try layouts in.
+    """The findings in a submission, and its allocation: as given, otherwise as its own lines state it. workspace: of a
+    script, to try layouts in.
     """
 
     report: Report
@@ -154,8 +152,8 @@ class Reading(NamedTuple):
     workspace: Workspace | None = None
 
     def with_layouts(self) -> Report:
-        """The report with layouts that would run, for errors that only another layout cures, where numpy is installed;
-        and of all ways out those that are proven."""
+        """The report with layouts that would run, for errors that only another layout cures, if numpy is installed;
+        with only proven fixes."""
         if self.workspace is None:
             return _without_offers(self.report)
         if not any(f.layout and f.fix is None for f in self.report.findings):
@@ -167,14 +165,14 @@ class Reading(NamedTuple):
 
 
 def _without_offers(report: Report) -> Report:
-    """The report with nothing that is not proven: of a manifest no text is edited."""
+    """The report with only proven fixes; the text of a manifest is never edited."""
     return replace(report, findings=tuple(replace(one, fix=None, alternatives=()) for one in report.findings))
 
 
 def read(
     submission: Submission, plugins: Plugins, policy: Policy, *, follow: bool, device: str | None = None
 ) -> Reading:
-    """Check a submission. Raises InputError for what cannot be read."""
+    """Check a submission. Raises InputError if it cannot be read."""
     source = Source.decode(submission.data, submission.name)
     given = submission.allocation
     whole = given.nodes is None or given.devices_per_node is None
@@ -183,17 +181,15 @@ def read(
         jobs = list(load_manifests(source))
         report = merge([check_documents(job.documents, plugins, request, policy) for job in jobs])
         return Reading(report, given if given.known else _of_manifest(jobs))
-    nothing = Checkouts(isolated=True)  # the folder of the job is its owner's: what lies there proves no release
+    nothing = Checkouts(isolated=True)  # the folder of the job is its owner's: what is there proves no release
     workspace = Workspace([_script(source, submission, follow)], plugins, request, policy, nothing)
     report = workspace.check()
     return Reading(report, given if given.known else _of_script(report), workspace)
 
 
 def _script(source: Source, submission: Submission, follow: bool) -> Source:
-    """The source under a name by which the loader knows a script.
-
-    Of a component, the #SBATCH lines show that there are others.
-    """
+    """The source under a name that the loader recognises as a script. For a component, the #SBATCH lines show that
+    there are others."""
     name = source.name
     if not source.text.startswith("#!") and not name.endswith((".sh", ".sbatch", ".slurm", ".bash", ".job")):
         name += ".sbatch"
@@ -210,7 +206,7 @@ def _of_manifest(jobs: Iterable[Manifest]) -> Allocation:
 
 
 def _of_script(report: Report) -> Allocation:
-    """What the #SBATCH lines ask for, as the first run states it."""
+    """The request in the #SBATCH lines, as stated for the first run."""
     launch = next((launch for job in report.jobs if (launch := job.documents[0].launch) is not None), None)
     if launch is None:
         return Allocation()

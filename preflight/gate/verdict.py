@@ -1,4 +1,4 @@
-"""The gate's answer: pass, refuse or unknown, with everything a receipt needs, and its words."""
+"""The gate's answer: pass, refuse or unknown, with everything that a receipt needs, and its text."""
 
 from __future__ import annotations
 
@@ -30,10 +30,9 @@ EMPTY = Report()
 
 @dataclass(frozen=True)
 class Policies:
-    """How a site runs its gate. seconds: the deadline; final: rules that no override lifts; report_only: never refuse.
-
-    advice: seconds that a search for layouts may take when a submission is refused; at most half of what is left.
-    device: the accelerator, so that memory is judged as well.
+    """The gate settings of a site. seconds: the deadline; final: rules that no override lifts; report_only: never
+    refuse. advice: seconds that a search for layouts may take if a submission is refused; at most half of the remaining
+    time. device: the accelerator, so that memory is judged as well.
     """
 
     seconds: float = 2.0
@@ -50,8 +49,8 @@ class Policies:
 class Verdict:
     """The contract, version 1. code: 0 pass, 1 refuse, 2 unreadable, 3 no verdict. word: pass, refuse or unknown.
 
-    problem: why there is no verdict; the code is 1 all the same where rules are final. final: no override lifts it.
-    rules: identity of those that ran, "" without a verdict. failed: preflight itself broke or was late.
+    problem: why there is no verdict; if rules are final, the code is 1 nevertheless. final: no override lifts it.
+    rules: identity of the rules that ran, "" without a verdict. failed: preflight itself failed or was late.
     """
 
     code: int
@@ -99,21 +98,21 @@ def _finding(finding: Finding) -> dict[str, Any]:
 
 
 def _reading(job: Job) -> dict[str, Any]:
-    """Of which release a run is taken to be, and whether that is stated or only bounded by its options."""
+    """The assumed release of a run, and whether it is stated or only bounded by its options."""
     certainty = job.arguments.certainty
     bounds = {} if certainty.stated else {"releases": list(certainty.releases)}
     return {"target": str(job.target), "standing": "stated" if certainty.stated else "bounded", **bounds}
 
 
 def _lowered(finding: Finding) -> dict[str, Any]:
-    """A refusal of some releases that is none here, with the reason."""
+    """A refusal by some releases that does not count here, with the reason."""
     return {"rule": finding.rule, "path": finding.path, "line": finding.line, "because": str(finding.lowered)}
 
 
 def judge(
     submission: Submission, plugins: Plugins, policies: Policies, clock: Callable[[], float] = time.monotonic
 ) -> Verdict:
-    """Check a submission within the deadline. Never raises: what goes wrong is a verdict with code 2 or 3."""
+    """Check a submission within the deadline. Never raises: failures become a verdict with code 2 or 3."""
     start = clock()
     try:
         with deadline(policies.seconds):
@@ -154,7 +153,7 @@ def judge(
 def without_verdict(
     submission: Submission, problem: str, code: int, policies: Policies, seconds: float = 0.0, report: Report = EMPTY
 ) -> Verdict:
-    """The answer where there is no verdict. Rules that are final refuse it: it may break one of them."""
+    """The answer without a verdict. Final rules refuse it, because it may violate one of them."""
     final = bool(policies.final) and not policies.report_only
     return Verdict(
         REFUSE if final else code,
@@ -185,7 +184,8 @@ def _advised(found: Reading, seconds: float) -> Report:
 
 
 def _word(report: Report, errors: list[str], submission: Submission, policies: Policies) -> tuple[str, int, list[str]]:
-    """The verdict of a report: nothing resolved is unknown; errors refuse unless an override may lift all of them."""
+    """The verdict for a report: unknown if nothing was resolved; errors refuse unless an override may lift all of
+    them."""
     if not report.jobs and not errors:
         return "unknown", REFUSE if policies.refuse_unknown and not policies.report_only else PASS, []
     if not errors:
@@ -211,7 +211,7 @@ UNJUDGED = "rules are final here: nothing passes without a verdict"
 
 
 def told(verdict: Verdict, recorded: bool = True) -> list[str]:
-    """Lines for people; empty when there is nothing to report. recorded: an override is written down."""
+    """Lines for people; empty if there is nothing to report. recorded: an override is recorded."""
     if verdict.problem:
         return _unjudged(verdict)
     findings = [f for f in verdict.report.findings if f.severity is Severity.ERROR]
@@ -228,7 +228,7 @@ def told(verdict: Verdict, recorded: bool = True) -> list[str]:
 
 
 def _unjudged(verdict: Verdict) -> list[str]:
-    """Why there is no verdict; an input error begins with the name of what was read."""
+    """Why there is no verdict; an input error begins with the name of the input."""
     name = f"{verdict.submission.name}: "
     read = verdict.problem.startswith(name)
     problem = name + local(verdict.problem[len(name) :]) if read else local(verdict.problem)
@@ -279,9 +279,8 @@ def _wrapped(text: str, indent: str = "") -> list[str]:
 
 
 class Reply(NamedTuple):
-    """What the gate answers.
-
-    busy: it was not looked at, and a log need not mention it; pause: for whom it need not be asked, and how long.
+    """The answer of the gate. busy: the job was not checked, and a log need not mention it; pause: for whom the gate
+    need not be asked, and how long.
     """
 
     code: int
@@ -292,14 +291,12 @@ class Reply(NamedTuple):
 
     @classmethod
     def of(cls, verdict: Verdict, *, recorded: bool, busy: bool = False, pause: str = "") -> Reply:
-        """The reply for a verdict. recorded: there is a place where an override is written down."""
+        """The reply for a verdict. recorded: overrides can be recorded."""
         return cls(verdict.code, told(verdict, recorded), verdict.as_dict(), busy, pause)
 
     def lines(self, final: bool = False) -> list[str]:
-        """For a caller that reads no JSON: the code, what it means for the next question, and what people read.
-
-        final: rules are final here, so that the caller refuses what it does not ask about.
-        """
+        """For a caller that does not parse JSON: the code, its meaning for the next question, and the text for people.
+        final: rules are final here, so the caller refuses submissions that it does not ask about."""
         nothing = self.verdict["verdict"] == "unknown" and not self.verdict["problem"]
         words = [*(["busy"] if self.busy else []), *([self.pause] if self.pause else [])]
         words += [*(["none"] if nothing else []), *(["final"] if final else [])]
@@ -315,7 +312,7 @@ class Reply(NamedTuple):
         return json.dumps([*self]).encode()
 
     def unrecorded(self, why: str) -> Reply:
-        """The reply when its line could not be written: an override counts only where it is recorded."""
+        """The reply if its line could not be written: an override counts only if it is recorded."""
         if self.verdict["override"] is None:
             return self
         lines = ["preflight: refused: the override cannot be recorded", f"  ({why})"]

@@ -1,4 +1,4 @@
-"""Processes that check submissions: each answers one at a time within limits; one that hangs or dies is replaced."""
+"""Processes that check submissions: each answers one at a time within limits, and is replaced if it hangs or dies."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ from preflight.plugins.manager import Plugins
 from preflight.source.record import NamedTuple
 
 Work = Callable[[bytes], tuple[bytes, bool]]
-"""Answers a question, and returns whether the worker is fit for another one."""
+"""Answers a question, and returns whether the worker can answer another one."""
 GRACE = 0.05
-"""Seconds beyond a deadline, for the answer that a worker gives when its own alarm rang."""
+"""Seconds beyond a deadline, for the answer of a worker whose own alarm fired."""
 MOST_ANSWERS = 2000
 MOST_MEMORY = 256 * MIB
 LOOK_FOR_PARENT = 5.0
 MOST_FILES = 4096
 AGAIN = 0.5
-"""Seconds until a worker that could not be started is tried again."""
+"""Seconds until the start of a failed worker is retried."""
 STUCK = struct.pack("ll", 1, 0)
-"""A second, for a write or read on the pipe of a process that was stopped."""
+"""Seconds for a write or read on the pipe of a stopped process."""
 LOOK = 0.05
-"""Seconds between two looks at the processor time of a worker."""
+"""Seconds between two reads of a worker's processor time."""
 MORE, LAST, UNFIT = b"+", b".", b"-"
 CPU = struct.Struct("d")
 
@@ -47,17 +47,15 @@ class Worker(NamedTuple):
     pipe: Connection
 
     def end(self) -> None:
-        """Kill it and wait for its end."""
+        """Kill it and wait until it ends."""
         self.process.kill()
         self.process.join(1)
         self.pipe.close()
 
 
 class Outcome(NamedTuple):
-    """An answer with the processor seconds that it took; or none, why, and the seconds until that was clear.
-
-    busy: no worker was free. fit: the worker thinks that it can go on. worked: it was the check that took so long, not
-    a slow machine.
+    """An answer with the processor seconds that it took; or no answer, the reason, and the elapsed seconds. busy: no
+    worker was free. fit: the worker can continue. worked: the check itself took the time, not a slow machine.
     """
 
     answer: bytes | None
@@ -69,9 +67,8 @@ class Outcome(NamedTuple):
 
 
 class Workers:
-    """A fixed number of workers. They are copies of this process: what `work` has loaded before is there in each.
-
-    `tell` gets a line when a worker cannot be started; it is tried again until it can.
+    """A fixed number of workers, forked from this process, so that everything `work` has loaded is available in each.
+    `tell` receives a line if a worker cannot be started; the start is retried until it succeeds.
     """
 
     def __init__(
@@ -104,10 +101,8 @@ class Workers:
     def ask(
         self, question: bytes, seconds: float, *, processor: float | None = None, patience: float | None = None
     ) -> Outcome:
-        """The answer, or why there is none.
-
-        processor: processor seconds after which it is too late as well; patience: to wait for a worker.
-        """
+        """The answer, or the reason why there is none. processor: limit of processor seconds; patience: seconds to wait
+        for a worker."""
         worker = self._take(seconds if patience is None else patience)
         if worker is None:
             return Outcome(None, 0, "all workers are busy", busy=True)
@@ -132,7 +127,7 @@ class Workers:
         return Outcome(None, time.monotonic() - start, why, worked=worked)
 
     def _wait(self, worker: Worker, end: float, processor: float) -> bool:
-        """Whether an answer came before a time, and before the worker had used so much of a processor."""
+        """Whether an answer came before a time limit and a limit of processor seconds of the worker."""
         while (left := end - time.monotonic()) > 0:
             if worker.pipe.poll(min(left, LOOK)):
                 return True
@@ -141,7 +136,7 @@ class Workers:
         return False
 
     def _take(self, patience: float) -> Worker | None:
-        """An idle worker that is alive. One that died meanwhile does not end the search."""
+        """An idle worker that is alive; the search continues if one has died meanwhile."""
         end = time.monotonic() + patience
         while True:
             try:
@@ -153,7 +148,7 @@ class Workers:
             self._worn.put(worker)
 
     def _keep(self) -> None:
-        """End workers that are worn and start others, in one thread, so that no answer waits for that."""
+        """End used-up workers and start others, in one thread, so that no answer waits for that."""
         while (worker := self._worn.get()) is not None:
             worker.end()
             failed = False
@@ -168,7 +163,7 @@ class Workers:
                     self._ending.wait(AGAIN)
 
     def hurry(self) -> None:
-        """End checks in flight: each caller that waits for one is informed, and no further worker is handed out."""
+        """End running checks: each waiting caller is informed, and no more workers are assigned."""
         self._ending.set()
         for worker in tuple(self._busy):
             worker.process.kill()
@@ -183,7 +178,7 @@ class Workers:
 
 
 def _processor(pid: int | None) -> float:
-    """Processor seconds of a process so far; 0 where the system does not report it."""
+    """Processor seconds of a process so far; 0 if the system does not report it."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
@@ -192,14 +187,15 @@ def _processor(pid: int | None) -> float:
 
 
 def _bound(pipe: Connection) -> None:
-    """Writes and reads on it end after a second."""
+    """Writes and reads on it time out after a second."""
     with socket.socket(fileno=os.dup(pipe.fileno())) as end:
         end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, STUCK)
         end.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, STUCK)
 
 
 def _serve(pipe: Connection, work: Work, memory: int) -> None:
-    """A worker's life. It ends after many answers, so that nothing can pile up in it, and when its parent is gone."""
+    """A worker's main loop. It ends after many answers, so that nothing accumulates in it, and if its parent is
+    gone."""
     os.closerange(3, pipe.fileno())  # connections and pipes of others stay theirs
     os.closerange(pipe.fileno() + 1, MOST_FILES)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
@@ -227,7 +223,7 @@ MOST_MEMORY_ONCE = 512 * MIB
 
 
 def judge_apart(submission: Submission, plugins: Plugins, policies: Policies, *, recorded: bool) -> Reply:
-    """The reply to a submission within the deadline, whatever the check does."""
+    """The reply to a submission within the deadline, even if the check hangs."""
 
     def work(question: bytes) -> tuple[bytes, bool]:
         return Reply.of(judge(submission, plugins, policies), recorded=recorded).encode(), True

@@ -16,7 +16,7 @@ _HOMES = {"Found": "result", "Result": "result", "search": "search", "Limits": "
 
 
 def __getattr__(name: str) -> Any:
-    """What the package offers, loaded when it is asked for: a search needs numpy, what only offers one does not."""
+    """The public names of the package, imported on demand: a search needs numpy, the types do not."""
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f"preflight.layouts.{_HOMES[name]}"), name)

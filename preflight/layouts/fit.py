@@ -1,4 +1,4 @@
-"""Memory of all candidates at once, and the number of layers of each stage that must be recomputed to fit."""
+"""Memory of all candidates at once, and the number of layers per stage that must be recomputed to fit."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ from preflight.steptime.traits import Traits
 
 
 def placed(s: Shape, wanted: Sizes, selected: frozenset[str] = frozenset()) -> Shape:
-    """The model in another layout; uneven layers are placed as the layout states, else as now, else rounded up."""
+    """The model in another layout; uneven layers are placed as the layout states, otherwise as now, otherwise rounded
+    up."""
     layers = sum(map(sum, s.stages))
     row = wanted.stages or (-(-layers // (wanted.pipeline * wanted.virtual)),) * wanted.pipeline
     same = wanted.stages is None and (len(s.stages), len(s.stages[0])) == (wanted.virtual, wanted.pipeline)
@@ -43,29 +44,29 @@ def placed(s: Shape, wanted: Sizes, selected: frozenset[str] = frozenset()) -> S
 
 
 def modules(s: Shape, selected: frozenset[str]) -> frozenset[str]:
-    """What selective recomputation stands for: the modules or operators that the config names,
-    else the core of attention."""
+    """The meaning of selective recomputation: the modules or operators named in the config, otherwise core
+    attention."""
     return s.modules if s.modules or selected else frozenset(("core_attn",))
 
 
 def required_by_one(s: Shape, wanted: Sizes, cluster: Cluster, selected: frozenset[str] = frozenset()) -> float:
-    """Bytes that the worst of the first, the second and the last rank of a layout needs. selected: outputs that
-    operators named for every layer free in selective recomputation."""
+    """The bytes needed by the worst of the first, second and last rank of a layout. selected: outputs that operators
+    named for every layer free in selective recomputation."""
     one = placed(s, wanted, selected)
     return max(stage(one, rank, cluster).required for rank in {0, min(1, one.pipeline - 1), one.pipeline - 1})
 
 
 class Counts(NamedTuple):
-    """Layers of each stage that are recomputed in full; those in which cheap operators are,
-    the full ones among them."""
+    """The number of layers per stage that are fully recomputed, and of those with recomputed cheap operators, including
+    the former."""
 
     full: tuple[int, ...]
     listed: tuple[int, ...]
 
 
 def fewest(s: Shape, cluster: Cluster, available: float, cheap: frozenset[str] = frozenset()) -> Counts | None:
-    """The cheapest recomputation of each stage with which it fits: cheap operators in the fewest layers, and only where
-    those of all layers are not enough the fewest layers in full. None where even all layers are not."""
+    """The cheapest recomputation of each stage that fits: cheap operators in the fewest layers or, if all layers are
+    not enough, the fewest layers in full. None if even all layers in full do not fit."""
     found = [_cheapest(s, cluster, rank, available, cheap) for rank in range(s.pipeline)]
     counts = [pair for pair in found if pair is not None]
     return Counts(*map(tuple, zip(*counts, strict=True))) if len(counts) == len(found) else None
@@ -84,7 +85,7 @@ def _cheapest(s: Shape, cluster: Cluster, rank: int, available: float, cheap: fr
 
 
 def _least(most: int, enough: Callable[[int], bool]) -> int:
-    """The smallest count that is enough, where the largest count is enough."""
+    """The smallest sufficient count, if the largest count is sufficient."""
     low, high = 0, most
     while low < high:
         middle = (low + high) // 2
@@ -93,7 +94,8 @@ def _least(most: int, enough: Callable[[int], bool]) -> int:
 
 
 def _need(s: Shape, cluster: Cluster, rank: int, full: int, listed: int, cheap: frozenset[str]) -> float:
-    """Bytes of a stage with so many layers in full and cheap operators in so many, the full ones among them."""
+    """Bytes of a stage with a number of fully recomputed layers and a number with cheap operators, including the
+    former."""
     counts, beyond = (
         tuple(count if other == rank else 0 for other in range(s.pipeline)) for count in (full, max(listed - full, 0))
     )
@@ -103,7 +105,7 @@ def _need(s: Shape, cluster: Cluster, rank: int, full: int, listed: int, cheap: 
 
 
 def seconds(s: Shape, cluster: Cluster, t: Traits = Traits()) -> float:
-    """A step of an exact layout; the device is one like an A100 where none is named."""
+    """A step of an exact layout; without a named device, one similar to an A100 is assumed."""
     return float(timed(s, t, machine(cluster)).step.seconds)
 
 
@@ -111,7 +113,7 @@ _KEYS = ("tensor", "context", "expert", "expert_tensor", "sequence_parallel")
 
 
 def required(space: Space, columns: Columns, cluster: Cluster) -> Any:
-    """Bytes the worst of the first and last rank needs on the device, per candidate."""
+    """Bytes that the worst of the first and last rank needs on the device, per candidate."""
     facts = _facts(space, columns)
     first = _rank(space, columns, facts, first=True)
     last = _rank(space, columns, facts, first=False)
@@ -126,12 +128,12 @@ def required(space: Space, columns: Columns, cluster: Cluster) -> Any:
 
 
 def listed_bytes(space: Space, columns: Columns) -> Any:
-    """Bytes of cheap outputs that one layer keeps for a micro-batch."""
+    """Bytes of cheap outputs that one layer keeps per micro-batch."""
     return _facts(space, columns)["cheap"] * columns["micro"]
 
 
 def _facts(space: Space, columns: Columns) -> dict[str, Any]:
-    """Per candidate: what depends only on how a layer is split, for a micro-batch of one sample."""
+    """Per candidate: values that depend only on how a layer is split, for a micro-batch of one sample."""
     code = np.zeros(len(columns["tensor"]), dtype=np.int64)
     for name in _KEYS:
         code = code * (int(columns[name].max(initial=0)) + 1) + columns[name]
@@ -195,7 +197,7 @@ def _rank(space: Space, columns: Columns, facts: dict[str, Any], *, first: bool)
 
 
 def _steady(s: Shape, columns: Columns, dense: Any, experts: Any, tables: Any) -> Any:
-    """Weights, gradients and optimizer states, sharded as in the plan but over the candidate's ranks."""
+    """Weights, gradients and optimizer states, sharded as in the plan, over the candidate's ranks."""
     shards = columns["data"] * columns["context"] if s.zero else np.ones_like(columns["data"])
     grid = columns["expert_tensor"] * columns["expert"] * columns["pipeline"]
     world = columns["data"] * columns["tensor"] * columns["pipeline"] * columns["context"]

@@ -22,22 +22,21 @@ COLUMNS = ("tensor", "pipeline", "context", "expert", "expert_tensor", "data", "
 # fmt: on
 RECOMPUTE = ("none", "selective", "full")
 COUNTED = len(RECOMPUTE)
-"""Only so many layers of each stage as memory asks for: first cheap operators alone,
-where the framework has an option for it, then in full."""
+"""Recompute only as many layers per stage as needed: first only cheap operators, if the framework has an option for it,
+then in full."""
 LISTED = COUNTED + 1
-"""Cheap operators in every layer: no candidate, but the edge between the two."""
+"""Cheap operators in every layer: not a candidate, but the boundary between the two."""
 Columns = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
 class Space:
-    """What is fixed: the model, the number of devices and how many a node, the global batch, the framework's accents.
-
-    stated: data parallel is stated and experts lie inside it (MindFormers); split: how uneven stages can be written
-    ("any", "ends", "" for not at all); chunked: each virtual stage can have a different number of layers; fixed, most:
-    the user's limits by name; near: the layout to stay close to. batch 0: it follows from the layout. measured: the
-    shape is enough to estimate memory. even: stages are to be written even where they are not split, because what is
-    written is faulty.
+    """The fixed part of a search: the model, the number of devices and their number per node, the global batch, the
+    framework's conventions. stated: data parallelism is stated and experts are inside it (MindFormers); split: how
+    uneven stages can be written ("any", "ends", "" for not at all); chunked: each virtual stage can have a different
+    number of layers; fixed, most: the user's limits by name; near: the layout to stay close to. batch 0: it follows
+    from the layout. measured: the shape is sufficient to estimate memory. even: stages are written even if they are not
+    split, because the present setting is faulty.
     """
 
     shape: Shape
@@ -47,7 +46,7 @@ class Space:
     stated: bool = False
     split: str = ""
     chunked: bool = False
-    expert_tensor: int = 0  # the one size of it that the framework has; 0 where there is a choice
+    expert_tensor: int = 0  # the one size of it that the framework has; 0 if there is a choice
     fixed: Mapping[str, int] = field(default_factory=dict)
     most: Mapping[str, int] = field(default_factory=dict)
     near: Sizes | None = None
@@ -59,12 +58,12 @@ class Space:
     traits: Traits = field(default_factory=Traits)  # precision, windows and overlaps, for the time
     vocab: int = 0  # rows that times take the vocabulary to have, where the shape has the most that it can have
     assumed: tuple[str, ...] = ()  # what times take for granted because the job does not state it
-    fp8: str = ""  # the recipe that is written with each layout
+    fp8: str = ""  # the recipe written with each layout
     pace: float = 1.0  # how many times as fast as its estimate a run was measured to be
     machine: Machine | None = None  # that of the job
 
     def kept(self, pipeline: int, virtual: int) -> bool:
-        """Whether the layers lie as they do now, so that nothing is to be written."""
+        """Whether the distribution of layers is unchanged, so that nothing must be written."""
         return not self.even and pipeline == len(self.shape.stages[0]) and virtual == len(self.shape.stages)
 
     def allowed(self, name: str, value: int) -> bool:
@@ -79,7 +78,7 @@ def divisors(number: int) -> list[int]:
 
 
 def grid(space: Space) -> tuple[dict[str, Any], Counter[str]]:
-    """Columns of all candidates, and how many combinations each law of arithmetic left out."""
+    """Columns of all candidates, and the number of combinations excluded by each arithmetic condition."""
     out: Counter[str] = Counter()
     rows = [(*layout, *rest) for layout in _layouts(space, out) for rest in _schedules(space, layout, out)]
     table = np.array(rows, dtype=np.int64).reshape(len(rows), len(COLUMNS))
@@ -87,7 +86,7 @@ def grid(space: Space) -> tuple[dict[str, Any], Counter[str]]:
 
 
 def sizes(columns: Columns, row: int, space: Space | None = None) -> Sizes:
-    """One candidate as Sizes; of a space, with the layers of each stage where they have to be written."""
+    """One candidate as Sizes, with the layers of each stage if they must be written."""
     values: dict[str, Any] = {name: int(columns[name][row]) for name in COLUMNS}
     values["sequence_parallel"] = bool(values["sequence_parallel"])
     values["recompute"] = RECOMPUTE[min(values["recompute"], COUNTED - 1)]
@@ -99,7 +98,7 @@ def sizes(columns: Columns, row: int, space: Space | None = None) -> Sizes:
 
 
 def present(space: Space) -> Sizes:
-    """The present layout, nothing recomputed."""
+    """The present layout without recomputation."""
     s = space.shape
     return Sizes(
         tensor=s.tensor, pipeline=s.pipeline, context=s.context, expert=s.expert, expert_tensor=s.expert_tensor,
@@ -109,7 +108,7 @@ def present(space: Space) -> Sizes:
 
 
 def _spread(space: Space, pipeline: int, virtual: int) -> dict[str, Any]:
-    """The layers of each stage, or of each chunk of each stage, where they have to be written."""
+    """The layers of each stage, or of each chunk of each stage, if they must be written."""
     layers = sum(map(sum, space.shape.stages))
     even = layers % (pipeline * virtual) == 0
     if even and not space.even:
@@ -121,7 +120,7 @@ def _spread(space: Space, pipeline: int, virtual: int) -> dict[str, Any]:
 
 
 def stages(layers: int, pipeline: int, split: str) -> tuple[int, ...]:
-    """Layers of each stage, as even as the framework can write it; the ends, with embedding and loss, get less."""
+    """Layers of each stage, as even as the framework can write them; the ends, with embedding and loss, get fewer."""
     each, rest = divmod(layers, pipeline)
     if not rest or pipeline == 1:
         return (each,) * pipeline
@@ -204,21 +203,21 @@ def _schedules(space: Space, layout: tuple[int, ...], out: Counter[str]) -> Iter
 
 
 def _recomputations(space: Space, virtual: int) -> Iterator[int]:
-    """None, selective, full; in as many layers as memory asks for, where the framework counts them by stage."""
+    """None, selective, full; in as many layers as needed, if the framework counts them by stage."""
     yield from (code for code in range(COUNTED) if space.allowed("recompute", code))
     if space.split == "any" and virtual == 1 and space.near is None and space.allowed("recompute", COUNTED - 1):
         yield COUNTED
 
 
 def _sequence_parallel(space: Space, tensor: int) -> tuple[int, ...]:
-    """With tensor parallel it costs nothing; a change as small as possible leaves it as it is."""
+    """It costs nothing with tensor parallelism; to keep the change small, the present setting is left."""
     both = (space.near is not None and not space.near.sequence_parallel) or space.fixed.get("sequence_parallel") == 0
     found = (0, 1) if tensor > 1 and both else (int(tensor > 1),)
     return tuple(one for one in found if tensor == 1 or space.allowed("sequence_parallel", one))
 
 
 def _virtual(space: Space, pipeline: int, count: int) -> Iterator[int]:
-    """Chunks of a rank; several only where the micro-batches divide over the stages."""
+    """Chunks per rank; more than one only if the micro-batches divide over the stages."""
     layers = sum(map(sum, space.shape.stages))
     yield from (1,) if space.allowed("virtual", 1) else ()
     if pipeline > 1 and count % pipeline == 0:
@@ -229,8 +228,8 @@ def _virtual(space: Space, pipeline: int, count: int) -> Iterator[int]:
 
 
 def _chunks(space: Space, layers: int, pipeline: int, virtual: int) -> bool:
-    """Whether the layers can lie so: alike, as they do now, or, where every chunk can have its own number,
-    in 2 chunks, as many as now, or as many as leave one layer less to the first and to the last chunk."""
+    """Whether the layers can be distributed in this way: evenly, as they are now or, if every chunk can have its own
+    number, in 2 chunks, as many as now, or as many as leave one layer less to the first and to the last chunk."""
     if layers % (pipeline * virtual) == 0 or space.kept(pipeline, virtual):
         return True
     usual = virtual in (2, len(space.shape.stages)) or (layers + 2) % (pipeline * virtual) == 0
@@ -252,11 +251,8 @@ _SHARDING = 0.1
 
 
 def cost(columns: Columns, near: Sizes, *, stated: bool = False) -> Any:
-    """The distance of candidates; of one degree the nearer size is the smaller change.
-
-    Data parallel and the number of micro-batches follow from the others; so does expert tensor parallel where no option
-    chose it.
-    """
+    """The distance of candidates; within a degree the nearer size is the smaller change. Data parallelism and the
+    number of micro-batches follow from the others; so does expert tensor parallelism if no option sets it."""
     now = _row(near)
     total = np.zeros(len(columns["tensor"]))
     for name, weight in _COST.items():
@@ -268,7 +264,7 @@ def cost(columns: Columns, near: Sizes, *, stated: bool = False) -> Any:
 
 
 def distance(wanted: Sizes, near: Sizes) -> float:
-    """The same of one layout; sharding the optimizer states costs almost nothing."""
+    """The same for one layout; sharding the optimizer states counts as almost no change."""
     return (
         float(cost({name: np.array([value]) for name, value in _row(wanted).items()}, near)[0])
         + _SHARDING * wanted.sharded

@@ -26,8 +26,8 @@ from preflight.steptime.traits import traits
 
 
 class Exact(NamedTuple):
-    """What a layout takes, stage by stage: seconds a step, the share of the bubble, seconds between devices, use of the
-    peak; seconds in 16 bits, where FP8 is what the search adds."""
+    """The times of a layout by stage: seconds per step, the share of the bubble, seconds of communication, utilisation
+    of the peak; seconds in 16 bits, if the search adds FP8."""
 
     seconds: float
     bubble: float
@@ -37,7 +37,7 @@ class Exact(NamedTuple):
 
 
 def exact(job: Job, where: Space) -> Exact | None:
-    """The step of a job as it is, on the machine of a search; None where a number is not known."""
+    """The step of a job in its present layout, on the machine of a search; None if a number is unknown."""
     device = job.cluster.device
     machine = machine_of(where, device)
     try:
@@ -76,7 +76,7 @@ def as_found(job: Job, sizes: Sizes, where: Space, available: float, edits: tupl
 
 
 SURELY = 1.02
-"""A layout that needs so much more than there is, is not tried on the document."""
+"""A layout that exceeds the limit by this factor is not tried on the document."""
 MOST_SETTINGS = 3
 SAID = ("tensor", "pipeline", "virtual", "context", "data", "micro")
 OF_EXPERTS = ("expert", "expert_tensor")
@@ -84,13 +84,14 @@ NO_ROOM, RISKY = "does not fit in memory", "may run out of memory"
 
 
 class Try(Protocol):
-    """Makes edits and checks again: the new job and its findings, or why the edits cannot be made."""
+    """Makes edits and checks again: returns the new job and its findings, or the reason why the edits cannot be
+    made."""
 
     def __call__(self, edits: tuple[Edit, ...]) -> tuple[Job, tuple[Finding, ...]] | str:
         """In memory, and only the errors."""
 
     def proven(self, edits: tuple[Edit, ...]) -> tuple[Job, tuple[Finding, ...]] | str:
-        """On the text, which is proven to change in nothing else."""
+        """On the text, with a proof that nothing else changes."""
 
 
 @dataclass
@@ -109,7 +110,7 @@ class Proof:
     tried: int = 0
 
     def take(self, row: int) -> None:
-        """Keep a candidate if the document can be changed to it, the rules find no error, and every rank fits."""
+        """Keep a candidate if the document can be edited accordingly, the rules find no error, and every rank fits."""
         rejected, wanted = self.result.rejected, self.wanted(row)
         if wanted is None:
             rejected[RISKY] += 1
@@ -123,7 +124,7 @@ class Proof:
             rejected[why] += 1
 
     def wanted(self, row: int) -> Sizes | None:
-        """The sizes of a candidate; None where the memory model already shows that it may run out."""
+        """The sizes of a candidate; None if the memory model already predicts that it may run out of memory."""
         found = sizes(self.columns, row, self.where)._replace(sharded=self.limits.sharded)
         if self.columns["recompute"][row] == COUNTED:
             counted = self.counted(found)
@@ -134,7 +135,7 @@ class Proof:
         return found if needs <= self.available * SURELY else None
 
     def accepted(self, row: int) -> float | None:
-        """The seconds of a candidate that passes the rules and fits, of which no text is proven; None of another."""
+        """The seconds of a candidate that passes the rules and fits, without proof on the text; otherwise None."""
         if (wanted := self.wanted(row)) is None:
             return None
         job, _ = self.judged(self.attempt(self.edits_for(wanted)))
@@ -142,7 +143,8 @@ class Proof:
         return took.seconds if took is not None else None
 
     def shown(self, row: int, wanted: Sizes, edits: tuple[Edit, ...]) -> str:
-        """Keep a layout that is proven, with fewer layers at its end where that is faster; "", or why it is refused."""
+        """Keep a proven layout, with fewer layers in its last stage if that is faster; "", or the reason for rejecting
+        it."""
         job, why = self.judged(self.attempt(edits))
         if job is None:
             return why
@@ -154,7 +156,7 @@ class Proof:
         return self.kept(row, wanted, edits, job)
 
     def kept(self, row: int, wanted: Sizes, edits: tuple[Edit, ...], tried: Job) -> str:
-        """Keep a layout that passed in memory, if its text is proven, too; "", or why it is refused."""
+        """Keep a layout that passed in memory, if its text is also proven; "", or the reason for rejecting it."""
         if self.where.near is None and not self.says(tried, wanted):
             return "cannot be expressed with this release's options"
         job, why = self.judged(self.attempt.proven(edits))
@@ -163,7 +165,7 @@ class Proof:
         return why
 
     def says(self, job: Job, wanted: Sizes) -> bool:
-        """Whether the file expresses what the table shows: a release may have no option for it."""
+        """Whether the file expresses the layout of the table: a release may lack an option for it."""
         now, held = job.sizes, known(job.plan.layout.stages)
         rows = wanted.chunks or ((wanted.stages,) if wanted.stages else None)
         if rows is not None and held is not None and held[0] != rows:
@@ -174,7 +176,7 @@ class Proof:
         return all(getattr(now, name) == getattr(wanted, name) for name in names)
 
     def judged(self, tried: tuple[Job, tuple[Finding, ...]] | str) -> tuple[Job | None, str]:
-        """The job, if the rules find no error and every rank fits; else why not."""
+        """The job if the rules find no error and every rank fits; otherwise the reason."""
         if isinstance(tried, str):
             return None, tried
         job, findings = tried
@@ -193,7 +195,7 @@ class Proof:
         return job, ""
 
     def counted(self, wanted: Sizes) -> Sizes | None:
-        """With the cheapest recomputation of each stage; None where all layers are not enough."""
+        """With the cheapest recomputation of each stage; None if all layers are not enough."""
         tried = self.attempt(self.edits_for(wanted))
         if isinstance(tried, str) or not tried[0].memory.stages:
             return None
@@ -205,7 +207,7 @@ class Proof:
         return wanted._replace(full_layers=counts.full, listed=counts.listed if any(counts.listed) else None)
 
     def needless(self, edits: tuple[Edit, ...]) -> str:
-        """Why a change is not worth trying in addition to those that were found; "" when it is."""
+        """Why a change is not worth trying in addition to the accepted ones; "" if it is."""
         if len({edit.key for edit in edits}) > MOST_SETTINGS:
             return f"more than {MOST_SETTINGS} settings would change"
         if not edits or any(set(_plain(found.edits)) <= set(_plain(edits)) for found in self.result.layouts):
@@ -213,8 +215,8 @@ class Proof:
         return ""
 
     def fits(self, job: Job) -> bool:
-        """Whether every rank fits, with the room that is to be kept free; where memory cannot be estimated,
-        only a change that cures a fault may be offered."""
+        """Whether every rank fits, including the reserve; if memory cannot be estimated, only a change that cures a
+        fault may be offered."""
         if job.memory.verdict == "fits":
             return job.memory.span[1] <= self.available
         return (self.available == math.inf and bool(job.memory.stages)) or (
@@ -222,7 +224,7 @@ class Proof:
         )
 
     def keep(self, row: int, wanted: Sizes, edits: tuple[Edit, ...], job: Job) -> None:
-        """Among the layouts that are shown, with its exact time; with the columns' where that is not known."""
+        """Add it to the layouts that are shown, with its exact time, or with that of the columns if it is unknown."""
         budget = self.cluster.budget if self.cluster.budget is not None else math.inf
         if (found := as_found(job, wanted, self.where, budget, edits)) is None:
             worst, times = job.memory.worst, self.times

@@ -1,5 +1,5 @@
-"""What a search gives back: layouts that pass the rules and fit, in the order in which they are shown, and why others
-were left out."""
+"""The result of a search: layouts that pass the rules and fit, in display order, and the reasons why others were
+rejected."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from preflight.steptime.arithmetic import greater, lesser
 class Found(NamedTuple):
     """A layout that passes the rules and fits: seconds per step (estimated), parts of it, bytes left on the device.
 
-    plain: seconds of the same layout in 16 bits, where it is written with FP8. alike: layouts of one number are as fast
-    as each other, as far as estimates separate them.
+    plain: seconds of the same layout in 16 bits, if it is written with FP8. alike: layouts with the same number are
+    equally fast within the accuracy of the estimates.
     """
 
     sizes: Sizes
@@ -37,15 +37,14 @@ class Found(NamedTuple):
 
 @dataclass
 class Result:
-    """Layouts, best first; how many were looked at; why others were left out; why nothing could be searched.
+    """Layouts, best first; the number considered; why others were rejected; why nothing could be searched.
 
-    device: whose speed the times assume; "" where no device is named. present: the present sizes. current: the
-    present layout, whether or not it fits; None where `withheld` is the reason that it lacks them. rank: its
-    place by time among the layouts that pass the rules and fit, 0 where it has none; at_least: no fewer are faster, and
-    not all were tried. tokens: of a step. pace: how many times as fast as its estimate a measured run was, 1 without
-    one. assumed: what times take for granted because the run does not state it. standing: rules whose errors no layout
-    cures, and that stay. fp8: the recipe that is written with each layout; not_fp8: why there is none, where FP8 is
-    asked for.
+    device: whose speed the times assume; "" where no device is named. present: the present sizes. current: the present
+    layout, whether or not it fits; None if `withheld` has the reason. rank: its place by time among the layouts that
+    pass the rules and fit, 0 if it has none; at_least: the rank is a lower bound, because not all were tried. tokens:
+    of a step. pace: how many times as fast as its estimate a measured run was, 1 without one. assumed: assumptions
+    behind the times where the run states nothing. standing: rules whose errors no layout cures. fp8: the recipe written
+    with each layout; not_fp8: why there is none, if FP8 was requested.
     """
 
     layouts: list[Found] = field(default_factory=list)
@@ -67,26 +66,26 @@ class Result:
 
 
 ALIKE = 0.03
-"""Layouts whose times are closer are one class. Of two layouts of a published sweep that are estimated within 5 % of
-the fastest, the measured times are 4 % further apart or closer in the median, 9 % in nine of ten. With this width the
-simplest of the first class is within 5 % of the measured best in all 15 sweeps, with 5 % in four of five, with 10 % in
-two of three: beyond it, the estimate knows more than simplicity (docs/layouts.md)."""
+"""Layouts whose times are closer than this form one class. For two layouts of a published sweep that are estimated
+within 5 % of the fastest, the difference of measured times deviates by 4 % in the median, by 9 % in nine of ten cases.
+With this width the simplest layout of the first class is within 5 % of the measured best in all 15 sweeps, with 5 % in
+four of five, with 10 % in two of three: beyond it, the estimate is a better guide than simplicity (docs/layouts.md)."""
 ROOM = 0.10
-"""Of the memory of a device, what a layout leaves free at no price: what the allocator reserves is up to 11 % more than
-what is allocated (3 % in the median of 12 published pairs), and evaluation and longer sequences need more."""
+"""The share of device memory that a layout should leave free without a penalty: the allocator reserves up to 11 % more
+than is allocated (3 % in the median of 12 published pairs), and evaluation and longer sequences need more."""
 PRICE = 0.05
-"""How much faster a layout has to be that leaves nothing free: a judgement, not a measurement."""
+"""How much faster a layout without free memory must be: a judgement, not a measurement."""
 
 
 def price(free: Any, budget: float) -> Any:
-    """What a layout's time is multiplied by for the bytes that it leaves free: a number, or a column of them."""
+    """The factor on a layout's time for the bytes that it leaves free: a number, or a column of them."""
     if not math.isfinite(budget):
         return 1.0
     return 1 + PRICE * lesser(greater(1 - free / (ROOM * budget), 0.0), 1.0)
 
 
 def in_classes(layouts: Iterable[Found], budget: float) -> list[Found]:
-    """The layouts by class, and in a class the simplest first."""
+    """The layouts by class, and within a class the simplest first."""
     left = sorted(layouts, key=lambda found: _priced(found, budget))
     told: list[Found] = []
     number = 0
@@ -105,7 +104,7 @@ def _priced(found: Found, budget: float) -> float:
 
 
 def _effort(found: Found, budget: float) -> tuple[float, ...]:
-    """What makes a layout simple: few ways of splitting, stages of one size, little that changes, then its time."""
+    """What makes a layout simple: few kinds of splitting, equal stages, few changes, then its time."""
     sizes = found.sizes
     ways = sizes.virtual + sizes.pipeline + sizes.context + sizes.tensor
     uneven = sum(map(bool, (sizes.stages and len(set(sizes.stages)) > 1, sizes.chunks, sizes.listed)))

@@ -1,4 +1,4 @@
-"""The search: candidates that fit, fastest first, each proven by the same rules; FP8 as a dimension of it."""
+"""The search: candidates that fit, fastest first, each proven by the same rules; with FP8 as one dimension."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from preflight.source.record import NamedTuple
 from preflight.steptime.layer import PASSES
 
 SCALED, CURRENT, DELAYED = "mxfp8", "tensorwise", "delayed"
-"""Scales by blocks of 32 that the matrix units apply, of the tensor as it is, of the tensor as it was in earlier steps
+"""Scales per block of 32 applied by the matrix units, from the current tensor, from the tensor in earlier steps
 (Transformer Engine: MXFP8BlockScaling, Float8CurrentScaling, DelayedScaling)."""
 BLACKWELL = 10
 
 
 class InFP8(NamedTuple):
-    """The job with products in FP8 in its present layout, and the recipe; or why it stays as it is."""
+    """The job with products in FP8 in its present layout, and the recipe; or why it stays unchanged."""
 
     job: Job
     recipe: str = ""
@@ -71,7 +71,7 @@ def _errors(tried: tuple[Job, tuple[Finding, ...]] | str) -> set[tuple[str, str]
 
 
 def _recipes(device: Device) -> tuple[str, ...]:
-    """The best first: blocks where the matrix units scale them (Blackwell, and Ascend devices that compute in FP8)."""
+    """The best first: blocks if the matrix units scale them (Blackwell, and Ascend devices that compute in FP8)."""
     scaled = device.architecture >= BLACKWELL or device.vendor == "ascend"
     return (SCALED, CURRENT, DELAYED) if scaled else (CURRENT, DELAYED)
 
@@ -79,18 +79,18 @@ def _recipes(device: Device) -> tuple[str, ...]:
 MOST_TRIED = 200
 MOST_RANKED = 1000
 SLACK = 1.05
-"""The columns overestimate memory by so much at most; what they refuse beyond it is not tried."""
+"""The maximum overestimate of memory by the columns; candidates beyond it are not tried."""
 KEPT_FREE = 0.02
-"""Of the memory of a device, what a layout leaves free where one can: what is idle on devices of a kind differs by
+"""The share of device memory that a layout leaves free if possible: idle usage on devices of the same kind differs by
 0.5 GiB and more (npu-smi: 2.8 to 3.3 GiB of 64), and one run in twenty needs more than the estimate's high end."""
 RANK_TRIES = 300
-"""So many candidates that seem faster than the present layout are tried for its rank."""
+"""The number of candidates with a faster estimate than the present layout tried to find its rank."""
 BEYOND = 4
-"""So many more are proven than shown: their exact times may move them forward."""
+"""The number of additional layouts proven beyond those shown: their exact times may move them forward."""
 KIND = ("tensor", "pipeline", "expert")
 KIND_ROWS, MOST_OF_A_KIND = 20, 6
 Progress = Callable[[int, int], None]
-"""Called with how many layouts are proven, of how many that are wanted."""
+"""Called with the number of proven layouts and the number wanted."""
 
 
 def search(
@@ -102,7 +102,7 @@ def search(
 ) -> Result:
     """Layouts for a job's model, devices and unchanged global batch. edits_for writes sizes in the document's spelling.
 
-    progress: called with how many layouts are proven, of how many that are wanted.
+    progress: called with the number of proven layouts and the number wanted.
     """
     result = Result(device=job.cluster.device.name if job.cluster.device else "")
     sought = in_fp8(job, edits_for, attempt) if limits.fp8 else InFP8(job)
@@ -132,7 +132,7 @@ def search(
 
 
 class Call(NamedTuple):
-    """What a search is asked."""
+    """The parameters of a search."""
 
     job: Job
     where: Space
@@ -158,8 +158,8 @@ def _candidates(result: Result, call: Call, available: float) -> tuple[Proof, li
 
 
 def _prove(proof: Proof, rows: list[int], now: Sizes, progress: Progress | None) -> None:
-    """Try candidates in order until enough are proven: of each kind some; where none of them holds, those nearest to
-    the present layout."""
+    """Try candidates in order until enough are proven, some of each kind; if none passes, try those nearest to the
+    present layout."""
     result, limits = proof.result, proof.limits
     _try_each(proof, rows[: MOST_RANKED * (KIND_ROWS if limits.kinds else 1)], progress)
     if not result.layouts and limits.near is None:
@@ -187,7 +187,7 @@ def _try_each(proof: Proof, rows: list[int], progress: Progress | None) -> None:
 
 
 def _compare(result: Result, call: Call, budget: float) -> None:
-    """The present layout, and its place among those that pass the rules and fit."""
+    """The present layout, and its rank among those that pass the rules and fit."""
     job, where = call.job, call.where
     result.pace, result.assumed = where.pace, where.assumed
     result.tokens = float(where.batch * where.shape.sequence)
@@ -200,7 +200,7 @@ def _compare(result: Result, call: Call, budget: float) -> None:
 
 
 def _rank(result: Result, call: Call, budget: float, now: float) -> None:
-    """Count the layouts that are faster than now, each tried by the rules and the memory model."""
+    """Count the layouts that are faster than the present one, each tried by the rules and the memory model."""
     scratch = Result(considered=result.considered)
     proof, rows = _candidates(scratch, call, budget)
     faster = [row for row in rows if proof.times.total[row] < now]
@@ -211,7 +211,7 @@ def _rank(result: Result, call: Call, budget: float, now: float) -> None:
 
 
 class Kinds:
-    """Which degrees of parallelism have been shown, so that their neighbours are left out."""
+    """The degrees of parallelism already shown, so that their neighbours are skipped."""
 
     def __init__(self, columns: Columns, on: bool) -> None:
         self.columns, self.on = columns, on
@@ -230,8 +230,7 @@ class Kinds:
 
 
 def _cheap(where: Space, edits_for: Callable[[Sizes], tuple[Edit, ...]], attempt: Try) -> frozenset[str]:
-    """Outputs that the framework can be set to recompute operator by operator,
-    found by setting it in the present layout."""
+    """Outputs that the framework can recompute by operator, found by setting this in the present layout."""
     if (
         where.split != "any"
         or where.near is not None
@@ -248,8 +247,8 @@ def _cheap(where: Space, edits_for: Callable[[Sizes], tuple[Edit, ...]], attempt
 
 
 def _shares(where: Space, columns: Columns, need: Any, job: Job, available: float) -> tuple[Any, Any]:
-    """The shares of its layers that a candidate has to recompute to fit: cheap operators, and in full.
-    The second is above 1 where all are not enough."""
+    """The shares of its layers that a candidate must recompute to fit: cheap operators, and in full. The second is
+    above 1 if all layers are not enough."""
     counted = columns["recompute"] == COUNTED
     listed, share = np.zeros(len(need)), np.zeros(len(need))
     if not where.measured or available == math.inf or not counted.any():
@@ -269,7 +268,7 @@ def _shares(where: Space, columns: Columns, need: Any, job: Job, available: floa
 
 
 def _moved(where: Space, columns: Columns, listed: Any) -> Any:
-    """Bytes that recomputed cheap operators read and write on a device in a step."""
+    """Bytes that recomputed cheap operators read and write per device and step."""
     if not where.cheap:
         return 0.0
     layers = sum(map(sum, where.shape.stages)) / columns["pipeline"]
@@ -277,7 +276,7 @@ def _moved(where: Space, columns: Columns, listed: Any) -> Any:
 
 
 def _ranked(where: Space, columns: Columns, need: Any, times: Time, available: float) -> list[int]:
-    """Rows that fit, fastest first (or least changed first); ties go to the simpler layout."""
+    """Rows that fit, fastest first (or least changed first); on ties the simpler layout first."""
     simple = columns["virtual"] + columns["pipeline"] + columns["context"] + columns["tensor"]
     seconds = times.total * price(available - need, available)
     order = np.lexsort(

@@ -1,5 +1,5 @@
-"""What a search keeps fixed: the model, the devices, the global batch;
-and what replaces the values that a faulty layout leaves unknown."""
+"""The fixed part of a search: the model, the devices, the global batch; and the replacements for values that a faulty
+layout leaves unknown."""
 
 from __future__ import annotations
 
@@ -22,18 +22,16 @@ from preflight.steptime.traits import traits
 
 STANDS_IN = "replaced by the search"
 ANYTHING = 2**20 * 3 * 5 * 7
-"""A size that divides by every degree of parallelism: where the model does not state its size, the rules decide."""
+"""A size that every degree of parallelism divides: if the model does not state its size, the rules decide."""
 ANY_LAYERS = 5040
 
 
 class Limits(NamedTuple):
-    """What the user wants kept: exact sizes, upper bounds, and how many layouts to show.
-
-    near: fewest changes from these first, also where the memory cannot be estimated. sharded: shard the optimizer
-    states.
-    free: the global batch is a default and may follow the layout. others: errors, by rule and message, that no layout
-    is to cure. kinds: of layouts with the same degrees of parallelism only the fastest. fp8: products in FP8, where the
-    run, the device and the framework can. ranked: count the layouts that are faster than the present one.
+    """The user's constraints: exact sizes, upper bounds, and the number of layouts to show. near: fewest changes from
+    these first, even if memory cannot be estimated. sharded: shard the optimizer states. free: the global batch is a
+    default and may follow the layout. others: errors, by rule and message, that a layout need not cure. kinds: of
+    layouts with the same degrees of parallelism only the fastest. fp8: products in FP8, if the run, the device and the
+    framework support it. ranked: count the layouts that are faster than the present one.
     """
 
     fixed: Mapping[str, int] = {}
@@ -49,7 +47,7 @@ class Limits(NamedTuple):
 
 
 def space(job: Job, limits: Limits) -> Space:
-    """What is fixed for a job. Raises Missing when the model, the devices or the global batch are not known."""
+    """The fixed values of a job. Raises Missing if the model, the devices or the global batch are unknown."""
     layout, batch = job.plan.layout, None if limits.free else known(job.plan.batch.total)
     world = known(layout.world)
     if world is None or world[0] < 1:
@@ -74,7 +72,7 @@ def space(job: Job, limits: Limits) -> Space:
 
 
 def everywhere(plan: Plan) -> frozenset[str]:
-    """Outputs that are made again in every layer by operators that are named, and so in any layout."""
+    """Outputs that named operators recompute in every layer, in any layout."""
     listed, stages = plan.recompute.operators, plan.layout.stages
     if not listed.known or not listed.raw or not stages.known:
         return frozenset()
@@ -82,8 +80,8 @@ def everywhere(plan: Plan) -> frozenset[str]:
 
 
 def _shape(job: Job, limits: Limits) -> tuple[Shape, bool]:
-    """The numbers of the model, and whether they are enough to estimate what training needs;
-    the memory of serving is left to the proof."""
+    """The numbers of the model, and whether they suffice to estimate training memory; memory for serving is left to the
+    proof."""
     serving = job.plan.inference.enabled.raw is True and limits.near is not None
     architecture = job.cluster.device.architecture if job.cluster.device else 0
     try:
@@ -96,12 +94,12 @@ def _shape(job: Job, limits: Limits) -> tuple[Shape, bool]:
 
 
 def _at_most(plan: Plan) -> Plan:
-    """The plan with every size that is not known, but bounded, at its most: what fits so, fits."""
+    """The plan with every unknown but bounded size at its maximum: a layout that fits then always fits."""
     return ranged(with_published(plan)).most or plan
 
 
 def _solid(plan: Plan) -> Plan:
-    """The plan with what the present layout leaves unknown filled in: the search replaces it."""
+    """The plan with the unknown values of the present layout filled in: the search replaces them."""
     layout = plan.layout
     changes: dict[str, Any] = {}
     if known(layout.data) is None:
@@ -126,7 +124,7 @@ def _solid(plan: Plan) -> Plan:
 
 
 def _sketch(plan: Plan) -> Plan:
-    """A plan for arithmetic only: sizes that are known, and for others sizes that divide by everything."""
+    """A plan for arithmetic only: known sizes, and for the others sizes that everything divides."""
     sizes = _sketched_sizes(plan.model)
     one, plain = derived(1, STANDS_IN), Plan(target=plan.target)
     return replace(
@@ -140,7 +138,7 @@ def _sketch(plan: Plan) -> Plan:
 
 
 def _sketched_sizes(model: Model) -> dict[str, Any]:
-    """The sizes of a model that are known, and for others sizes that divide by everything."""
+    """The known sizes of a model, and for the others sizes that everything divides."""
     fallbacks = {"layers": ANY_LAYERS, **dict.fromkeys(("hidden", "heads", "ffn", "vocab", "sequence"), ANYTHING)}
     sizes: dict[str, Any] = {
         name: value if _is_size(value := getattr(model, name)) else derived(fallback, STANDS_IN)

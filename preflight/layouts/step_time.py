@@ -24,7 +24,7 @@ from preflight.steptime.traits import Spread, Traits, traits
 
 
 class Time(NamedTuple):
-    """Seconds per step and candidate: everything, and its parts; bubble is a fraction of the compute time."""
+    """Seconds per step and candidate: the total and its parts; bubble is a fraction of the compute time."""
 
     total: Any
     compute: Any
@@ -34,7 +34,7 @@ class Time(NamedTuple):
 
 
 def machine_of(space: Space, device: Device | None) -> Machine:
-    """The machine that candidates are timed on, with its network and software; where no device is named, one like an
+    """The machine for timing candidates, with its network and software; without a named device, one similar to an
     A100."""
     if space.machine is not None:
         return space.machine
@@ -44,8 +44,8 @@ def machine_of(space: Space, device: Device | None) -> Machine:
 
 
 def step_time(space: Space, columns: Columns, device: Device | None, share: Any = 1.0, moved: Any = 0.0) -> Time:
-    """Times of every candidate. share: layers that are recomputed in full, of those candidates that count them;
-    moved: bytes that recomputed elementwise operators of a device read and write in a step."""
+    """Times of every candidate. share: fully recomputed layers, for candidates that count them; moved: bytes that
+    recomputed elementwise operators read and write per device and step."""
     m, t = machine_of(space, device), space.traits
     s = replace(space.shape, modules=modules(space.shape, space.selected), vocab=space.vocab or space.shape.vocab)
     w = _spread(columns)
@@ -67,7 +67,7 @@ _DEGREES = ("tensor", "pipeline", "context", "data", "expert", "expert_tensor", 
 
 
 def _spread(columns: Columns) -> Spread:
-    """The candidates' degrees as floats: integers overflow in products of sizes."""
+    """The candidates' degrees as floats: products of integer sizes overflow."""
     return Spread(
         **{name: columns[name].astype(np.float64) for name in _DEGREES},
         count=np.maximum(columns["micro_batches"], 1).astype(np.float64),
@@ -76,7 +76,7 @@ def _spread(columns: Columns) -> Spread:
 
 
 def _layers(s: Shape, t: Traits, w: Spread, m: Machine) -> Layers:
-    """What a layer takes, found once for candidates that split it alike."""
+    """The time of a layer, computed once for candidates that split it in the same way."""
     split = np.zeros(len(w.tensor), dtype=np.int64)
     for name in _SPLITS:
         values = getattr(w, name).astype(np.int64)
@@ -95,7 +95,7 @@ _SPLITS = ("tensor", "context", "expert", "expert_tensor", "sequence_parallel", 
 
 
 def _stages(space: Space, columns: Columns, share: Any, again: Any) -> tuple[list[Held], list[Any]]:
-    """The first stage, those between, and the last; where layers do not divide, the ends have fewer."""
+    """The first stage, the middle ones, and the last; if layers do not divide, the ends have fewer."""
     p = columns["pipeline"].astype(np.float64)
     layers = sum(map(sum, space.shape.stages))
     experts = space.shape.experts
@@ -114,11 +114,11 @@ def _stages(space: Space, columns: Columns, share: Any, again: Any) -> tuple[lis
 
 
 GAIN = 0.01
-"""A change of the stages that gains less is not worth a setting."""
+"""A change of the stages that gains less than this is not worth a setting."""
 
 
 def leaner(job: Job, wanted: Sizes, where: Space) -> Sizes | None:
-    """The layout with stages that take more equally long; None where that gains nothing, or cannot be written."""
+    """The layout with its longer stages balanced; None if that gains nothing, or cannot be written."""
     chunked = wanted.virtual > 1
     if not where.split or wanted.pipeline < 2 or wanted.full_layers or wanted.chunks or chunked > where.chunked:
         return None
@@ -140,12 +140,12 @@ def leaner(job: Job, wanted: Sizes, where: Space) -> Sizes | None:
 
 
 def _chunks(row: tuple[int, ...], virtual: int) -> tuple[tuple[int, ...], ...]:
-    """The layers of each stage over its virtual stages, the later ones with fewer."""
+    """The layers of each stage over its virtual stages; later ones have fewer."""
     return tuple(tuple(held // virtual + (v < held % virtual) for held in row) for v in range(virtual))
 
 
 def _rows(s: Shape, split: str) -> Iterator[tuple[int, ...]]:
-    """Layers of each stage with fewer on the last: of any stage, or of the ends about equal ones between."""
+    """Layers of each stage with fewer on the last: for any stage, or for the ends around equal middle stages."""
     layers, p = sum(map(sum, s.stages)), s.pipeline
     each = layers // p
     for last in range(max(1, each - 4), each + 1):

@@ -21,13 +21,13 @@ ALTERNATIVES = 3
 
 
 Absent = Callable[[str, str], None]
-"""Called for a file in which no layout is searched for, and why not."""
+"""Called for a file in which no layout is searched for, with the reason."""
 
 
 def suggest(workspace: Workspace, report: Report, absent: Absent | None = None) -> Report:
     """The report with layout fixes on every error that another layout would cure, after the error's own fix.
 
-    absent: called where a search is needed and numpy is not installed; without it that is raised.
+    absent: called if a search is needed and numpy is not installed; without it an error is raised.
     """
     findings = list(report.findings)
     for job in report.jobs:
@@ -69,7 +69,7 @@ def _stands_in(finding: Finding, job: Job) -> bool:
 
 
 def _without(workspace: Workspace, report: Report, job: Job, findings: list[Finding]) -> None:
-    """Where a setting is refused and does not affect what is trained, its default is a way out."""
+    """If a setting is refused and does not affect the training, its default is a possible fix."""
     attempt = Attempts(workspace, report, job)
     was = Counter((f.rule, f.message) for f in report.findings if f.severity is Severity.ERROR)
     for i, finding in enumerate(findings):
@@ -107,7 +107,7 @@ def _name(key: Key) -> str:
 
 
 def nearest(workspace: Workspace, report: Report, job: Job, others: frozenset[tuple[str, str]]) -> list[Found]:
-    """Layouts that work, the smallest change first; where the optimizer states are whole, also with them sharded."""
+    """Layouts that work, the smallest change first; if the optimizer states are unsharded, also with sharded ones."""
     from preflight.layouts.grid import distance
     from preflight.layouts.search import search
     from preflight.layouts.space import Limits
@@ -126,8 +126,8 @@ def nearest(workspace: Workspace, report: Report, job: Job, others: frozenset[tu
 
 
 def _is_a_guess(layouts: list[Found], finding: Finding, job: Job, policy: Policy) -> bool:
-    """Whether the run may need more devices instead, the nearest layout changes something else than what the finding
-    points at, another is as near, or a size that no user would type has become one of several."""
+    """Whether the run may need more devices instead, the nearest layout changes a setting that the finding does not
+    point at, another is equally near, or an unlikely size has become one of several."""
     if not finding.key or not layouts:
         return False
     sizes = known(job.plan.layout.world, job.plan.layout.tensor, job.plan.layout.pipeline, job.plan.layout.context)
@@ -144,14 +144,14 @@ def _is_a_guess(layouts: list[Found], finding: Finding, job: Job, policy: Policy
 
 
 def _fix(found: Found, *, offered: bool, fastest: float) -> Fix:
-    """The change in the words of the document."""
+    """The change in the terms of the document."""
     words = [f"{'set' if edit.action == 'set' else 'remove'} {edit.key[-1]}{_shown(edit)}" for edit in found.edits]
     title, cost = f"{LAYOUT}{', '.join(words)}", _cost(found, fastest)
     return Fix(title, found.edits, Safety.UNSAFE, offered=offered, cost=cost)
 
 
 def _cost(found: Found, fastest: float) -> str:
-    """What a layout costs next to the others: estimated step time, memory; the search keeps the global batch."""
+    """The cost of a layout compared with the others: estimated step time, memory; the search keeps the global batch."""
     worst = found.memory.worst
     told = [f"{worst.required / 2**30:.1f} GiB on the fullest stage"] if worst is not None else []
     if fastest > 0:

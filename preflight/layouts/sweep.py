@@ -21,7 +21,7 @@ NO_CONFIG = "this is not recognised as a training config"
 
 
 class Executor(Protocol):
-    """What takes work: concurrent.futures' executors, a dask.distributed client, and the like."""
+    """Objects that run work: executors of concurrent.futures, a dask.distributed client, and similar ones."""
 
     def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Any: ...
 
@@ -42,12 +42,12 @@ def layouts(
 
 @cache
 def _installed() -> Plugins:
-    """Loaded once a process."""
+    """Loaded once per process."""
     return load()
 
 
 def every_run(workspace: Workspace, limits: Limits, progress: Progress | None = None) -> tuple[Result, ...]:
-    """The layouts of every run of a workspace; one result with the reason where there is none."""
+    """The layouts of every run of a workspace; one result with the reason if there is none."""
     report = workspace.check()
     found = []
     for job in report.jobs:
@@ -70,7 +70,7 @@ def every_run(workspace: Workspace, limits: Limits, progress: Progress | None = 
 def sweep(
     paths: Iterable[str | PathLike[str]], *, executor: Executor | None = None, **how: Any
 ) -> dict[str, tuple[Result, ...]]:
-    """Layouts of many files by path, in order. executor: where the work is done; how: what `layouts` takes."""
+    """Layouts of many files by path, in order. executor: runs the work; how: the arguments of `layouts`."""
     names = [str(path) for path in paths]
     work: Callable[..., tuple[Result, ...]] = partial(layouts, **how)
     if executor is None:

@@ -1,4 +1,4 @@
-"""What is not certain of a run: its release, whether it is a fork, its nodes; and what supports a value."""
+"""Uncertain facts about a run: its release, whether it is a fork, its nodes; and what supports a value."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from preflight.source.pattern import lazy_pattern
 from preflight.source.record import replace
 
 OPTION = lazy_pattern(r"--[A-Za-z][\w-]*")
-"""A word in the form of an option, without a stray character around it."""
+"""A word in the form of an option, without stray characters around it."""
 
 CANDIDATE = lazy_pattern(r"(?i)\d[.-]?(?:rc|beta|alpha|dev)\.?\d*$")
-"""How a version ends that is none of a release yet."""
+"""The ending of a version that is not yet a release."""
 
 MULTIPLES = (2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 48, 64, 128)
 """Numbers of nodes to try instead of one."""
 
 
 def missed(asked: Target | None, read_as: Target) -> Target | None:
-    """What was asked for, where it is read as another release; a front end's run is read as the framework below it.
-    A patch release is its own: what it has in other words than its release is described."""
+    """The requested release, if it is read as another one; a front end's run is read as the framework below it. A patch
+    release counts as itself: its differences from its release are described."""
     if asked is None or asked.framework != read_as.framework or patch(asked).get("of") == read_as.version:
         return None
     line, number = branch(asked.version)
@@ -37,11 +37,10 @@ def missed(asked: Target | None, read_as: Target) -> Target | None:
 
 
 def around(asked: Target | None, known: Iterable[Target]) -> tuple[Target, ...]:
-    """The described releases just below and just above the one that was asked for; the two oldest,
-    or the only one, where it is older than all.
-
-    () where it is described itself, or newer than all: what the newest refuses, the next is taken to refuse. Releases
-    count as one where their first two numbers are the same; a first number alone means all that begin with it.
+    """The described releases just below and just above the requested one; the two oldest, or the only one, if it is
+    older than all. () if it is described itself, or newer than all: the next release is assumed to refuse what the
+    newest refuses. Releases with the same first two numbers count as one; a first number alone means all that begin
+    with it.
     """
     line, wanted = branch(asked.version) if asked is not None else ("", ())
     if asked is None or not (wanted := wanted[:2]):
@@ -58,10 +57,8 @@ def around(asked: Target | None, known: Iterable[Target]) -> tuple[Target, ...]:
 
 
 def strange(job: Job) -> str:
-    """An option or a choice which shows that the parser is none of those that are described, where the call does not
-    state the target; "" where all are known or slips.
-
-    An entry script may add options; there only what an earlier release has counts.
+    """An option or a choice which shows that the parser is not a described one, if the call does not state the target;
+    "" if all are known or misspelt. Entry scripts may add options; for them only options of an earlier release count.
     """
     if job.arguments.certainty.stated:
         return ""
@@ -74,14 +71,13 @@ def strange(job: Job) -> str:
 
 
 def assumed(document: Document, request: Request) -> str:
-    """The variable that gives the number of nodes which a script has only a default for;
-    "" where nothing is assumed."""
+    """The variable for the number of nodes of which a script has only a default; "" if nothing is assumed."""
     world = document.launch.world if document.launch is not None else ()
     return world[0].assumed if world and request.devices is None and request.nodes is None else ""
 
 
 def elsewhere(document: Document, launch: Launch) -> Iterator[Document]:
-    """A launch as it is on an unknown number of nodes, and then on some multiples of the default."""
+    """A launch as written for an unknown number of nodes, and then with multiples of the default."""
     first = launch.world[0]
     yield replace(document, launch=launch._replace(world=(first._replace(value=Unknown(first.assumed)),), nodes=None))
     for world in [first.value * times for times in MULTIPLES] if isinstance(first.value, int) else []:
@@ -89,14 +85,12 @@ def elsewhere(document: Document, launch: Launch) -> Iterator[Document]:
 
 
 _COMMON = frozenset("size num model parallel use layers config enable type path data".split())
-"""Words of so many arguments that they distinguish nothing."""
+"""Words that occur in this many arguments distinguish nothing."""
 
 
 def support(name: str, job: Job) -> int:
-    """How many other arguments that were typed share a word with an argument's name.
-
-    It compares the two sides of one conflict.
-    """
+    """The number of other explicit arguments that share a word with an argument's name; used to compare the two sides
+    of a conflict."""
     words = _words(name)
     return sum(not words.isdisjoint(_words(other)) for other in job.arguments.written if other != name)
 
@@ -107,6 +101,6 @@ def _words(name: str) -> frozenset[str]:
 
 
 def topic(name: str) -> str:
-    """What an argument is about: the first of its words that distinguishes it, "" where none does."""
+    """The subject of an argument: the first distinguishing word of its name, "" if there is none."""
     words = name.rpartition(".")[2].split("_")
     return next((word.removesuffix("s") for word in words if word not in _COMMON), "")

@@ -1,4 +1,4 @@
-"""A declared constraint: what a framework refuses, in one entry with message, reason, source and fix, by its shape."""
+"""A declared constraint: a refusal of a framework in one entry with message, reason, source and fix, by its form."""
 
 from __future__ import annotations
 
@@ -82,12 +82,12 @@ class Constraint:
 
     @cached_property
     def names(self) -> frozenset[str]:
-        """The arguments that it is about."""
+        """The arguments that it involves."""
         return frozenset(handle.name for handle in self.refuse.handles() if handle.view != "environment")
 
     @cached_property
     def condition(self) -> Condition:
-        """What decides whether a run breaks it."""
+        """The condition that decides whether a run violates it."""
         return compiled(self.refuse)
 
     @property
@@ -96,31 +96,31 @@ class Constraint:
         return tuple(filter(None, (*places, *self.also))) or tuple(found_places(self.framework, self.id))
 
     def place_upstream(self, version: str) -> str:
-        """Where the framework makes the same check, at a version."""
+        """The place of the same check in the framework, in a version."""
         if isinstance(self.upstream, str):
             return self.upstream
         return self.upstream.get(version) or next(iter(self.upstream.values()), "")
 
     def _upstream(self, job: Job) -> str | None:
-        """The place in the framework that is nearest to the user."""
+        """The place in the framework nearest to the user."""
         places = {} if isinstance(self.upstream, str) else self.upstream
         on_top = next((places[name] for name in reversed(tuple(job.versions)) if name in places), None)
         return on_top or found_place(self.id, job.versions) or self.place_upstream(job.versions[self.framework]) or None
 
     @property
     def triggers(self) -> frozenset[str] | None:
-        """A run that touches none of these arguments cannot break it; None: any run can."""
+        """A run that sets none of these arguments cannot violate it; None: any run can."""
         return None if self.always else self.names
 
     def concerns(self, versions: Mapping[str, str]) -> bool:
-        """Whether it holds for these versions of frameworks."""
+        """Whether it applies to these versions of frameworks."""
         version = versions.get(self.framework)
         if version is None or self.unless_framework in versions:
             return False
         return holds(self.id, self.framework, versions, self.versions)
 
     def silent(self, job: Job) -> bool:
-        """Whether its condition shows that it reports nothing, given that it concerns the run."""
+        """Whether its condition shows that it reports nothing, if it applies to the run."""
         return not isinstance(broken := self.condition(job.answers), Unknown) and not broken
 
     def check(self, job: Job, options: Mapping[str, Any]) -> Iterator[Finding | Unverified]:
@@ -149,7 +149,7 @@ class Constraint:
         return tuple({(h.name, h.view): h for h in self.at or self.refuse.handles()}.values())
 
     def _typed(self, job: Job) -> list[Value]:
-        """What is typed of the arguments, or what a derived one comes from; each place once."""
+        """The explicit values of the arguments, or the sources of a derived one; each place once."""
         names = [h.name for h in self.pointed if h.view != "environment"]
         values = [job.arguments.given(name) or job.arguments.effective.get(name) for name in names]
         return list(
@@ -184,7 +184,7 @@ class Constraint:
 
 
 def _without(dropped: Handle, job: Job) -> Reader:
-    """Reads the run as if an argument had not been typed."""
+    """Reads the run as if an argument were not set."""
     read = reader(job.arguments)
     absent = {"effective": job.arguments.default(dropped.name).raw, "given": False}
     return lambda handle: (
@@ -193,7 +193,7 @@ def _without(dropped: Handle, job: Job) -> Reader:
 
 
 class ConstraintSet(RuleSet):
-    """The constraints of one topic file; `framework` names whose versions `versions` means."""
+    """The constraints of one topic file; `versions` refers to `framework`."""
 
     __slots__ = ("framework", "why")
 
@@ -202,7 +202,7 @@ class ConstraintSet(RuleSet):
         self.framework, self.why = framework, why
 
     def add(self, *constraints: Constraint) -> None:
-        """Add checks of the framework; their ids get its name in front, and those without a `why` get that of the
+        """Add checks of the framework; its name is prefixed to their ids, and those without a `why` get that of the
         file."""
         for c in constraints:
             id = f"{self.framework}/{c.id}"
@@ -212,7 +212,7 @@ class ConstraintSet(RuleSet):
 def refuse(
     id: str, when: Expression, *, message: str, why: str = "", upstream: Upstream = "", **more: Any
 ) -> Constraint:
-    """The general shape: refused when the condition holds."""
+    """The general form: refused if the condition holds."""
     return Constraint(id, when, message, why, upstream, **more)
 
 
@@ -227,7 +227,7 @@ def requires(
 def conflicts(
     id: str, one: Expression, other: Expression, *, message: str, why: str = "", upstream: Upstream = "", **more: Any
 ) -> Constraint:
-    """Not both. Where both are plain switches, dropping either is offered, the second first."""
+    """Mutually exclusive. If both are plain switches, dropping either is offered, the second first."""
     fixes = tuple(drop(h) for h in (other, one) if isinstance(h, Handle))
     return Constraint(id, all_of(one, other), message, why, upstream, shape="conflicts", **{"fixes": fixes, **more})
 
@@ -243,7 +243,7 @@ def divides(
     when: Expression | None = None,
     **more: Any,
 ) -> Constraint:
-    """`number` must be a multiple of `divisor` (when a condition holds)."""
+    """`number` must be a multiple of `divisor` (if a condition holds)."""
     broken = number % divisor != 0
     return Constraint(
         id, broken if when is None else all_of(when, broken), message, why, upstream, shape="divides", **more
@@ -261,7 +261,7 @@ def one_of(
     when: Expression | None = None,
     **more: Any,
 ) -> Constraint:
-    """The value must be one of the choices (when a condition holds)."""
+    """The value must be one of the choices (if a condition holds)."""
     broken = ~value.is_in(*choices)
     more.setdefault(
         "near", (near(value, choices),) if isinstance(value, Handle) and value.view != "environment" else ()
@@ -283,7 +283,7 @@ def in_range(
     when: Expression | None = None,
     **more: Any,
 ) -> Constraint:
-    """low <= value <= high; either end may be left out."""
+    """low <= value <= high; either end may be omitted."""
     ends = [value < low] if low is not None else []
     ends += [value > high] if high is not None else []
     broken = ends[0] if len(ends) == 1 else Expression("or", *ends)

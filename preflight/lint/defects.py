@@ -1,4 +1,4 @@
-"""Known defects of published releases: rows of schemas/FRAMEWORK/defects.json, each of them a rule."""
+"""Known defects of published releases: rows of schemas/FRAMEWORK/defects.json, each of which is a rule."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from preflight.source.finding import Finding, Severity, Unverified
 
 PREFIX = "known-defect-"
 NOTED = ("slow", "memory", "seldom")
-"""Effects that change nothing of what is trained, or that most runs do not meet: they are notes."""
+"""Effects that do not change the training, or that few runs meet: they are notes."""
 CONSEQUENCE = {
     "silent": "training goes on without an error and computes something else",
     "loses data": "a checkpoint or the data lack what they should hold",
@@ -26,7 +26,7 @@ CONSEQUENCE = {
     "memory": "the run takes more memory than it should",
     "seldom": "most runs do not meet it; those that do fail, or train otherwise",
 }
-"""What an effect means to the run."""
+"""The consequence of an effect for the run."""
 Row = Mapping[str, Any]
 
 
@@ -37,10 +37,9 @@ def table(framework: str) -> Row:
 
 
 def stands(source: Row, text_of: Callable[[str], str | None]) -> bool | None:
-    """Whether the code of a defect is in a tree: its faulty pattern does, and that of the fix does not.
-
-    source: `files`, `faulty` and, where the fix leaves the faulty pattern, `fixed`. text_of: the text of a file by its
-    path, None where there is none. None where none of the files is there.
+    """Whether a tree contains the code of a defect: the faulty pattern matches, and that of the fix does not. source:
+    `files`, `faulty` and, if the fix keeps the faulty pattern, `fixed`. text_of: the text of a file by its path, None
+    if it does not exist. None if none of the files exists.
     """
     texts = [text for path in source["files"] if (text := text_of(path)) is not None]
     if not texts:
@@ -51,10 +50,8 @@ def stands(source: Row, text_of: Callable[[str], str | None]) -> bool | None:
 
 
 def affected(framework: str, row: Row, version: str) -> bool:
-    """Whether a release has a defect.
-
-    A release that is not listed is taken as the one before it; one after the newest counts as not affected.
-    """
+    """Whether a release has a defect. An unlisted release counts as the one before it; one after the newest counts as
+    not affected."""
     order: Sequence[str] = table(framework)["releases"]
     number = _number(order, version)
     return number is not None and any(order.index(first) <= number <= order.index(last) for first, last in row["in"])
@@ -70,14 +67,14 @@ def _number(order: Sequence[str], version: str) -> int | None:
 
 
 def fixed_in(framework: str, row: Row) -> list[str]:
-    """The first releases without a defect that the ones before have, oldest first."""
+    """The first releases without a defect of the preceding ones, oldest first."""
     order = table(framework)["releases"]
     ends = (order.index(last) + 1 for _, last in row["in"])
     return [order[end] for end in ends if end < len(order)]
 
 
 class Defect(Constraint):
-    """A declared check whose releases are computed, and which the program's own source overrules."""
+    """A declared check with computed releases, which the program's own source overrules."""
 
     @property
     def row(self) -> Row:
@@ -90,12 +87,12 @@ class Defect(Constraint):
             yield from super().check(job, options)
 
     def _present(self, job: Job) -> bool:
-        """Whether the code of the run has the defect: its source decides where that is at hand, else its release."""
+        """Whether the code of the run has the defect: its source decides if available, otherwise its release."""
         found = stands(self.row["source"], job.text_of) if job.text_of is not None else None
         return self._released(job) if found is None else found
 
     def _apart(self, job: Job) -> bool:
-        """Whether the run's front end does not run the code in question."""
+        """Whether the run's front end does not execute the code in question."""
         apart = job.arguments.certainty.apart
         return bool(apart) and all(path.startswith(apart) for path in self.row["source"]["files"])
 
@@ -113,8 +110,8 @@ class Defect(Constraint):
 
 
 def _stated(job: Job, framework: str) -> str:
-    """The release of a framework that a run states: of its target the one that the caller states, patch and all, unless
-    that leaves out what the run is read as."""
+    """The release of a framework that a run states: for its target the one stated by the caller, including the patch
+    level, unless that excludes the release it is read as."""
     read_as, said = job.versions[framework], job.stated
     if said is None or said.framework != framework or not said.version:
         return read_as
@@ -123,7 +120,7 @@ def _stated(job: Job, framework: str) -> str:
 
 
 def defects(framework: str, arguments: Handles) -> ConstraintSet:
-    """The rules of a framework's known defects. Raises AttributeError for an argument that it does not have."""
+    """The rules for a framework's known defects. Raises AttributeError for an unknown argument."""
     found = ConstraintSet(framework)
     rows = table(framework)["defects"].items()
     found.add(*(_defect(framework, id, row, arguments) for id, row in rows if row["in"]))
@@ -159,10 +156,8 @@ def _message(framework: str, row: Row) -> str:
 
 
 def _hull(framework: str, row: Row) -> str:
-    """A range of versions, by their first two numbers, that has every affected release.
-
-    A front end is read as its described release, whichever is asked for.
-    """
+    """A range of versions, by their first two numbers, that contains every affected release. A front end counts as its
+    described release, whichever is requested."""
     if table(framework).get("front end"):
         return ""
     order = [numbers(release)[:2] or NEWEST for release in table(framework)["releases"]]
@@ -192,15 +187,13 @@ _OPERATORS = {"in": "in", "has": "has", "starts with": "startswith"}
 
 
 def condition(node: Any, arguments: Handles) -> Expression:
-    """A trigger as an expression.
-
-    A mapping holds where each of its entries does: a term with its test, or "any" with a list of triggers of which
-    one holds, or "not" with one that does not ("any …" and "not …" where there are several). A term is an argument,
-    or arguments and numbers joined by + - * / // % from left to right; `$NAME` is an environment variable, `len:NAME`
-    how many entries an argument has, `zeros:NAME` with how many zeros it begins, `least:NAME` its least number. A
-    test is true, false, "set", "unset", "given", "not given", [comparison, value], ["in", values…], ["has", item],
-    ["starts with", text], ["not", test…], or a list of such lists, all of which hold. A value is a constant, or
-    {"of": term}.
+    """A trigger as an expression. A mapping holds if each of its entries does: a term with its test, or "any" with a
+    list of triggers of which one holds, or "not" with one that does not ("any …" and "not …" if there are several). A
+    term is an argument, or arguments and numbers joined by + - * / // % from left to right; `$NAME` is an environment
+    variable, `len:NAME` how many entries an argument has, `zeros:NAME` with how many zeros it begins, `least:NAME` its
+    least number. A test is true, false, "set", "unset", "given", "not given", [comparison, value], ["in", values…],
+    ["has", item], ["starts with", text], ["not", test…], or a list of such lists, all of which hold. A value is a
+    constant, or {"of": term}.
     """
     parts = [_entry(key, test, arguments) for key, test in node.items()]
     return parts[0] if len(parts) == 1 else all_of(*parts)

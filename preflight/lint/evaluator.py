@@ -16,7 +16,7 @@ Key = tuple[str, str]
 
 
 class _Asked(dict[Key, Any]):
-    """What a function answers."""
+    """The answer of a function."""
 
     def __init__(self, read: Reader) -> None:
         self._read = read
@@ -29,22 +29,20 @@ Condition = Callable[[dict[Key, Any]], Any]
 
 
 def reader(arguments: Arguments) -> Reader:
-    """Read handles from a run's arguments."""
+    """Reads handles from a run's arguments."""
     answers = Answers(arguments)
     return lambda handle: answers[handle.key]
 
 
 def evaluate(node: object, read: Reader) -> Any:
-    """The value of an expression.
-
-    Unknown for an unknown operand; UNKNOWN where the operands are known and cannot be computed with: an option that is
-    not set, a wrong type, division by zero.
+    """The value of an expression. Unknown for an unknown operand; UNKNOWN if the operands are known but cannot be used:
+    an unset option, a wrong type, division by zero.
     """
     return compiled(node)(_Asked(read))
 
 
 def compiled(node: object) -> Condition:
-    """An expression as a function of the answers to its handles."""
+    """An expression as a function of the values of its handles."""
     if isinstance(node, Handle):
         return operator.itemgetter(node.key)
     if not isinstance(node, Expression):
@@ -58,7 +56,7 @@ def compiled(node: object) -> Condition:
 
 
 def joined(op: str, makers: Sequence[Callable[[], Condition]]) -> Condition:
-    """Conditions under `and` or `or`, each made when it is first asked: the first one mostly decides."""
+    """Conditions under `and` or `or`, each evaluated on demand: usually the first one decides."""
     parts: list[Condition] = []
 
     def when_asked(number: int, make: Callable[[], Condition]) -> Condition:
@@ -73,10 +71,8 @@ def joined(op: str, makers: Sequence[Callable[[], Condition]]) -> Condition:
 
 
 def _lazy(parts: Sequence[Condition], *, decides: bool) -> Condition:
-    """`and`, which a false part decides, or `or`, which a true one does; else an unknown part makes it unknown.
-
-    Where one part has nothing to compare and another lacks a value, `and` answers the first and `or` the second.
-    """
+    """`and`, decided by a false part, or `or`, decided by a true one; otherwise an unknown part makes it unknown. If
+    one part has nothing to compare and another lacks a value, `and` returns the first and `or` the second."""
     other = not decides
 
     def value_of(answers: dict[Key, Any]) -> Any:
@@ -113,7 +109,7 @@ def _of_one(operate: Callable[..., Any], part: Condition, constants: Sequence[ob
 
 
 def _strict(operate: Callable[..., Any], parts: Sequence[Condition]) -> Condition:
-    """An operator that needs all its operands."""
+    """An operator that needs all of its operands."""
 
     def value_of(answers: dict[Key, Any]) -> Any:
         values = [part(answers) for part in parts]
@@ -142,7 +138,7 @@ def _bounded_product(left: Any, right: Any) -> Any:
 
 
 def _nearest_divisor(number: int, near: int, multiple: int) -> Any:
-    """The divisor of a number that is nearest to another one and a multiple of a third; Unknown where there is none."""
+    """The divisor of a number that is nearest to another one and a multiple of a third; Unknown if there is none."""
     if not 0 < number < 1_000_000:
         return UNKNOWN
     found = [d for d in range(max(multiple, 1), number + 1, max(multiple, 1)) if number % d == 0]
@@ -150,14 +146,14 @@ def _nearest_divisor(number: int, near: int, multiple: int) -> Any:
 
 
 def _leading_zeros(value: Any) -> Any:
-    """How many zeros a list begins with; none where one number stands for all of it."""
+    """The number of leading zeros of a list; none if a single number represents all of it."""
     if not isinstance(value, (list, tuple)):
         return 0
     return next((number for number, one in enumerate(value) if one != 0), len(value))
 
 
 def _other_divisor(number: int, near: int, multiple: int) -> Any:
-    """The nearest divisor on the other side, where it is at most twice as far as the nearest one; else Unknown."""
+    """The nearest divisor on the other side, if it is at most twice as far as the nearest one; otherwise Unknown."""
     nearest = _nearest_divisor(number, near, multiple)
     if nearest is UNKNOWN or nearest == near:
         return UNKNOWN
@@ -168,7 +164,8 @@ def _other_divisor(number: int, near: int, multiple: int) -> Any:
 
 
 def _least(value: Any) -> Any:
-    """The least number of a list, also of lists; a number that stands for all of it; Unknown where there is none."""
+    """The smallest number of a list, also of nested lists; a number that represents all of it; Unknown if there is
+    none."""
     if not isinstance(value, (list, tuple)):
         return UNKNOWN if value is None else value
     found = [one for one in map(_least, value) if one is not UNKNOWN]

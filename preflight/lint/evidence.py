@@ -1,4 +1,4 @@
-"""The releases of a framework that have the checks that a rule repeats, and their lines."""
+"""The releases of a framework that contain the checks behind a rule, and their lines."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ Spans = tuple[tuple[int, int], ...]
 
 
 class Evidence:
-    """What is known of the releases of one framework, oldest first."""
+    """Facts about the releases of one framework, oldest first."""
 
     def __init__(self, framework: str) -> None:
         data = schemas.read(f"{framework}/holds")
         self.framework = framework
         self.of: str = data.get("of", "")
-        """The framework that has the evidence, where this framework is a part of it."""
+        """The framework with the evidence, if this framework is a part of it."""
         if self.of:
             return
         self.decides: bool = data["decides"]
@@ -41,14 +41,14 @@ class Evidence:
         self._first: int = data["checked"]
 
     def number(self, version: str) -> int:
-        """The release of a version: its own, else the newest before it, else the oldest."""
+        """The release of a version: its own, otherwise the newest before it, otherwise the oldest."""
         if version in self.releases:
             return self.releases.index(version)
         at = bisect(self._numbered, (numbers(version)[:2], len(self.releases))) - 1
         return self._numbered[max(at, 0)][1]
 
     def described(self, version: str) -> bool:
-        """Whether the checks of a release are described, and not only its options."""
+        """Whether the checks of a release are described, not only its options."""
         number = self.number(version)
         return number >= self._first and numbers(version)[:2] == numbers(self.releases[number])[:2]
 
@@ -62,7 +62,7 @@ class Evidence:
         return rule in self._spans
 
     def held(self, rule: str, version: str) -> bool | None:
-        """Whether a release makes the checks of a rule; None where nothing is known of the rule."""
+        """Whether a release makes the checks of a rule; None if nothing is known about the rule."""
         spans = self._spans.get(rule)
         if spans is None:
             return None
@@ -72,11 +72,11 @@ class Evidence:
         return any(first <= number <= last for first, last in spans)
 
     def covering(self, rule: str) -> Sequence[str]:
-        """Rules of other releases that refuse all that a rule refuses."""
+        """Rules of other releases that refuse everything that a rule refuses."""
         return self._covers.get(rule, ())
 
     def place(self, rule: str, version: str) -> str | None:
-        """The file and line of the first of a rule's checks in a release, "path:line"; None where it has none there."""
+        """The file and line of the first of a rule's checks in a release, "path:line"; None if it has none there."""
         number = max(self.number(version), self._first)
         read = self._stands(rule)
         sites = sorted(read, key=lambda id: not self._as_read(id, read[id], number))
@@ -88,8 +88,7 @@ class Evidence:
         return found if isinstance(found, Mapping) else dict.fromkeys(found, (self.checked[0], self.checked[-1]))
 
     def _as_read(self, id: str, read: Sequence[str], number: int) -> bool:
-        """Whether a statement is in a release as it was where it was read,
-        or that lies between two such releases."""
+        """Whether a statement is unchanged in a release, or the release is between two such releases."""
         numbers = [self.releases.index(release) for release in read]
         return numbers[0] <= number <= numbers[-1] or self._hash(id, number) in {self._hash(id, one) for one in numbers}
 
@@ -98,18 +97,17 @@ class Evidence:
         return next((hash for _, _, hash, first, lines in runs if first <= number < first + len(lines)), None)
 
     def hashes(self, rule: str) -> frozenset[str]:
-        """The hashes of the statements that a rule stands for, in any release."""
+        """The hashes of the statements behind a rule, in any release."""
         sites = (self._entry("sites", id) for id in self._stands(rule))
         return frozenset(run[2] for site in sites if site is not None for run in site[1])
 
     def places(self, rule: str) -> Mapping[str, str]:
-        """Place → release, of each statement that a rule stands for,
-        at the newest release at which it was read."""
+        """Place → release, of each statement behind a rule, in the newest release in which it was read."""
         read = ((id, self.releases.index(at[-1])) for id, at in self._stands(rule).items())
         return {place: self.releases[number] for id, number in read if (place := self._at(id, number)) is not None}
 
     def decided(self) -> Mapping[str, tuple[int, int, int]]:
-        """Release → how many of its checks have a rule, have none for a reason, and are left to decide about."""
+        """Release → the number of its checks with a rule, without a rule for a reason, and undecided."""
         decisions = schemas.read(f"{self.framework}/decisions")
         owned = {id for sites, mentioned in self._sites["rules"].values() for id in (*sites, *mentioned)}
         reported = {id for ids in decisions.get("reported", {}).values() for id in ids}
@@ -130,7 +128,7 @@ class Evidence:
         return self._at(id, max(self.number(version), self._first))
 
     def moved(self, place: str, read_at: str, version: str) -> str | None:
-        """The place of a check of one release in another; None where it does not, or is not known."""
+        """The place of a check of one release in another; None if it does not exist there, or is unknown."""
         id = self._standing_at(read_at).get(place)
         return self.site(id, version) if id is not None else None
 
@@ -152,8 +150,8 @@ class Evidence:
         return None
 
     def _entry(self, part: str, key: str) -> Any:
-        """One entry of a part of the places, None where there is none. Each is on a separate line, which is found
-        and read alone: all of them take longer to read than a config."""
+        """One entry of a part of the places, None if there is none. Each is on a separate line, which is found and read
+        individually, because reading all of them takes longer than reading a config."""
         if (part, key) not in self._entries:
             text, start = self._text, self._text.index(f'\n"{part}": {{\n')
             line = text.find(f'\n"{key}": ', start, text.index("\n}", start))
@@ -179,7 +177,7 @@ class Evidence:
 
 @cache
 def evidence(framework: str) -> Evidence | None:
-    """The evidence of a framework; None where none was written, or where declarations decide on as they did."""
+    """The evidence of a framework; None if none was written, or if declarations decide as before."""
     if not schemas.exists(f"{framework}/holds"):
         return None
     found = Evidence(framework)
@@ -187,25 +185,25 @@ def evidence(framework: str) -> Evidence | None:
 
 
 def found_places(framework: str, rule: str) -> Mapping[str, str]:
-    """Place → release, of the checks of a framework that a rule stands for; nothing where no evidence was written."""
+    """Place → release, of the framework checks behind a rule; empty if no evidence was written."""
     known = evidence(framework)
     return {} if known is None else known.places(rule)
 
 
 def statements_of(rule: str, frameworks: Iterable[str]) -> frozenset[str]:
-    """The hashes of the statements of some frameworks that a rule stands for, in any release."""
+    """The hashes of the statements behind a rule in some frameworks, in any release."""
     known = filter(None, map(evidence, frameworks))
     return frozenset(hash for one in known for hash in one.hashes(rule))
 
 
 def found_place(rule: str, versions: Mapping[str, str]) -> str | None:
-    """Where a run meets a check that a rule stands for: in the first of its frameworks that has it there."""
+    """The place at which a run meets a check behind a rule: in the first of its frameworks that has it."""
     found = (known.place(rule, version) for name, version in versions.items() if (known := evidence(name)) is not None)
     return next((place for place in found if place is not None), None)
 
 
 def switched_at(switch: Switch, versions: Mapping[str, str]) -> str:
-    """Where a framework changes an argument without asking, at the release of the run."""
+    """The place at which a framework changes an argument silently, in the release of the run."""
     found = (
         known.site(switch.site, version)
         for name, version in versions.items()
@@ -215,8 +213,8 @@ def switched_at(switch: Switch, versions: Mapping[str, str]) -> str:
 
 
 def held_in(rule: str, framework: str, versions: Mapping[str, str]) -> bool | None:
-    """Whether any framework of a run makes the checks of a rule: the rule's own, or one on top that makes the same
-    check; None where nothing is known of it."""
+    """Whether any framework of a run makes the checks of a rule: the rule's own, or one on top with the same check;
+    None if unknown."""
     witnesses = _witnesses(framework, tuple(versions.items()))
     if witnesses is None:
         return False
@@ -226,8 +224,8 @@ def held_in(rule: str, framework: str, versions: Mapping[str, str]) -> bool | No
 
 @lru_cache(maxsize=256)
 def _witnesses(framework: str, versions: tuple[tuple[str, str], ...]) -> tuple[tuple[Evidence, str], ...] | None:
-    """The evidence of a framework and of those on top of it, each with its version in a run;
-    None where the evidence of the framework has none that takes part."""
+    """The evidence of a framework and of those on top of it, each with its version in a run; None if the framework has
+    no evidence for a version in the run."""
     own, names = evidence(framework), [name for name, _ in versions]
     if own is not None and all(evidence(name) is not own for name in names):
         return None
@@ -236,8 +234,7 @@ def _witnesses(framework: str, versions: tuple[tuple[str, str], ...]) -> tuple[t
 
 
 def refused_in(rule: str, framework: str, versions: Mapping[str, str]) -> bool | None:
-    """Whether a run of these versions is refused as a rule reports: by its checks,
-    or by others that refuse all of that."""
+    """Whether a run with these versions is refused as a rule reports: by its checks, or by others that cover them."""
     held = held_in(rule, framework, versions)
     known = evidence(framework) if not held else None
     others = known.covering(rule) if known is not None else ()
@@ -245,16 +242,14 @@ def refused_in(rule: str, framework: str, versions: Mapping[str, str]) -> bool |
 
 
 def holds(rule: str, framework: str, versions: Mapping[str, str], declared: str) -> bool:
-    """Whether a rule holds in a run: by the evidence, and by its declaration where there is none."""
+    """Whether a rule applies to a run: by the evidence, or by its declaration if there is none."""
     held = held_in(rule, framework, versions)
     return matches(versions[framework], declared) if held is None else held
 
 
 def dated(job: Job, message: str, framework: str, since: str) -> tuple[str, Severity | None]:
-    """The message about a run, and the severity where it is not the rule's own.
-
-    since: the first release that refuses it, "" for all of them.
-    """
+    """The message about a run, and the severity if it is not the rule's own. since: the first release that refuses it,
+    "" for all of them."""
     certainty = job.arguments.certainty
     if not since or framework not in job.versions or certainty.stated or certainty.has is not None:
         return message, None

@@ -116,16 +116,16 @@ class Expression:
 
     @property
     def leading_zeros(self) -> Expression:
-        """With how many zeros a list begins."""
+        """The number of leading zeros of a list."""
         return Expression("leading zeros", self)
 
     @property
     def least(self) -> Expression:
-        """The least number of a list."""
+        """The smallest number of a list."""
         return Expression("least", self)
 
     def handles(self) -> Iterator[Handle]:
-        """Every argument that takes part, in reading order."""
+        """Every argument that is used, in reading order."""
         for part in self.parts:
             if isinstance(part, Expression):
                 yield from part.handles()
@@ -146,17 +146,17 @@ class Handle(Expression):
 
     @property
     def written(self) -> Handle:
-        """The value as typed; None when it is not typed."""
+        """The value as written; None if it is not set."""
         return Handle(self.name, "written")
 
     @property
     def given(self) -> Handle:
-        """True when it is typed, whatever the value."""
+        """True if it is set, regardless of the value."""
         return Handle(self.name, "given")
 
 
 class Handles:
-    """`a.tensor_model_parallel_size` is the handle of that name; with a list of known names a typo is an error.
+    """`a.tensor_model_parallel_size` is the handle of that name; with a list of known names a misspelt one is an error.
 
     Dotted names are written with subscripts: `a["parallel_config.data_parallel"]`.
     """
@@ -179,7 +179,7 @@ class Handles:
 
     @staticmethod
     def env(name: str) -> Handle:
-        """An environment variable of the job: its text, or None when it is not set."""
+        """An environment variable of the job: its text, or None if it is not set."""
         return Handle(name, "environment")
 
 
@@ -199,30 +199,30 @@ def nearest_divisor(number: Expression, near: Expression, multiple: object = 1) 
 
 
 def other_divisor(number: Expression, near: Expression, multiple: object = 1) -> Expression:
-    """The nearest divisor on the other side, where it may have been meant as well; unknown where it is far away."""
+    """The nearest divisor on the other side, if it may have been meant as well; unknown if it is too far away."""
     return Expression("other divisor", number, near, multiple)
 
 
 def two_divisors(number: Expression, near: Expression, multiple: object = 1) -> Expression:
-    """Whether a number is between two divisors of which either may have been meant."""
+    """Whether a number is between two divisors, either of which may have been meant."""
     return Expression("two divisors", number, near, multiple)
 
 
 def where(condition: Expression, value: object) -> Expression:
-    """A value under a condition; unknown where that does not hold, so that nothing is written."""
+    """A value under a condition; unknown if that does not hold, so that nothing is written."""
     return Expression("where", condition, value)
 
 
 def total(*conditions: Expression) -> Expression:
-    """How many of the conditions hold."""
+    """The number of conditions that hold."""
     return Expression("count", *conditions)
 
 
 def minimum(*values: object) -> Expression:
-    """The least of the values."""
+    """The smallest of the values."""
     return Expression("min", *values)
 
 
 def maximum(*values: object) -> Expression:
-    """The greatest of the values."""
+    """The largest of the values."""
     return Expression("max", *values)

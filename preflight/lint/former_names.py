@@ -13,7 +13,7 @@ RENAMED = {
     "unused-group": "unused-option-variable",
     "unused-size": "unused-size-variable",
 }
-"""Former name → present name. A name stays here for as long as configs may have it."""
+"""Former name → present name. A name stays here as long as configs may use it."""
 
 
 def present(name: str) -> str:
@@ -27,7 +27,7 @@ def former(id: str) -> tuple[str, ...]:
 
 
 def renamed_by(patterns: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """The former names that patterns of rule ids match, each with the present one."""
+    """The former names matched by patterns of rule ids, each with the present one."""
     for pattern in patterns:
         if pattern in RENAMED:
             yield pattern, RENAMED[pattern]
@@ -36,7 +36,8 @@ def renamed_by(patterns: Iterable[str]) -> Iterator[tuple[str, str]]:
 
 
 def with_present_names(patterns: tuple[str, ...]) -> tuple[str, ...]:
-    """The patterns with present names; a pattern with `*` stays, with the present names of what it also matches."""
+    """The patterns with present names; a pattern with `*` is kept, and the present names of its other matches are
+    added."""
     found = [name for pattern in patterns for name in (*_stays(pattern), *(new for _, new in renamed_by((pattern,))))]
     return tuple(dict.fromkeys(found))
 

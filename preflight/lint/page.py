@@ -14,7 +14,7 @@ from preflight.source.record import NamedTuple
 
 
 class Spelled(NamedTuple):
-    """How a page names an argument. on, off: the words where the argument is true, and where it is false."""
+    """The name of an argument on a page. on, off: the words for true and false."""
 
     text: str
     on: str = ""
@@ -33,7 +33,8 @@ def as_typed(handle: Handle) -> Spelled:
 
 
 def refusal(condition: Expression, spell: Spell = as_typed) -> str:
-    """What a check refuses, as the end of "Refuses …": two options together, one without the other, or a run where …"""
+    """The refused combination as the end of "Refuses …": two options together, one without the other, or a run where
+    …"""
     whole = positive(condition)
     parts = _parts(whole, "and")
     if len(parts) == 2 and (first := _switch(parts[0], spell)) and isinstance(parts[1], Expression):
@@ -52,7 +53,7 @@ def refusal(condition: Expression, spell: Spell = as_typed) -> str:
 
 
 def _grouped(parts: Sequence[object], spell: Spell, every: bool) -> Iterable[str]:
-    """A clause for each part; three and more switches that are all off in one."""
+    """A clause for each part; three or more disabled switches share one."""
     off = {
         id(part): name
         for part in parts
@@ -67,7 +68,7 @@ def _grouped(parts: Sequence[object], spell: Spell, every: bool) -> Iterable[str
 
 
 def positive(node: object) -> object:
-    """A condition with `not` only in front of what cannot be turned round."""
+    """A condition with `not` only before operators that cannot be inverted."""
     if not isinstance(node, Expression) or node.op not in ("and", "or", "not"):
         return node
     if node.op != "not":
@@ -84,17 +85,15 @@ def positive(node: object) -> object:
 
 
 def _parts(node: object, op: str) -> list[object]:
-    """The operands of a chain of `and` or `or`, nested ones too."""
+    """The operands of a chain of `and` or `or`, including nested ones."""
     if isinstance(node, Expression) and node.op == op:
         return [part for operand in node.parts for part in _parts(operand, op)]
     return [node]
 
 
 def _needed(parts: Sequence[object], spell: Spell) -> Iterable[object]:
-    """Without what other parts already state.
-
-    That is "X is set" where X is compared, a part that occurs twice, and a choice that another part rules out.
-    """
+    """Removes parts that others already imply: "X is set" if X is compared, repeated parts, and a choice that another
+    part excludes."""
     compared = {
         h.name
         for part in parts
@@ -122,7 +121,7 @@ def _needed(parts: Sequence[object], spell: Spell) -> Iterable[object]:
 
 
 def _switch(node: object, spell: Spell) -> str:
-    """The option of a plain switch; "" for anything else."""
+    """The option of a plain switch; "" otherwise."""
     if not isinstance(node, Handle) or node.view == "environment":
         return ""
     spelled = spell(node)
@@ -151,7 +150,7 @@ def _clause(node: object, spell: Spell, inside: str = "") -> str:
 
 
 def _asked(node: Expression, spell: Spell, holds: bool) -> str:
-    """What is asked of one value, in words: that it holds, or that it does not."""
+    """The requirement on one value, in words: that it holds, or that it does not."""
     no, value = "" if holds else "not ", _value(node.parts[0], spell) if node.parts else ""
     if node.op == "is none":
         return f"{value} is {'not ' if holds else ''}set"
@@ -167,7 +166,7 @@ def _asked(node: Expression, spell: Spell, holds: bool) -> str:
 
 
 def _kind(kind: object) -> str:
-    """The words of a kind of value."""
+    """A description of a kind of value."""
     return kind.words if isinstance(kind, ValueKind) else str(kind)
 
 
@@ -201,7 +200,7 @@ def _equal(node: Expression, spell: Spell) -> str:
 
 
 def _value(node: object, spell: Spell) -> str:
-    """A number or a text, in words."""
+    """A number or a text in words."""
     if isinstance(node, Handle):
         return spell(node).text + (" as written" if node.view == "written" else "")
     if not isinstance(node, Expression):
@@ -271,9 +270,8 @@ _BOUNDS = {">=": "from {} on", ">": "after {}", "<": "before {}", "<=": "up to {
 
 
 def page(constraint: Declared, spell: Spell = as_typed, example: Mapping[str, str] | None = None) -> str:
-    """Markdown with the headings that every rule's page has.
-
-    spell: how arguments are named. example: a run that is found and one that is not, as schemas/examples has them.
+    """Markdown with the headings of every rule page. spell: names of arguments. example: a run with the finding and one
+    without, from schemas/examples.
     """
     lines = [re.sub(r"\{([A-Za-z_][\w.]*)\}", r"‹\1›", constraint.message), ""]
     lines += ["## What it does", f"{_VERBS[Severity(constraint.severity)]} {refusal(constraint.refuse, spell)}", ""]
@@ -318,7 +316,7 @@ def _block(text: str) -> Iterator[str]:
 
 
 def _releases(constraint: Declared) -> str:
-    """In which releases it holds, in words."""
+    """The releases in which it applies, in words."""
     found = []
     for bound in filter(None, constraint.versions.split(",")):
         operator, release = re.fullmatch(r"\s*(?:(>=|<=|==|>|<)\s*)?(\S+)\s*", bound).groups()  # type: ignore[union-attr]

@@ -1,4 +1,4 @@
-"""What counts where the program's own source was read: it overrides the tables of releases."""
+"""Decisions after the program's own source was read: it overrides the tables of releases."""
 
 from __future__ import annotations
 
@@ -16,10 +16,9 @@ PARSER = "argparse"
 
 
 def decided_by_source(found: list[Finding], job: Job, own: str) -> list[Finding]:
-    """What is found of a run whose program may be at hand. own: the rule that reports the program's refusals.
-
-    Where no statement of it refuses, errors and silent changes that tables claim for what was interpreted go. Where it
-    refuses at a statement that another rule knows, that rule reports it in its own words, and once.
+    """The findings of a run whose program may be available. own: the rule that reports the program's refusals. If none
+    of its statements refuses, errors and silent changes from tables are dropped for interpreted code. If it refuses at
+    a statement that another rule describes, only that rule reports it.
     """
     judged = job.judged
     if judged is None or judged.outcome == "unread":
@@ -43,7 +42,7 @@ def decided_by_source(found: list[Finding], job: Job, own: str) -> list[Finding]
 
 
 def _is_contradicted(finding: Finding, judged: Judged, job: Job) -> bool:
-    """Whether a finding claims what the program does not do."""
+    """Whether a finding claims something that the program does not do."""
     if finding.kind is Kind.REWRITE:
         return bool(finding.key) and not judged.changes.keys() & set(_names(finding.key[-1:]))
     if finding.severity is not Severity.ERROR or finding.kind in (Kind.MEMORY, Kind.CUT):
@@ -54,8 +53,8 @@ def _is_contradicted(finding: Finding, judged: Judged, job: Job) -> bool:
 
 
 def _is_of_another_release(finding: Finding, job: Job) -> bool:
-    """Whether a finding rests on a statement of a release that is not in the program. A warning that repeats no
-    statement, such as one about values that train something else than they seem to, rests on none."""
+    """Whether a finding depends on a statement of a release that the program does not contain. A warning without a
+    statement, such as one about values with an unexpected effect on the training, depends on none."""
     has = job.arguments.certainty.has
     if has is None or not finding.kind.of_release or has(finding.rule) is not False:
         return False
@@ -65,8 +64,8 @@ def _is_of_another_release(finding: Finding, job: Job) -> bool:
 
 
 def _is_passed(finding: Finding, judged: Judged) -> bool:
-    """Whether a run that is refused has passed what a finding claims: its options are parsed, or what it misses is
-    set by the program."""
+    """Whether a refused run has already passed the claim of a finding: its options are parsed, or the program sets the
+    missing value."""
     if finding.severity is not Severity.ERROR or judged.refused is None or judged.refused.parses:
         return False
     if finding.kind is Kind.ABSENCE:
@@ -76,12 +75,12 @@ def _is_passed(finding: Finding, judged: Judged) -> bool:
 
 
 def _is_interpreted(place: str | None, judged: Judged) -> bool:
-    """Whether a place upstream is one whose checks were interpreted."""
+    """Whether an upstream place is among the interpreted checks."""
     return place == PARSER or (place is not None and place.rpartition(":")[0] in judged.files)
 
 
 def _tells(finding: Finding, refused: Refused, job: Job) -> bool:
-    """Whether a finding of another rule is about the statement that refuses."""
+    """Whether a finding of another rule is about the refusing statement."""
     if finding.severity is not Severity.ERROR or finding.kind is Kind.MEMORY:
         return False
     if refused.parses:

@@ -1,4 +1,4 @@
-"""Fixes of declared constraints: which argument or environment variable gets which value."""
+"""Fixes of declared constraints: the argument or environment variable to change, and its value."""
 
 from __future__ import annotations
 
@@ -23,10 +23,8 @@ class Change(NamedTuple):
 
 
 class Repair(NamedTuple):
-    """A fix in terms of arguments; title "" is made from the changes.
-
-    offered: whether it is one of several things that may have been meant, and is written only where the user
-    chooses it; also as a condition.
+    """A fix in terms of arguments; an empty title is generated from the changes. offered: whether it is one of several
+    possible intentions, written only if the user chooses it; may be a condition.
     """
 
     changes: tuple[Change, ...]
@@ -47,7 +45,7 @@ class Nearest(NamedTuple):
 
 
 def near(handle: Handle, choices: tuple[object, ...]) -> Repair:
-    """Write the choice that was most likely meant; no fix where the value is like none of them."""
+    """Write the choice that was probably meant; no fix if the value resembles none of them."""
     return Repair((Change(handle, Nearest(choices)),))
 
 
@@ -64,7 +62,7 @@ def put(
 
 
 def drop(*handles: Handle, also: tuple[Handle, ...] = (), safety: Safety = Safety.UNSAFE, title: str = "") -> Repair:
-    """Remove what was typed, so that the default holds. also: what goes with it where it is typed."""
+    """Remove a setting, so that the default applies. also: settings removed together with it."""
     changes = (*(Change(handle, REMOVE) for handle in handles), *(Change(handle, REMOVE, True) for handle in also))
     return Repair(changes, safety, title)
 
@@ -108,8 +106,7 @@ def _written(repair: Repair, job: Job) -> Fix | None:
 
 
 def _change(job: Job, handle: Handle, value: object) -> tuple[tuple[Edit, ...], str]:
-    """The edits that give an argument or an environment variable a value (REMOVE takes it away),
-    and how to call that."""
+    """The edits that set an argument or an environment variable (REMOVE deletes it), and their title."""
     if handle.view == "environment":
         return job.arguments.export(handle.name, value), f"set {handle.name}={value}"
     flag = job.arguments.spell(handle.name)

@@ -16,8 +16,7 @@ Said = Finding | Unverified
 
 
 class Checkable(Protocol):
-    """Any rule: a function, a declared check, or one that is kept in the table and loads when it has something to
-    report."""
+    """Any rule: a function, a declared check, or one stored in the table that loads when it has something to report."""
 
     @property
     def id(self) -> str: ...
@@ -40,35 +39,33 @@ class Checkable(Protocol):
 
     @property
     def owned(self) -> tuple[str, ...]:
-        """The checks of the framework that it repeats, as "file:line"."""
+        """The framework checks that it repeats, as "file:line"."""
         ...
 
     @property
     def noticed(self) -> bool:
-        """It only passes on what loaders, or the parser of the options, noticed under its id."""
+        """It only passes on problems that loaders, or the option parser, noticed under its id."""
         ...
 
     @property
     def triggers(self) -> frozenset[str] | None:
-        """A run that touches none of these arguments cannot break it; None: any run can."""
+        """A run that sets none of these arguments cannot violate it; None: any run can."""
         ...
 
     def concerns(self, versions: Mapping[str, str]) -> bool:
-        """Whether it holds for these versions of frameworks."""
+        """Whether it applies to these versions of frameworks."""
         ...
 
     def silent(self, job: Job) -> bool:
-        """Whether it is known, before it is asked, to report nothing about a run that it concerns."""
+        """Whether it is known in advance to report nothing about a run that it applies to."""
         ...
 
     def check(self, job: Job, options: Mapping[str, Any]) -> Iterator[Said]: ...
 
 
 class RulePack(NamedTuple):
-    """Rules that load only when a run targets one of the frameworks (() = any).
-
-    deferred: the same rules for checking a run, where that is cheaper than to load them whole.
-    """
+    """Rules that load only if a run targets one of the frameworks (() = any). deferred: the same rules for checking a
+    run, if that is cheaper than loading them completely."""
 
     frameworks: tuple[str, ...]
     load: Callable[[], Sequence[Checkable]]
@@ -76,7 +73,7 @@ class RulePack(NamedTuple):
 
 
 def takes_part(id: str, kind: Kind, frameworks: Sequence[str], versions: Mapping[str, str]) -> bool:
-    """Whether a rule function is about a run: one of its frameworks takes part, and where it repeats checks of a
+    """Whether a rule function applies to a run: one of its frameworks takes part and, if it repeats checks of a
     release, that release makes one of them according to the evidence."""
     if frameworks and versions.keys().isdisjoint(frameworks):
         return False
@@ -86,10 +83,9 @@ def takes_part(id: str, kind: Kind, frameworks: Sequence[str], versions: Mapping
 @dataclass(frozen=True, slots=True)
 class Rule:
     """A rule function. `after`: ids of rules whose error means the same mistake; then this one is not reported.
-
-    `beside`: the same, but only where that error is at the same place.
-    noticed: it only passes on what loaders, or the parser of the options, noticed under its id.
-    reads: it reports nothing about a run that touches none of these arguments; () if it looks at every run.
+    `beside`: the same, but only if that error is at the same place. noticed: it only passes on problems that loaders,
+    or the option parser, noticed under its id. reads: it reports nothing about a run that sets none of these arguments;
+    () if it checks every run.
     """
 
     id: str
@@ -141,10 +137,8 @@ class Rule:
             yield item if isinstance(item, Unverified) else self._placed(item, job)
 
     def _placed(self, finding: Finding, job: Job) -> Finding:
-        """A finding with the place of the check that the rule stands for,
-        where the evidence has one for the release of the run.
-
-        A place that is named is of the release at which it was read.
+        """A finding with the place of the check behind the rule, if the evidence has one for the release of the run. An
+        explicit place belongs to the release in which it was read.
         """
         if named := finding.upstream:
             read_at = job.arguments.places_of
@@ -188,7 +182,7 @@ def rule(
 
 
 class RuleSet:
-    """Rules that a module declares together; `collect` finds them by the name that holds the set."""
+    """Rules that a module declares together; `collect` finds them through the name of the set."""
 
     __slots__ = ("rules",)
 
@@ -197,7 +191,8 @@ class RuleSet:
 
 
 def collect(module: ModuleType) -> Iterator[Checkable]:
-    """The rules of a module: its rule functions, and those of its sets. A function of another module is that one's."""
+    """The rules of a module: its rule functions, and those of its sets. Imported functions belong to their own
+    module."""
     for value in vars(module).values():
         if isinstance(value, Rule):
             if value.function.__module__ == module.__name__:

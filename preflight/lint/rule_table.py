@@ -1,4 +1,4 @@
-"""Every rule that plugins registered, in a table that is kept between runs, and those of them that a run needs."""
+"""Every registered rule, in a table kept between runs, and the rules that a run needs."""
 
 from __future__ import annotations
 
@@ -27,10 +27,8 @@ LIST = "list"
 
 
 class Gate:
-    """A constraint's condition as the table has it, compiled when it is first asked for.
-
-    whole: it is all of the condition, and not only a part that must hold, too.
-    """
+    """A constraint's condition from the table, compiled on demand. whole: it is the complete condition, not only a
+    necessary part."""
 
     __slots__ = ("_compiled", "_kept", "whole")
 
@@ -39,7 +37,7 @@ class Gate:
         self._compiled: Condition | None = None
 
     def broken(self, job: Job) -> Any:
-        """Whether a run breaks it; Unknown where that is not known."""
+        """Whether a run violates it; Unknown if that is not known."""
         if self._compiled is None:
             self._compiled = condition(self._kept)
         return self._compiled(job.answers)
@@ -51,7 +49,7 @@ class Gate:
 
 
 class KeptRule:
-    """A rule as the table has it; whatever the table lacks comes from the real one, which is imported for it."""
+    """A rule from the table; anything missing there comes from the real rule, which is imported for it."""
 
     __slots__ = (
         "_gate",
@@ -108,7 +106,7 @@ class KeptRule:
         return self.real.owned
 
     def concerns(self, versions: Mapping[str, str]) -> bool:
-        """Whether it holds for these versions of frameworks."""
+        """Whether it applies to these versions of frameworks."""
         if self._versions is None:
             return takes_part(self.id, self.kind, self.frameworks, versions)
         wanted, unless = self._versions
@@ -131,14 +129,14 @@ def _never(job: Job) -> bool:
 
 
 def stamp() -> str:
-    """What changes when the code of preflight or of its rules does, or a table that is rules itself."""
+    """Changes whenever the code of preflight or of its rules does, or a table that contains rules."""
     tables = [os.stat(path) for path in schemas.paths("defects.json")]
     code = cache.stamp((HERE, os.path.dirname(str(import_module("preflight.rules").__file__))))
     return "\n".join([code, *(f"{status.st_size} {status.st_mtime_ns}" for status in tables)])
 
 
 def load(package: str) -> tuple[Checkable, ...]:
-    """The rules of a package's modules, from the table where it is still good."""
+    """The rules of a package's modules, from the table if it is still valid."""
     parent = import_module(package)
     folder = os.path.dirname(str(parent.__file__))
     good = f"{preflight.__version__}\n{stamp()}"
@@ -155,7 +153,7 @@ def load(package: str) -> tuple[Checkable, ...]:
 
 
 def _modules(package: str, folder: str) -> list[str]:
-    """The modules of a package: a table names these and no others."""
+    """The modules of a package: a table names exactly these."""
     files = sorted(file[:-3] for file in os.listdir(folder) if file.endswith(".py"))
     return [f"{package}.{file}" for file in files if file != "__init__"]
 
@@ -175,15 +173,15 @@ def _row(rule: Checkable) -> tuple[Any, ...]:
 
 
 def _gate(rule: Checkable) -> tuple[Any, ...] | None:
-    """The versions and the condition of a declared check; None for a rule that is not one, which must be run itself."""
+    """The versions and the condition of a declared check; None for other rules, which must be run."""
     from preflight.lint.constraint import Constraint
 
     return (rule.versions, rule.unless_framework, *necessary(rule.refuse)) if isinstance(rule, Constraint) else None
 
 
 def necessary(node: object) -> tuple[object, bool]:
-    """An expression as lists, and True; where JSON lacks one of its constants, the parts of it
-    that must hold too and can be kept, and False."""
+    """An expression as lists, and True; if JSON lacks one of its constants, the necessary parts that can be stored, and
+    False."""
     try:
         return plain(node), True
     except TypeError:
@@ -193,7 +191,7 @@ def necessary(node: object) -> tuple[object, bool]:
 
 def plain(node: object) -> object:
     """An expression as lists: [operator, parts…], a handle as {name: view}, a list as if `list` were an operator.
-    Raises TypeError for what JSON would change."""
+    Raises TypeError for values that JSON would change."""
     if isinstance(node, Handle):
         return {node.name: node.view}
     if isinstance(node, Expression):
@@ -206,7 +204,7 @@ def plain(node: object) -> object:
 
 
 def condition(kept: object) -> Condition:
-    """What an expression of the table asks of a run."""
+    """The values of a run that an expression in the table uses."""
     if isinstance(kept, list) and kept[0] in ("and", "or"):
         return joined(kept[0], [partial(condition, part) for part in kept[1:]])
     return compiled(tree(kept))
@@ -226,11 +224,11 @@ MOST = 256  # runs whose rules are kept in mind
 
 
 class RuleTableError(Exception):
-    """Two rules have one id, or there is no rule at all."""
+    """Two rules have the same id, or there is no rule at all."""
 
 
 class Selection:
-    """The rules for runs in which the same versions of the same frameworks take part."""
+    """The rules for runs with the same versions of the same frameworks."""
 
     def __init__(self, rules: Sequence[Checkable], versions: Mapping[str, str]) -> None:
         self._rules = [rule for rule in rules if rule.concerns(versions)]
@@ -245,7 +243,7 @@ class Selection:
                 self._triggered.setdefault(name, []).append(number)
 
     def of(self, job: Job) -> list[Checkable]:
-        """The rules that a run may break, in the order they were given."""
+        """The rules that a run may violate, in the given order."""
         wanted = self._kept.get(job.touched)
         if wanted is None:
             found = set(self._always)
@@ -259,12 +257,12 @@ class Selection:
 
 
 def may_break(job: Job, rule: Checkable) -> bool:
-    """Whether a rule may report anything about a run, as a selection of it alone would find."""
+    """Whether a rule may report anything about a run, as if only this rule were selected."""
     return bool(Selection((rule,), job.versions).of(job))
 
 
 class RuleTable:
-    """Rules by pack: a pack loads with the first run that one of its frameworks takes part in."""
+    """Rules by pack: a pack loads with the first run that involves one of its frameworks."""
 
     def __init__(self, registered: Iterable[Checkable | RulePack]) -> None:
         self._packs = [item if isinstance(item, RulePack) else _pack(item) for item in registered]
@@ -272,11 +270,8 @@ class RuleTable:
         self._selections: dict[tuple[tuple[str, str], ...], Selection] = {}
 
     def rules(self, frameworks: Iterable[str] | None = None) -> tuple[Checkable, ...]:
-        """Rules for runs in which these frameworks take part, as cheap to load as may be; None: every rule,
-        loaded whole.
-
-        They are sorted by id. Raises RuleTableError.
-        """
+        """Rules for runs with these frameworks, loaded as cheaply as possible; None: every rule, loaded completely.
+        They are sorted by id. Raises RuleTableError."""
         key = ("*",) if frameworks is None else tuple(sorted(frameworks))
         if key not in self._rules:
             wanted = [
@@ -289,7 +284,7 @@ class RuleTable:
         return self._rules[key]
 
     def selection(self, versions: Mapping[str, str]) -> Selection:
-        """The rules for runs in which these versions of frameworks take part. Raises RuleTableError."""
+        """The rules for runs with these versions of frameworks. Raises RuleTableError."""
         key = tuple(versions.items())
         if key not in self._selections:
             self._selections[key] = Selection(self.rules(versions), versions)

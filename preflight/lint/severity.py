@@ -1,5 +1,4 @@
-"""How certain an error is, decided here and nowhere else: what a doubt takes the certainty of becomes a warning, or a
-note, that gives the reason."""
+"""The certainty of errors, decided only here: a doubtful error becomes a warning, or a note, with the reason."""
 
 from __future__ import annotations
 
@@ -15,7 +14,7 @@ from preflight.source.pattern import lazy_pattern
 from preflight.source.record import NamedTuple, replace
 
 Doubt = Callable[[Finding], Finding | None]
-"""A finding with a doubt taken into account; None where it is not a finding then."""
+"""A finding with a doubt taken into account; None if it is no longer a finding."""
 POSITIONAL = lazy_pattern(r"\$\{([1-9]\d?):?-[\"']?\Z")
 """The beginning of a positional parameter's default."""
 LONGEST_DEFAULT = 8
@@ -26,9 +25,8 @@ SHOWN = 3
 
 
 class SecondLook(NamedTuple):
-    """How a document was read and checked, to do so again as if something were otherwise.
-
-    described: the releases that dialects describe. read: gives None for a document that no dialect claims.
+    """How a document was read and checked, to repeat it under other assumptions. described: the releases that dialects
+    describe. read: returns None for a document that no dialect claims.
     """
 
     request: Request
@@ -38,7 +36,8 @@ class SecondLook(NamedTuple):
 
 
 def settled(document: Document, found: list[Finding], job: Job, look: SecondLook) -> list[Finding]:
-    """What was found, each with the severity that the run's release, program, options and nodes leave it."""
+    """The findings, each with the severity that remains after considering the run's release, program, options and
+    nodes."""
     found = _on_other_nodes(document, found, look)  # first: it compares with what no doubt has changed
     found = _where_the_rest_runs(document, found, look)
     found = _with_added_options(document, found, job, look)
@@ -67,13 +66,12 @@ def lowered(finding: Finding, because: str) -> Finding:
 
 
 def noted(finding: Finding, because: str) -> Finding:
-    """A note instead of an error, with the reason: what was checked is not what runs."""
+    """A note instead of an error, with the reason: the checked code is not the code that runs."""
     return replace(lowered(finding, because), severity=Severity.NOTE)
 
 
 def _offered_only(finding: Finding) -> Finding:
-    """The finding with fixes that are only applied when they are asked for:
-    in another release they may change what is trained."""
+    """The finding with fixes that are only applied on request: in another release they may change the training."""
     alternatives = tuple(map(_unsafe, finding.alternatives))
     return replace(finding, fix=_unsafe(finding.fix) if finding.fix is not None else None, alternatives=alternatives)
 
@@ -89,8 +87,8 @@ def _errors(found: Iterable[Finding]) -> set[tuple[str, str, int]]:
 
 
 def _on_other_nodes(document: Document, found: list[Finding], look: SecondLook) -> list[Finding]:
-    """A script that has only a default for its number of nodes may be started with another: what another number cures
-    is a warning, and hides no error that none does."""
+    """A script with only a default for its number of nodes may be started with another number: errors that another
+    number cures become warnings, and do not hide other errors."""
     variable = assumed(document, look.request)
     if not variable or document.launch is None:
         return found
@@ -114,8 +112,8 @@ def _on_other_nodes(document: Document, found: list[Finding], look: SecondLook) 
 
 
 def _where_the_rest_runs(document: Document, found: list[Finding], look: SecondLook) -> list[Finding]:
-    """A launch that bash hands only some of its words to is checked with those, too: where it runs,
-    the loss is a warning."""
+    """A launch to which bash passes only some of its words is also checked with only those: if it runs, the loss is a
+    warning."""
     launch = document.launch
     if launch is None or not launch.lost:
         return found
@@ -130,8 +128,8 @@ def _where_the_rest_runs(document: Document, found: list[Finding], look: SecondL
 
 
 def _with_added_options(document: Document, found: list[Finding], job: Job, look: SecondLook) -> list[Finding]:
-    """A launch whose caller may add options is also checked as if they were added: an error that disappears then
-    is a warning, a missing option a note."""
+    """A launch whose caller may add options is also checked with assumed additions: an error that disappears then is a
+    warning, a missing option a note."""
     launch, given = document.launch, job.arguments.assumed
     if not given or launch is None or not _errors(found):
         return found
@@ -151,9 +149,8 @@ def _with_added_options(document: Document, found: list[Finding], job: Job, look
 
 
 def _of_a_checkout(job: Job) -> Doubt | None:
-    """An error whose check is not in the checkout is a note, where that is not known a warning, and no fix is safe.
-
-    What concerns no written value is left out there: the checkout may have other defaults.
+    """An error whose check is missing in the checkout becomes a note, or a warning if that is unknown, and none of its
+    fixes is safe. Findings about defaults are dropped, because the checkout may have other ones.
     """
     certainty = job.arguments.certainty
     has = certainty.has
@@ -209,7 +206,7 @@ def _of_older_releases(job: Job) -> Doubt | None:
 
 
 def _of_older_programs(job: Job) -> Doubt | None:
-    """An error that older releases of a program do not have is a warning, where the release is not stated."""
+    """An error that older releases of a program do not report is a warning, if the release is not stated."""
     certainty = job.arguments.certainty
     newer = certainty.newer
     if certainty.stated or not (certainty.since or newer):
@@ -232,10 +229,9 @@ def _of_older_programs(job: Job) -> Doubt | None:
 
 
 def _of_another_program(job: Job) -> Doubt | None:
-    """Where a program reads the file and may set other values first, an error is a warning, and what is missing a note.
-    Of a program that takes
-    some sections only as the framework does, the findings in these count; skipped code of the framework refuses nothing
-    there, and findings that hold for every framework stay, without the upstream line."""
+    """If a program reads the file and may first set other values, an error becomes a warning, and what is missing a
+    note. If it uses only some sections as the framework does, findings in these count; code of the framework that it
+    skips refuses nothing, and findings that apply to every framework stay, without the upstream line."""
     certainty = job.arguments.certainty
     program, parts, apart = certainty.completed, certainty.parts, certainty.apart
 
@@ -259,7 +255,7 @@ def _of_another_program(job: Job) -> Doubt | None:
 
 
 def _to_choose_from(finding: Finding) -> Finding:
-    """The finding with fixes to choose from: the program may set the very value that is missing."""
+    """The finding with fixes to choose from: the program may set the missing value itself."""
     fix = finding.fix._replace(offered=True) if finding.fix is not None else None
     return replace(finding, fix=fix, alternatives=tuple(way._replace(offered=True) for way in finding.alternatives))
 
@@ -274,9 +270,8 @@ def _section(finding: Finding, job: Job) -> str:
 
 
 def _of_releases(job: Job) -> Doubt | None:
-    """An error that not all releases which the run may be of have is a warning.
-
-    An option that no release has shows a fork: then the run may be of any of them, and its options may differ.
+    """An error that only some of the possible releases report becomes a warning. An option that no release has
+    indicates a fork: then the run may be of any release, and its options may differ.
     """
     known, certainty = evidence(job.target.framework), job.arguments.certainty
     if known is None or certainty.stated or certainty.has is not None:
@@ -318,10 +313,8 @@ def _unfixed(finding: Finding) -> Finding:
 
 
 def _not_all(finding: Finding, stacks: Mapping[str, Mapping[str, str]]) -> Message | None:
-    """Which of the releases report what a finding does, where not all do; None where all do, or nothing is known.
-
-    stacks: release → which versions of which frameworks take part in its runs.
-    """
+    """The releases that report a finding, if not all do; None if all do, or nothing is known. stacks: release → the
+    framework versions in its runs."""
     releases, framework = list(stacks), finding.rule.partition("/")[0]
     held = {release: refused_in(finding.rule, framework, stack) for release, stack in stacks.items()}
     alike = [release for release in releases if held[release] or held[release] is None]
@@ -335,15 +328,15 @@ def _not_all(finding: Finding, stacks: Mapping[str, Mapping[str, str]]) -> Messa
 
 
 def _described(release: str, framework: str) -> bool:
-    """Whether the checks of a release are described; of another framework's it is named as `name@release`."""
+    """Whether the checks of a release are described; a release of another framework is named as `name@release`."""
     name, _, version = release.rpartition("@")
     known = evidence(name or framework)
     return known is not None and known.described(version)
 
 
 def _of_words(job: Job) -> Doubt:
-    """A fault of parsing in words that another release may read as other words is a warning, and so is one in the
-    default of a positional parameter: what no parser takes stands for an argument that has to be passed."""
+    """A parsing fault in words that another release may read differently is a warning, and so is one in the default of
+    a positional parameter: a default that no parser accepts represents an argument that must be passed."""
     doubted = job.arguments.certainty.doubted
 
     def judged(finding: Finding) -> Finding:
@@ -362,8 +355,8 @@ def _of_words(job: Job) -> Doubt:
 
 
 def _of_neighbours(job: Job, near: Sequence[Target]) -> Doubt:
-    """Of a release that is not described, an error of options or of a release's checks that the evidence does not have
-    in all the described releases next to it is a warning."""
+    """For an undescribed release, an error about options or checks is a warning unless all neighbouring described
+    releases report it."""
     certainty, asked = job.arguments.certainty, job.asked.version if job.asked is not None else ""
     stacks = {there: certainty.stack(there.version) or {there.framework: there.version} for there in near}
 
@@ -386,8 +379,8 @@ def _of_neighbours(job: Job, near: Sequence[Target]) -> Doubt:
 
 
 def _one_of_a_fork(found: list[Finding], job: Job) -> list[Finding]:
-    """The findings, with one instead of those of several options that no release has: without its source, nothing is
-    known of the program but that it is another one."""
+    """The findings, with a single one for several options that no release has: without its source, only the fact that
+    it is another program is known."""
     certainty = job.arguments.certainty
     if certainty.stated or certainty.sourced or certainty.has is not None or not strange(job):
         return found
@@ -428,5 +421,5 @@ def _as_one(found: list[Finding], problems: Iterable[Problem], job: Job, templat
 
 
 def _is_own_option(problem: Problem) -> bool:
-    """Whether an option is neither one of an earlier release nor a slip of one."""
+    """Whether an option is neither from an earlier release nor misspelt."""
     return problem.unknown_option and not problem.before and problem.fix is None

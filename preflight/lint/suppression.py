@@ -20,7 +20,7 @@ _PATTERN = lazy_pattern(r"#\s*preflight:\s*ignore(?:\[([^\]]*)\])?\s*(.*)")
 
 
 MOST_GUESSES = 50
-"""So many ids that no rule has get a suggestion: to find one takes a millisecond."""
+"""The number of unknown ids that get a suggestion: finding one takes a millisecond."""
 
 
 MOST_IDS = 200
@@ -28,17 +28,17 @@ MOST_IDS = 200
 
 
 class Suppression(NamedTuple):
-    """One comment: the ids it names, the reason it gives, the stretch of text it covers."""
+    """One comment: its ids, its reason, and the stretch of text that it covers."""
 
     ids: tuple[str, ...]
     reason: str
     span: Span
     covers: Span
     former: tuple[str, ...] = ()
-    """Former names of rules that the comment uses; `ids` has the present ones."""
+    """Former rule names in the comment; `ids` has the present ones."""
 
     def removal(self) -> Fix:
-        """Take the comment away, with its line where it is alone on it."""
+        """Remove the comment, with its line if nothing else is on it."""
         source, start = self.span.source, self.span.start
         begin = source.starts[self.span.line - 1]
         before = source.text[begin:start]
@@ -70,8 +70,8 @@ def suppressions(document: Document) -> tuple[Suppression, ...]:
 
 
 class _Index:
-    """Comments by rule and source in the order of what they cover, each with the furthest end of those up to it:
-    most findings meet one or two."""
+    """Comments by rule and source, ordered by their coverage, each with the furthest end so far: most findings meet one
+    or two."""
 
     def __init__(self, comments: Sequence[Suppression]) -> None:
         self._found: dict[tuple[str, int], list[Suppression]] = {}
@@ -105,8 +105,8 @@ def unsuppressed(
     unsure: Set[tuple[str, str]],
     rules: Callable[[], Set[str]],
 ) -> list[Finding]:
-    """The findings that no comment covers, and those about comments. chosen: whether a rule runs on a path;
-    unsure: rules and paths where something could not be verified; rules: every id there is."""
+    """The findings that no comment covers, and those about comments. chosen: whether a rule runs on a path; unsure:
+    rules and paths where something could not be verified; rules: all known ids."""
     used: set[tuple[str, int, str]] = set()
     kept = []
     index = _Index(comments)
@@ -128,7 +128,7 @@ def unsuppressed(
 
 
 def _renamed(comment: Suppression) -> Iterator[Finding]:
-    """A note for each former name of a rule, which still counts."""
+    """A note for each former rule name, which still works."""
     for old in comment.former:
         message = Message("rule {old!r} is now named {name!r}; the former name still works", old=old, name=present(old))
         fix = comment.renaming(old, present(old))
@@ -136,14 +136,14 @@ def _renamed(comment: Suppression) -> Iterator[Finding]:
 
 
 class _Known:
-    """The ids of all rules, looked up when they are needed, and the likely meaning of a wrong one."""
+    """The ids of all rules, looked up on demand, and the probable meaning of a wrong one."""
 
     def __init__(self, rules: Callable[[], Set[str]]) -> None:
         self._rules, self._left = rules, MOST_GUESSES
 
     @cached_property
     def ids(self) -> Set[str]:
-        """Every id there is."""
+        """All known ids."""
         return self._rules()
 
     @cached_property
@@ -151,7 +151,7 @@ class _Known:
         return tuple(sorted(self.ids))
 
     def nearest(self, id: str) -> str | None:
-        """The id that is meant, for the first ones that do not exist."""
+        """The intended id, for the first few unknown ones."""
         self._left -= 1
         return nearest(id, self._sorted) if self._left >= 0 else None
 

@@ -1,4 +1,4 @@
-"""Kinds of values: what a setting accepts, in words for a message, as a test, and as JSON Schema."""
+"""Kinds of values: the accepted values of a setting, in words for a message, as a test, and as JSON Schema."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _SMALL = lazy_pattern(r"(?i)(?:^|_)(?:lr|rate|eps|epsilon|decay|std|coeff?|dropo
 
 
 def spellings(text: str) -> tuple[str, ...]:
-    """The number as YAML reads it; where its exponent has no sign, with each of both: which one was left out is not
-    known."""
+    """The number as YAML reads it; if its exponent has no sign, with both signs, because it is unknown which one was
+    omitted."""
     plus = float_of_yaml(text)
     if text.lower().partition("e")[2][:1] in "+-":
         return (plus,)
@@ -28,8 +28,8 @@ def spellings(text: str) -> tuple[str, ...]:
 
 
 def ways(text: str, key: tuple[str | int, ...], span: Span) -> tuple[Fix, ...]:
-    """A fix for each number that a text may mean. Only the one that cannot change the meaning is safe: where the sign
-    of the exponent is missing, or a learning rate would exceed 1, they are offered, the likely one first."""
+    """A fix for each number that a text may mean. Only a fix that cannot change the meaning is safe: if the sign of the
+    exponent is missing, or a learning rate would exceed 1, the fixes are only offered, the likely one first."""
     numbers = spellings(text)
     name = next((str(part) for part in reversed(key) if isinstance(part, str)), "")
     if _SMALL.search(name):
@@ -45,24 +45,25 @@ Schema = dict[str, Any]
 
 
 class ValueKind:
-    """What a setting accepts. A kind defines `words` and either `takes`, the test of a known value, or `accepts`."""
+    """The accepted values of a setting. A kind defines `words` and either `takes`, the test of a known value, or
+    `accepts`."""
 
     __slots__ = ()
 
     @property
     def words(self) -> str:
-        """What the value must be, as the text after "must be" in a message."""
+        """The required form, as the text after "must be" in a message."""
         raise NotImplementedError
 
     @property
     def schema(self) -> Schema:
-        """The form in JSON Schema, {} where it has none. What only Python lets pass, such as True for 1,
-        is left out."""
+        """The form in JSON Schema, {} if it has none. Values that only Python accepts, such as True for 1, are
+        excluded."""
         return {}
 
     @property
     def choices(self) -> tuple[str, ...]:
-        """The texts to choose from."""
+        """The allowed texts."""
         return ()
 
     @property
@@ -71,15 +72,15 @@ class ValueKind:
         return False
 
     def takes(self, value: Any) -> bool:
-        """Whether a value that is known is of the kind."""
+        """Whether a known value is of the kind."""
         return self.accepts(value) is True
 
     def accepts(self, value: object) -> bool | Unknown:
-        """Whether a value is of the kind; Unknown where that depends on what is not known."""
+        """Whether a value is of the kind; Unknown if that depends on unknown parts."""
         return value if isinstance(value, Unknown) else self.takes(value)
 
     def or_null(self) -> ValueKind:
-        """The kind, or null. A message does not name null: who leaves a setting empty seldom means to."""
+        """The kind, or null. A message does not mention null, because an empty setting is rarely intended."""
         return OrNull(self)
 
     def worded(self, words: str) -> ValueKind:
@@ -95,7 +96,7 @@ class ValueKind:
 
 @dataclass(frozen=True, slots=True)
 class Instance(ValueKind):
-    """Whatever is of one type of Python's. json: what JSON Schema calls the type."""
+    """Any value of one Python type. json: the type's name in JSON Schema."""
 
     type: type
     words: str
@@ -115,7 +116,7 @@ class Instance(ValueKind):
 
 @dataclass(frozen=True, slots=True)
 class ListOf(ValueKind):
-    """A list whose entries are of a kind. length: how many there must be, None for any number."""
+    """A list whose entries are of a kind. length: the required number, None for any."""
 
     entry: ValueKind
     length: int | None = None
@@ -138,7 +139,7 @@ class ListOf(ValueKind):
 
 @dataclass(frozen=True, slots=True)
 class AnyOf(ValueKind):
-    """Of one of several kinds."""
+    """A value of one of several kinds."""
 
     kinds: tuple[ValueKind, ...]
 
@@ -185,7 +186,7 @@ class NoneOf(ValueKind):
 
 
 class _Same(ValueKind):
-    """Another look at a kind."""
+    """A kind applied to another view of the value."""
 
     __slots__ = ()
     kind: ValueKind
@@ -208,7 +209,7 @@ class _Same(ValueKind):
 
 @dataclass(frozen=True, slots=True)
 class Worded(_Same):
-    """A kind in other words than its own."""
+    """A kind described in other words."""
 
     kind: ValueKind
     words: str
@@ -233,7 +234,7 @@ class OrNull(_Same):
 
 
 def _decided(found: list[bool | Unknown], *, by: bool) -> bool | Unknown:
-    """What several answers are together: `by` as soon as one is, else Unknown as soon as one is."""
+    """The combination of several answers: `by` as soon as one is, otherwise Unknown as soon as one is."""
     if any(one is by for one in found):
         return by
     return next((one for one in found if isinstance(one, Unknown)), not by)
@@ -252,9 +253,8 @@ MAPPING = Instance(dict, "a mapping", "object")
 
 @dataclass(frozen=True, slots=True)
 class Number(ValueKind):
-    """A number within bounds; None: no bound. also: numbers that are accepted though they lie outside.
-
-    whole: no fraction. pointed: 1.0 and not 1. booleans: True and False count as 1 and 0, as in Python.
+    """A number within bounds; None: no bound. also: accepted numbers outside the bounds. whole: no fraction. pointed:
+    1.0 and not 1. booleans: True and False count as 1 and 0, as in Python.
     """
 
     minimum: float | None = None
@@ -293,7 +293,7 @@ class Number(ValueKind):
 
 @dataclass(frozen=True, slots=True)
 class OneOf(ValueKind):
-    """One of a few texts. any_case: upper and lower case are the same. also: texts that are accepted and not named."""
+    """One of a few texts. any_case: case is ignored. also: texts that are accepted but not named."""
 
     choices: tuple[str, ...]
     any_case: bool = False
@@ -315,7 +315,7 @@ class OneOf(ValueKind):
 
 @dataclass(frozen=True, slots=True)
 class Text(ValueKind):
-    """A text. pattern: a regular expression that all of it must match."""
+    """A text. pattern: a regular expression for the whole text."""
 
     pattern: str = ""
 
@@ -332,7 +332,8 @@ class Text(ValueKind):
 
 
 def _bounds_in_words(minimum: float | None, above: float | None, maximum: float | None, below: float | None) -> str:
-    """What follows "a number": " of at least 1", " between 0 and 1" (the ends left out), " from 0 to 1", or nothing."""
+    """The words after "a number": " of at least 1", " between 0 and 1" (the ends excluded), " from 0 to 1", or
+    nothing."""
     if minimum is not None and maximum is not None:
         return f" from {minimum} to {maximum}"
     if above is not None and below is not None:
@@ -345,7 +346,7 @@ def _bounds_in_words(minimum: float | None, above: float | None, maximum: float 
 
 
 def whole(minimum: int | None = None, maximum: int | None = None, *, also: tuple[int, ...] = ()) -> Number:
-    """A whole number; True and False are none."""
+    """A whole number, except True and False."""
     return Number(minimum, maximum=maximum, whole=True, also=also)
 
 

@@ -13,11 +13,11 @@ PYTHON_SUFFIX = ".py"
 MARKDOWN_SUFFIXES = (".md", ".markdown")
 COMMAND = "command line"
 MANIFEST = "apiVersion"
-"""What no manifest is without."""
+"""Text that every manifest contains."""
 
 
 def is_script(source: Source) -> bool:
-    """A shell script by its name, or by a first line that names a shell."""
+    """A shell script, by its name or by a first line that names a shell."""
     name = source.name.lower()
     if name.endswith(SCRIPT_SUFFIXES):
         return True

@@ -1,4 +1,4 @@
-"""Launchers that need more nodes, tasks or devices than the job asks its scheduler for, or than are visible."""
+"""Launchers that need more nodes, tasks or devices than the job requests from its scheduler, or than are visible."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ RULE = "launcher-beyond-allocation"
 VISIBLE = ("CUDA_VISIBLE_DEVICES", "ASCEND_RT_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES")
 _LISTED = lazy_pattern(r"\s*(?:\d{1,3}|GPU-[\w-]+|MIG-[\w/-]+)\s*(?:,\s*(?:\d{1,3}|GPU-[\w-]+|MIG-[\w/-]+)\s*)*")
 _CHOOSES = frozenset(["-w", "--nodelist", "-r", "--relative", "-x", "--exclude"])
-"""Options of srun that choose nodes: a script that has them starts a task for each node by itself."""
+"""srun options that select nodes: scripts with them start a task for each node themselves."""
 
 
 class Started(NamedTuple):
-    """What a launcher starts: on how many nodes, how many processes on each, how many in all. words: its options, and
-    those of what is in front of it; fronts: the names of these."""
+    """The processes that a launcher starts: number of nodes, processes per node, and total. words: its options, and
+    those of the launchers before it; fronts: the names of these."""
 
     launcher: str
     words: Sequence[Word]
@@ -30,7 +30,7 @@ class Started(NamedTuple):
 
 
 def beyond(started: Started, asked: Allocation, environment: Mapping[str, Word]) -> Iterator[Problem]:
-    """The first thing that a launcher needs and the job does not have: nodes, tasks, devices of a node, devices."""
+    """The first resource that a launcher needs and the job lacks: nodes, tasks, devices per node, devices."""
     together = not _one_by_one(started.words)
     found = (
         *(_waits(started, asked) if together else ()),
@@ -42,14 +42,14 @@ def beyond(started: Started, asked: Allocation, environment: Mapping[str, Word])
 
 
 def _one_by_one(words: Sequence[Word]) -> bool:
-    """Whether the script chooses the node that a task runs on, or its caller starts it once for each node."""
+    """Whether the script selects the node of a task, or its caller starts it once per node."""
     rank = _node_rank(words)
     by_caller = rank is not None and rank.text is None and "SLURM_" not in rank.because
     return by_caller or any((word.text or "").partition("=")[0] in _CHOOSES for word in words)
 
 
 def waits_for_pods(launcher: str, nodes: Count | None, pods: Count) -> Iterator[Problem]:
-    """A launcher that waits for more nodes than a job of a cluster has pods."""
+    """A launcher that waits for more nodes than the job's pods in a cluster."""
     if _exceeds(nodes, pods):
         assert nodes is not None
         yield _waiting(launcher, nodes, pods)
@@ -61,7 +61,7 @@ def crowds_pod(launcher: str, each: Count | None, devices: Count) -> Iterator[Pr
 
 
 def _waits(started: Started, asked: Allocation) -> Iterator[Problem]:
-    """A rendezvous of more nodes than there are, or than anything starts the launcher on."""
+    """A rendezvous for more nodes than exist, or than nodes on which the launcher is started."""
     nodes, here = started.nodes, _own_address(started.words)
     several = Count(1, asked.nodes.span, asked.nodes.source) if asked.nodes is not None else None
     if here is not None and "srun" in started.fronts and _exceeds(nodes, several) and _exceeds(asked.nodes, several):
@@ -114,7 +114,7 @@ def _crowds(started: Started, devices: Count | None) -> Iterator[Problem]:
 
 
 def _outnumbers(started: Started, devices: Count | None) -> Iterator[Problem]:
-    """More processes in all than devices in all."""
+    """More processes in total than devices in total."""
     if _exceeds(started.world, devices):
         assert started.world is not None and devices is not None
         message = Message.plural(
@@ -130,7 +130,7 @@ def _outnumbers(started: Started, devices: Count | None) -> Iterator[Problem]:
 
 
 def _exceeds(needed: Count | None, there: Count | None) -> bool:
-    """Whether a number is surely above another: both are typed, and no default that the environment replaces."""
+    """Whether a number certainly exceeds another: both are explicit, and not defaults that the environment replaces."""
     return (
         needed is not None
         and there is not None
@@ -150,7 +150,7 @@ def _problem(message: Message, needed: Count, there: Count) -> Problem:
 
 
 def _visible(name: str, environment: Mapping[str, Word]) -> Count | None:
-    """How many devices a variable leaves visible, where it lists them."""
+    """The number of devices that a variable leaves visible, if it lists them."""
     word = environment.get(name)
     if word is None or word.text is None or word.maybe or not _LISTED.fullmatch(word.text):
         return None
@@ -158,18 +158,18 @@ def _visible(name: str, environment: Mapping[str, Word]) -> Count | None:
 
 
 def _node_rank(words: Sequence[Word]) -> Word | None:
-    """The rank of the node, where the launcher is given one."""
+    """The node rank passed to the launcher."""
     return _value(words, "node-rank")
 
 
 def _own_address(words: Sequence[Word]) -> Word | None:
-    """The address of the machine that is waited at, where each machine has that name for itself."""
+    """The address of the rendezvous host, if each machine uses that name for itself."""
     word = _value(words, "rdzv-endpoint", "master-addr")
     return word if word is not None and (word.text or "").partition(":")[0] in ("localhost", "127.0.0.1") else None
 
 
 def _value(words: Sequence[Word], *names: str) -> Word | None:
-    """The value of the first of some options that a launcher is given."""
+    """The value of the first given option among several, for a launcher."""
     for at, word in enumerate(words):
         flag, value = word.parts
         if (flag.text or "").lstrip("-").replace("_", "-") in names:

@@ -1,8 +1,7 @@
-"""How much text is read: cheap limits before a grammar sees it,
-and a trial in a separate process where a script is long.
+"""Limits on the text that is read: cheap ones before parsing, and a trial in a separate process for long scripts.
 
-Neither tree-sitter nor libyaml can be interrupted, and both can use up the stack or the memory; a child that does so
-harms nothing else.
+Neither tree-sitter nor libyaml can be interrupted, and both can exhaust the stack or the memory; in a child process
+that harms nothing else.
 """
 
 from __future__ import annotations
@@ -18,20 +17,20 @@ from preflight.source.text import InputError, Source
 MAX_TEXT = 1_000_000
 """Characters of a config or script: the largest published one has 17,000."""
 MAX_SCRIPT = 200_000
-"""Characters of a launch script without its comments and blanks."""
+"""Characters of a launch script without comments and blanks."""
 MAX_PADDED = 4 * 1024 * 1024
-"""Characters of a script with them: what Slurm takes."""
+"""Characters of a script including them: Slurm's limit."""
 SMALL = 32_000
-"""Characters of a script that no construct makes expensive: it is parsed at once."""
+"""Characters of a script that are always cheap to parse: it is parsed directly."""
 SECONDS = 0.4
 MEMORY = 250 * 1024 * 1024
 WAIT = 20.0
-"""Seconds by the clock: on a busy machine a process gets its time late."""
+"""Wall-clock seconds: on a busy machine a process gets its processor time late."""
 SOON = 0.001
 
 
 PAUSE = 50
-"""Milliseconds after which a child that has not reported its end is asked for."""
+"""Milliseconds after which a silent child process is checked."""
 
 
 def refuse_large(source: Source, most: int = MAX_TEXT) -> None:
@@ -43,27 +42,26 @@ def refuse_large(source: Source, most: int = MAX_TEXT) -> None:
 
 
 class _Process:
-    """Whether this process is one that its parent limits and kills: then it parses itself,
-    and all of it is its time."""
+    """Whether this process is limited and killed by its parent: then it parses directly, and may use all of its
+    time."""
 
     confined = False
 
 
 def parse_in_this_process() -> None:
-    """Try no script in a child: this process has a limit on its memory, and a parent that kills it in time."""
+    """Try no script in a child: this process has a memory limit, and a parent that kills it in time."""
     _Process.confined = True
 
 
 def refuse_involved(data: bytes, parse: Callable[[bytes], object], name: str) -> None:
-    """Raises InputError where parsing a long script takes more time or memory than a check may take;
-    a short one takes less."""
+    """Raises InputError if parsing a long script exceeds the time or memory of a check; short scripts cannot."""
     if len(data) > SMALL and not _Process.confined and not _harmless(data, parse):
         raise InputError("is too involved: parsing it takes too much time or memory", name)
 
 
 @lru_cache(maxsize=8)
 def _harmless(data: bytes, parse: Callable[[bytes], object]) -> bool:
-    """Whether a child with limits on time and memory gets to the end of it. Unknown where there is no fork."""
+    """Whether a child with limits on time and memory finishes parsing. Unknown if fork is not available."""
     if not hasattr(os, "fork"):
         return False
     try:
@@ -86,8 +84,8 @@ def _harmless(data: bytes, parse: Callable[[bytes], object]) -> bool:
 
 
 def fork() -> int:
-    """os.fork without an alarm on the way: raised in what runs before and after a fork it is lost, and a lock that is
-    released there stays locked. It rings afterwards. To block the signal is not enough: another thread may take it."""
+    """os.fork with the alarm deferred: an exception raised in the hooks around a fork is lost, and a lock released
+    there stays locked. Blocking the signal is not enough, because another thread may receive it."""
     import signal
     import threading
 
@@ -108,7 +106,7 @@ def fork() -> int:
 
 
 def _try(data: bytes, parse: Callable[[bytes], object]) -> None:
-    """In the child: parse, free what was made, and end without a word."""
+    """In the child: parse, free the result, and exit silently."""
     code = 1
     try:
         import resource
@@ -129,7 +127,7 @@ def _try(data: bytes, parse: Callable[[bytes], object]) -> None:
 
 
 def address_space() -> int | None:
-    """Bytes of address space that this process has, None where the system does not report it."""
+    """Bytes of address space of this process, None if the system does not report it."""
     import resource
 
     try:
@@ -140,8 +138,8 @@ def address_space() -> int | None:
 
 
 def _ended_well(child: int, pipe: int) -> bool:
-    """Wait for a child; it never outlives this call. pipe: one of which it has the other end, which its end closes; a
-    child of another thread may have that end as well, so the child is asked for now and then."""
+    """Wait for a child; it never outlives this call. pipe: closed at the other end when the child exits; a child of
+    another thread may hold that end as well, so the child is also polled."""
     from select import POLLIN, poll
 
     ends = poll()

@@ -12,8 +12,7 @@ from preflight.source.text import InputError, Source, Span
 
 
 def load_command(argv: Sequence[str], name: str = "command line") -> Document:
-    """A Document of one command; its source is the command as a shell would take it.
-    Raises InputError when it is empty."""
+    """A Document of one command, whose source is the command in shell notation. Raises InputError if it is empty."""
     if not argv:
         raise InputError("no command after --", name)
     quoted = [shlex.quote(word) for word in argv]
@@ -36,8 +35,8 @@ def load_command(argv: Sequence[str], name: str = "command line") -> Document:
 
 
 def load_commands(source: Source) -> tuple[Document, ...]:
-    """The launches of a command as a shell would take it: its own, or those of the script that it runs.
-    Raises InputError when the quoting is broken."""
+    """The launches of a command in shell notation: its own, or those of the script that it runs. Raises InputError if
+    the quoting is broken."""
     try:
         document = load_command(shlex.split(source.text), source.name)
     except ValueError as error:
@@ -56,6 +55,6 @@ def load_commands(source: Source) -> tuple[Document, ...]:
 
 
 def _elsewhere(found: Document, typed: Document) -> bool:
-    """Whether a launch is not simply the command, but in a script or a text that it runs."""
+    """Whether a launch is in a script or a text that the command runs, instead of the command itself."""
     assert found.launch is not None and typed.launch is not None
     return found.launch.entry.text != typed.launch.entry.text

@@ -36,7 +36,7 @@ def _splices(document: Document, edit: Edit) -> list[Splice]:
 
 
 def _variable(document: Document, name: str, edit: Edit) -> Splice:
-    """An environment variable of the command: in its place, else by `env` in front."""
+    """An environment variable of the command: at its place, otherwise by `env` in front."""
     assert document.launch is not None
     if edit.action != "set" or not name.isidentifier():
         raise CannotEdit(f"{name} is not an option of the command")
@@ -76,7 +76,7 @@ def _after_equals(word: Word) -> str:
 
 
 def _text_span(document: Document, word: Word) -> Span:
-    """A word's place with its quotes."""
+    """The place of a word including its quotes."""
     text, start, end = document.source.text, word.span.start, word.span.end
     if start and text[start - 1] == "'" and text[end : end + 1] == "'":
         return Span(document.source, start - 1, end + 1)

@@ -12,19 +12,19 @@ from preflight.source.pattern import lazy_pattern
 ASSIGNMENT = lazy_pattern(r"[A-Za-z_]\w*=")
 _QUOTED = lazy_pattern(r"'[^'\s\"]*'")
 _RANKED = lazy_pattern(r"\b(SLURM_(PROCID|LOCALID)|OMPI_COMM_WORLD|PMI_|PMIX_|MPI_LOCALRANKID|PALS_)")
-"""Variables that a launcher sets for each process that it starts."""
+"""Variables that a launcher sets for each of its processes."""
 
 
 def _handed_on(word: Word) -> Word:
-    """A word as `ray job submit` hands it to a second shell: newer releases quote it, older ones do not
-    (ray: python/ray/dashboard/modules/job/cli.py, shlex.join or list2cmdline)."""
+    """A word as `ray job submit` passes it to a second shell: newer releases quote it, older ones do not (ray:
+    python/ray/dashboard/modules/job/cli.py, shlex.join or list2cmdline)."""
     if not word.text or not _QUOTED.fullmatch(word.text):
         return word
     return word._replace(text=None, because="releases of Ray read quotes in different ways", editable=False)
 
 
 class FrontReader:
-    """The words before the launcher, as far as they were read."""
+    """The words before the launcher, as far as they have been read."""
 
     def __init__(self, environment: dict[str, Word], asked: Allocation, open: bool) -> None:
         self.environment, self.asked, self.open = environment, asked, open
@@ -40,16 +40,15 @@ class FrontReader:
         self.environment[name] = Word(value, typed, word.uses, editable=word.editable)
 
     def behind(self, words: tuple[Word, ...]) -> tuple[Word, ...]:
-        """What follows on `--`, else on the options of the command that starts it."""
+        """The words after `--`, otherwise after the options of the command that starts it."""
         ends = next((at for at, word in enumerate(words) if word.text == "--"), None)
         found = words[ends + 1 :] if ends is not None else self.skip(words[1:])
         submitted = [word.text for word in words[:3]] == ["ray", "job", "submit"]
         return tuple(map(_handed_on, found)) if submitted else found
 
     def skip(self, words: tuple[Word, ...], named: bool = True) -> tuple[Word, ...]:
-        """What a wrapper runs: from the first assignment, command or script on.
-
-        named: its name is known; what an option of it sets (`docker exec -e A=1`) is set, and is not a command.
+        """The command that a wrapper runs: from the first assignment, command or script on. named: its name is known;
+        values set by its options (`docker exec -e A=1`) apply, and are not a command.
         """
         for at, word in enumerate(words):
             assigns = word.text is not None and ASSIGNMENT.match(word.text) is not None
@@ -63,12 +62,12 @@ class FrontReader:
         return ()
 
     def run_by(self, words: tuple[Word, ...]) -> tuple[Word, ...]:
-        """What a program runs that takes a script or, behind -m, a module."""
+        """The command of a program that takes a script or, after -m, a module."""
         at = next((at for at, word in enumerate(words) if word.text == "-m"), None)
         return words[at + 1 :] if at is not None else self.skip(words)
 
     def front(self, name: str, words: tuple[Word, ...]) -> tuple[Word, ...]:
-        """What a launcher of tasks runs; what it asks for is kept."""
+        """The command of a task launcher; its resource request is kept."""
         options = read_options(words[1:], SLURM if name == "srun" else MPIRUN)
         if name == "srun":
             self.asked = over(allocation(options, "srun"), self.asked)
@@ -85,7 +84,7 @@ class FrontReader:
         return options.rest
 
     def allocated(self, words: tuple[Word, ...]) -> tuple[Word, ...]:
-        """What `salloc` runs, once, in the allocation that it asks for."""
+        """The command of `salloc`, which runs once, in the requested allocation."""
         options = read_options(words[1:], SLURM)
         self.asked = over(allocation(options, "salloc"), self.asked)
         self.before += (words[0], *options.words)
@@ -99,7 +98,7 @@ class FrontReader:
         world: tuple[Count, ...],
         *more: Count | None,
     ) -> Launch | None:
-        """The launch of an entry script, None where there is none."""
+        """The launch of an entry script, None if there is none."""
         if not rest:
             return None
         nodes, per_node = (*more, None, None)[:2]
@@ -117,18 +116,18 @@ class FrontReader:
         )  # fmt: skip
 
     def tasks(self) -> tuple[Count, ...]:
-        """One rank per task of the launcher in front; unknown when it does not state how many."""
+        """One rank per task of the launcher in front; unknown if it does not state the number."""
         front = self.fronts[-1]
         return (self.asked.tasks or Count(Unknown(f"{front} does not give the number of tasks"), None, front),)
 
     def alone(self, options: tuple[Word, ...], rest: tuple[Word, ...]) -> Launch | None:
-        """The launch of a python without a launcher."""
+        """The launch of python without a launcher."""
         world = self.tasks() if self.fronts else (self.single(options[0], rest),)
         return self.made("" if self.fronts else "python", options, rest, world)
 
     def single(self, python: Word, rest: tuple[Word, ...]) -> Count:
-        """The world of a python by itself: the value of WORLD_SIZE,
-        unknown where other ranks may be started next to it, else one."""
+        """The world size of a plain python: the value of WORLD_SIZE, unknown if other ranks may be started next to it,
+        otherwise one."""
         if self.hidden:
             return Count(Unknown(f"{self.hidden} may start several"), python.span, "python")
         if (size := self.environment.get("WORLD_SIZE")) is not None:

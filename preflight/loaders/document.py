@@ -1,4 +1,4 @@
-"""One shape for YAML files, launch scripts and command lines: what was typed, and where."""
+"""One form for YAML files, launch scripts and command lines: what was written, and where."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from preflight.source.word import Word as Word
 from preflight.source.word import word_of as word_of
 
 MARK = "preflight:"
-"""What every suppression has in it; a text without it has no comment that counts."""
+"""Text that every suppression contains; a text without it has no relevant comment."""
 REFUSED = frozenset(["shell-syntax", "script-ends-early"])
-"""Kinds of problems at which bash stops: what follows one does not run."""
+"""Kinds of problems at which bash stops: later commands do not run."""
 LONG = 1000
-"""Entries of a mapping through which a look-up takes long."""
+"""Entries of a mapping above which a linear look-up is slow."""
 
 
 class Node(NamedTuple):
@@ -47,7 +47,7 @@ class Node(NamedTuple):
 
     @property
     def shown(self) -> str:
-        """The text as typed where it is on one line, else the plain value."""
+        """The original text if it is on one line, otherwise the plain value."""
         text = self.span.text
         return str(self.plain()) if "\n" in text else text
 
@@ -77,7 +77,7 @@ def _hashable(key: Node) -> object:
 
 
 def _looked_up(entries: tuple[Entry, ...], part: str | int) -> Node | None:
-    """The value of a key, of the last entry that has it and counts. Of a long mapping texts are kept in an index."""
+    """The value of a key, from the last entry that counts. Texts of a long mapping are kept in an index."""
     if len(entries) > LONG and type(part) is str:
         return _index(_Same(entries)).get(part)
     for entry in reversed(entries):
@@ -87,7 +87,7 @@ def _looked_up(entries: tuple[Entry, ...], part: str | int) -> Node | None:
 
 
 class _Same:
-    """Entries that are looked up by which they are, not by what is in them."""
+    """Compares entries by identity, not by content."""
 
     __slots__ = ("entries",)
 
@@ -111,7 +111,8 @@ def _index(same: _Same) -> dict[str, Node]:
 
 
 class Entry(NamedTuple):
-    """One key of a mapping. shadowed: a later duplicate (or the child of a merge) wins. merged: came in by `<<`."""
+    """One key of a mapping. shadowed: a later duplicate (or the child of a merge) wins. merged: inherited through
+    `<<`."""
 
     key: Node
     value: Node
@@ -120,7 +121,7 @@ class Entry(NamedTuple):
 
 
 class Setting(NamedTuple):
-    """A typed value: its key, what it reads as, its place, and the places it flowed through.
+    """A value in a file: its key, its content, its place, and the places that it passed through.
 
     value: plain Python data or Unknown. editable: the text of `span` is exactly this value, so it can be replaced.
     maybe: set only on one branch of a condition that cannot be decided.
@@ -137,10 +138,8 @@ class Setting(NamedTuple):
 
 
 class Count(NamedTuple):
-    """A number of devices, nodes or processes that is stated. value: int or Unknown; placeholder: meant to be
-    overridden.
-
-    assumed: the variable of the environment that sets it at launch, where a script has a default for that.
+    """A stated number of devices, nodes or processes. value: int or Unknown; placeholder: meant to be overridden.
+    assumed: the environment variable that sets it at launch, if the script has a default for it.
     """
 
     value: int | Unknown
@@ -153,15 +152,13 @@ class Count(NamedTuple):
 class Launch(NamedTuple):
     """A launcher's command taken apart: launcher options, the entry script, the words after it, the environment.
 
-    launcher: "" when only the entry is given, else "torchrun", "msrun", "msrun_launcher.sh", "python", "srun", …
-    world: every source that states the total number of processes or devices, the one to believe first;
-    nodes, per_node: the same for nodes and devices per node, where they are stated; device: the word for the
-    accelerator.
-    open: any flag may be added, so the absence of a flag is not known.
-    assumed: "$@", $1, $EXTRA_ARGS and the like, where the caller of the script may add flags. They are not words,
-    unless they may be the value of the flag in front of them. lost: how many of the last words bash does not hand over,
-    because a continuation is lost; more than there are where not even the entry is reached. directory: the folder that
-    a script changes to before it; None where it stays where it is started.
+    launcher: "" when only the entry is given, otherwise "torchrun", "msrun", "msrun_launcher.sh", "python", "srun", …
+    world: every source that states the total number of processes or devices, the most reliable first; nodes, per_node:
+    the same for nodes and devices per node, if stated; device: the name of the accelerator. open: any flag may be
+    added, so the absence of a flag is not known. assumed: "$@", $1, $EXTRA_ARGS and the like, where the caller of the
+    script may add flags. They are not words, unless they may be the value of the flag in front of them. lost: the
+    number of last words that bash does not pass on, because a continuation is missing; more than there are if not even
+    the entry is reached. directory: the folder that a script changes to before it; None if it stays in the initial one.
     """
 
     launcher: str
@@ -180,14 +177,11 @@ class Launch(NamedTuple):
 
 
 class Problem(NamedTuple):
-    """A fact that a loader noticed and a rule reports: `kind` is the rule's id. keys: flags that the fix brings back.
-
-    crash: what the framework's reader of the value dies of, where it is not argparse that refuses it: "enum" or
-    "pattern".
-    before: the releases that take what is refused here, as "megatron before 0.9". in_use: people train with one of
-    them.
-    harmless: the run is the same without it.
-    unknown_option: the parser has no such option. safe: the fix changes nothing that is trained.
+    """A fact that a loader noticed and a rule reports: `kind` is the rule's id. keys: flags that the fix restores.
+    crash: the failure of the framework's reader of the value, if argparse does not refuse it: "enum" or "pattern".
+    before: the releases that accept the refused value, as "megatron before 0.9". in_use: one of them is still in use.
+    harmless: the run is the same without it. unknown_option: the parser has no such option. safe: the fix does not
+    change the training.
     """
 
     kind: str
@@ -205,7 +199,8 @@ class Problem(NamedTuple):
 
 
 class Comment(NamedTuple):
-    """A comment with its `#`; alone: nothing else is on its line; covers: the offsets a suppression here covers."""
+    """A comment with its `#`; alone: nothing else is on its line; covers: the offsets that a suppression here
+    covers."""
 
     span: Span
     alone: bool
@@ -214,10 +209,9 @@ class Comment(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """One config as typed: a YAML tree, or one launch (`run` counts them) of a script, a command line or a manifest.
-
-    also: other files whose text is part of it. looked: paths that were opened or looked for on the way to it.
-    texts: every text among the keys and scalars of the tree, once.
+    """One config as written: a YAML tree, or one launch (`run` counts them) of a script, a command line or a manifest.
+    also: other files whose text is part of it. looked: paths that were opened or looked for on the way to it. texts:
+    every text among the keys and scalars of the tree, once.
     """
 
     source: Source
@@ -234,12 +228,12 @@ class Document:
 
     @property
     def start(self) -> Span:
-        """Where to point when a fault is nowhere in particular: the entry script's word, or the first character."""
+        """The place of faults that belong nowhere in particular: the entry script's word, or the first character."""
         return self.launch.entry.span if self.launch else self.source.span(0)
 
 
 def walk(node: Node, key: Key = ()) -> Iterator[tuple[Key, Node, Entry | None]]:
-    """Every node below a node with its key path, in reading order, without shadowed entries."""
+    """Every descendant of a node with its key path, in reading order, without shadowed entries."""
     stack: list[tuple[Key, Node, Entry | None]] = [(key, node, None)]
     while stack:
         here, current, entry = stack.pop()

@@ -1,4 +1,4 @@
-"""The words of a command that name what it runs: the name of a program, a python, an entry script."""
+"""The words of a command that identify what it runs: a program, a python, an entry script."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _FOUND = lazy_pattern(r"(?:\$\(|`)\s*(?:which|command -v|type -p)\s+[\"']?([\w.+
 
 
 def command_name(word: Word) -> str:
-    """The file name of a command word, also where its folder is not known; "" when the name itself is not."""
+    """The file name of a command word, even if its folder is unknown; "" if the name itself is."""
     last = word.pieces[-1].text if word.text is None and word.pieces else word.text
     if last is None and (found := _FOUND.fullmatch(word.because)) is not None:
         return found[1]
@@ -26,7 +26,7 @@ def command_name(word: Word) -> str:
 
 
 def script_of(words: tuple[Word, ...]) -> tuple[Word, ...]:
-    """A command from its script on: a python and its options in front of it are dropped."""
+    """A command without the python, and its options, before the script."""
     return read_options(words[1:], PYTHON).rest if words and PYTHON_NAME.fullmatch(command_name(words[0])) else words
 
 
@@ -36,7 +36,7 @@ def first_value(words: Sequence[Word]) -> Word:
 
 
 def entry_of(word: Word) -> Word:
-    """The entry's name is needed even where its folder is not known: unknown pieces stay as they are typed."""
+    """The entry's name is needed even if its folder is unknown: unknown parts are kept as written."""
     if word.text is not None or not word.pieces:
         return word
     made = word_of(tuple(p if p.text is not None else p._replace(text=p.because, exact=False) for p in word.pieces))

@@ -1,5 +1,5 @@
-"""A script or a command line inside a YAML scalar: read by itself,
-its words traced back to where they were typed."""
+"""A script or a command line inside a YAML scalar: parsed separately, with its words mapped back to their places in the
+file."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from preflight.source.record import NamedTuple, replace
 from preflight.source.text import InputError, Span
 
 TEMPLATE = re.compile(r"\{\{(?:(?!\{\{).)*?\}\}")
-"""What Helm and its like put a value into."""
+"""The placeholder syntax of Helm and similar tools."""
 _BLANK = " \t\r\n"
 _ESCAPES = {"n": "\n", "t": "\t", '"': '"', "\\": "\\", "/": "/", " ": " "}
 
 
 class Inline(NamedTuple):
-    """A script in a scalar: its documents, in the places of the script, and what leads from there to the file."""
+    """A script in a scalar: its documents, with places in the script, and the mapping from there to the file."""
 
     documents: tuple[Document, ...]
     text: Nested
@@ -30,10 +30,8 @@ class Inline(NamedTuple):
 
 
 def inline(node: Node, environment: Mapping[str, str], spent: Spent) -> Inline | None:
-    """The launches of a script in a scalar, whose work is added to what is spent.
-
-    None where it has none, is too long, or is not a script once templates are taken out.
-    """
+    """The launches of a script in a scalar; its work is added to the total. None if it has none, is too long, or is not
+    a script after removing templates."""
     if len(str(node.value)) > MAX_TEXT:
         return None
     text = nested([Field([part for piece in _pieces(node) for part in without(TEMPLATE, piece)])])
@@ -48,7 +46,7 @@ def inline(node: Node, environment: Mapping[str, str], spent: Spent) -> Inline |
 
 
 def outside(found: Inline) -> Iterator[Document]:
-    """The launches with every place in the file."""
+    """The launches with all places in the file."""
     texts = Texts()
     texts.add(found.text)
     for document in found.documents:
@@ -61,7 +59,7 @@ def outside(found: Inline) -> Iterator[Document]:
 
 
 def outer(text: Nested, span: Span) -> Span | None:
-    """The stretch of the file that is this stretch of the text; None where they are not spelled alike."""
+    """The part of the file for a part of the text; None if their spelling differs."""
     first, last = (text.origins(Piece("", Span(span.source, at, at)))[0].span for at in (span.start, span.end))
     whole = Span(first.source, first.start, last.end)
     return (
@@ -81,7 +79,7 @@ def _problem(text: Nested, texts: Texts, problem: Problem) -> Problem:
 
 
 def _comment(text: Nested, comment: Comment) -> Comment:
-    """A suppression covers lines, and the end of the text where it goes on to there."""
+    """A suppression covers lines, including the end of the text if it reaches that far."""
 
     def at(offset: int) -> int:
         return text.origins(Piece("", Span(text.source, offset, offset)))[0].span.start
@@ -92,7 +90,7 @@ def _comment(text: Nested, comment: Comment) -> Comment:
 
 
 def without(placeholder: re.Pattern[str], piece: Piece) -> Iterator[Piece]:
-    """A piece without what will be put into it: that is unknown."""
+    """A piece without its placeholders, whose values are unknown."""
     text, at = piece.text or "", 0
     for match in placeholder.finditer(text):
         if match.start() > at:
@@ -104,8 +102,8 @@ def without(placeholder: re.Pattern[str], piece: Piece) -> Iterator[Piece]:
 
 
 def _pieces(node: Node) -> list[Piece]:
-    """The value of a scalar as stretches that are spelled as they read, line by line;
-    one inexact piece where that is not known."""
+    """The value of a scalar as stretches spelled like their value, line by line; one inexact piece if that is
+    unknown."""
     value, raw, style = str(node.value), node.span.text, node.style
     begin = raw.find("\n") + 1 if style in ("|", ">") else int(style in ("'", '"'))
     end = len(raw) - int(style in ("'", '"'))
@@ -145,7 +143,7 @@ def _pieces(node: Node) -> list[Piece]:
 
 
 def _alike(value: str, at: int, raw: str, here: int, end: int, style: str) -> int:
-    """How many characters are the same, up to the end of the line or what may be an escape."""
+    """The number of equal characters, up to the end of the line or a possible escape."""
     size, stops = 0, "\\" if style == '"' else "'" if style == "'" else ""
     while (
         at + size < len(value)

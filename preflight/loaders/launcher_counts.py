@@ -1,4 +1,4 @@
-"""Numbers of nodes, processes and devices, with their origin, and values that launchers refuse."""
+"""Numbers of nodes, processes and devices, with their origin, and values that launchers reject."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ _NODES = "NNODES|NUM_?NODES|NODES_?NUM|N_?NODES|NODE_?COUNT|NODE_?NUM|MACHINES|W
 _PLACEHOLDER = lazy_pattern(rf"\b\w*(?:{_NODES})\w*(?:=[\"']?(?:\$\{{\w+)?|:?-)$", re.IGNORECASE)
 
 _OWN_TASK = lazy_pattern(r"SLURM_(LOCALID|PROCID)")
-"""What distinguishes a task from the others of its node."""
+"""Distinguishes a task from the others on its node."""
 _DEFAULT = lazy_pattern(
     rf"\$\{{(?P<name>\w*(?:{_NODES})\w*):?-[\"']?$|\b\w*(?:{_NODES})\w*=[\"']?\$\{{(?P<other>\w+):?-[\"']?$",
     re.IGNORECASE,
 )
-"""A number of nodes or ranks that a script gives where the environment, or its caller, gives none."""
+"""A number of nodes or ranks that a script sets unless the environment, or its caller, does."""
 
 
 def count(word: Word, source: str) -> Count:
-    """A word as a number; anything else than a positive number is unknown."""
+    """A word as a number; anything except a positive number is unknown."""
     text = (word.text or "").strip()
     if not re.fullmatch(r"[0-9]{1,9}", text) or not int(text) or word.maybe:
         return Count(Unknown(word.because or text or "an empty value"), word.span, source, True)
@@ -36,7 +36,7 @@ def count(word: Word, source: str) -> Count:
 
 
 def product(source: str, *factors: Count, at: Span | None = None) -> Count:
-    """Factors multiplied; unknown when one of them is. It points at the first factor that is typed."""
+    """The product of factors; unknown if one of them is. Its place is that of the first explicit factor."""
     span = next((f.span for f in factors if f.span is not None), at)
     total = 1
     for factor in factors:
@@ -49,14 +49,15 @@ def product(source: str, *factors: Count, at: Span | None = None) -> Count:
 
 
 def quotient(source: str, total: Count, part: Count) -> Count | None:
-    """Total over part, where both are known and divide."""
+    """Total divided by part, if both are known and divisible."""
     if isinstance(total.value, Unknown) or isinstance(part.value, Unknown) or total.value % part.value:
         return None
     return Count(total.value // part.value, total.span, source, total.placeholder, total.assumed)
 
 
 class Allocation(NamedTuple):
-    """What a scheduler is asked for; None: not stated. tasks: processes; devices: cards in all; device: which cards."""
+    """The request to a scheduler; None: not stated. tasks: processes; devices: total number of cards; device: their
+    type."""
 
     devices: Count | None = None
     tasks: Count | None = None
@@ -86,7 +87,7 @@ def _cards(word: Word, source: str, bare: bool) -> Count | None:
 
 
 def _device(options: Options) -> Word | None:
-    """The type of card that is asked for: "h100" of "gpu:h100:8" and "h100:8"; None where there is none, or several."""
+    """The requested card type: "h100" in "gpu:h100:8" and "h100:8"; None if there is none, or several."""
     found = []
     for name in ("gres", "gpus-per-node", "gpus", "gpus-per-task", "gpus-per-socket"):
         word = options.word(name)
@@ -102,7 +103,7 @@ def _device(options: Options) -> Word | None:
 
 
 def allocation(options: Options, source: str) -> Allocation:
-    """The devices that Slurm options ask for, as Slurm counts them."""
+    """The devices that Slurm options request, counted like Slurm does."""
 
     def said(name: str) -> Count | None:
         word = options.word(name)
@@ -134,7 +135,7 @@ def allocation(options: Options, source: str) -> Allocation:
 
 
 def over(own: Allocation, outer: Allocation) -> Allocation:
-    """The options of srun or sbatch over those of the job."""
+    """The options of srun or sbatch, overriding those of the job."""
     merged = outer._replace(**{name: said for name, said in own._asdict().items() if said is not None})
     if (
         own.tasks is None
@@ -154,8 +155,8 @@ def over(own: Allocation, outer: Allocation) -> Allocation:
 
 
 def crowded(tasks: Count | None, nodes: Count, at: Span) -> tuple[Problem, ...]:
-    """More tasks than nodes, where each task runs a launcher that starts all the processes of its node;
-    a script may let one task of a node do so."""
+    """More tasks than nodes, although each task runs a launcher that starts all processes of its node; a script may
+    restrict this to one task per node."""
     if (
         tasks is None
         or isinstance(tasks.value, Unknown)
@@ -186,8 +187,8 @@ _DEVICES = ("cpu", "gpu", "xpu", "auto", "hpu", "mtia")
 
 
 def of_msrun(options: Options) -> Iterator[Problem]:
-    """What msrun refuses: numbers that are not numbers, a join that is not a literal, more local workers than there
-    are, ports that no host has."""
+    """Values that msrun rejects: non-numeric numbers, a join that is not a literal, more local workers than exist,
+    invalid ports."""
     for name in _MSRUN_NUMBERS:
         yield from _unless(_is_number, "msrun", options, name, "a whole number")
     yield from _unless(_is_switch, "msrun", options, "join", "True or False")
@@ -210,7 +211,7 @@ def of_msrun(options: Options) -> Iterator[Problem]:
 
 
 def of_torchrun(options: Options) -> Iterator[Problem]:
-    """What torchrun refuses: numbers that are not numbers, nodes that are not a range, ports that no host has."""
+    """Values that torchrun rejects: non-numeric numbers, nodes that are not a range, invalid ports."""
     for name in _TORCHRUN_NUMBERS:
         yield from _unless(_is_number, "torchrun", options, name, "a whole number")
     yield from _unless(_is_range, "torchrun", options, "nnodes", "a number, or a range such as 1:4")
@@ -229,13 +230,13 @@ def of_torchrun(options: Options) -> Iterator[Problem]:
 
 
 def _replaced(options: Options, name: str) -> bool:
-    """Whether the environment has another value where it has one."""
+    """Whether the environment may replace the value."""
     word = options.word(name)
     return word is not None and bool(count(word, "").assumed)
 
 
 def _text(word: Word | None) -> str | None:
-    """A value as it is surely typed; None where something in it is filled in later."""
+    """The value if it is certain; None if part of it is filled in later."""
     if word is None or word.text is None or word.maybe or not word.text or set(word.text) & set("<>{}[]$%"):
         return None
     return word.text
@@ -276,7 +277,7 @@ def _is_range(text: str) -> bool:
 
 
 def _is_switch(text: str) -> bool:
-    """As msrun reads it: a Python literal that equals True or False."""
+    """As msrun reads it: a Python literal equal to True or False."""
     if len(text) > LONGEST_SWITCH:
         return False
     import ast  # which no other launcher needs

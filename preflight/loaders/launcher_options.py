@@ -1,4 +1,4 @@
-"""Options of launchers: what a command's options are, and which of them take values."""
+"""Options of launchers: the options of a command, and which of them take values."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class Spec(NamedTuple):
 
 
 class Options(NamedTuple):
-    """Options as given, by long name with dashes; a flag's value is None. words: all of them; rest: the first other
-    word and what follows."""
+    """Options as given, by long name with dashes; the value of a flag is None. words: all of them; rest: the first
+    other word and everything after it."""
 
     given: dict[str, Word | None]
     words: tuple[Word, ...]
@@ -138,11 +138,11 @@ SUBCOMMANDS = {
     "llamafactory-cli": ("train",),
     "lmf": ("train",),
 }
-"""Installed programs that train without a script, and what they are asked to do."""
+"""Installed programs that train without a script, with their subcommands."""
 
 
 def read_options(words: Sequence[Word], spec: Spec) -> Options:
-    """Take the options off the front of a command's words."""
+    """Consume the options at the beginning of a command's words."""
     given: dict[str, Word | None] = {}
     elastic, at = False, 0
     while at < len(words):
@@ -188,12 +188,11 @@ def _name(text: str, spec: Spec) -> str:
 
 
 NEAR = 0.8
-"""How much a word must be like an option to be a misspelt one: newer releases have options of other names."""
+"""The similarity from which a word counts as a misspelt option: newer releases have options with other names."""
 
 
 def misspelt(words: Sequence[Word], spec: Spec, launcher: str) -> Iterator[Problem]:
-    """Options that a launcher does not have, and that are nearly those it has;
-    it takes the start of a name for the name."""
+    """Options that a launcher lacks and that nearly match one that it has; it accepts prefixes of names."""
     known = spec.values | spec.flags
     for flag, whole in ((word.parts[0], word.text or "") for word in words):
         name = (flag.text or "").replace("_", "-")[2:] if (flag.text or "").startswith("--") else ""
@@ -214,7 +213,7 @@ def _tail(word: Word, start: int) -> Word:
 
 
 def _arity(name: str, after: Sequence[Word], spec: Spec) -> int:
-    """0 or 1 values; an option that is not known takes one when the next word looks like a value."""
+    """0 or 1 values; an unknown option takes one if the next word looks like a value."""
     if name in spec.values or name in spec.letters.values():
         return 1
     if not after or (spec.clusters and len(name) == 1):
@@ -234,13 +233,13 @@ COMMANDS = _names(
 
 
 def is_entry(word: Word) -> bool:
-    """Whether a word looks like a script: its last piece ends in .py or .sh."""
+    """Whether a word looks like a script: its last part ends in .py or .sh."""
     last = word.pieces[-1].text if word.pieces else word.text
     return last is not None and last.endswith((".py", ".sh"))
 
 
 def _is_command(word: Word) -> bool:
-    """Whether a word is a command whose folder is not known."""
+    """Whether a word is a command in an unknown folder."""
     last = word.pieces[-1].text if word.pieces else None
     return last is not None and "/" in last and last.rpartition("/")[2].rstrip(".0123456789") in COMMANDS
 

@@ -1,4 +1,5 @@
-"""Takes a command apart: what is in front, the launcher and its options, the entry script, the words after it."""
+"""Splits a command into the commands in front, the launcher and its options, the entry script, and the words after
+it."""
 
 from __future__ import annotations
 
@@ -37,7 +38,7 @@ class CommandError(Exception):
 
 
 class Arguments(NamedTuple):
-    """What msrun_launcher.sh is given. command: the first argument, None when the script would not run it."""
+    """The arguments of msrun_launcher.sh. command: the first argument, None if the script would not run it."""
 
     command: Word | None
     world: Count
@@ -76,8 +77,7 @@ def _number(word: Word) -> Count:
 
 
 def split_command(word: Word) -> list[Word]:
-    """The words of a command line that is itself one word, each with the place where it was typed.
-    Raises CommandError."""
+    """The words of a command line in a single word, each with the place where it was written. Raises CommandError."""
     pieces = word.pieces or (Piece(word.text, word.span, word.uses, word.editable, word.because, word.maybe),)
     words: list[Word] = []
     current: list[Piece] = []
@@ -120,17 +120,17 @@ _WRAPPERS = frozenset(
     "msprof hpcrun viztracer scalene pyinstrument kernprof "
     "docker podman nerdctl kubectl apptainer singularity enroot uv poetry pipenv conda".split()
 )
-"""Commands that start another one once, here."""
+"""Commands that start another one once, on this machine."""
 _SUBCOMMANDS = {
     "py-spy": ("record",),
     "perf": ("record", "stat", "trace", "mem", "c2c"),
     **dict.fromkeys("coverage memray pdm pixi hatch rye mamba micromamba".split(), ("run",)),
 }
-"""Programs that start another one where an option asks for it, among other things that they do."""
+"""Programs that start another one only with a certain option."""
 ELSEWHERE = frozenset("ssh pdsh ray tmux screen xargs".split())
-"""Commands that start another one, once or often, here or elsewhere."""
+"""Commands that start another one, once or several times, here or elsewhere."""
 TASKS = frozenset("srun mpirun mpiexec orterun mpiexec.hydra prterun".split())
-"""Launchers of tasks: one process for each."""
+"""Launchers of tasks, which start one process for each."""
 STARTERS = _WRAPPERS | _SUBCOMMANDS.keys() | ELSEWHERE | TASKS | {"salloc"}
 """Commands that start another one."""
 SHELLS = frozenset("bash sh dash zsh ksh mksh ash rbash".split())
@@ -144,7 +144,7 @@ _RUNNERS = frozenset(
 
 
 def _module(words: Sequence[Word]) -> int:
-    """Where `uv run` has the option to run a module, 0 without one: between are options and their values."""
+    """The position of the module option of `uv run`, 0 without one; only options and their values precede it."""
     if len(words) < 2 or words[1].text != "run":
         return 0
     valued = False
@@ -159,8 +159,8 @@ def _module(words: Sequence[Word]) -> int:
 
 
 class Taken(NamedTuple):
-    """A launch, the problems that its command line shows by itself, and what starts it:
-    launchers in front of it ("srun"), or a variable."""
+    """A launch, the problems visible in its command line, and what starts it: launchers in front of it ("srun"), or a
+    variable."""
 
     launch: Launch
     problems: tuple[Problem, ...] = ()
@@ -173,8 +173,8 @@ def take_apart(
     asked: Allocation = Allocation(),
     open: bool = False,
 ) -> Taken | None:
-    """The launch that a command is, or None when it starts no training script. asked: what the job's own #SBATCH lines
-    ask for."""
+    """The launch in a command, or None if it starts no training script. asked: the request in the job's own #SBATCH
+    lines."""
     return _Taker(dict(environment or {}), asked, open).take(tuple(words))
 
 
@@ -340,7 +340,7 @@ class _Taker(FrontReader):
         return None
 
     def _command(self, words: tuple[Word, ...]) -> Launch | None:
-        """An installed program that starts its own processes, as many as the environment states."""
+        """An installed program that starts its own processes, with their number from the environment."""
         if len(words) < 2 or words[1].text not in SUBCOMMANDS[command_name(words[0])]:
             return None
         name, (each, nodes) = command_name(words[0]), map(self.environment.get, ("NPROC_PER_NODE", "NNODES"))
@@ -380,7 +380,7 @@ class _Taker(FrontReader):
 
 
 def _slots(options: Options) -> Count | None:
-    """The processes that `deepspeed --include host:0,1@other:0,1` names one by one; None where it names none so.
+    """The processes that `deepspeed --include host:0,1@other:0,1` names one by one; None if it names none in this way.
 
     DeepSpeed: deepspeed/launcher/runner.py, parse_resource_filter
     """
@@ -392,12 +392,12 @@ def _slots(options: Options) -> Count | None:
 
 
 def _starts(name: str, words: Sequence[Word]) -> bool:
-    """Whether a program that does many things is asked to start another one."""
+    """Whether a multi-purpose program is used to start another one."""
     return name in _SUBCOMMANDS and any(word.text in _SUBCOMMANDS[name] for word in words[1:5])
 
 
 def _runs_launcher(words: Sequence[Word]) -> bool:
-    """Whether a command that is not known is a python that runs a launcher as a module."""
+    """Whether an unknown command is a python that runs a launcher as a module."""
     return words[0].text is None and any(a.text == "-m" and b.text in _TORCH for a, b in pairwise(words[1:6]))
 
 
@@ -405,7 +405,7 @@ _SHELLS = ("bash", "sh")
 
 
 def behind_script(taken: Taken, words: Sequence[Word]) -> list[Word] | None:
-    """The words of a command without the script in it, where that is given a command to run; else None."""
+    """The words of a command without the script, if the script receives a command to run; otherwise None."""
     launch = taken.launch
     name = command_name(launch.words[0]) if launch.words else ""
     if not (name.endswith(".py") or name in COMMANDS or PYTHON_NAME.fullmatch(name)) or launch.entry not in words:
@@ -416,8 +416,8 @@ def behind_script(taken: Taken, words: Sequence[Word]) -> list[Word] | None:
 
 
 def started_by(taken: Taken, script: Word) -> Taken:
-    """The launch that a script is given: how many processes the script starts is not known,
-    unless a launcher behind it states it."""
+    """The launch in the arguments of a script: the number of processes is unknown, unless a launcher after the script
+    states it."""
     launch = taken.launch
     if launch.launcher not in ("", "python", *taken.fronts):
         return taken

@@ -35,8 +35,7 @@ from preflight.source.text import InputError, Source, Span
 
 
 def tree_at(source: Source, start: int, end: int) -> Node | None:
-    """The tree of a stretch of a file; None where it is empty.
-    Raises InputError with the place in the file."""
+    """The tree of a stretch of a file; None if it is empty. Raises InputError with the place in the file."""
     if not start and end == len(source.text):
         return load_yaml(source).tree
     try:
@@ -51,7 +50,7 @@ def tree_at(source: Source, start: int, end: int) -> Node | None:
 
 
 def _moved(node: Node, source: Source, by: int, done: dict[int, Node]) -> Node:
-    """A node with every place in the file; what an anchor shares stays shared. The loader bounds its depth."""
+    """A node with all places in the file; anchored content stays shared. The loader limits the depth."""
     there = done.get(id(node))
     if there is None:
         span, value = Span(source, node.span.start + by, node.span.end + by), node.value
@@ -67,7 +66,7 @@ def _moved(node: Node, source: Source, by: int, done: dict[int, Node]) -> Node:
 
 
 MOST_COMMANDS = 1_000
-"""Containers whose command is read."""
+"""Maximum number of containers whose command is read."""
 MOST_LAUNCHES = 100
 MOST_SCRIPT = 64_000
 """Characters of all inline scripts together: the largest published config or script has 17,000."""
@@ -75,14 +74,15 @@ NOT_FOLLOWED = "the manifest has more commands than are followed: the ones from 
 
 
 class Following:
-    """What was followed so far. work: of the inline scripts together; stopped: the first command that is left out."""
+    """The progress of following commands. work: of the inline scripts together; stopped: the first command that is left
+    out."""
 
     def __init__(self) -> None:
         self.commands = self.launches = self.characters = self.work = 0
         self.stopped: Span | None = None
 
     def admits(self, nodes: Sequence[Node]) -> bool:
-        """Whether a command of these words is followed. The first that is not ends it."""
+        """Whether a command with these words is followed. The first that is not ends the search."""
         if self.stopped is None:
             self.commands += 1
             full = self.commands > MOST_COMMANDS or self.launches >= MOST_LAUNCHES
@@ -90,7 +90,7 @@ class Following:
         return self.stopped is None
 
     def admits_script(self, node: Node) -> bool:
-        """The same of an inline script, which takes more than a command."""
+        """The same for an inline script, which costs more than a command."""
         if self.stopped is None:
             self.characters += len(str(node.value))
             full = self.characters > MOST_SCRIPT or self.work > MAX_WORK or self.launches >= MOST_LAUNCHES
@@ -98,7 +98,7 @@ class Following:
         return self.stopped is None
 
     def noted(self, document: Document) -> Document:
-        """A launch of the manifest, with a note where something is left out."""
+        """A launch of the manifest, with a note if something was left out."""
         if self.stopped is None:
             return document
         problem = Problem("script-not-followed", NOT_FOLLOWED, self.stopped)
@@ -109,7 +109,7 @@ _STATED = {"torch": ("nnodes", "nproc"), "msrun": ("worker",), "mpi": ("n",)}
 
 
 class Asked(NamedTuple):
-    """The devices of a job in all, its nodes, the devices of each, and which they are."""
+    """The total devices of a job, its nodes, the devices of each, and their type."""
 
     world: Count
     nodes: int | None
@@ -118,8 +118,7 @@ class Asked(NamedTuple):
 
 
 def counted(launch: Launch, asked: Asked) -> Launch:
-    """The job's devices in addition to what the launcher itself states; what a launcher takes from defaults,
-    the operator sets."""
+    """The job's devices in addition to those that the launcher states; the operator sets the launcher's defaults."""
     launch = launch._replace(device=asked.device)
     names, typed = _stated(launch)
     if names and typed == names and not _open(launch):
@@ -134,8 +133,8 @@ def counted(launch: Launch, asked: Asked) -> Launch:
 
 
 def alone(launch: Launch) -> Launch:
-    """What a command states that runs by itself on one of the nodes; where it states nothing,
-    its author places the processes."""
+    """The values for a command that runs by itself on one of the nodes; if it states nothing, its author places the
+    processes."""
     if _stated(launch)[1] and not _open(launch):
         return launch
     return launch._replace(
@@ -144,7 +143,7 @@ def alone(launch: Launch) -> Launch:
 
 
 def _stated(launch: Launch) -> tuple[set[str], set[str]]:
-    """The options that state the processes of a launcher, and those of them that are typed."""
+    """The options that state the processes of a launcher, and those that are set."""
     names = next((names for start, names in _STATED.items() if start in launch.launcher), ())
     words = [
         word.text.lstrip("-").replace("_", "-")
@@ -165,14 +164,15 @@ _OBJECT = re.compile(rf"{MANIFEST}[\"']?\s*:")
 _KIND = re.compile(rf"\bkind[\"']?\s*:\s*[\"']?(?:{'|'.join(KINDS)})\b")
 _REFERENCE = re.compile(r"\$\((\w+)\)")
 _FILLED = re.compile(rf"{TEMPLATE.pattern}|\$\{{?[A-Za-z_]\w*\}}?|<[A-Za-z][^<>\n]*>|%\w+%")
-"""What Helm, envsubst or a person puts into a word before Kubernetes sees it, which expands only $(NAME)."""
+"""Placeholders filled in by Helm, envsubst or a person before Kubernetes sees the word; Kubernetes expands only
+$(NAME)."""
 _CONTROL = re.compile(r"\{\{-?\s*(?:if|else|range|with|end|define|template|include|block)\b|\{%")
-"""A template that decides about lines: what is left of them is not known."""
+"""A template that selects lines: which lines remain is unknown."""
 
 
 class Part(NamedTuple):
-    """A launch of a manifest; of one in an inline script, also that script,
-    and the launch in the places of the script."""
+    """A launch of a manifest; for one in an inline script also that script, and the launch with places in the
+    script."""
 
     document: Document
     script: Inline | None = None
@@ -180,8 +180,7 @@ class Part(NamedTuple):
 
 
 class Manifest(NamedTuple):
-    """One job of a file. kind: "PyTorchJob"; parts: the launches in its containers; None where a count cannot be
-    known."""
+    """One job in a file. kind: "PyTorchJob"; parts: the launches in its containers; None if a count is unknown."""
 
     kind: str
     name: str
@@ -192,19 +191,19 @@ class Manifest(NamedTuple):
 
     @property
     def documents(self) -> tuple[Document, ...]:
-        """The launches as they are checked."""
+        """The launches in the form in which they are checked."""
         return tuple(part.document for part in self.parts)
 
 
 def load_manifests(source: Source) -> Iterator[Manifest]:
-    """The training jobs of a file of one or more YAML documents. Raises InputError where one is not YAML."""
+    """The training jobs of a file of one or more YAML documents. Raises InputError if one is not YAML."""
     refuse_large(source)
     return _manifests([tree for start, end in _stretches(source) if (tree := tree_at(source, start, end)) is not None])
 
 
 def load_manifest(source: Source) -> tuple[Document, ...]:
-    """The launches of a manifest, counted through its jobs; one document without a launch where it has none.
-    Raises InputError."""
+    """The launches of a manifest, numbered across its jobs; one document without a launch if it has none. Raises
+    InputError."""
     stretches = _stretches(source)
     if all(_OBJECT.search(source.text, start, end) for start, end in stretches):
         trees = [
@@ -228,7 +227,7 @@ def load_manifest(source: Source) -> tuple[Document, ...]:
 
 
 def part_of(document: Document) -> Part:
-    """A launch of a manifest with what it was read from."""
+    """A launch of a manifest with its sources."""
     return [part for manifest in load_manifests(document.source) for part in manifest.parts][document.run]
 
 
@@ -239,13 +238,13 @@ def _manifests(trees: Iterable[Node]) -> Iterator[Manifest]:
 
 
 def _noted(manifest: Manifest, following: Following) -> Manifest:
-    """The manifest with what every launch of its file shows."""
+    """The manifest with the problems that every launch in its file shows."""
     parts = (part._replace(document=following.noted(part.document)) for part in manifest.parts)
     return manifest._replace(parts=tuple(parts))
 
 
 def _stretches(source: Source) -> list[tuple[int, int]]:
-    """The places of the YAML documents of a file, except those without a word in them."""
+    """The places of the YAML documents of a file, except empty ones."""
     text = source.text
     starts = [0, *(match.end() for match in _SEPARATOR.finditer(text))]
     ends = [*(match.start() for match in _SEPARATOR.finditer(text)), len(text)]
@@ -253,7 +252,7 @@ def _stretches(source: Source) -> list[tuple[int, int]]:
 
 
 def _comments(source: Source, trees: Iterable[Node]) -> Iterator[Comment]:
-    """Comments outside of scripts; one above a value covers all of that value."""
+    """Comments outside of scripts; a comment above a value covers the whole value."""
     whole = Node("sequence", tuple(trees), source.span(0, len(source.text)))
     ends = {source.position(node.span.start).line: node.span.end for _, node, _ in walk(whole) if node.kind == "scalar"}
     for comment in yaml_comments(source, whole):
@@ -291,7 +290,7 @@ def _launched(part: Part, counted: Callable[..., Launch], *asked: Asked) -> Part
 
 
 def _beyond(launch: Launch, asked: Asked) -> Iterator[Problem]:
-    """What a launcher needs and the pods do not have, where its own options state it."""
+    """Resources that a launcher needs and the pods lack, if its own options state them."""
     if not _stated(launch)[1] or _open(launch):
         return
     span, source = asked.world.span, asked.world.source
@@ -302,7 +301,7 @@ def _beyond(launch: Launch, asked: Asked) -> Iterator[Problem]:
 
 
 def _device(pods: Sequence[Pod]) -> Word | None:
-    """Which cards the pods ask their cluster for, where all ask for the same."""
+    """The card type that the pods request from their cluster, if all request the same."""
     words = [_word(pod.device, {}) if pod.device is not None else None for pod in pods]
     names = {word.text if word is not None else None for word in words}
     return words[0] if len(names) == 1 else None
@@ -326,7 +325,7 @@ def _parts(pod: Pod, following: Following) -> Iterator[Part]:
 def _launches(
     words: list[Word], nodes: list[Node], environment: dict[str, Word], following: Following
 ) -> Iterator[Part]:
-    """What a container runs: the launches of an inline script, or the one command."""
+    """The commands of a container: the launches of an inline script, or the single command."""
     at = next((i for i, word in enumerate(words[1:3], 1) if re.fullmatch(r"-[a-z]*c", word.text or "")), 0)
     if command_name(words[0]) in _SHELLS and at and len(nodes) > at + 1:
         known = {name: word.text for name, word in environment.items() if word.text is not None}
@@ -344,7 +343,7 @@ def _script(node: Node, environment: Mapping[str, str], following: Following) ->
 
 
 def _environment(container: Node) -> Iterator[tuple[str, Node]]:
-    """Names and values that are written in the manifest; those from elsewhere stay unknown."""
+    """Names and values written in the manifest; those from elsewhere stay unknown."""
     listed = container.get("env")
     for item in listed.items if listed else ():
         name, value = item.get("name"), item.get("value")
@@ -353,7 +352,8 @@ def _environment(container: Node) -> Iterator[tuple[str, Node]]:
 
 
 def _word(node: Node, environment: dict[str, Word]) -> Word:
-    """A scalar as a word; $(NAME) is what the manifest sets for it, else unknown, like what a template will put in."""
+    """A scalar as a word; $(NAME) is the value set in the manifest, otherwise unknown, like placeholders of
+    templates."""
     text, inner = str(node.value) if not isinstance(node.value, bool) else node.span.text, int(node.style in ("'", '"'))
     span = Span(node.span.source, node.span.start + inner, node.span.end - inner)
     typed = text == span.text

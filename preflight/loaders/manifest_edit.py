@@ -1,5 +1,5 @@
-"""Edits of the launches in a Kubernetes manifest as splices: in the script that a scalar holds,
-or among the items of a command."""
+"""Edits of the launches in a Kubernetes manifest as splices: in the script inside a scalar, or among the items of a
+command."""
 
 from __future__ import annotations
 
@@ -38,8 +38,7 @@ def _splices(document: Document, edit: Edit) -> list[Splice]:
 
 
 def _placed(script: Inline, span: Span, text: str) -> Splice:
-    """A change of a script, made in the place of the script: as it is indented there, and spelled as its scalar
-    allows."""
+    """A change of a script inside a scalar, with its indentation, and spelled as its scalar allows."""
     place, node = outer(script.text, span), script.node
     if place is None or (node.style == '"' and re.search(r'["\\]', text)) or (node.style == "'" and "'" in text):
         raise CannotEdit("the script is not spelled in the manifest as it reads")
@@ -92,7 +91,7 @@ def _own(document: Document, word: Word) -> Word:
 
 
 def _bare(text: str) -> str:
-    """A value as it is typed instead of another, with or without the quotes that are there."""
+    """The replacement of a value, with or without the existing quotes."""
     if not re.fullmatch(r"[\w@%+=:,./-]+", text):
         raise CannotEdit(f"{text!r} needs its own quotes")
     return text
@@ -106,7 +105,7 @@ def _whole(word: Word) -> Span:
 
 
 def _added(words: Sequence[Word], texts: Sequence[str]) -> Splice:
-    """New items behind the last."""
+    """New items after the last one."""
     span = _whole(words[-1])
     written, source = [text if text.startswith("--") else json.dumps(text) for text in texts], span.source
     before = source.line(span.line)[: span.column - 1]
@@ -119,7 +118,7 @@ def _added(words: Sequence[Word], texts: Sequence[str]) -> Splice:
 
 
 def _removed(document: Document, words: Sequence[Word]) -> Splice:
-    """Items taken out: their lines, or they and the comma in front of them."""
+    """Items removed: their lines, or they and the preceding comma."""
     first, last = (_whole(_own(document, word)) for word in (words[0], words[-1]))
     source, text = document.source, document.source.text
     lines = [source.line(_whole(word).line).strip() for word in words]

@@ -1,4 +1,4 @@
-"""Commands in the code blocks of a Markdown file: each block is a separate script, in the places of the file."""
+"""Commands in the code blocks of a Markdown file: each block is a separate script, with places in the file."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LEFT_OUT = frozenset(["...", "…", "[...]", "[OPTIONS]", "[options]"])
 
 
 def load_markdown(source: Source) -> tuple[Document, ...]:
-    """The launches in the code blocks of a file; one document without a launch where there are none."""
+    """The launches in the code blocks of a file; one document without a launch if there are none."""
     refuse_large(source, MAX_SCRIPT)
     found = [document for block in _blocks(source.text) for document in _launches(source, block)]
     if not found:
@@ -44,13 +44,13 @@ def _launches(source: Source, block: str) -> Iterator[Document]:
 
 
 def _shortened(launch: Launch) -> Launch:
-    """A command that leaves options out may have any."""
+    """A command that omits options may have any."""
     kept = tuple(word for word in launch.words if word.text not in _LEFT_OUT)
     return launch if len(kept) == len(launch.words) else launch._replace(words=kept, open=True)
 
 
 def _blocks(text: str) -> Iterator[str]:
-    """For each block of commands the text with blanks instead of everything else."""
+    """For each block of commands the text with everything else replaced by blanks."""
     lines, marks, inside, count = text.splitlines(keepends=True), "", list[int](), 0
     for at, line in enumerate(lines):
         fence = _FENCE.match(line)
@@ -71,7 +71,7 @@ def _blocks(text: str) -> Iterator[str]:
 
 
 def _alone(lines: list[str], first: int, end: int) -> str:
-    """The lines of a block without the prompts in front of its commands."""
+    """The lines of a block without their prompts."""
     prompted = any(_PROMPT.match(line) and line.lstrip().startswith("$ ") for line in lines[first:end])
     shown = [_unprompted(line) if prompted else line for line in lines[first:end]]
     return "".join([*map(_blank, lines[:first]), *shown, *map(_blank, lines[end:])])

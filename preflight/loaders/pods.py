@@ -1,4 +1,4 @@
-"""Pods of the job kinds that train: how many, with how many devices, with which containers."""
+"""Pods of training jobs: their number, devices and containers."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _PRODUCT = (
     "accelerator-type",
     "accelerator",
 )
-"""Labels of nodes that name the accelerator is in them, as NVIDIA's, AMD's and Ascend's plugins and GKE set them;
-the most specific first."""
+"""Node labels that name the accelerator, as set by the plugins of NVIDIA, AMD and Ascend and by GKE; the most specific
+first."""
 KINDS = ("PyTorchJob", "AscendJob", "MPIJob", "HyperJob", "TrainJob", "RayJob", "JobSet", "Job", "Pod")
 _REPLICAS = {
     "PyTorchJob": ("spec", "pytorchReplicaSpecs"),
@@ -29,15 +29,15 @@ _REPLICAS = {
 
 
 class Number(NamedTuple):
-    """A count that is written, or that is 1 because none is; span: where."""
+    """A count that is written, or 1 by default; span: its place."""
 
     value: int
     span: Span
 
 
 class Pod(NamedTuple):
-    """Equal pods. None: a count that is not written as a number. device: what its nodes are chosen by, where that names
-    the accelerator."""
+    """Equal pods. None: a count that is not written as a number. device: the node selector, if it names the
+    accelerator."""
 
     replicas: Number | None
     devices: Number | None
@@ -46,8 +46,7 @@ class Pod(NamedTuple):
 
 
 class Job(NamedTuple):
-    """The pods of a manifest. entrypoint: a command that one of them runs, where it is not their containers that name
-    what to run."""
+    """The pods of a manifest. entrypoint: a command that one of them runs, if their containers do not name it."""
 
     kind: str
     pods: tuple[Pod, ...]
@@ -55,7 +54,7 @@ class Job(NamedTuple):
 
 
 def pods(tree: Node) -> Job | None:
-    """The pods of a job that trains; None for any other manifest."""
+    """The pods of a training job; None for any other manifest."""
     kind, api = (node.value if (node := tree.get(name)) is not None else "" for name in ("kind", "apiVersion"))
     if not isinstance(kind, str) or not isinstance(api, str):
         return None
@@ -90,7 +89,7 @@ def _pod(spec: Node, elastic: bool = False) -> Pod:
 
 
 def _batch(tree: Node) -> Iterator[Pod]:
-    """Pods of a plain Job train together where they have an index that distinguishes one from the others."""
+    """Pods of a plain Job train together if an index distinguishes them."""
     spec = tree.get("spec")
     if spec is None:
         return
@@ -111,7 +110,7 @@ def _jobset(tree: Node) -> Iterator[Pod]:
 
 def _hyperjob(tree: Node) -> Iterator[Pod]:
     """Volcano 1.16, apis/training/v1alpha1/hyperjob.go:37.
-    Of several Volcano Jobs it is unknown whether they train as one."""
+    Whether several Volcano Jobs train as one is unknown."""
     listed = tree.get("spec", "replicatedJobs")
     jobs = listed.items if listed else ()
     alone = len(jobs) == 1 and all(
@@ -125,8 +124,8 @@ def _hyperjob(tree: Node) -> Iterator[Pod]:
 
 
 def _trainjob(tree: Node) -> Iterator[Pod]:
-    """Kubeflow Trainer 2, apis/trainer/v1alpha1/trainjob_types.go:249. What is not written, the runtime sets,
-    which is another object."""
+    """Kubeflow Trainer 2, apis/trainer/v1alpha1/trainjob_types.go:249. Missing values come from the runtime, a separate
+    object."""
     trainer = tree.get("spec", "trainer")
     if trainer is None:
         return
@@ -141,7 +140,7 @@ def _trainjob(tree: Node) -> Iterator[Pod]:
 
 def _rayjob(tree: Node) -> Iterator[Pod]:
     """KubeRay 1.7, apis/ray/v1/raycluster_types.go:375, :436.
-    What the submitter and the nodes of the cluster run is Ray itself."""
+    The submitter and the nodes of the cluster run Ray itself."""
     cluster = tree.get("spec", "rayClusterSpec")
     if cluster is None:
         return
@@ -160,7 +159,7 @@ def _rayjob(tree: Node) -> Iterator[Pod]:
 
 
 def _template(parent: Node, *path: str) -> tuple[Number | None, tuple[Node, ...], Node | None]:
-    """Devices and containers of a pod's template, and which devices."""
+    """Devices and containers of a pod's template, and the device type."""
     return _spec(parent, *path, "spec")
 
 
@@ -169,7 +168,7 @@ def _spec(parent: Node, *path: str) -> tuple[Number | None, tuple[Node, ...], No
 
 
 def _device(spec: Node | None) -> Node | None:
-    """The most specific label about the accelerator of the nodes that a pod takes."""
+    """The most specific label about the accelerator of a pod's nodes."""
     if spec is None:
         return None
     selector = spec.get("nodeSelector")
@@ -197,7 +196,7 @@ def _containers(parent: Node, *path: str) -> tuple[Number | None, tuple[Node, ..
 
 
 def _resources(container: Node) -> Iterator[Node]:
-    """Device counts of a container; limits outweigh requests, which must equal them."""
+    """Device counts of a container; limits take precedence over requests, which must equal them."""
     yield from _devices(container.get("resources"))
 
 
@@ -217,7 +216,7 @@ def _devices(resources: Node | None) -> Iterator[Node]:
 
 
 def _count(node: Node | None, parent: Node) -> Number | None:
-    """A number, 1 where none is written, None where it is not a number."""
+    """A number, 1 if none is written, None if it is not a number."""
     if node is None:
         return Number(1, parent.span)
     text = str(node.value)

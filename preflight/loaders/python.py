@@ -1,4 +1,4 @@
-"""Python programs that start a launch from literals: what their names hold. Parsed, never run."""
+"""Python programs that start a launch from literals: the values of their names. Parsed, never run."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ Known = list[Word] | Word
 
 
 class Values:
-    """Values by name; what is not known is a word without a text."""
+    """Values by name; an unknown one is a word without a text."""
 
     def __init__(self, source: Source, known: dict[str, Known] | None = None) -> None:
         self.source, self.known = source, dict(known or {})
         self.lines = source.text.split("\n")
 
     def inside(self, function: ast.FunctionDef | ast.AsyncFunctionDef) -> Values:
-        """In a function: its parameters are not known, nor is what it declares as global."""
+        """In a function: its parameters are unknown, and so are its global declarations."""
         inner = Values(self.source, self.known)
         arguments = function.args
         for argument in (
@@ -82,7 +82,7 @@ class Values:
             self.known[name] = value
 
     def forget(self, statements: Sequence[ast.stmt]) -> None:
-        """What a branch or a loop may set or change is not known."""
+        """Names that a branch or a loop may set or change are unknown."""
         for node in (node for statement in statements for node in ast.walk(statement)):
             if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
                 self.known.pop(node.id, None)
@@ -92,7 +92,7 @@ class Values:
                 )
 
     def command(self, arguments: Sequence[ast.expr]) -> Sequence[Word] | None:
-        """The words of a command: a list, or a text that is split as a shell does."""
+        """The words of a command: a list, or a text split as in a shell."""
         value = self.value(
             arguments[-1] if len(arguments) == 2 and isinstance(arguments[1], ast.List) else arguments[0]
         )
@@ -104,7 +104,7 @@ class Values:
         return value or None
 
     def value(self, node: ast.expr, depth: int = 0) -> Known | None:
-        """A word, a list of words, or None where a list may have any."""
+        """A word, a list of words, or None if a list may have any."""
         if depth > MAX_NESTING:
             return None
         if isinstance(node, ast.List | ast.Tuple):
@@ -169,7 +169,7 @@ class Values:
         return Word(None, span, because=span.text[:40], editable=False)
 
     def span(self, node: ast.expr) -> Span:
-        """The place of a node; columns of the syntax tree count bytes."""
+        """The place of a node; columns in the syntax tree count bytes."""
         start = self._offset(node.lineno, node.col_offset)
         return Span(
             self.source, start, self._offset(node.end_lineno or node.lineno, node.end_col_offset or node.col_offset)
@@ -184,7 +184,7 @@ class Values:
 
 
 def _added(one: Known | None, other: Known | None) -> Known | None:
-    """The sum of two lists or texts. What is not known may be any further words of a list."""
+    """The sum of two lists or texts. An unknown operand may be any additional words of a list."""
     if isinstance(one, list):
         more = other if isinstance(other, list) else [other] if isinstance(other, Word) and other.text is None else None
         return one + more if more is not None and len(one) + len(more) <= MOST_WORDS else None
@@ -201,7 +201,7 @@ def _joined(words: Sequence[Word], span: Span | None = None) -> Word:
 
 MOST_LAUNCHES, MOST_NODES, MAX_CALLS = 64, 20_000, 10
 RETURNED = "ConfigContainer"
-"""What functions return that are recipes."""
+"""Return types that mark recipes."""
 _STARTS = frozenset(
     ["run", "call", "check_call", "check_output", "Popen", "system", "popen", "execvp", "execv", "execvpe", "spawnvp"]
 )
@@ -209,7 +209,7 @@ _MODULES = frozenset(["subprocess", "sp", "os"])
 
 
 def load_python(source: Source) -> tuple[Document, ...]:
-    """The launches that a program starts; one document without a launch where it has none that is literal."""
+    """The launches that a program starts; one document without a launch if it has no literal one."""
     refuse_large(source, MAX_SCRIPT)
     configures = RETURNED in source.text
     if not configures and "subprocess" not in source.text and "os." not in source.text:
@@ -237,8 +237,8 @@ def load_python(source: Source) -> tuple[Document, ...]:
 
 
 def _commands(source: Source, tree: ast.Module) -> Iterator[Sequence[Word]]:
-    """The words of each command, statement by statement: in the module,
-    then in each function with what the module sets."""
+    """The words of each command, statement by statement: in the module, then in each function with the module's
+    values."""
     values = Values(source)
     yield from _followed(tree.body, values)
     for node in ast.walk(tree):
@@ -248,7 +248,7 @@ def _commands(source: Source, tree: ast.Module) -> Iterator[Sequence[Word]]:
 
 
 def _followed(body: Sequence[ast.stmt], values: Values, depth: int = 0) -> Iterator[Sequence[Word]]:
-    """Commands of statements, in order; nothing of what is nested too deep."""
+    """Commands of statements, in order; deeply nested ones are skipped."""
     for statement in body:
         if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             continue

@@ -1,4 +1,4 @@
-"""Edits of Python programs: a literal that a recipe assigns is replaced by another; nothing else is edited."""
+"""Edits of Python programs: a literal assigned by a recipe is replaced; nothing else is edited."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from preflight.source.finding import Edit
 
 
 def splices(document: Document, edits: tuple[Edit, ...]) -> list[Splice]:
-    """Raises CannotEdit for anything but a literal that is set to another."""
+    """Raises CannotEdit for anything but replacing a literal."""
     return [_splice(document, edit) for edit in edits]
 
 

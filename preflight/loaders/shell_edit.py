@@ -1,4 +1,4 @@
-"""Edits of launch scripts as splices of text: where a human typed the value, in the style of the place."""
+"""Edits of launch scripts as splices of text: at the place of the value, in the style of its surroundings."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _texts(value: object) -> list[str]:
 
 
 def _occurrences(words: Sequence[Word], name: str) -> list[list[Word]]:
-    """Each place where a flag is given: its word and those of its values."""
+    """Each place of a flag: its word and those of its values."""
     found: list[list[Word]] = []
     inside = False
     for word in words:
@@ -63,7 +63,7 @@ def _occurrences(words: Sequence[Word], name: str) -> list[list[Word]]:
 
 
 def _own(document: Document, word: Word) -> Word:
-    """The word, if it is in this file as it is typed."""
+    """The word, if it is written literally in this file."""
     if not word.editable or word.maybe:
         raise CannotEdit(f"{word.text or word.because} is composed of other values")
     if word.span.source is not document.source:
@@ -93,7 +93,7 @@ def _between(document: Document, words: Sequence[Word]) -> str:
 
 
 def _value(document: Document, launch: Launch, word: Word, text: str) -> Splice:
-    """A new value at its assignment; at its use, where the assignment serves other words too."""
+    """A new value at its assignment, or at its use if the assignment serves other words too."""
     if word.editable and _shared(launch, word) and word.uses:
         span = word.uses[0]
         if span.source is document.source and re.fullmatch(r"\$\w+|\$\{\w+\}", span.text):
@@ -103,7 +103,7 @@ def _value(document: Document, launch: Launch, word: Word, text: str) -> Splice:
 
 
 def _shared(launch: Launch, word: Word) -> bool:
-    """Whether the text that a word was typed as serves other words of the launch."""
+    """Whether the text of a word also serves other words of the launch."""
     others = [other for other in (*launch.launcher_words, *launch.words) if other != word]
     spans = [piece.span for other in others for piece in (other.pieces or (other,))]
     spans += [part.span for other in others if (part := other.parts[1]) is not None]
@@ -118,7 +118,7 @@ def _remove(document: Document, words: Sequence[Word]) -> Splice:
 
 
 def _region(document: Document, words: Sequence[Word]) -> Span:
-    """From a flag to the end of its values, where all are side by side."""
+    """From a flag to the end of its values, if they are adjacent."""
     first = words[0]
     end = widened(site(first, first))
     for word in words[1:]:
@@ -135,7 +135,7 @@ def _region(document: Document, words: Sequence[Word]) -> Span:
 
 
 def _add(document: Document, launch: Launch, name: str, texts: Sequence[str]) -> Splice:
-    """A new flag after the one that it has most in common with, in the group that it has most in common with."""
+    """A new flag after the most similar one, in the group with the most similar flags."""
     places: list[tuple[Word, Span]] = []
     for words in _groups(document, launch):
         with suppress(CannotEdit):
@@ -175,7 +175,7 @@ def _groups(document: Document, launch: Launch) -> list[list[Word]]:
 
 
 def _likeness(one: str, other: str) -> int:
-    """How many parts of their names two flags share; the first part counts twice."""
+    """The number of common parts of two flag names; the first part counts twice."""
     a, b = one.strip("-").split("-"), other.strip("-").split("-")
     return len(set(a) & set(b)) + (a[0] == b[0])
 

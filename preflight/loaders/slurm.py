@@ -1,4 +1,4 @@
-"""#SBATCH lines: the devices that a job asks for, and the variables that Slurm will set from them."""
+"""#SBATCH lines: the devices that a job requests, and the variables that Slurm will set from them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _COMMENT = lazy_pattern(r"(?:^|\s)#.*")
 
 
 def sbatch(source: Source) -> tuple[Allocation, tuple[Word, ...]]:
-    """What the #SBATCH lines before the first command ask for, and their words."""
+    """The request in the #SBATCH lines before the first command, and their words."""
     words: list[Word] = []
     for number in range(1, len(source.starts) + 1):
         start = source.starts[number - 1]
@@ -34,7 +34,7 @@ def sbatch(source: Source) -> tuple[Allocation, tuple[Word, ...]]:
 
 
 def _stated(asked: Allocation, nodes: int | None, per_node: int | None) -> Allocation:
-    """What the lines ask for with the counts that the caller states: `sbatch --nodes` replaces them."""
+    """The request with the counts stated by the caller: `sbatch --nodes` replaces them."""
 
     def replaced(count: Count | None, value: int | None) -> Count | None:
         same = count is None or value is None or count.value == value
@@ -45,7 +45,7 @@ def _stated(asked: Allocation, nodes: int | None, per_node: int | None) -> Alloc
 
 
 def variables(asked: Allocation) -> dict[str, Word]:
-    """The SLURM_* variables of the job, as far as its request decides them."""
+    """The SLURM_* variables of the job, as far as its request determines them."""
     found = {
         "SLURM_NNODES": asked.nodes,
         "SLURM_JOB_NUM_NODES": asked.nodes,

@@ -21,11 +21,11 @@ _OTHER_VALUE = (
 )
 _MORE = "{count} more keys from here on are set again further down; the last one takes effect"
 MAX_DUPLICATES = 1000
-"""So many are noted one by one."""
+"""Maximum number of duplicates noted individually."""
 
 
 def duplicate_keys(found: Sequence[tuple[Entry, Entry]]) -> Iterator[Problem]:
-    """Each key with the one that wins: the first ones each, the others by their number."""
+    """Each duplicate key with the one that wins: the first ones individually, the others as a number."""
     values: dict[int, object] = {}
     for first, winner in found[:MAX_DUPLICATES]:
         same = _known(first.value, values) == _known(winner.value, values)
@@ -35,7 +35,7 @@ def duplicate_keys(found: Sequence[tuple[Entry, Entry]]) -> Iterator[Problem]:
 
 
 def _known(node: Node, values: dict[int, object]) -> object:
-    """The plain value of a node, made once: a thousand duplicates have one winner."""
+    """The plain value of a node, computed once: a thousand duplicates have one winner."""
     if (value := values.get(id(node), values)) is values:
         value = values[id(node)] = node.plain()
     return value
@@ -61,7 +61,7 @@ def _brief(node: Node) -> str:
 MAX_DEPTH = 200
 MAX_NODES = 200_000
 MAX_EVENTS = 400_000
-"""Of the parser: a scalar is one, a collection two."""
+"""Parser events: a scalar is one, a collection two."""
 MAX_DIRECTIVES = 100
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _PROPERTIES = lazy_pattern(r"(?:[&!][^\s,\[\]{}]*(?:\s+|$))*")
@@ -101,11 +101,11 @@ def _located(source: Source, error: yaml.MarkedYAMLError) -> InputError:
 
 
 LACKS_COLON = ("mapping values are not allowed", "could not find expected ':'")
-"""What libyaml reports behind a key without its colon."""
+"""The error of libyaml after a key without its colon."""
 
 
 def _without_colon(source: Source, line: int) -> int:
-    """The line of a lone word at or above a line, which may be a key without its colon; 0 where there is none."""
+    """The line of a lone word at or above a line, which may be a key without its colon; 0 if there is none."""
     for number in range(min(line, len(source.starts)), max(line - LOOKED_AT, 0), -1):
         text = source.line(number).partition(" #")[0].strip()
         if text and ":" not in text and not text.startswith(("-", "#", "[", "{", "]", "}", '"', "'")):
@@ -114,11 +114,11 @@ def _without_colon(source: Source, line: int) -> int:
 
 
 LOOKED_AT = 3
-"""Lines above the place that libyaml names, blank ones too."""
+"""Lines searched above the place that libyaml reports, including blank ones."""
 
 
 class _Open:
-    """A collection whose end has not come yet. beyond: how many values its aliases and inner collections stand for."""
+    """A collection whose end has not been read. beyond: the number of values in its aliases and inner collections."""
 
     __slots__ = ("anchor", "beyond", "flow", "items", "kind", "start")
 
@@ -139,10 +139,10 @@ class _Builder:
         self._documents = 0
         self._duplicates: list[tuple[Entry, Entry]] = []
         self._strings: set[int] = set()
-        """The place of a scalar whose tag makes a string of it: `!!str <<` is not a merge key."""
+        """The place of a scalar whose tag makes it a string: `!!str <<` is not a merge key."""
 
     def build(self, next_event: Callable[[], Any]) -> None:
-        """Take every event of a parser."""
+        """Process every event of a parser."""
         source, stack, texts = self.source, self._stack, self.texts
         scalar, end_of_stream = yaml.ScalarEvent, yaml.StreamEndEvent
         for _ in repeat(None, MAX_EVENTS):
@@ -294,7 +294,7 @@ class _Builder:
         return [entry._replace(merged=True) for source in sources for entry in source.entries if not entry.shadowed]
 
     def _shadow(self, merged: list[Entry], own: list[Entry]) -> tuple[Entry, ...]:
-        """Mark every entry that a later one of the same key replaces, and note the duplicates that are typed."""
+        """Mark every entry that a later one with the same key replaces, and note the duplicates in the file."""
         entries, last = [*merged, *own], {}
         for entry in entries:
             last[(type(entry.key.value).__name__ == "str", entry.key.value)] = entry

@@ -1,4 +1,4 @@
-"""The places of the comments of a YAML file, and what a suppression in one of them covers."""
+"""The places of the comments of a YAML file, and the coverage of suppressions in them."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ _HASH = lazy_pattern(r"(?:(?<=[ \t\r\n])|^)#[^\r\n]*", re.MULTILINE)
 
 
 def yaml_comments(source: Source, tree: Node | None, begin: int = 0, stop: int | None = None) -> tuple[Comment, ...]:
-    """Every comment that begins in a stretch, in order. A `#` inside a scalar is none:
-    the tree has all scalars of the stretch."""
+    """Every comment that begins in a stretch, in order. A `#` inside a scalar does not count: the tree has all scalars
+    of the stretch."""
     if source.text.find("#", begin, stop) < 0:
         return ()
     scalars = _scalars(tree)
@@ -41,7 +41,7 @@ def _comment(source: Source, start: int, end: int) -> Comment:
 
 
 def _scalars(tree: Node | None) -> list[tuple[int, int]]:
-    """Start and end of every scalar that was typed, keys included, in order."""
+    """Start and end of every scalar in the file, including keys, in order."""
     found: set[tuple[int, int]] = set()
     seen: set[int] = set()
     stack = [tree] if tree is not None else []

@@ -1,4 +1,4 @@
-"""Edits of YAML as splices of text: in place, in the style of the place, never a dump."""
+"""Edits of YAML as splices of text: in place, in the existing style, never a dump."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from preflight.source.text import Span
 
 
 class CannotEdit(Exception):
-    """An edit that has no unambiguous place in the text; the message gives the reason."""
+    """An edit without an unambiguous place in the text; the message gives the reason."""
 
 
 def spell(value: object, old: Node | None, document: Document) -> str:
-    """A value as YAML 1.1 text, in the spelling of the value that is there or of the file."""
+    """A value as YAML 1.1 text, in the spelling of the existing value or of the file."""
     if value is None:
         return "null"
     if isinstance(value, bool):
@@ -47,7 +47,7 @@ _PLAIN = re.compile(r"[A-Za-z0-9_./\\*+^$()-][A-Za-z0-9_./\\*+^$() -]*(?<! )\Z")
 
 
 def spell_string(text: str, style: str) -> str:
-    """A text as YAML, plain where that is safe, else in quotes."""
+    """A text as YAML, plain where that is safe, otherwise in quotes."""
     if style == '"' and not re.search(r'[\\"\n]', text):
         return f'"{text}"'
     indicator = re.match(r"[*?]|-(?:\s|$)|---", text)  # `--flag` is a plain key, `- x` an item, `---` a document
@@ -96,7 +96,7 @@ def _splices(document: Document, edit: Edit) -> list[Splice]:
 
 
 def dotted(key: Key) -> str:
-    """A key path as people write it."""
+    """A key path as users write it."""
     return ".".join(map(str, key))
 
 
@@ -111,7 +111,7 @@ def _find(document: Document, key: Key) -> tuple[Node | None, Entry | None]:
 
 
 def _standing_at(document: Document, span: Span | None) -> tuple[Node | None, Entry | None]:
-    """The entry whose key is at a place, a shadowed one too."""
+    """The entry whose key is at a place, including shadowed ones."""
     stack = [document.tree] if document.tree is not None and span is not None else []
     while stack and span is not None:
         node = stack.pop()
@@ -175,7 +175,7 @@ def _add(document: Document, key: Key, value: object) -> Splice:
 
 
 def _entry_end(entry: Entry) -> int:
-    """Where an entry ends in the text: its value, or the key when the value is elsewhere (an alias)."""
+    """The end of an entry in the text: its value, or its key if the value is elsewhere (an alias)."""
     return entry.value.span.end if entry.value.span.start >= entry.key.span.end else entry.key.span.end
 
 
@@ -195,7 +195,7 @@ def _lines(document: Document, at: int, key: Key, value: object, indent: str) ->
 
 
 def _fill(document: Document, key: Key, depth: int, value: object) -> Splice:
-    """A key whose value is empty gets its first child."""
+    """Give a key with an empty value its first child."""
     _, entry = _find(document, key[:depth])
     if entry is None or entry.value.span.text:
         raise CannotEdit(f"{dotted(key[:depth])} is null")
@@ -245,8 +245,8 @@ def _empty(document: Document, entry: Entry, key: Key) -> Splice:
 
 
 def _on_key_line(document: Document, holder: Entry, start: int, end: int, value: str) -> Splice | None:
-    """Put a value on the line of its key in the place of a block below; every comment stays.
-    None where more is between the two."""
+    """Put a value on the line of its key, replacing a block below; every comment stays. None if there is more between
+    the two."""
     text, after = document.source.text, holder.key.span.end
     head = re.compile(r"[ \t]*:([ \t]*(?:#[^\r\n]*)?)(?=\r?\n)").match(text, after)
     if head is None or re.sub(r"#[^\n]*", "", text[head.end() : start]).strip():

@@ -1,8 +1,6 @@
-"""What a YAML scalar reads as: PyYAML's own resolvers and constructors, each answer found once.
-
-PyYAML is imported here, without the patterns that it compiles as it is imported: one of its pure-Python reader alone
-takes longer than a config. The parser in C uses none of them. Each is compiled when something asks for it, so other
-users of PyYAML find it whole.
+"""The values of YAML scalars: PyYAML's own resolvers and constructors, with cached results. PyYAML is imported here
+without compiling its patterns, because one pattern of its pure-Python reader alone takes longer than a config. The C
+parser uses none of them. Each is compiled on demand, so that other users of PyYAML find it complete.
 """
 
 from __future__ import annotations
@@ -39,25 +37,23 @@ _constructor = SafeConstructor()
 
 
 class _Unreadable(ValueError):
-    """What PyYAML reports by its own LookupError."""
+    """The error that PyYAML raises as its own LookupError."""
 
 
 LONG = 200
-"""Characters of a scalar: a longer one is not remembered, as long ones would fill the memory."""
+"""Characters of a scalar above which it is not cached, because long ones would fill the memory."""
 MAX_DIGITS = 4000
-"""Characters of a number: PyYAML takes time that grows with the square of their number,
-and Python reads hardly a longer one."""
+"""Maximum characters of a number: PyYAML takes time quadratic in their number."""
 
 
 @lru_cache(maxsize=4096)
 def plain(text: str) -> object:
-    """The value of a plain scalar that is not long. Raises whatever PyYAML raises."""
+    """The value of a short plain scalar. Raises whatever PyYAML raises."""
     return constructed(resolve(text), text)
 
 
 def constructed(tag: str, text: str) -> object:
-    """The value that a tag makes of a text. Raises LookupError for a tag that makes none,
-    and whatever PyYAML raises."""
+    """The value of a text with a tag. Raises LookupError for an unknown tag, and whatever PyYAML raises."""
     if len(text) > MAX_DIGITS and tag in _NUMBERS:
         raise ValueError(f"it has {len(text)} characters")
     if tag in _TEXTS:

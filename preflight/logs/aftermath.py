@@ -1,4 +1,4 @@
-"""Failures that the death of another process causes: of launchers, watchers and those who wait."""
+"""Failures caused by the death of another process: in launchers, watchers and waiting processes."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ OF_COMMUNICATION: tuple[Signature, ...] = (
         weak=True,
     ),
 )  # fmt: skip
-"""Texts of those who wait for others, and of the libraries with which they do."""
+"""Messages of processes that wait for others, and of the libraries that they use."""
 KINDS = frozenset(
     "ChildFailedError DistBackendError ActorDiedError ActorUnavailableError RayActorError WorkerCrashedError"
     " SignalException BrokenPipeError ConnectionResetError ConnectionAbortedError ConnectionRefusedError"
@@ -62,7 +62,7 @@ KINDS = frozenset(
     " ProcessRaisedException ProcessExitedException TaskUnschedulableError NodeDiedError OwnerDiedError "
     "EOFError".split()
 )
-"""Exceptions of those that wait for, start or watch the process that died."""
+"""Exceptions in processes that wait for, start or watch the process that died."""
 MESSAGE = re.compile(
     r"\bNCCL (?:error|communicator was aborted|watchdog)|ncclRemoteError|ncclSystemError|[Ww]atchdog caught"
     r"|[Ww]atchdog (?:thread terminated|got stuck)|collective operation timeout|Last error:|remote process exited"
@@ -80,9 +80,9 @@ MESSAGE = re.compile(
     r"|CUDA error: unspecified launch failure.*ProcessGroup|Worker exited|Application abort"
 )
 FUNCTIONS = frozenset({"_terminate_process_handler", "launch_agent", "_invoke_run_with_any_failed", "run_result"})
-"""Functions of launchers at whose frames an exception ends."""
+"""Functions of launchers in which such an exception ends."""
 
 
 def follows(kind: str, message: str, function: str = "") -> bool:
-    """Whether a failure is one that the death of another process causes."""
+    """Whether a failure is caused by the death of another process."""
     return kind in KINDS or function in FUNCTIONS or MESSAGE.search(f"{kind}: {message[:2000]}") is not None

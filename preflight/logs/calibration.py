@@ -1,5 +1,5 @@
-"""What measured runs show about the estimates on their cluster: factors by device and kind of model, and how many runs
-they rest on."""
+"""Corrections of the estimates from measured runs on a cluster: factors by device and kind of model, with the number of
+runs."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ GIB = 2**30
 
 
 class Run(NamedTuple):
-    """A measured run and its estimate. seconds: as estimated, None where that is not known; allocated: bytes at the
-    peak of the fullest stage, as estimated."""
+    """A measured run and its estimate. seconds: estimated, None if unknown; allocated: estimated bytes at the peak of
+    the fullest stage."""
 
     name: str
     measured: Iterations
@@ -31,18 +31,18 @@ class Run(NamedTuple):
 
     @property
     def pace(self) -> float | None:
-        """How many times as fast as its estimate it was."""
+        """The ratio of estimated to measured time."""
         return self.seconds / self.measured.seconds if self.seconds else None
 
     @property
     def beyond(self) -> float | None:
-        """Bytes that it needed beyond its estimate."""
+        """The bytes that it needed beyond its estimate."""
         known = self.allocated is not None and self.measured.allocated is not None
         return self.measured.allocated - self.allocated if known else None  # type: ignore[operator]
 
 
 def measured_run(name: str, found: Iterations, job: Job) -> Run:
-    """A run and its estimate on this cluster. Raises InputError where its device is not known."""
+    """A run and its estimate on this cluster. Raises InputError if its device is unknown."""
     if job.cluster.device is None:
         raise InputError("the device is not known: give --device", job.documents[0].source.name)
     experts = job.plan.model.experts
@@ -56,7 +56,7 @@ def measured_run(name: str, found: Iterations, job: Job) -> Run:
 
 
 def factors(runs: Iterable[Run]) -> tuple[Factor, ...]:
-    """The factors of runs: a device and kind of model each, the median of its runs."""
+    """The factors of runs: the median of the runs for each device and kind of model."""
     kinds: dict[tuple[str, bool], list[Run]] = {}
     for run in runs:
         kinds.setdefault((run.device, run.experts), []).append(run)

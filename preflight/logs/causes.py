@@ -1,4 +1,4 @@
-"""What a job can die of, and a text that shows it."""
+"""Possible causes of a job's death, and texts that indicate them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from preflight.source.record import NamedTuple
 
 
 class Cause(str, Enum):
-    """What kind of cause a job died of."""
+    """The kind of cause of a job's death."""
 
     CONFIG = "config"
     DATA = "data"
@@ -24,7 +24,7 @@ class Cause(str, Enum):
 
 
 class Signature(NamedTuple):
-    """A text that shows a cause. weak: it may follow from another failure, and gives way to any other cause."""
+    """A text that indicates a cause. weak: it may follow from another failure, and any other cause takes precedence."""
 
     id: str
     cause: Cause

@@ -1,4 +1,4 @@
-"""Why a job died: the failure that came first, apart from what followed from it, and what it means."""
+"""Why a job died: the first failure, separated from its consequences, and its meaning."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ONLY_WARNS = ("INFO", "WARN", "DEBUG", "warnings.warn", "[W ", "[WARNING", "User
 
 
 class Group(NamedTuple):
-    """Failures of several ranks that are alike: the first of them, its ranks, how many there are."""
+    """Equal failures of several ranks: the first of them, its ranks, and their number."""
 
     first: Failure
     ranks: tuple[int, ...]
@@ -24,8 +24,8 @@ class Group(NamedTuple):
 
 
 class Diagnosis(NamedTuple):
-    """Why a job died, as far as its log shows. root: None where the log shows no failure. `says`: the cause in a
-    sentence; advice: what to do. followed: what the root caused. others: failures that are neither."""
+    """Why a job died, as far as its log shows. root: None if the log shows no failure. `says`: the cause in a sentence;
+    advice: the remedy. followed: consequences of the root. others: failures that are neither."""
 
     root: Group | None
     cause: Cause
@@ -38,12 +38,12 @@ class Diagnosis(NamedTuple):
 
     @property
     def rules(self) -> tuple[str, ...]:
-        """The rules that find the root before the job runs."""
+        """The rules that detect the root cause before the job runs."""
         return self.statement.rules if self.statement is not None else ()
 
 
 def diagnosed(failures: Sequence[Failure]) -> Diagnosis:
-    """Why a job died, by what failed."""
+    """The diagnosis from the failures of a job."""
     groups = _groups(failures)
     if not groups:
         nothing = "the log shows no failure"
@@ -74,7 +74,7 @@ def _groups(failures: Iterable[Failure]) -> list[Group]:
 
 
 def _tier(one: Failure) -> int:
-    """How likely a failure is the root, by its kind: the lowest is."""
+    """The priority of a kind of failure as the root: the lowest is the most likely."""
     if one.aftermath:
         return 4
     warns = one.text.lstrip().startswith(ONLY_WARNS)
@@ -86,7 +86,7 @@ def _tier(one: Failure) -> int:
 
 
 def _when(group: Group, stamped: bool) -> tuple[float, ...]:
-    """What orders failures of a kind: time, else how few ranks have it, else the place in the log."""
+    """The order of failures of one kind: by time, otherwise by number of ranks, otherwise by place in the log."""
     first = group.first
     if stamped and first.time is not None:
         return (first.time, first.order)
@@ -94,7 +94,7 @@ def _when(group: Group, stamped: bool) -> tuple[float, ...]:
 
 
 def _in_prose(groups: Sequence[Group]) -> Diagnosis:
-    """The cause in lines that have no exception: those whose words are a message of a framework."""
+    """The cause in lines without an exception, whose words are a message of a framework."""
     for group in groups:
         first = group.first
         statement, stage = statement_of(first), stage_of(first)
@@ -106,7 +106,7 @@ def _in_prose(groups: Sequence[Group]) -> Diagnosis:
 
 
 STRONGER = {"disk-full": "shared-memory", "missing-module": "missing-library"}
-"""Signatures that give way to another one in the same log."""
+"""Signatures that yield to another one in the same log."""
 
 
 REFERS = re.compile(r"refer to 'Ascend Error Message'|Inner error is reported as above")
@@ -127,7 +127,7 @@ def _preferred(ordered: Sequence[Group]) -> Group:
 BY_STAGE = ("no-file",)
 """Signatures that take the class of the job's stage."""
 TELLS_ALONE = (Cause.CONFIG, Cause.UPSTREAM)
-"""Classes that the frames alone determine, without the exception."""
+"""Classes determined by the frames alone, without the exception."""
 Meaning = tuple[Cause, str, str, Statement | None, Signature | None]
 
 

@@ -1,4 +1,4 @@
-"""The failures in a log: tracebacks as Python prints them, and single lines that name what went wrong."""
+"""The failures in a log: Python tracebacks, and single lines that name a failure."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ LOOSE = re.compile(r"\b((?:[A-Za-z_]\w{0,80}\.){0,8}[A-Z]\w{0,80}(?:Error|Except
 OF_PARSER = re.compile(r"^(?:usage: .*|\s*([\w./-]+\.py): error: (.+))$")
 CHAINED = ("During handling of the above exception", "The above exception was the direct cause")
 OF_CANN = re.compile(r"^\s*(?:\(PID:\d+, ?Device:|E[A-Z\d]\d{4}: )")
-"""Lines that CANN puts under an exception: its own message."""
+"""Lines that CANN prints below an exception: its own message."""
 GOES_ON = 6
-"""Lines after an exception's first that may belong to its message."""
+"""Lines after the first of an exception that may belong to its message."""
 FEW_WORDS = 3
 NEAR = 400
-"""Lines after one of a traceback that may belong to it: those of other ranks may be in between."""
+"""Lines after one of a traceback that may belong to it: lines of other ranks may be in between."""
 NOISE, MOST_SEEN = 24, 20_000
-"""How often a line is looked at, and how many kinds of lines are counted."""
+"""Number of times that a line is examined, and number of counted kinds of lines."""
 MOST_KINDS = 400
-"""The number of different failures that are kept."""
+"""Maximum number of different failures."""
 DIGITS = re.compile(r"0x[0-9a-f]+|\d+")
 
 
@@ -44,7 +44,7 @@ class Frame(NamedTuple):
 
 
 class Failure(NamedTuple):
-    """A failure: an exception, or a line that a signature knows. text: the line as the log has it, without prefixes."""
+    """A failure: an exception, or a line that matches a signature. text: the line in the log, without prefixes."""
 
     kind: str
     message: str
@@ -61,13 +61,13 @@ class Failure(NamedTuple):
 
     @property
     def alike(self) -> tuple[str, str, str]:
-        """What is the same in the failures of several ranks."""
+        """The common part of the failures of several ranks."""
         last = self.frames[-1] if self.frames else Frame("", 0, "")
         return self.kind, DIGITS.sub("#", self.message)[:300], f"{last.file.rpartition('/')[2]}:{last.function}"
 
 
 class _Open:
-    """What one writer has begun."""
+    """The unfinished traceback of one writer."""
 
     def __init__(self) -> None:
         self.frames: list[Frame] = []
@@ -78,7 +78,7 @@ class _Open:
 
 
 class Failures:
-    """Reads lines, of one file after the other, and keeps what failed: of what many ranks print alike, once a rank."""
+    """Reads the lines of one file after the other, and keeps the failures; equal ones are kept once per rank."""
 
     def __init__(self) -> None:
         self._writers: dict[str, _Open] = {}
@@ -103,7 +103,7 @@ class Failures:
 
     @property
     def found(self) -> tuple[Failure, ...]:
-        """What failed, in the order of the log; where nothing did, the lines that may report it in other words."""
+        """The failures in log order; if there are none, lines that may report one in other words."""
         return tuple(sorted((self._found or self._prose).values(), key=lambda one: one.order))
 
     def _take(self, name: str, line: Line, written: Written) -> None:
@@ -173,7 +173,7 @@ class Failures:
             self._loose(name, line, written, open_)
 
     def _is_noise(self, text: str) -> bool:
-        """Whether a line was there many times before, but for its numbers."""
+        """Whether a line occurred many times before, apart from its numbers."""
         kind = DIGITS.sub("#", text)[:120]
         times = self._seen[kind] = self._seen.get(kind, 0) + 1
         if len(self._seen) > MOST_SEEN:
@@ -199,7 +199,7 @@ class Failures:
         )
 
     def _without_end(self, name: str, by: str, open_: _Open) -> None:
-        """Keep a traceback whose exception the log does not have: it was cut off, or another rank wrote over it."""
+        """Keep a traceback without its exception: it was cut off, or overwritten by another rank."""
         if open_.frames:
             written = taken_apart(open_.at.text)
             made_ = self._failure(name, open_.at, written, "", open_.frames[-1].source, tuple(open_.frames))
@@ -214,7 +214,7 @@ class Failures:
             self._found[key] = one
 
     def _again(self, one: Failure, message: str) -> None:
-        """Put the further lines of its message to a failure."""
+        """Add the remaining lines of its message to a failure."""
         key = (one.file, one.rank, *one.alike)
         if (kept := self._found.pop(key, None)) is not None:
             longer = kept._replace(message=message)

@@ -1,4 +1,4 @@
-"""The logs of a call: files, the files in folders, stdin; packed ones are unpacked on the way."""
+"""The logs of a call: files, the files in folders, stdin; compressed files are decompressed."""
 
 from __future__ import annotations
 
@@ -18,16 +18,14 @@ from preflight.source.text import InputError
 
 STDIN = "-"
 SUFFIXES = (".log", ".out", ".err", ".txt", ".gz", ".stdout", ".stderr", "stdout", "stderr")
-"""How files in a folder are called that are taken for logs."""
+"""Names of files in a folder that count as logs."""
 MOST = 20_000
-"""Files of a folder."""
+"""Maximum number of files in a folder."""
 
 
 def opened(names: Sequence[str]) -> list[str]:
-    """The logs that names stand for: files as they are named, of folders those that are called like logs.
-
-    Raises InputError for what is not there.
-    """
+    """The logs for names: named files, and in folders the files that are named like logs. Raises InputError if one does
+    not exist."""
     found: list[str] = []
     for name in names:
         if name != STDIN and os.path.isdir(name):
@@ -52,7 +50,7 @@ def _in_folder(folder: str) -> Iterator[str]:
 
 
 def read_logs(names: Sequence[str], said: Sequence[str] = ()) -> tuple[Failure, ...]:
-    """The failures in logs. `said`: further lines, as a scheduler's record has them. Raises InputError."""
+    """The failures in logs. `said`: additional lines, such as a scheduler's record. Raises InputError."""
     failures = Failures()
     for name in names:
         with log(name) as file:
@@ -64,7 +62,7 @@ def read_logs(names: Sequence[str], said: Sequence[str] = ()) -> tuple[Failure, 
 
 @contextmanager
 def log(name: str) -> Iterator[Reads]:
-    """A log, open for reading. Raises InputError where it is not a regular file, or cannot be read."""
+    """A log, open for reading. Raises InputError if it is not a regular file, or is unreadable."""
     if name == STDIN:
         yield sys.stdin.buffer
         return

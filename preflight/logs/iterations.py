@@ -1,4 +1,4 @@
-"""How fast a run that trained was and what it needed, by the iteration lines of Megatron, MindSpeed and MindFormers."""
+"""The speed and memory of a run that trained, from the iteration lines of Megatron, MindSpeed and MindFormers."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ RATE = re.compile(
 )
 MARKERS = (b"elapsed time per iteration", b"per_step_time", b"max allocated", b"without fragments")
 WARM = 2
-"""First steps that are left out: they compile, tune and allocate."""
+"""First steps that are skipped, because they compile, tune and allocate."""
 LEAST = 3
-"""Fewer steps than this behind the first ones show nothing."""
+"""The minimum number of steps after the first ones."""
 MIB = 1 << 20
 
 
 class Iterations(NamedTuple):
-    """What a log shows of the steps of a run. seconds: of the median step once it is steady; spread: the middle half of
-    the steps, as a part of that; allocated: bytes at the peak of the fullest rank, None where it is not printed; batch:
-    the global batch size; rate: TFLOP/s a device."""
+    """The steps of a run in its log. seconds: of the median step in steady state; spread: the middle half of the steps,
+    relative to it; allocated: bytes at the peak of the fullest rank, None if not printed; batch: the global batch size;
+    rate: TFLOP/s per device."""
 
     steps: int
     seconds: float
@@ -45,7 +45,7 @@ class Iterations(NamedTuple):
 
 
 def iterations(file: Reads) -> Iterations | None:
-    """What the iteration lines of a log show; None where it has too few. Raises OSError."""
+    """The values in the iteration lines of a log; None if there are too few. Raises OSError."""
     times: list[float] = []
     batches: list[int] = []
     rates: list[float] = []

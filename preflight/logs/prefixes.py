@@ -1,4 +1,4 @@
-"""Who wrote a line of a log, and when: what launchers and loggers put before it is taken off."""
+"""The writer and time of a log line: prefixes of launchers and loggers are removed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\][^\n\x07\x1b]*(?:\x07|\x1b\\)")
 _DATE = r"\d{4}[-/]\d\d[-/]\d\d[-T ]\d\d:\d\d:\d\d(?:[.,]\d+)*(?:Z|[+-]\d\d:?\d\d)?"
 _PARTS_OF_TIME = re.compile(r"(\d{4}).(\d\d).(\d\d).(\d\d:\d\d:\d\d)(?:[.,](\d+))?(?:[.,](\d+))?")
 STAMP = re.compile(rf"^\s*[\[(]?({_DATE})[\])]?[:,]?\s*")
-"""A time before the text, as Docker, Kubernetes, journald and loggers write it."""
+"""A time before the text, as written by Docker, Kubernetes, journald and loggers."""
 PARTS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("rank", re.compile(r"^\s*(?:> )?\[(?:rank|RANK|Rank) ?(\d+)\]\s?:? ?")),
     ("local", re.compile(r"^\s*\[(?:default|trainer|worker|\w*_node)(\d+)\]:? ?")),
@@ -27,7 +27,7 @@ PARTS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("host", re.compile(r"^\s*([a-z](?=(?:[^\W\d]|[.-])*\d)[\w.-]*) ?: (?=\s|\[|[A-Z])")),
     ("host", re.compile(r"^\s*\[((?:\d{1,3}\.){3}\d{1,3})(?::\d+)?\] ?")),
 )
-"""What a launcher puts before a line: torchrun, srun -l, Ray, kubectl, pdsh."""
+"""The prefix that a launcher adds to a line: torchrun, srun -l, Ray, kubectl, pdsh."""
 OF_ACTOR = re.compile(r"\brank=(\d+)")
 MINDSPORE = re.compile(
     r"^\[(?:WARNING|ERROR|CRITICAL|INFO)\] \w+\((\d+),[0-9a-fx]+,[\w.-]+\):"
@@ -35,14 +35,14 @@ MINDSPORE = re.compile(
 )
 PLOG = re.compile(r"^\[(?:ERROR|WARNING|EVENT|INFO)\] (\d{4}-\d\d-\d\d-\d\d:\d\d:\d\d[\d.]*) ?")
 INSIDE = re.compile(r"\bRankID:(\d+)|\b[Rr]ank[ =](\d+)\b|\[PG \S+(?: \S+)? Rank (\d+)\]")
-"""A rank that a message names itself."""
+"""A rank named in the message itself."""
 OF_FILE = re.compile(r"(?:^|[/_.-])(?:rank|worker|global_rank)[_-]?(\d+)(?=[/_.-]|$)|(?:^|/)attempt_\d+/(\d+)/")
-"""The rank in the path of a file that is one worker's."""
+"""The rank in the path of a file that belongs to one worker."""
 
 
 class Written(NamedTuple):
-    """A line without what was put before it. by: who wrote it, of one file; rank: its rank where it is printed; time:
-    in seconds, None where it is not printed."""
+    """A line without its prefixes. by: the writer within a file; rank: its rank if printed; time: in seconds, None if
+    not printed."""
 
     by: str
     rank: int | None
@@ -51,7 +51,7 @@ class Written(NamedTuple):
 
 
 def taken_apart(line: str) -> Written:
-    """A line of a log, and what its prefixes state."""
+    """A log line, and the information in its prefixes."""
     text = ANSI.sub("", line) if "\x1b" in line else line
     by, rank, time = "", None, None
     certain, numbers = False, 0
@@ -77,7 +77,7 @@ def taken_apart(line: str) -> Written:
 
 
 def seconds(stamp: str) -> float | None:
-    """A time as a number; None where it is none."""
+    """A time as a number; None if it is not one."""
     found = _PARTS_OF_TIME.match(stamp)
     if found is None:
         return None
@@ -90,12 +90,12 @@ def seconds(stamp: str) -> float | None:
 
 
 def rank_of_file(name: str) -> int | None:
-    """The rank whose log a file is, by its name; None where the name has none."""
+    """The rank of a log file, by its name; None if the name has none."""
     found = [match for match in OF_FILE.finditer(name)]
     return int(next(filter(None, found[-1].groups()))) if found else None
 
 
 def rank_inside(text: str) -> int | None:
-    """The rank that a message names, None where it names none."""
+    """The rank that a message names, None if it names none."""
     found = INSIDE.search(text)
     return int(next(filter(None, found.groups()))) if found else None

@@ -1,4 +1,4 @@
-"""The run that a log is of: which line of its config the failure comes from, and what `check` reports about it."""
+"""The run of a log: the config line that causes the failure, and the findings of `check` about it."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from preflight.source.record import NamedTuple
 
 
 class Behind(NamedTuple):
-    """What a config shows about a death. `told`: the findings that report its cause; errors: what else `check` finds,
-    warnings too where the cause is not sure; job: the run, where one was read; shrinks: what would need less memory,
-    where memory is the cause."""
+    """The relation of a config to a death. `told`: the findings that report its cause; errors: other findings of
+    `check`, including warnings if the cause is uncertain; job: the run, if one was read; shrinks: changes that reduce
+    memory, if memory is the cause."""
 
     told: tuple[Finding, ...]
     errors: tuple[Finding, ...]
@@ -29,18 +29,18 @@ class Behind(NamedTuple):
 
     @property
     def foreseen(self) -> bool:
-        """Whether `check` reports the cause from the config alone, as an error."""
+        """Whether `check` reports the cause as an error from the config alone."""
         return any(finding.severity is Severity.ERROR for finding in self.told)
 
 
 UNSURE = (Cause.UPSTREAM, Cause.NUMERICS, Cause.UNKNOWN)
-"""Causes of which a warning, such as of a known defect of the release, may be the reason."""
+"""Causes that a warning may explain, such as one about a known defect of the release."""
 OPTION = re.compile(r"--[A-Za-z][\w-]*")
 MEMORY_RULES = ("predicted-oom",)
 
 
 def behind(diagnosis: Diagnosis, report: Report) -> Behind:
-    """What the report on a config shows about a death."""
+    """The relation of the report on a config to a death."""
     told = tuple(finding for finding in report.findings if _tells(finding, diagnosis))
     if not told and diagnosis.cause is Cause.CONFIG and diagnosis.root is not None:
         told = tuple(_named_in(diagnosis.root.first.message, report.findings))
@@ -54,7 +54,7 @@ def behind(diagnosis: Diagnosis, report: Report) -> Behind:
 
 
 def _tells(finding: Finding, diagnosis: Diagnosis) -> bool:
-    """Whether a finding reports the root failure: by its rule, or by the statement upstream that both have."""
+    """Whether a finding reports the root failure: through its rule, or through the same upstream statement."""
     if finding.severity is Severity.NOTE:
         return False
     if diagnosis.cause is Cause.MEMORY:
@@ -76,7 +76,7 @@ def _sites_at(framework: str, path: str, line: str) -> Iterator[str]:
 
 
 def _named_in(message: str, findings: Sequence[Finding]) -> Iterator[Finding]:
-    """The errors at an option that the message of a parser names."""
+    """The errors at an option named in the message of a parser."""
     said = set(OPTION.findall(message))
     for finding in findings:
         if finding.severity is Severity.ERROR and said.intersection([*map(str, finding.key), *_options(finding)]):
@@ -84,7 +84,7 @@ def _named_in(message: str, findings: Sequence[Finding]) -> Iterator[Finding]:
 
 
 def _options(finding: Finding) -> list[str]:
-    """The options that a finding is about: it begins with one, or its fix sets it."""
+    """The options of a finding: those at its beginning, or set by its fix."""
     at = OPTION.match(finding.message)
     edits = finding.fix.edits if finding.fix is not None else ()
     return [*([at[0]] if at else []), *(str(edit.key[0]) for edit in edits if edit.key)]

@@ -1,4 +1,5 @@
-"""What Slurm knows of a job: where its logs lie and how it ended. Its commands run only where a call names a job."""
+"""Slurm's information about a job: the location of its logs and how it ended. Its commands run only if a call names a
+job."""
 
 from __future__ import annotations
 
@@ -18,19 +19,18 @@ STATES = {
     "PREEMPTED": "the job was CANCELLED DUE TO PREEMPTION",
     "NODE_FAIL": "the job was CANCELLED DUE TO NODE FAILURE",
 }
-"""The state of a job that failed by the scheduler's hand, as its log would have it."""
+"""The state of a job ended by the scheduler, as its log would describe it."""
 
 
 class OfJob(NamedTuple):
-    """What the scheduler reports about a job: its logs that are there, and lines on how it ended."""
+    """The scheduler's report on a job: its existing logs, and lines on how it ended."""
 
     logs: tuple[str, ...]
     said: tuple[str, ...]
 
 
 def logs_of_job(id: str) -> OfJob:
-    """What the scheduler reports about a job. Raises InputError where it has no such job, or its commands are not
-    here."""
+    """The scheduler's report on a job. Raises InputError if there is no such job, or its commands are missing."""
     if not ID.fullmatch(id):
         raise InputError(f"--job {id}: a Slurm job id is expected")
     record = _asked("scontrol", "show", "job", "-o", id) or ""
@@ -54,7 +54,7 @@ def _named(path: str, id: str) -> str:
 
 
 def _asked(*words: str) -> str | None:
-    """What a command prints; None where it is not here, fails or takes too long."""
+    """The output of a command; None if it is missing, fails or takes too long."""
     program = shutil.which(words[0])
     if program is None or not os.path.isabs(program):
         return None

@@ -1,4 +1,4 @@
-"""The messages of other libraries and the system when a job dies, and what it means: torch, NCCL, CANN, Transformer
+"""Messages of other libraries and of the system when a job dies, and their meaning: torch, NCCL, CANN, Transformer
 Engine, apex, flash-attn, MindSpore, Hugging Face, Slurm, the kernel."""
 
 from __future__ import annotations
@@ -396,7 +396,7 @@ SIGNATURES: tuple[Signature, ...] = (
 
 
 GUESSES = "potential root causes"
-"""Ray's message about every dead worker: all causes that there may be."""
+"""Ray's message about every dead worker, which lists all possible causes."""
 
 
 @cache
@@ -410,7 +410,7 @@ def _any() -> re.Pattern[str]:
 
 
 def signed(text: str) -> Signature | None:
-    """The first signature that a text bears; None for none."""
+    """The first signature that a text matches; None if there is none."""
     if not text or _any().search(text) is None:
         return None
     if GUESSES in text:

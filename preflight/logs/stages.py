@@ -1,4 +1,4 @@
-"""What a job was doing when it died, by the frames of its traceback: a class of cause where nothing more is known."""
+"""The activity of a job when it died, by the frames of its traceback: a class of cause if nothing more is known."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from preflight.source.record import NamedTuple
 
 
 class Stage(NamedTuple):
-    """A part of a run. places: pattern of `file:function`; kinds: of the exceptions that it holds for."""
+    """A part of a run. places: pattern of `file:function`; kinds: the exceptions that it applies to."""
 
     cause: Cause
     places: str
@@ -100,9 +100,9 @@ SHAPES = re.compile(
     r"|size mismatch|invalid input shape|alignment mismatch|[Dd]imension .* (?:does not|must)|divided by"
     r"|is not a multiple|multiple of"
 )
-"""Messages of libraries about sizes that do not fit."""
+"""Messages of libraries about mismatched sizes."""
 SIZES = re.compile(r"\b(?:world[_ ]size|tp_size|pp_size|cp_size|ep_size|\w+_parallel_size|num_key_value_heads)\b")
-"""Names of sizes of a layout, whatever raises the error."""
+"""Names of layout sizes, regardless of what raises the error."""
 CHECKED = ("AssertionError", "ValueError", "NotImplementedError", "argparse", "ConfigError", "ValidationError")
 MESSAGES = re.compile(
     r"world[_ ]size|_parallel_size|parallel size|pp_size|tp_size|batch[_ ]size|num_layers|micro_batch"
@@ -111,7 +111,7 @@ MESSAGES = re.compile(
     r"|(?:must|should|cannot|can not) be|please check the config|^For '[\w.]+',.* but got\b"
     r"|only support|not support|[Uu]nsupported"
 )
-"""Messages of a check about a configuration, where no table has its words."""
+"""Messages of a configuration check that is not in any table."""
 
 
 @cache
@@ -120,7 +120,7 @@ def _patterns(stage: Stage) -> tuple[re.Pattern[str], re.Pattern[str] | None]:
 
 
 def stage_of(failure: Failure) -> tuple[Cause, str] | None:
-    """What the job was doing, by the innermost frame that shows it, or by the words; None where neither does."""
+    """The activity of the job, by the innermost frame that shows it, or by the words; None if neither does."""
     if failure.kind != "AttributeError" and SHAPES.search(failure.message):
         return Cause.CONFIG, "sizes do not divide or do not fit: of layers, heads, sequence or batch against the layout"
     for frame in reversed(failure.frames):

@@ -1,4 +1,4 @@
-"""Which statement of a framework a message comes from: by the tables of all messages of all described releases."""
+"""The framework statement behind a message, from tables of all messages in all described releases."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ WORD = re.compile(r"[A-Za-z_]{2,}|[\u4e00-\u9fff]")
 DIGITS = 3
 """Characters of a hash."""
 KEPT = 6
-"""Words of a message that are kept: its rarest ones, in their order."""
+"""Maximum number of words stored for a message: its rarest ones, in order."""
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 
 
 def words(text: str) -> list[str]:
-    """The words of a text; values in digits are none."""
+    """The words of a text, without numbers."""
     return WORD.findall(text.lower())
 
 
 @lru_cache(maxsize=1 << 14)
 def hashed(word: str) -> str:
-    """The hash of a word, of so many characters."""
+    """The hash of a word, of a number of characters."""
     number = crc32(word.encode())
     return "".join(_LETTERS[number >> shift & 63] for shift in (0, 6, 12))
 
@@ -34,16 +34,16 @@ def hashed(word: str) -> str:
 CONDITION = "="
 """What a row has instead of an exception where its words are those of an assertion's condition."""
 FEW = 3
-"""Words from which on a message identifies its statement without a frame."""
+"""The number of words with which a message identifies its statement without a frame."""
 
 
 PYTHONS_OWN = ("AttributeError", "KeyError", "IndexError", "NameError", "UnboundLocalError", "ModuleNotFoundError")
-"""Exceptions whose texts are Python's: they identify a statement by its frame only."""
+"""Exceptions with texts from Python: only their frame identifies a statement."""
 
 
 class Row(NamedTuple):
-    """A message of a table. number: how many words it has. first, last: releases by number. sites: its statements in
-    the evidence."""
+    """A message in a table. number: its number of words. first, last: releases by number. sites: its statements in the
+    evidence."""
 
     framework: str
     hashes: tuple[str, ...]
@@ -62,8 +62,8 @@ class Row(NamedTuple):
 
 
 class Statement(NamedTuple):
-    """A statement that a failure comes from. rules: those that stand for it. releases: the oldest and the newest
-    release that has it. sure: no other statement has these words, or a frame of the log names it."""
+    """The statement behind a failure. rules: those for this statement. releases: the oldest and the newest release with
+    it. sure: no other statement has these words, or a frame in the log names it."""
 
     framework: str
     place: str
@@ -104,7 +104,7 @@ class Table:
         return Row(self.framework, tuple(_split(hashes)), number, *names, first, last, tuple(sites))
 
     def with_words(self, said: Sequence[str]) -> Iterator[Row]:
-        """The messages whose words a text has, in their order."""
+        """The messages whose words occur in a text, in order."""
         for word in dict.fromkeys(said):
             for at in self._by_word.get(word, ()):
                 row = self.row(at)
@@ -129,7 +129,7 @@ def _in_order(wanted: Iterable[str], said: Iterable[str]) -> bool:
 
 
 def _same_file(ours: str, theirs: str) -> bool:
-    """Whether a path in a log is a file of a framework: two folders agree, or as many as there are."""
+    """Whether a path in a log is a file of a framework: two folders match, or all that there are."""
     mine, other = ours.split("/"), theirs.split("/")
     depth = min(len(mine), len(other), 3)
     return mine[-depth:] == other[-depth:]
@@ -137,7 +137,7 @@ def _same_file(ours: str, theirs: str) -> bool:
 
 @cache
 def frameworks() -> tuple[str, ...]:
-    """The frameworks with a table of their messages."""
+    """The frameworks with a table of messages."""
     return tuple(name for name in schemas.read("releases") if schemas.exists(f"{name}/messages"))
 
 
@@ -149,7 +149,7 @@ def table(framework: str) -> Table:
 
 @cache
 def _owners(framework: str) -> Mapping[str, tuple[str, ...]]:
-    """Statement → the rules that stand for it."""
+    """Statement → the rules for it."""
     found: dict[str, tuple[str, ...]] = {}
     rules = schemas.read(f"{framework}/evidence")["rules"]
     declared = {site for sites, _ in rules.values() for site in sites}
@@ -164,7 +164,7 @@ def _owners(framework: str) -> Mapping[str, tuple[str, ...]]:
 
 
 def statement_of(failure: Failure) -> Statement | None:
-    """The statement that a failure comes from; None where no table has it, or several have."""
+    """The statement behind a failure; None if no table has it, or several have."""
     said = [
         hashed(word)
         for word in words(failure.message.partition("\n")[0] if len(failure.message) > 600 else failure.message)
@@ -180,7 +180,7 @@ def statement_of(failure: Failure) -> Statement | None:
 
 
 def _by_line(failure: Failure) -> Statement | None:
-    """The one statement on the line of the last frame in any release, where the exception has no words."""
+    """The only statement on the line of the last frame in any release, for an exception without words."""
     last = failure.frames[-1] if failure.frames and not failure.message else None
     shown = {hashed(word) for word in words(last.source)} if last is not None else set()
     if last is None or not shown or not last.source.startswith(("assert", "raise")):
@@ -208,8 +208,8 @@ def _scored(found: Table, failure: Failure, said: Sequence[str]) -> Iterator[tup
 
 
 def _tells(row: Row, failure: Failure, said: Sequence[str]) -> bool:
-    """Whether the words alone identify the statement: many of them, most of what the text has, and the same
-    exception."""
+    """Whether the words alone identify the statement: there are many, they cover most of the text, and the exception is
+    the same."""
     if row.raised not in ("", "error") and failure.kind and row.raised != failure.kind:
         return False
     if failure.kind in PYTHONS_OWN:
@@ -224,7 +224,7 @@ def _on_the_way(row: Row, failure: Failure) -> float:
 
 
 def _stated(rows: Sequence[Row], failure: Failure) -> Statement | None:
-    """The statement of equally good rows: the same text may be in several files, and may be that of one rule."""
+    """The statement of equally good rows: the same text may be in several files, and may belong to one rule."""
     lines = {place for frame in failure.frames[-1:] for place in _at_line(frame)}
     placed = [row._replace(sites=tuple(lines.intersection(row.sites))) for row in rows if lines.intersection(row.sites)]
     placed = placed or list(rows)

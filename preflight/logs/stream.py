@@ -1,5 +1,5 @@
-"""The lines of a log that may show why a job died. A log is read in blocks of bytes, never whole; only what lies near a
-word of failure becomes text."""
+"""The lines of a log that may show why a job died. A log is read in blocks of bytes, never as a whole; only the
+surroundings of a failure marker are decoded."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from preflight.source.record import NamedTuple
 
 BLOCK = 2 << 20
 FIRST, LAST = 1 << 20, 6 << 20
-"""Bytes at both ends of a log in which every marker is looked for; in between only those of `EVERYWHERE`."""
+"""Bytes at both ends of a log in which every marker is searched; in between only those of `EVERYWHERE`."""
 BEFORE, AFTER = 8 << 10, 24 << 10
-"""Bytes around a marker that are read as lines: a traceback may come in pieces, between lines of other ranks."""
+"""Bytes around a marker that are read as lines: a traceback may be interleaved with lines of other ranks."""
 MOST = 4 << 20
-"""Bytes between both ends that are read as lines."""
+"""Bytes between both ends read as lines."""
 LONGEST = 4000
-"""Characters of one line that are kept."""
+"""Maximum characters of one line."""
 COUNTED = 256 << 20
 """Bytes up to which lines are counted."""
 EVERYWHERE = (b"Traceback (most recent call last)", b"rror")
@@ -32,14 +32,15 @@ ALL = re.compile(
 
 
 class Reads(Protocol):
-    """What a log is read from: a file of bytes."""
+    """The source of a log: a binary file."""
 
     def read(self, size: int = ..., /) -> bytes:
-        """At most this number of bytes; nothing at the end."""
+        """At most this number of bytes; none at the end."""
 
 
 class Line(NamedTuple):
-    """One line of a log: its number, counted from 1 (0: not counted), its text, and whether it has a marker itself."""
+    """A line of a log: its number, counted from 1 (0: not counted), its text, and whether it contains a marker
+    itself."""
 
     number: int
     text: str
@@ -50,7 +51,7 @@ Span = tuple[int, int]
 
 
 def lines_of_interest(file: Reads) -> Iterator[Line]:
-    """The lines near words of failure, in their order. Raises OSError."""
+    """The lines near failure markers, in order. Raises OSError."""
     reader = _Reader()
     held: deque[bytes] = deque()
     waiting = 0
@@ -85,7 +86,7 @@ class _Reader:
         self.passed, self.spent, self.number, self.open = 0, 0, 1, False
 
     def lines(self, block: bytes, last: bool) -> Iterator[Line]:
-        """The lines of a block that lie near a marker."""
+        """The lines of a block near a marker."""
         edge = last or self.passed < FIRST
         if edge or self.spent < MOST:
             spans = _near(block, _each(block) if edge else _some(block), self.open)
@@ -102,7 +103,7 @@ def _each(text: bytes) -> Iterator[int]:
 
 
 def _some(text: bytes) -> list[int]:
-    """The places of the markers that are searched everywhere; of many close together, one."""
+    """The places of the markers that are searched everywhere; one for several close together."""
     found = []
     for marker in EVERYWHERE:
         at = text.find(marker)
@@ -113,7 +114,7 @@ def _some(text: bytes) -> list[int]:
 
 
 def _near(text: bytes, markers: Iterator[int] | list[int], open_: bool) -> list[Span]:
-    """The parts of a text near its markers, at whole lines. open_: the block before it ended in such a part."""
+    """The parts of a text near its markers, as whole lines. open_: the previous block ended inside such a part."""
     spans: list[Span] = [(0, _line_end(text, AFTER))] if open_ else []
     reach = -1
     for at in markers:

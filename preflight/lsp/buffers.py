@@ -21,7 +21,7 @@ from preflight.source.text import InputError, Source
 
 
 class Buffer(NamedTuple):
-    """An open file: its text, the report on it, and the last report with a run, which holds while the text is broken
+    """An open file: its text, the report on it, and the last report with a run, which applies while the text is broken
     in the middle of a word."""
 
     source: Source
@@ -30,18 +30,17 @@ class Buffer(NamedTuple):
     last: Report
     uri: str = ""
     parsed: Report = Report()
-    """The last report of a text that could be parsed."""
+    """The last report on a text that could be parsed."""
 
     @property
     def job(self) -> Job | None:
-        """The run that the text holds, or held."""
+        """The present or last run in the text."""
         return next(iter(self.report.jobs), None) or next(iter(self.last.jobs), None)
 
 
 class Buffers:
-    """The open files of an editor, by URI. What one of them names is read as it is in the editor.
-
-    `tell`: reports which settings do not count, and why.
+    """The open files of an editor, by URI. Files that they name are read from the editor as well. `tell`: reports which
+    settings are ignored, and why.
     """
 
     def __init__(self, tell: Tell = lambda path, why: None) -> None:
@@ -52,7 +51,7 @@ class Buffers:
         self._facts, self._choice = Facts(), Choice()
 
     def configure(self, facts: Facts, choice: Choice) -> bool:
-        """Take what the editor's settings state, over those of settings files; whether anything changed."""
+        """Apply the editor's settings over those of settings files; returns whether anything changed."""
         changed = (self._facts, self._choice) != (facts, choice)
         self._facts, self._choice = facts, choice
         self._checkers.clear()
@@ -71,7 +70,8 @@ class Buffers:
         self._open.pop(uri, None)
 
     def update(self, uri: str, text: str, language: str = "") -> Buffer:
-        """Take a text and check it. language: the editor's name of it, by which a buffer without a file is read."""
+        """Accept a text and check it. language: the editor's name of its language, which decides how a buffer without a
+        file is read."""
         path = path_of(uri)
         if path is not None:
             source = Source(text, display(path), path=path)
@@ -100,7 +100,7 @@ class Buffers:
         return Buffer(source, report, workspace, report if report.jobs else last)
 
     def checker(self, source: Source) -> Checker:
-        """What checks a file: with the settings nearest to it, read again when they change. Raises InputError."""
+        """The checker of a file, with the settings nearest to it, reloaded when they change. Raises InputError."""
         folder = source.path.parent if source.path is not None else Path.cwd()
         found = self._found(folder)
         changed = found.stat().st_mtime if found is not None else 0.0
@@ -116,21 +116,21 @@ class Buffers:
         return Checker(held, plugins.load(own_devices(held)), self._facts, self._choice)
 
     def _found(self, folder: Path) -> Path | None:
-        """The settings file that holds in a folder. Raises InputError."""
+        """The settings file that applies in a folder. Raises InputError."""
         try:
             return self._search.nearest(folder)
         except OSError as error:
             raise InputError(f"cannot be read: {error.strerror}", str(error.filename)) from None
 
     def look_around(self) -> None:
-        """Look at the checkouts around the files again: something was saved."""
+        """Inspect the checkouts around the files again, because a file was saved."""
         self._around.clear()
 
     def forget(self) -> None:
-        """Read settings and checkouts again: files changed on disk."""
+        """Reload settings and checkouts, because files changed on disk."""
         self._around.clear()
         self._checkers.clear()
 
 
 ENDINGS = {"yaml": ".yaml", "shellscript": ".sh", "python": ".py"}
-"""The ending of a file in a language of the editor."""
+"""The file extension for an editor language."""

@@ -1,4 +1,4 @@
-"""What may be typed at the cursor: options and their values in a script, keys, values and patterns in a config."""
+"""Completions at the cursor: options and their values in a script, keys, values and patterns in a config."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ BEFORE = re.compile(r"(?<![\w-])(--[\w-]+)[ =]+(?:[^\s=]\S*)?$")
 
 
 def completions(buffer: Buffer, text: str, line: int, column: int) -> list[types.CompletionItem]:
-    """What fits at a line and a column (from 0, in characters) of a text as it is now."""
+    """The completions at a line and a column (from 0, in characters) of the current text."""
     job = buffer.job
     if job is None:
         return []
@@ -33,7 +33,7 @@ def completions(buffer: Buffer, text: str, line: int, column: int) -> list[types
 
 
 def _of_script(head: str, offers: Offers) -> list[types.CompletionItem]:
-    """Options where one begins; else the values of the option in front of the cursor."""
+    """Options at the beginning of a word; otherwise the values of the option before the cursor."""
     if begun := LAST.search(head):
         start = begun[1]
         kind = types.CompletionItemKind.Field
@@ -64,7 +64,7 @@ def _of_config(lines: list[str], line: int, head: str, offers: Offers) -> list[t
 
 
 def _above(lines: list[str], line: int, indent: int) -> Key:
-    """The keys under which a line with this indent belongs."""
+    """The keys above a line with this indent."""
     found: list[str | int] = []
     for text in reversed(lines[:line]):
         match = KEY.match(text)
@@ -78,7 +78,7 @@ def _above(lines: list[str], line: int, indent: int) -> Key:
 
 
 def _siblings(lines: list[str], line: int, indent: int) -> set[str]:
-    """The keys that the same mapping has already."""
+    """The existing keys of the same mapping."""
     found: set[str] = set()
     for part in (reversed(lines[:line]), lines[line + 1 :]):
         for text in part:
@@ -92,14 +92,14 @@ def _siblings(lines: list[str], line: int, indent: int) -> set[str]:
 
 
 def _at(schema: Mapping[str, Any], key: Key) -> Mapping[str, Any]:
-    """The schema of the value at a key path; empty where nothing describes it."""
+    """The schema of the value at a key path; empty if undescribed."""
     for part in key:
         schema = _properties(schema).get(str(part), {})
     return schema if isinstance(schema, Mapping) else {}
 
 
 def _properties(schema: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The properties of a schema, and of those that it is one of."""
+    """The properties of a schema, and of its alternatives."""
     found = dict(schema.get("properties", {}))
     for word in ("anyOf", "oneOf", "allOf"):
         for one in schema.get(word, ()):

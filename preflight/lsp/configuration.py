@@ -1,4 +1,4 @@
-"""What an editor states: settings of its workspace, its language, the files that it watches."""
+"""Information from the editor: settings of its workspace, its language, the files that it watches."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from preflight.source.language import asked, speaking, spoken
 
 SECTION = "preflight"
 WATCHED = ("**/preflight.toml", "**/pyproject.toml", "**/*.{yaml,yml,json,sh,bash,slurm,sbatch}")
-"""Files on disk that change what is found in open ones."""
+"""Files on disk that affect the findings in open ones."""
 
 
 def take(buffers: Buffers, stated: object) -> bool:
-    """Use the settings of an editor, without what has another type; whether anything changed."""
+    """Use the settings of an editor, except those with a wrong type; returns whether anything changed."""
     data: Mapping[str, object] = stated if isinstance(stated, Mapping) else {}
 
     def number(name: str) -> int | None:
@@ -41,13 +41,13 @@ def take(buffers: Buffers, stated: object) -> bool:
 
 
 def speak(stack: ExitStack, locale: str | None) -> None:
-    """Print in the language of the editor, unless PREFLIGHT_LANG states one."""
+    """Use the language of the editor, unless PREFLIGHT_LANG states one."""
     if locale and not spoken().explicit:
         stack.enter_context(speaking(asked(["lsp", "--lang", locale])))
 
 
 def watch(server: LanguageServer) -> None:
-    """Ask the editor to report changes of files on disk, where it can."""
+    """Ask the editor to report changes of files on disk, if it supports this."""
     workspace = server.client_capabilities.workspace
     watching = workspace.did_change_watched_files if workspace else None
     if watching is None or not watching.dynamic_registration:
@@ -60,7 +60,7 @@ def watch(server: LanguageServer) -> None:
 
 
 def ask(server: LanguageServer, buffers: Buffers, then: Callable[[], None]) -> None:
-    """Fetch the settings of the workspace, where the editor has them; a call follows where they changed."""
+    """Fetch the workspace settings, if the editor has them; then call a function if they changed."""
     workspace = server.client_capabilities.workspace
     if workspace is None or not workspace.configuration:
         return

@@ -1,4 +1,4 @@
-"""Findings as diagnostics, and the ways out of them as code actions."""
+"""Findings as diagnostics, and their fixes as code actions."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SEVERITIES = {
 
 
 def diagnostics(buffer: Buffer) -> list[types.Diagnostic]:
-    """What is found in a file, and why it cannot be read. Findings in other files are reported at its start."""
+    """The findings of a file, and why it cannot be read. Findings in other files are reported at its start."""
     found = [diagnostic(finding, buffer) for finding in buffer.report.findings]
     if buffer.report.errors:
         found += _kept(buffer)
@@ -34,7 +34,7 @@ def diagnostics(buffer: Buffer) -> list[types.Diagnostic]:
 
 
 def _kept(buffer: Buffer) -> Iterator[types.Diagnostic]:
-    """The findings of the last text that could be parsed, on the lines where they are now; none of a changed line."""
+    """The findings of the last text that could be parsed, at their present lines; none for changed lines."""
     own = [finding for finding in buffer.parsed.findings if finding.path == buffer.source.name]
     if not own:
         return
@@ -51,7 +51,7 @@ def _kept(buffer: Buffer) -> Iterator[types.Diagnostic]:
 
 
 def _moved(old: list[str], new: list[str]) -> dict[int, int]:
-    """Where each line of a text is in another one that differs in one stretch."""
+    """The mapping of each line of a text to another text that differs in one stretch."""
     same = next((i for i, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), min(len(old), len(new)))
     rest = min(len(old), len(new)) - same
     tail = next((i for i in range(rest) if old[-1 - i] != new[-1 - i]), rest)
@@ -61,7 +61,7 @@ def _moved(old: list[str], new: list[str]) -> dict[int, int]:
 
 
 def diagnostic(finding: Finding, buffer: Buffer) -> types.Diagnostic:
-    """One finding, at its place, with the other places that take part."""
+    """One finding at its place, with the related places."""
     own = finding.path == buffer.source.name
     where = "" if own else f"{finding.path}:{finding.line}: "
     related = [
@@ -97,16 +97,15 @@ def _unreadable(report: Report, buffer: Buffer) -> list[types.Diagnostic]:
 
 
 SLIP = re.compile(r"on line (\d+)\)$")
-"""The line of the slip, where a message names another one than the parser."""
+"""The line of the mistake, if a message names another one than the parser."""
 ALL = types.CodeActionKind.SourceFixAll
 SUPPRESS, EXPLAIN = "preflight.suppress", "preflight.explain"
-"""Commands of the server behind actions."""
+"""Server commands behind actions."""
 
 
 def actions(buffer: Buffer, uri: str, at: types.Range, only: Iterable[str] | None) -> list[types.CodeAction]:
-    """What can be done at a range: each way out of the findings there; and the safe fixes of the whole file.
-
-    only: the kinds of action that the editor asks for; None for all.
+    """The actions for a range: each fix of the findings there, and the safe fixes of the whole file. only: the kinds of
+    action that the editor requests; None for all.
     """
     wanted = None if only is None else tuple(only)
     found: list[types.CodeAction] = []
@@ -126,7 +125,7 @@ def actions(buffer: Buffer, uri: str, at: types.Range, only: Iterable[str] | Non
 
 
 def _about(finding: Finding, buffer: Buffer) -> Iterator[types.CodeAction]:
-    """Suppress a finding, and read the page of its rule."""
+    """Suppress a finding, or read the page of its rule."""
     rule, told = finding.rule or "", diagnostic(finding, buffer)
     kind = types.CodeActionKind.QuickFix
     arguments = [buffer.uri, rule, finding.line]
@@ -141,7 +140,7 @@ def _about(finding: Finding, buffer: Buffer) -> Iterator[types.CodeAction]:
 
 
 ALWAYS = ("unused-suppression", "shell-syntax", "unreadable")
-"""Rules that a suppression does not turn off."""
+"""Rules that a suppression cannot turn off."""
 
 
 def _asked(kind: str, wanted: tuple[str, ...] | None) -> bool:
@@ -155,7 +154,7 @@ def _meet(one: types.Range, other: types.Range) -> bool:
 
 
 def _ways(finding: Finding, buffer: Buffer) -> Iterator[types.CodeAction]:
-    """The fix, then the alternatives; none that is only advice, or that has no clear place in the text."""
+    """The fix, then the alternatives; without pure advice, and without fixes that have no clear place in the text."""
     told = diagnostic(finding, buffer)
     ways = [way for way in (finding.fix, *finding.alternatives) if way is not None and way.safety is not Safety.SHOW]
     for number, way in enumerate(ways):
@@ -178,7 +177,7 @@ def _edit(finding: Finding, way: Fix, buffer: Buffer) -> types.WorkspaceEdit | N
 
 
 def fix_all(buffer: Buffer, uri: str) -> types.CodeAction | None:
-    """All safe fixes of a file, proven as `preflight fix` proves them; None where there are none."""
+    """All safe fixes of a file, proven as in `preflight fix`; None if there are none."""
     if not any(one.fix is not None and one.fix.safety is Safety.SAFE for one in buffer.report.findings):
         return None
     fixed = fix(buffer.workspace, inside=lambda source: source.path == buffer.source.path, notes=lambda rule: False)
@@ -191,7 +190,7 @@ def fix_all(buffer: Buffer, uri: str) -> types.CodeAction | None:
 
 
 def _changed(buffer: Buffer, new: str) -> Iterator[Splice]:
-    """The lines that differ, so that the cursor and the folds of the rest stay."""
+    """The differing lines, so that the cursor and the folds elsewhere stay."""
     from difflib import SequenceMatcher
 
     source = buffer.source

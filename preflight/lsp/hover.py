@@ -1,4 +1,4 @@
-"""What a key, an option, a run or a finding is about: hover, links, the line above a run."""
+"""Information about a key, an option, a run or a finding: hover, links, the line above a run."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from preflight.source.text import Span
 
 @lru_cache(maxsize=256)
 def section(rule: str) -> str:
-    """The section of a rule in Markdown; "" for what is not a rule."""
+    """The section of a rule in Markdown; "" if it is not a rule."""
     found = _rules().get(rule)
     return rule_page(found) if found is not None else ""  # type: ignore[arg-type]
 
@@ -47,7 +47,7 @@ def _rules() -> dict[str, object]:
 
 
 def hover(buffer: Buffer, offset: int) -> types.Hover | None:
-    """The argument that is typed at an offset, what it comes to, and the findings there."""
+    """The argument at an offset, its effective value, and the findings there."""
     job = buffer.job
     found = typed_at(job, buffer, offset) if job is not None else None
     parts: list[str] = []
@@ -77,7 +77,7 @@ def _covers(span: Span, buffer: Buffer, offset: int) -> bool:
 
 
 def _argument(job: Job, name: str, value: Value, buffer: Buffer) -> Iterator[str]:
-    """The value in effect and where it comes from, the default, and what the memory is without it."""
+    """The value in effect and its origin, the default, and the memory with the default."""
     arguments = job.arguments
     effective = arguments.get(name)
     shown = name if "." in name else arguments.spell(name)
@@ -96,7 +96,7 @@ def _argument(job: Job, name: str, value: Value, buffer: Buffer) -> Iterator[str
 
 
 def described(job: Job, shown: str, value: Value) -> str:
-    """What an option or a key does, by the tables of its framework; "" where they have no words for it."""
+    """The description of an option or a key from the tables of its framework; "" if there is none."""
     key = tuple(map(str, value.setting.key)) if value.setting is not None else ()
     found = offers_of(job)
     if shown in found.options:
@@ -108,7 +108,7 @@ def described(job: Job, shown: str, value: Value) -> str:
 
 
 def offers_of(job: Job) -> Offers:
-    """What a run may be given, by the dialect that read it."""
+    """The options that a run may have, from the dialect that read it."""
     for dialect in plugins.load().dialects:
         if any(target.framework == job.target.framework for target in dialect.targets) and hasattr(dialect, "offers"):
             found: Offers = dialect.offers(job)
@@ -117,7 +117,7 @@ def offers_of(job: Job) -> Offers:
 
 
 def _memory(job: Job, value: Value, buffer: Buffer) -> str:
-    """The need of the fullest stage as it is, and with a number doubled or a switch turned."""
+    """The memory of the fullest stage now, and with a number doubled or a switch inverted."""
     now = job.memory
     if now.worst is None or not buffer.report.jobs or job.withheld:
         return ""
@@ -129,14 +129,14 @@ def _memory(job: Job, value: Value, buffer: Buffer) -> str:
 
 
 def _tried(value: Value) -> object:
-    """Another value to compare with; None where there is no natural one."""
+    """Another value to compare with; None if there is no obvious one."""
     if isinstance(value.raw, bool):
         return not value.raw
     return value.raw * 2 if isinstance(value.raw, int) and 0 < value.raw < 10**6 else None
 
 
 def _with(value: Value, other: object, buffer: Buffer) -> MemoryEstimate | None:
-    """The memory with another value; None where that cannot be written or estimated, or where it is refused."""
+    """The memory with another value; None if that cannot be written or estimated, or is refused."""
     edits = value.becomes(other)
     if not edits or value.setting is None:
         return None
@@ -157,7 +157,7 @@ def _shown(value: Value) -> str:
 
 
 def links(buffer: Buffer) -> list[types.DocumentLink]:
-    """The files that a config or a script names and that exist: a base config, a sourced script, a rank table."""
+    """The existing files that a config or a script names: a base config, a sourced script, a rank table."""
     if buffer.job is None:
         return []
     documents = [one for one in buffer.job.documents if one.source.name == buffer.source.name]
@@ -170,7 +170,7 @@ def links(buffer: Buffer) -> list[types.DocumentLink]:
 
 
 def _names(document: Document) -> Iterator[tuple[Span, str]]:
-    """Texts that may be names of files, with their places."""
+    """Texts that may be file names, with their places."""
     if document.tree is not None:
         for _, node, _ in walk(document.tree):
             if isinstance(node.value, str) and 0 < len(node.value) < 400 and "\n" not in node.value:
@@ -199,8 +199,7 @@ def _file(document: Document, name: str) -> Path | None:
 
 
 def definition(buffer: Buffer, offset: int) -> types.Location | None:
-    """Where the value of an option of a script is typed: in the assignment of its variable, here or in a sourced
-    script."""
+    """The place of the value of a script's option: the assignment of its variable, here or in a sourced script."""
     job = buffer.job
     found = typed_at(job, buffer, offset) if job is not None else None
     setting = found[1].setting if found is not None else None
@@ -220,7 +219,7 @@ COMMAND = "preflight.memory"
 
 
 def lenses(buffer: Buffer, uri: str) -> list[types.CodeLens]:
-    """One lens for each run that the text holds now; behind it, the memory of each stage."""
+    """One lens for each run in the present text; its command shows the memory of each stage."""
     return [
         types.CodeLens(range_of(job.start), types.Command(title, COMMAND, arguments=[uri, number]))
         for number, job in enumerate(buffer.report.jobs)
@@ -229,7 +228,7 @@ def lenses(buffer: Buffer, uri: str) -> list[types.CodeLens]:
 
 
 def memory_by_stage(buffer: Buffer, number: int) -> str:
-    """What each pipeline stage of a run needs, or why that is not known."""
+    """The memory of each pipeline stage of a run, or why it is unknown."""
     jobs = buffer.report.jobs
     if not 0 <= number < len(jobs):
         return "this run is not there any more"

@@ -11,7 +11,7 @@ from preflight.source.text import Source, Span
 
 
 def range_of(span: Span) -> types.Range:
-    """A span as a range; an empty one covers the character behind it, so that it can be seen."""
+    """A span as a range; an empty one covers the next character, so that it is visible."""
     end = span.end if span.end > span.start else min(span.end + 1, len(span.source.text))
     return types.Range(position_of(span.source, span.start), position_of(span.source, end))
 
@@ -29,7 +29,7 @@ def position_of(source: Source, offset: int) -> types.Position:
 
 
 def offset_of(source: Source, position: types.Position) -> int:
-    """A position as an offset; one behind the end of a line is its end."""
+    """A position as an offset; a position after the end of a line is its end."""
     if position.line >= len(source.starts):
         return len(source.text)
     line = source.line(position.line + 1)
@@ -46,11 +46,11 @@ def _units(text: str) -> int:
 
 
 def uri_of(source: Source) -> str:
-    """The URI of the file of a source; "" where it is none."""
+    """The URI of the file of a source; "" if there is none."""
     return (uris.from_fs_path(str(source.path.absolute())) or "") if source.path is not None else ""
 
 
 def path_of(uri: str) -> Path | None:
-    """The file of a URI; None where it names none."""
+    """The file of a URI; None if it names none."""
     found = uris.to_fs_path(uri)
     return Path(found) if found else None

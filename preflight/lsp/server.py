@@ -1,4 +1,4 @@
-"""The language server: what an editor asks, and what it answers."""
+"""The language server: requests of an editor, and their answers."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from preflight.source.language import local
 from preflight.source.writing import write_file
 
 DELAY = 0.15
-"""Seconds without a change before a text is checked."""
+"""Seconds without a change after which a text is checked."""
 
 
 def make() -> LanguageServer:
-    """A server with everything that preflight reports about open files."""
+    """A server that reports findings about open files."""
     server = LanguageServer("preflight", preflight.__version__)
     buffers = Buffers(lambda path, why: _warn(server, path, why))
     typing = Typing(server, buffers)
@@ -41,13 +41,13 @@ def make() -> LanguageServer:
 
 
 def _warn(server: LanguageServer, path: str, why: str) -> None:
-    """Report which settings do not count, and why."""
+    """Report which settings are ignored, and why."""
     told = f"{plain(path)}: {local(Message('these settings are ignored: {why}', why=why))}"
     server.window_show_message(types.ShowMessageParams(types.MessageType.Warning, told))
 
 
 class Typing:
-    """Checks texts as they are typed: once a burst of changes is over, or when an answer needs it."""
+    """Checks texts as they are typed: after a burst of changes, or when an answer needs it."""
 
     def __init__(self, server: LanguageServer, buffers: Buffers) -> None:
         self._server, self._buffers = server, buffers
@@ -55,17 +55,17 @@ class Typing:
 
     @property
     def pulled(self) -> bool:
-        """Whether the editor asks for diagnostics itself."""
+        """Whether the editor pulls diagnostics itself."""
         document = self._server.client_capabilities.text_document
         return document is not None and document.diagnostic is not None
 
     def later(self, uri: str) -> None:
-        """Check a text soon; a further change starts the wait again."""
+        """Check a text soon; another change restarts the delay."""
         self._cancel(uri)
         self._due[uri] = asyncio.get_running_loop().call_later(DELAY, self.now, uri)
 
     def now(self, uri: str) -> None:
-        """Check a text, and send what is found."""
+        """Check a text, and send the findings."""
         self._cancel(uri)
         document = self._server.workspace.get_text_document(uri)
         buffer = self._buffers.update(uri, document.source, document.language_id or "")
@@ -74,13 +74,13 @@ class Typing:
             self._server.text_document_publish_diagnostics(told)
 
     def buffer(self, uri: str) -> Buffer | None:
-        """An open file as it is now."""
+        """The present state of an open file."""
         if uri in self._due:
             self.now(uri)
         return self._buffers.get(uri)
 
     def again(self) -> None:
-        """Check every open text again: something around them changed."""
+        """Check every open text again, because its surroundings changed."""
         for uri in self._buffers.uris():
             self.now(uri)
         workspace = self._server.client_capabilities.workspace
@@ -101,7 +101,7 @@ class Typing:
 
 
 def _typing(server: LanguageServer, buffers: Buffers, typing: Typing) -> None:
-    """Files are opened, changed, saved and closed."""
+    """Opening, changing, saving and closing files."""
 
     @server.feature(types.TEXT_DOCUMENT_DID_OPEN)
     def opened(params: types.DidOpenTextDocumentParams) -> None:
@@ -131,7 +131,7 @@ def _typing(server: LanguageServer, buffers: Buffers, typing: Typing) -> None:
 
 
 def _surrounding(server: LanguageServer, buffers: Buffers, typing: Typing) -> None:
-    """What the editor states, and what changes on disk."""
+    """Configuration from the editor, and changes on disk."""
     language = ExitStack()
 
     @server.feature(types.INITIALIZE)
@@ -154,7 +154,7 @@ def _surrounding(server: LanguageServer, buffers: Buffers, typing: Typing) -> No
 
 
 def _reading(server: LanguageServer, typing: Typing) -> None:
-    """What is at a place, and what leads from it."""
+    """Information about a place, and links from it."""
 
     @server.feature(types.TEXT_DOCUMENT_HOVER)
     def hovered(params: types.HoverParams) -> types.Hover | None:
@@ -178,7 +178,7 @@ def _reading(server: LanguageServer, typing: Typing) -> None:
 
 
 def _acting(server: LanguageServer, typing: Typing) -> None:
-    """What changes the text."""
+    """Edits of the text."""
 
     @server.feature(
         types.TEXT_DOCUMENT_CODE_ACTION,

@@ -15,7 +15,7 @@ MOST = 8
 
 
 def suppression(buffers: Buffers, buffer: Buffer, rule: str, line: int) -> types.TextEdit | None:
-    """A comment that hides a finding of a rule on a line; None where no line above takes one."""
+    """A comment that suppresses a finding of a rule on a line; None if no line above can hold one."""
     lines = buffer.source.text.splitlines()
     before = _count(buffer.report, rule)
     for number in range(min(line, len(lines)), max(line - MOST, 0), -1):
@@ -36,7 +36,7 @@ def _tried(buffers: Buffers, source: Source, text: str) -> Report:
 
 
 def _count(report: Report, rule: str) -> int:
-    """Findings of a rule; all there can be for a text that is not read any more."""
+    """Findings of a rule; the maximum for a text that cannot be read."""
     if not report.checked:
         return 1 << 30
     return sum(finding.rule == rule for finding in report.findings)

@@ -1,4 +1,4 @@
-"""The folder that an agent's client names: paths resolve inside it, and a tool opens no file outside of it."""
+"""The folder named by an agent's client: paths resolve inside it, and a tool opens no file outside of it."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from preflight.source import cache
 from preflight.source.text import InputError, Source
 
 SYSTEM = ("/dev/null", "/proc/self/statm", "/proc/cpuinfo", "/proc/meminfo", "/sys/devices/system/", "/sys/fs/cgroup/")
-"""Files of the kernel that libraries ask for the size of the machine."""
+"""Kernel files that libraries read to find the size of the machine."""
 RULES = "preflight.rules"
 OPENS = ("open", "os.listdir", "os.scandir")
-"""Events of Python's audit that open a file or a folder."""
+"""Python audit events for opening a file or a folder."""
 
 _confined = threading.local()
 
 
 class Folder:
-    """The folder of a server. others: folders of which the client names one each; a path must lie in one of them."""
+    """The folder of a server. others: folders named by the client; a path must be in one of them."""
 
     def __init__(self, root: Path, others: tuple[Path, ...] = ()) -> None:
         self.root = Path(os.path.realpath(root))
         self.others = tuple(Path(os.path.realpath(other)) for other in others)
 
     def holds(self, path: str | Path) -> bool:
-        """Whether a path, links followed, lies inside."""
+        """Whether a path is inside after following links."""
         real = Path(os.path.realpath(path))
         inside = real.is_relative_to(self.root)
         return inside and (not self.others or any(real.is_relative_to(other) for other in self.others))
@@ -45,7 +45,7 @@ class Folder:
         return path
 
     def source(self, name: str, text: str | None = None) -> Source:
-        """A file, or a text in its place. Raises InputError where it cannot be read."""
+        """A file, or a text instead of its content. Raises InputError if it cannot be read."""
         path = self.path(name)
         if text is None:
             return Source.read(path, name)
@@ -53,7 +53,7 @@ class Folder:
 
     @contextmanager
     def confined(self) -> Iterator[None]:
-        """While it lasts, this thread opens files of the folder and of the installation only."""
+        """In this context, the thread opens only files of the folder and of the installation."""
         _watch()
         _confined.folder = self
         try:
@@ -75,14 +75,14 @@ _state: dict[str, tuple[str, ...]] = {}
 
 
 def _watch() -> None:
-    """Ask Python to name every file that it opens, from the first call on: a hook cannot be taken away again."""
+    """Let Python report every file that it opens, from the first call on: a hook cannot be removed."""
     if "installed" not in _state:
         _state["installed"] = _installed()
         sys.addaudithook(_opened)
 
 
 def _opened(event: str, values: tuple[object, ...]) -> None:
-    """Refuse to open what lies outside of the folder. Raises PermissionError, as the system does."""
+    """Refuse to open anything outside of the folder. Raises PermissionError, like the system does."""
     folder: Folder | None = getattr(_confined, "folder", None)
     if folder is None or event not in OPENS or not values or not isinstance(values[0], (str, bytes, os.PathLike)):
         return

@@ -1,4 +1,4 @@
-"""The server: its tools, with what an agent has to know about each."""
+"""The server: its tools, with the information that an agent needs about each."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ async def _run(root: Path, context: Context, call: Callable[[Folder], dict[str, 
 
 
 async def _roots(context: Context) -> tuple[Path, ...]:
-    """The folders that the client names while it runs, () where it names none."""
+    """The folders that the client names at run time, () if it names none."""
     capabilities = context.client_capabilities
     if capabilities is None or capabilities.roots is None:
         return ()

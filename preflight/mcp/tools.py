@@ -1,4 +1,4 @@
-"""What the tools of the server do: plain functions from a folder and arguments to JSON data."""
+"""The functions behind the server's tools: from a folder and arguments to JSON data."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from preflight.source.record import NamedTuple
 from preflight.source.text import InputError, Source
 
 MOST_FILES = 500
-"""Files that one call checks."""
+"""Maximum number of files checked by one call."""
 TEXT = "<text>"
 """The name of a log that is not a file."""
 
 
 class Job(NamedTuple):
-    """Facts about the job, as every tool takes them; None for what the files state."""
+    """Facts about the job, accepted by every tool; None: as the files state."""
 
     world_size: int | None = None
     nodes: int | None = None
@@ -44,7 +44,7 @@ class Job(NamedTuple):
 
 
 def checker(folder: Folder, job: Job, near: Path) -> Checker:
-    """What checks a file: with the nearest settings inside the folder. Raises InputError."""
+    """The checker of a file, with the nearest settings inside the folder. Raises InputError."""
     start = near if near.is_dir() else near.parent
     found = next(
         (path for one in (start, *start.parents) if folder.holds(one) if (path := _settings(one, start))), None
@@ -67,7 +67,7 @@ def _proved(workspace: Any, report: Report, whole: Any) -> Report:
 
 
 def check(folder: Folder, paths: Iterable[str], text: str | None, job: Job) -> dict[str, Any]:
-    """The report on files and folders, by the schema `report`. text: content of the one path, not saved yet."""
+    """The report on files and folders, by the schema `report`. text: unsaved content of the single path."""
     from preflight.report.json import as_dict
 
     names = list(paths)
@@ -141,7 +141,7 @@ def _inside(folder: Folder, source: Source) -> bool:
 
 
 def _patch(old: Source, new: Source) -> str:
-    """A change as `git apply` and `patch -p1` take it."""
+    """A change in the format of `git apply` and `patch -p1`."""
     lines = difflib.unified_diff(
         old.text.splitlines(keepends=True), new.text.splitlines(keepends=True), f"a/{old.name}", f"b/{new.name}"
     )
@@ -184,7 +184,7 @@ def layouts(folder: Folder, path: str, text: str | None, show: int, job: Job) ->
 
 
 def why(folder: Folder, paths: Iterable[str], text: str | None, run: str | None, job: Job) -> dict[str, Any]:
-    """Why a job died, by the schema `why`. text: log content that is not in a file; run: the config."""
+    """Why a job died, in the schema `why`. text: log content that is not in a file; run: the config."""
     from preflight.logs.diagnosis import diagnosed
     from preflight.logs.failures import Failures
     from preflight.logs.files import log
@@ -218,7 +218,7 @@ def _logs(folder: Folder, names: Iterable[str]) -> list[Path]:
 
 
 def migrate(folder: Folder, path: str, to: str, job: Job) -> dict[str, Any]:
-    """What changes for each run of a file in another release, as `preflight migrate -f json` prints it."""
+    """The changes for each run of a file in another release, as printed by `preflight migrate -f json`."""
     from preflight.checking.migration import migrations
     from preflight.checking.verification import verify_facts, verify_release
     from preflight.report.migration import migration_dict

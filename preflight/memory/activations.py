@@ -9,7 +9,7 @@ CONNECTIONS = 2
 
 
 def parameters(s: Shape) -> float:
-    """Of a layer: the mapping, n·h x (n² + 2n), its bias and scales, on every rank alike."""
+    """Per layer: the mapping, n·h x (n² + 2n), its bias and scales, equal on every rank."""
     if s.streams is None:
         return 0.0
     maps = s.streams.number**2 + 2 * s.streams.number
@@ -17,8 +17,8 @@ def parameters(s: Shape) -> float:
 
 
 def kept_of_streams(s: Shape) -> dict[str, float]:
-    """Bytes of a layer at the most: the streams before each connection, and the output of attention or the MLP, which
-    the gradient of its weights needs; a dropout mask for each stream instead of one."""
+    """The maximum bytes of a layer: the streams before each connection, and the output of attention or the MLP, needed
+    by the gradient of its weights; a dropout mask for each stream instead of one."""
     if s.streams is None:
         return {}
     n, one = s.streams.number, s.split_tokens * s.hidden
@@ -28,14 +28,14 @@ def kept_of_streams(s: Shape) -> dict[str, float]:
 
 
 def least(s: Shape, name: str) -> float:
-    """Of a kept output, the share that is there at the least."""
+    """The minimum share of a kept output."""
     if s.streams is None or name not in (INPUTS, OUTPUTS):
         return 1.0
     return s.streams.least / s.streams.most if name == INPUTS or not s.streams.least else 1.0
 
 
 def backward(s: Shape) -> float:
-    """What a connection's backward pass holds for a moment."""
+    """The temporary memory of a connection's backward pass."""
     return s.streams.held * s.streams.number * s.split_tokens * s.hidden if s.streams is not None else 0.0
 
 
@@ -50,24 +50,23 @@ def tensor(s: Shape) -> float:
 
 
 def kept_bias(s: Shape) -> dict[str, float]:
-    """What a layer in flight keeps: the bias scaled for the kernel, or the scores that it was added to."""
+    """The memory of a layer in flight: the bias scaled for the kernel, or the scores that it was added to."""
     return {"attention bias": s.pair_bias[0] * s.micro * tensor(s)} if s.pair_bias and s.pair_bias[0] else {}
 
 
 def stays(s: Shape) -> float:
-    """What one object keeps for all layers."""
+    """The memory that one object keeps for all layers."""
     return (s.pair_bias[1] + s.pair_bias[2] * s.micro) * tensor(s) if s.pair_bias else 0.0
 
 
 ALL_FORWARD = "all-forward"
-"""The interleaved schedule of old where there are as many micro-batches as stages:
-no backward pass before the last forward pass."""
+"""The old interleaved schedule with equal numbers of micro-batches and stages: no backward pass before the last forward
+pass."""
 
 
 def in_flight(s: Shape, rank: int) -> tuple[float, ...]:
-    """Micro-batches whose activations are alive at the worst moment, per virtual chunk of the rank.
-
-    A sequence pipeline sends parts of a sequence; all parts of one are alive, and one part more per stage behind.
+    """Micro-batches whose activations are alive at the peak, per virtual chunk of the rank. A sequence pipeline sends
+    parts of a sequence; all parts of one are alive, plus one part per later stage.
     """
     if s.splits > 1:
         return (min(s.count, (s.splits + s.pipeline - rank - 1) / s.splits),) * s.virtual
@@ -82,8 +81,8 @@ def in_flight(s: Shape, rank: int) -> tuple[float, ...]:
 
 def _interleaved(s: Shape, warm_up: int) -> tuple[float, ...]:
     """The first chunk-steps of the interleaved schedule, per chunk: groups of micro-batches walk through the chunks one
-    after another. Where experts' communication is overlapped, the step that is alive with them has been warm-up and the
-    next one trades layers with the backward pass (schedules.py:966-970)."""
+    after another. If expert communication overlaps, the step alive with them was part of the warm-up, and the next one
+    exchanges layers with the backward pass (schedules.py:966-970)."""
     rounds, rest = divmod(warm_up, s.group * s.virtual)
     left = s.count - rounds * s.group
     group = min(s.group, left) if left > 0 else s.group
@@ -127,15 +126,15 @@ def attention(s: Shape) -> Parts:
 
 
 def _key_heads(s: Shape) -> float:
-    """Heads of keys, and of values, that a rank keeps. Where more ranks exchange heads than there are, each is first
-    repeated for all the queries that it serves (MindSpeed 028de58, ulysses_context_parallel.py:187-189)."""
+    """Heads of keys, and of values, that a rank keeps. If more ranks exchange heads than there are heads, each is first
+    repeated for all of its queries (MindSpeed 028de58, ulysses_context_parallel.py:187-189)."""
     own = max(s.groups / (s.tensor_x or s.tensor), 1)
     return s.heads / s.tensor if s.exchanged > own else max(s.groups / s.tensor, 1)
 
 
 def scores(s: Shape) -> float:
-    """What unfused attention keeps: softmax output 2, dropout mask and output 3,
-    an fp32 softmax 4 bytes more per score."""
+    """The memory of unfused attention: softmax output 2, dropout mask and output 3, an fp32 softmax 4 bytes more per
+    score."""
     each = 2 + (3 if s.attention_dropout else 0) + (4 if s.attention == "unfused-fp32" else 0)
     return s.micro * s.heads / s.tensor * (s.sequence / s.context) * s.sequence * each
 
@@ -203,9 +202,10 @@ def expert_mlp(s: Shape) -> Parts:
 
 
 def mamba(s: Shape) -> Parts:
-    """A Mamba-2 layer: its norm, and what the fused kernel of convolution and scan keeps: its input and what the scan
-    gives before the gate; then the inputs of the gated norm and of the output projection (Megatron-LM core_v0.19.0,
-    mamba_mixer.py:788-844; state-spaces/mamba v2.2, ops/triton/ssd_combined.py, MambaSplitConv1dScanCombinedFn)."""
+    """A Mamba-2 layer: its norm, and the memory of the fused kernel for convolution and scan: its input and the output
+    of the scan before the gate; then the inputs of the gated norm and of the output projection (Megatron-LM
+    core_v0.19.0, mamba_mixer.py:788-844; state-spaces/mamba v2.2, ops/triton/ssd_combined.py,
+    MambaSplitConv1dScanCombinedFn)."""
     assert s.mamba is not None
     sh, wide = s.split_tokens * s.hidden, 2 * s.tokens * s.mamba.inner / s.tensor
     return {
@@ -219,12 +219,13 @@ def mamba(s: Shape) -> Parts:
 
 
 def _post_norms(s: Shape) -> Parts:
-    """What norms behind attention and MLP keep: their inputs. Their outputs are added to the residual and gone."""
+    """The memory of norms after attention and MLP: their inputs. Their outputs are added to the residual and freed."""
     return {"post norm inputs": 4 * s.split_tokens * s.hidden} if s.post_norm else {}
 
 
 def dispatched_tokens(s: Shape) -> float:
-    """Token copies that the experts of a rank handle, routing balanced: S·k, gathered over expert tensor parallel."""
+    """Token copies that the experts of a rank process with balanced routing: S·k, gathered over expert tensor
+    parallel."""
     assert s.experts is not None
     copies = s.split_tokens * s.experts.top_k
     if s.experts.capacity:
@@ -273,8 +274,8 @@ _MODULES = {
 def layer(
     s: Shape, routed: bool, operators: frozenset[str] = frozenset(), *, whole: bool = False, part: str = ""
 ) -> Parts:
-    """What one layer keeps after selective recomputation removed its rows. operators: outputs that this layer
-    recomputes; whole: before anything is recomputed; part: the only operator of a layer of a hybrid model."""
+    """The memory of one layer after selective recomputation removed its rows. operators: outputs that this layer
+    recomputes; whole: without recomputation; part: the only operator of a hybrid model's layer."""
     if part in ("M", "*"):
         parts = mamba(s) if part == "M" else attention(s)
     else:
@@ -293,10 +294,10 @@ _INPUTS = {
     "norm 2 output": frozenset(("fc1", "gate", "up", "shared fc1")),
     "activation output": frozenset(("fc2", "shared fc2")),
 }
-"""What is kept only as the input of linears whose weight gradient needs it:
-a frozen linear without an adapter does not."""
+"""Tensors kept only as inputs of linears for their weight gradients: frozen linears without an adapter do not keep
+them."""
 
 
 def layer_input(s: Shape) -> float:
-    """All that a fully recomputed layer keeps: its input, 2·S·h, of each residual stream."""
+    """The memory of a fully recomputed layer: its input, 2·S·h, of each residual stream."""
     return 2 * s.split_tokens * s.hidden * width(s)

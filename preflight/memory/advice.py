@@ -1,4 +1,5 @@
-"""What would shrink a run, and by how much: one change at a time, each estimated like the run itself."""
+"""Changes that reduce the memory of a run, and their savings: one change at a time, each estimated like the run
+itself."""
 
 from __future__ import annotations
 
@@ -14,14 +15,14 @@ from preflight.run.plan import Plan
 from preflight.source.record import NamedTuple, replace
 
 SHOWN = 5
-"""So many are shown, of those that can be written and pass the rules."""
+"""Maximum number of shown changes that can be written and pass the rules."""
 LEAST = 0.01
-"""A smaller share of what is needed is not worth a line."""
+"""Savings below this share of the need are not listed."""
 
 
 class Saving(NamedTuple):
-    """A change, what the stage that decides needs with it, and how much less that is; bytes. sizes: the change as one
-    of the layout, by which it is written."""
+    """A change, the need of the decisive stage with it, and the saving in bytes. sizes: the change as layout sizes, if
+    it is written as a layout."""
 
     change: str
     required: float
@@ -30,7 +31,7 @@ class Saving(NamedTuple):
 
 
 def savings(plan: Plan, cluster: Cluster) -> list[Saving]:
-    """The changes that save, the largest saving first, each as it is estimated for this run; nothing is written."""
+    """The changes that save memory, largest saving first, each estimated for this run; nothing is written."""
     known = counted(plan, cluster)
     if known is None:
         return []
@@ -49,11 +50,11 @@ def _required(s: Shape, cluster: Cluster, beside: Gap) -> float:
 
 
 Change = tuple[str, dict[str, Any], dict[str, Any]]
-"""What a change is in words, of the numbers of a run, and of the sizes of its layout."""
+"""The description of a change, from the numbers of a run, and from the sizes of its layout."""
 
 
 def _changes(s: Shape) -> Iterator[Change]:
-    """Changes that leave the model and the devices as they are."""
+    """Changes that keep the model and the devices."""
     if s.micro > 1 and s.micro % 2 == 0:
         words = f"micro batch {s.micro // 2} instead of {s.micro}"
         yield (
@@ -72,7 +73,7 @@ def _changes(s: Shape) -> Iterator[Change]:
 
 
 def _recomputed(s: Shape) -> Iterator[Change]:
-    """Every layer made again, or half of them."""
+    """Recompute every layer, or half of them."""
     full = s.full_layers == s.stages if s.full_layers is not None else s.recompute == "full" and s.method != "block"
     if full:
         return
@@ -86,7 +87,7 @@ def _recomputed(s: Shape) -> Iterator[Change]:
 
 
 def _kernels(s: Shape) -> Iterator[Change]:
-    """Kernels that keep less."""
+    """Kernels that keep less memory."""
     if s.attention not in FLASH:
         yield "a fused attention kernel", {"attention": "flash"}, {"fused": "attention"}
     if s.tensor > 1 and not s.sequence_parallel and not s.tensor_x:
@@ -96,7 +97,7 @@ def _kernels(s: Shape) -> Iterator[Change]:
 
 
 def _spread(s: Shape) -> Iterator[Change]:
-    """Twice as many ranks for a layer, at the cost of data parallel."""
+    """Twice as many ranks per layer, at the cost of data parallelism."""
     fits = s.data % 2 == 0 and s.heads % (2 * s.tensor) == 0 and not s.tensor_x and s.experts is None
     if fits and 2 * s.tensor <= 8:
         both = {"tensor": 2 * s.tensor, "expert_tensor": 2 * s.expert_tensor, "sequence_parallel": True}

@@ -1,4 +1,4 @@
-"""From allocated bytes to what the device must have: allocator slack, communicators, context, the further models."""
+"""From allocated bytes to the required device memory: allocator slack, communicators, context, additional models."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ STATES = {
     "optimizer": ("master weights", "optimizer states"),
     "reference": ("reference model",),
 }
-"""What can be taken off the device, by the terms that it has."""
+"""Terms that can be offloaded from the device."""
 
 
 def engine(s: Shape, cluster: Cluster, steady: Iterable[Term], allocated: float) -> list[Term]:
@@ -34,7 +34,7 @@ def engine(s: Shape, cluster: Cluster, steady: Iterable[Term], allocated: float)
 
 
 def loss(s: Shape, rank: int) -> list[Term]:
-    """Log-probabilities and entropy of a policy: at the most two fp32 copies of the logits, 8·T·V/t."""
+    """Log-probabilities and entropy of a policy: at most two fp32 copies of the logits, 8·T·V/t."""
     if not s.policy or rank != s.last_rank:
         return []
     return [Term("log-probabilities and entropy", 0.0, 8 * s.tokens * s.vocab / s.tensor, "at most 8·T·V/t")]
@@ -51,7 +51,7 @@ MARGIN = "margin of the estimate"
 
 
 def groups(s: Shape) -> int:
-    """Communicators with more than one rank that a rank takes part in."""
+    """Communicators of more than one rank that a rank belongs to."""
     grid = (s.tensor_x, s.tensor // s.tensor_x) if s.tensor_x else ()
     sizes = (*grid, s.tensor, s.pipeline, s.context, s.data, s.expert, s.expert_tensor if s.experts else 1)
     return sum(size > 1 for size in sizes)
@@ -67,7 +67,7 @@ def outside(s: Shape, cluster: Cluster) -> float:
 
 
 def device_terms(s: Shape, cluster: Cluster, allocated: float) -> list[Term]:
-    """What the device needs beyond allocated bytes."""
+    """The device memory needed beyond allocated bytes."""
     device = cluster.device
     ascend = device is not None and device.vendor == "ascend"
     margin = (
@@ -107,13 +107,13 @@ def device_terms(s: Shape, cluster: Cluster, allocated: float) -> list[Term]:
 
 
 def beyond(stage: Stage, measured: float) -> float:
-    """Bytes of a measured run beyond its estimate, the margin for the estimate's error set aside."""
+    """The bytes of a measured run beyond its estimate, excluding the margin for the error of the estimate."""
     margin = sum(term.high for term in stage.terms if term.name == MARGIN)
     return measured - (stage.required - margin)
 
 
 def verdict(low: float, required: float, available: float | None) -> Verdict:
-    """does-not-fit when even the low bound exceeds what there is; at-risk when the need does."""
+    """does-not-fit if even the low bound exceeds the available memory; at-risk if the need does."""
     if available is None:
         return "unknown"
     if low > available:

@@ -27,7 +27,7 @@ FILLED = ("layers", "hidden", "heads", "query_groups", "head_dim", "ffn", "vocab
 
 
 def with_published(plan: Plan) -> Plan:
-    """The plan with the sizes of the model that is named, where it has none."""
+    """The plan with the sizes of the named model, if it has none."""
     open_ = [name for name in FILLED if not getattr(plan.model, name).known]
     names = plan.model.names.raw
     if not open_ or not isinstance(names, tuple) or not names:
@@ -52,10 +52,8 @@ def with_published(plan: Plan) -> Plan:
 
 
 def between(least: Stage, most: Stage) -> Stage:
-    """The stage at its most, its terms from what they are at the least on.
-
-    The two ends may have their peak at different moments: what a term is at the least and is not there at the most is
-    spread over the others as far as they go.
+    """The stage at its maximum, with the minimum of each term. The peaks of the two ends may be at different moments: a
+    minimum of a term that is absent in the maximum is distributed over the other terms as far as possible.
     """
     lows: dict[tuple[str, str], float] = {}
     for term in least.terms:
@@ -80,15 +78,15 @@ def _spread(terms: list[Term], rest: float) -> list[Term]:
 
 
 def cached_per_token(s: Shape, cache_bytes: int = 2) -> float:
-    """Bytes of cache per token and layer: keys and values of g heads, 2·g·d;
-    latent attention keeps kv_rank + rope once."""
+    """Bytes of cache per token and layer: keys and values of g heads, 2·g·d; latent attention keeps kv_rank + rope
+    once."""
     if s.latent is not None:
         return cache_bytes * (s.latent.kv_rank + s.latent.rope)
     return cache_bytes * 2 * max(s.groups / s.tensor, 1) * s.head_dim
 
 
 def cache(s: Shape, rank: int, tokens: float, cache_bytes: int = 2) -> float:
-    """Cache of a rank for so many tokens in all (batch x length, or blocks x block size)."""
+    """Cache of a rank for a total number of tokens (batch x length, or blocks x block size)."""
     layers = sum(row[rank] for row in s.stages)
     return layers * tokens * cached_per_token(s, cache_bytes)
 
@@ -116,7 +114,7 @@ def estimate(plan: Plan, cluster: Cluster) -> MemoryEstimate:
 
 
 def _chosen(plan: Plan, cluster: Cluster) -> tuple[MemoryEstimate, Plan]:
-    """The estimate, and the plan that it is of: as it is, or as it is supposed where that shows more."""
+    """The estimate and its plan: as written, or with assumptions if that shows more."""
     found = _estimated(plan, cluster)
     if (found.stages and not _undivided(plan, found)) or plan.supposed is None or (supposed := plan.supposed()) is None:
         return found, plan
@@ -129,13 +127,14 @@ def _chosen(plan: Plan, cluster: Cluster) -> tuple[MemoryEstimate, Plan]:
 
 
 def _undivided(plan: Plan, found: MemoryEstimate) -> bool:
-    """Whether the devices are known, and yet not how many share what is shared: the layout does not divide them."""
+    """Whether the devices are known, but not the number of ranks that share data, because the layout does not divide
+    them."""
     shared = (plan.layout.data, plan.optimizer.expert_shards)
     return found.verdict != "does-not-fit" and plan.layout.world.known and not all(value.known for value in shared)
 
 
 def _estimated(plan: Plan, cluster: Cluster) -> MemoryEstimate:
-    """A plan as it is. Where it has values that are assumed, it does not fit only if it does not without them."""
+    """A plan as written. If it has assumed values, it gets does-not-fit only if it would without them."""
     plan = with_published(plan)
     try:
         found = _counted(plan, cluster)
@@ -149,7 +148,7 @@ def _estimated(plan: Plan, cluster: Cluster) -> MemoryEstimate:
 
 
 def _no_bound(verdict: Verdict) -> Verdict:
-    """A verdict whose low end is not a bound, for something is assumed."""
+    """A verdict whose low end is not a bound, because of an assumption."""
     return "at-risk" if verdict == "does-not-fit" else verdict
 
 
@@ -161,7 +160,7 @@ def _sure(plan: Plan, cluster: Cluster) -> bool:
 
 
 def _counted(plan: Plan, cluster: Cluster) -> MemoryEstimate:
-    """The stages of a plan between its ends. Raises Missing for what has no ends."""
+    """The stages of a plan between its bounds. Raises Missing for values without bounds."""
     available = cluster.budget
     if plan.inference.enabled.raw is True:
         return _inference(plan, cluster, available)
@@ -186,7 +185,7 @@ def _counted(plan: Plan, cluster: Cluster) -> MemoryEstimate:
 def _judged(
     plan: Plan, ends: Ranged, beside: Gap, numbers: Shape, stages: tuple[Stage, ...], cluster: Cluster
 ) -> MemoryEstimate:
-    """The verdict on stages. Without an end to what they may need they fit nowhere for sure, and are not shown."""
+    """The verdict on stages. Without an upper bound they may fit nowhere, and are not shown."""
     available = cluster.budget
     taken = (*ends.taken, *_open(numbers), *_features(plan))
     low = max(stage.low for stage in stages)
@@ -200,19 +199,20 @@ def _judged(
 
 
 def _open(numbers: Shape) -> tuple[str, ...]:
-    """What makes the activations a range."""
+    """The reasons why activations are a range."""
     why = numbers.open or (SWAPPED if numbers.doubtful else "")
     return (f"{why} is not known",) if why else ()
 
 
 def _most(ends: Ranged, beside: Gap, architecture: int) -> Shape:
-    """The numbers of a plan at its most."""
+    """The numbers of a plan at their maximum."""
     plan = ends.most or ends.least
     return shape(changed(plan, beside.high) if beside.high else plan, architecture)
 
 
 def counted(plan: Plan, cluster: Cluster) -> tuple[Shape, Gap] | None:
-    """The numbers that a plan is estimated with, at their most, and what has no formula; None where it is not."""
+    """The maximum numbers with which a plan is estimated, and its features without a formula; None if it is not
+    estimated."""
     found, used = _chosen(plan, cluster)
     used = with_published(used)
     features = (*used.unmodelled, *used.doubted)
@@ -247,7 +247,7 @@ def _inference(plan: Plan, cluster: Cluster, available: float | None) -> MemoryE
 
 
 def stage(s: Shape, rank: int, cluster: Cluster, beside: Gap = _NO_GAP) -> Stage:
-    """One pipeline rank. `beside`: what features without a formula may change."""
+    """One pipeline rank. `beside`: the effects of features without a formula."""
     n = parameters.stage(s, rank)
     steady = [*states.steady_terms(s, n), *states.terms(s, rank, n)]
     stays = states.gradient_copy(s, n) + states.last_inputs(s, rank)
@@ -260,7 +260,7 @@ def stage(s: Shape, rank: int, cluster: Cluster, beside: Gap = _NO_GAP) -> Stage
 
 
 def _with_gap(dynamic: list[Term], steady: list[Term], beside: Gap) -> list[Term]:
-    """Activations from their least on, and what may be there in addition as a separate term."""
+    """Activations from their minimum on, and possible additional ones as a separate term."""
     alive, held = sum(term.high for term in dynamic), sum(term.high for term in steady)
     freed = {f"activations: {name}" for name in beside.freed}
     terms = [term._replace(low=0.0 if term.name in freed else term.low * beside.least) for term in dynamic]
@@ -274,14 +274,15 @@ def _with_gap(dynamic: list[Term], steady: list[Term], beside: Gap) -> list[Term
 
 
 def inference_stage(s: Shape, rank: int, cluster: Cluster, tokens: float) -> Stage:
-    """One rank of a predict run with room for so many cached tokens."""
+    """One rank of a predict run with room for a number of cached tokens."""
     terms = inference_terms(s, rank, tokens)
     steady, dynamic = [t for t in terms if t.kind == "steady"], [t for t in terms if t.kind == "dynamic"]
     return summed(s, rank, cluster, steady, dynamic, Rest(parameters.stage(s, rank).total))
 
 
 def cached_tokens(plan: Plan) -> float | None:
-    """Tokens the key-value cache holds: blocks x block size, else batch x length; None when neither is known."""
+    """The capacity of the key-value cache in tokens: blocks x block size, otherwise batch x length; None if neither is
+    known."""
     i = plan.inference
     for pair in (known(i.blocks, i.block_size), known(i.batch, i.length)):
         if pair is not None and all(isinstance(n, int) and not isinstance(n, bool) and 0 < n <= MOST for n in pair):
@@ -290,8 +291,8 @@ def cached_tokens(plan: Plan) -> float | None:
 
 
 class Rest(NamedTuple):
-    """What a rank's totals need besides its terms. copy: bytes that stay after the step but are gone at the peak;
-    step: bytes that the optimizer's step holds for a moment, when no activation is alive."""
+    """Additional inputs for the totals of a rank. copy: bytes that stay after the step but are gone at the peak; step:
+    temporary bytes of the optimizer step, when no activation is alive."""
 
     parameters: float
     copy: float = 0.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from preflight.source.record import NamedTuple, dataclass
 
 CUDA, TORCH_NPU = ("transformer_engine", "local", "inference_optimized"), "torch-npu"
-"""Kernels whose fused attention keeps one fp32 log-sum-exp a head and query; Ascend's keeps maximum and sum, 8 fp32
+"""Kernels whose fused attention keeps one fp32 log-sum-exp per head and query; Ascend's keeps maximum and sum, 8 fp32
 lanes each."""
 
 
@@ -37,7 +37,7 @@ class Experts:
 
 
 class Streams(NamedTuple):
-    """Residual streams: how many, bytes an element of them that a connection keeps, and holds for a moment."""
+    """Residual streams: their number, and the bytes per element that a connection keeps, and holds temporarily."""
 
     number: int
     least: int
@@ -60,7 +60,7 @@ class Mamba(NamedTuple):
 
     @property
     def convolved(self) -> int:
-        """What passes the convolution: x, B and C."""
+        """The input of the convolution: x, B and C."""
         return self.inner + 2 * self.groups * self.state
 
     @property
@@ -157,7 +157,7 @@ class Shape:
     shards: int
     expert_shards: int
     offload: float
-    owned: str  # states of a whole parameter lie on one rank: "" no, "all", "either" (tables, too, in older versions)
+    owned: str  # states of a whole parameter are on one rank: "" no, "all", "either" (tables, too, in older versions)
     swapped: int  # parts in which states on the host visit the device during a step; 0: they stay on the device
     in_place: bool  # Adam is known to make no copy of a parameter
     fsdp: str  # whose units are layers, whole while they are at work: "megatron-fsdp", "torch-fsdp2" …; "" without
@@ -185,7 +185,7 @@ class Shape:
     @property
     def split_tokens(self) -> float:
         """S: tokens that stay on a rank between the tensor-parallel regions. 2-D tensor parallelism divides tokens by x
-        and the hidden size by y there, which are as many elements (MindSpeed 028de58,
+        and the hidden size by y there, which leaves the same number of elements (MindSpeed 028de58,
         linear_2d_split_along_first_dim.py:71)."""
         return self.tokens / self.tensor if self.sequence_parallel or self.tensor_x else self.tokens
 
@@ -196,7 +196,8 @@ class Shape:
 
     @property
     def folded(self) -> bool:
-        """Whether the second chunk of a pipeline goes back up, so that the first rank has both ends of the model."""
+        """Whether the second chunk of a pipeline runs in the reverse direction, so that the first rank has both ends of
+        the model."""
         return self.schedule in ("dual-pipe-v", "zero-bubble-v") and self.virtual == 2
 
     @property
@@ -209,7 +210,7 @@ class Shape:
         return self.experts is not None and 0 <= layer < len(self.experts.layers) and self.experts.layers[layer]
 
     def part(self, layer: int) -> str:
-        """The kind of a layer of a hybrid model; "" where it has both attention and an MLP."""
+        """The kind of a layer in a hybrid model; "" if it has both attention and an MLP."""
         return self.parts[layer] if 0 <= layer < len(self.parts) else ""
 
     def first_layer(self, virtual: int, rank: int) -> int:

@@ -11,7 +11,7 @@ from preflight.source.record import NamedTuple
 
 
 class Flops(NamedTuple):
-    """Operations per training step of the whole job: what the model needs, and with what recomputation adds."""
+    """Operations per training step of the whole job: those of the model, and including recomputation."""
 
     model: float
     hardware: float
@@ -69,8 +69,8 @@ def _recomputed_share(s: Shape, layers: int) -> float:
 
 
 class Utilisation(NamedTuple):
-    """Of a measured step: tokens per second and device,
-    model and hardware FLOPs utilisation (fractions of the peak)."""
+    """For a measured step: tokens per second and device, model and hardware FLOPs utilisation (fractions of the
+    peak)."""
 
     tokens: float
     mfu: float
@@ -78,7 +78,7 @@ class Utilisation(NamedTuple):
 
 
 def utilisation(s: Shape, seconds: float, peak: float) -> Utilisation:
-    """The utilisation that a measured step time implies. seconds per step; peak: dense bf16 FLOP/s of a device."""
+    """The utilisation implied by a measured step time. seconds per step; peak: dense bf16 FLOP/s of a device."""
     devices = s.data * s.tensor * s.pipeline * s.context
     work = step(s)
     tokens = s.sequence * s.micro * s.count * s.data / seconds / devices

@@ -33,7 +33,7 @@ class Parameters(NamedTuple):
 
     @property
     def trained(self) -> Parameters:
-        """What gets gradients and optimizer states: the adapters alone where there are any."""
+        """Parameters with gradients and optimizer states: only the adapters if there are any."""
         if self.adapter or self.expert_adapter or self.frozen:
             return Parameters(0.0, self.expert_adapter, 0.0, 0.0, self.adapter)
         return self
@@ -165,7 +165,7 @@ def adapters(s: Shape) -> tuple[float, float]:
 
 
 def _latent_adapters(s: Shape) -> float:
-    """Of the projections before latent attention, those down whole, those up divided."""
+    """The projections before latent attention: down projections whole, up projections divided."""
     assert s.latent is not None
     m, h, heads = s.latent, s.hidden, s.heads / s.tensor
     query = heads * (m.nope + m.rope)

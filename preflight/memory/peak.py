@@ -1,4 +1,4 @@
-"""The most a pipeline rank has allocated during a step, and what is left after it; bytes."""
+"""The maximum allocation of a pipeline rank during a step, and the remaining one after it; bytes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from preflight.source.record import NamedTuple
 
 
 def gathered_terms(s: Shape, rank: int) -> list[Term]:
-    """What is whole at the worst moment of a step."""
+    """Unsharded tensors at the peak of a step."""
     if s.weights_sharded or s.zero < (2 if s.fsdp else 3):
         return []
     layer = max(parameters.dense_layer(s), sum(parameters.expert_layer(s)) if s.experts else 0.0)
@@ -28,11 +28,10 @@ def gathered_terms(s: Shape, rank: int) -> list[Term]:
 
 def _torch(s: Shape, rank: int, layer: float) -> Term:
     """PyTorch's FSDP2 around each layer, the embedding and the output layer (Megatron-LM core_v0.19.0,
-    torch_fully_sharded_data_parallel.py:67-72): at the least a layer is whole. At the most there are in addition the
-    flat buffer that the next one is gathered into, its own gradient, and the gradient of the part before it, which is
-    being scattered (PyTorch 002a76f, distributed/fsdp/_fully_shard/_fsdp_param_group.py, wait_for_unshard and
-    post_backward). Where nothing is sharded again after the
-    forward pass, all weights are whole when the backward pass begins."""
+    torch_fully_sharded_data_parallel.py:67-72): at least one layer is unsharded. At most there are in addition the flat
+    buffer for gathering the next one, its own gradient, and the gradient of the previous part, which is being scattered
+    (PyTorch 002a76f, distributed/fsdp/_fully_shard/_fsdp_param_group.py, wait_for_unshard and post_backward). Where
+    nothing is sharded again after the forward pass, all weights are whole when the backward pass begins."""
     n = parameters.stage(s, rank)
     w, g, table = s.parameter_bytes, s.gradient_bytes, n.output
     if s.kernels == TORCH_NPU:
@@ -46,11 +45,11 @@ def _torch(s: Shape, rank: int, layer: float) -> Term:
 
 
 AHEAD = 2
-"""Layers that MindSpeed-LLM's published files fetch ahead (v2.3.0, configs/FSDP2, num_to_forward_prefetch)."""
+"""Layers that MindSpeed-LLM's published files prefetch (v2.3.0, configs/FSDP2, num_to_forward_prefetch)."""
 
 
 def _root_whole(w: float, g: float, layer: float, table: float) -> Term:
-    """MindSpeed leaves the output layer to the root, which stays whole to the end of the backward pass, with its
+    """MindSpeed leaves the output layer to the root, which stays unsharded until the end of the backward pass, with its
     gradient (v2.3.0_core_r0.12.1, torch_fully_sharded_data_parallel_adaptor.py, sub_modules_to_wrap); gradients are
     scattered in fp32 (MindSpeed-LLM v2.3.0, configs/FSDP2, reduce_dtype)."""
     most = w * ((2 + AHEAD) * layer + table) + g * (layer + table) + 4 * layer
@@ -83,15 +82,15 @@ logits 12 pass."""
 
 
 def logits_and_loss(s: Shape) -> tuple[float, float]:
-    """What the loss holds at the least and at the most."""
+    """The minimum and maximum memory of the loss."""
     if s.frozen and s.kernels not in CUDA:
         return PAIR_LEAST * logits_bytes(s), PAIR * logits_bytes(s)
     return loss_bytes(s), loss_bytes(s)
 
 
 def kept_by_loss(s: Shape) -> float:
-    """What the loss of a prediction depth keeps for its backward pass while the main loss is at work: the fp32 softmax;
-    Transformer Engine the gradient in the place of the logits. Logits are gone when the function returns
+    """The memory that the loss of a prediction depth keeps for its backward pass while the main loss is computed: the
+    fp32 softmax; with Transformer Engine the gradient instead of the logits. Logits are freed when the function returns
     (multi_token_prediction.py:932-1060)."""
     return KEPT.get(s.cross_entropy, PER_LOGIT.get(s.cross_entropy, 6)) * logits_bytes(s)
 
@@ -103,8 +102,8 @@ def head_input(s: Shape) -> float:
 
 
 def logits_gradient(s: Shape) -> float:
-    """The other moment: logits at 2 bytes, the output layer's weight gradient in bf16 (2·V·h/t,
-    unless accumulated in place) and its input gathered."""
+    """The other possible peak: logits at 2 bytes, the output layer's weight gradient in bf16 (2·V·h/t, unless
+    accumulated in place) and its gathered input."""
     weight = 0.0 if s.gradient_fusion or s.beside else 2 * s.vocab * s.hidden / s.tensor
     return 2 * logits_bytes(s) + weight + 2 * s.tokens * s.hidden
 
@@ -125,8 +124,8 @@ def kept_layers(s: Shape, rank: int) -> dict[str, float]:
 
 
 class _Kind(NamedTuple):
-    """What a layer of a chunk keeps: "input" or "nothing" where it is recomputed,
-    otherwise its operators except the named ones."""
+    """The memory of a layer in a chunk: "input" or "nothing" if it is recomputed, otherwise its operators except the
+    named ones."""
 
     what: str
     experts: bool = False
@@ -142,8 +141,8 @@ def _kind(s: Shape, v: int, rank: int, layer: int, index: int) -> _Kind:
 
 
 def _recomputed_operators(s: Shape, v: int, rank: int, index: int) -> frozenset[str]:
-    """Outputs that patterns recompute in a layer: in so many layers of the chunk,
-    after those that are recomputed as a whole."""
+    """Outputs that patterns recompute in a layer: in a number of layers of the chunk, after the fully recomputed
+    ones."""
     if not s.operators:
         return frozenset()
     beyond = index - (s.full_layers[v][rank] if s.full_layers is not None else 0)
@@ -157,7 +156,7 @@ def _layer(s: Shape, kind: _Kind) -> dict[str, float]:
 
 
 def recomputed(s: Shape, v: int, rank: int, index: int) -> bool:
-    """Whether a layer (by its index in the chunk) is recomputed as a whole."""
+    """Whether a layer (by its index in the chunk) is fully recomputed."""
     if s.full_layers is not None:
         return index < s.full_layers[v][rank]
     if s.recompute != "full":
@@ -167,7 +166,7 @@ def recomputed(s: Shape, v: int, rank: int, index: int) -> bool:
 
 
 def loss_terms(s: Shape) -> list[Term]:
-    """What the last stage holds for the loss, multi-token prediction included."""
+    """The memory of the last stage for the loss, including multi-token prediction."""
     depth_logits = s.mtp * (kept_by_loss(s) + 12 * s.split_tokens * s.hidden)
     terms = [
         Term("logits and loss", *logits_and_loss(s), "bytes per logit x T V / t"),
@@ -192,7 +191,7 @@ def loss_terms(s: Shape) -> list[Term]:
 
 
 def backward(s: Shape, rank: int) -> float:
-    """Temporaries of a layer's backward pass; what is recomputed of a layer is there again for that moment."""
+    """Temporaries of a layer's backward pass; recomputed parts of the layer exist again temporarily."""
     held = {s.first_layer(v, rank) + i for v in range(s.virtual) for i in range(s.stages[v][rank])}
     kinds = {(s.routed(layer), s.part(layer)) for layer in held}
     return max((_layer_backward(s, *kind) + _made_again(s, rank, *kind) for kind in kinds), default=0.0)
@@ -221,7 +220,7 @@ def _mamba_backward(s: Shape) -> float:
 
 
 def _made_again(s: Shape, rank: int, kind: bool, part: str) -> float:
-    """What is recomputed of one layer: all of it, or the outputs that modules and operators leave out."""
+    """The recomputed part of one layer: all of it, or the outputs that modules and operators leave out."""
     full = any(recomputed(s, v, rank, 0) for v in range(s.virtual))
     if not (full or s.modules or s.operators):
         return 0.0
@@ -239,12 +238,12 @@ def _expert_backward(s: Shape) -> float:
 
 
 def _least(s: Shape, name: str) -> float:
-    """The share of a kept output that is there at the least."""
+    """The minimum share of a kept output."""
     return 0.0 if name in s.doubtful else activations.least(s, name)
 
 
 def dynamic_terms(s: Shape, rank: int) -> list[Term]:
-    """Everything alive at the worst moment of a step beyond the steady bytes."""
+    """Everything alive at the peak of a step beyond the steady bytes."""
     kept = kept_layers(s, rank)
     terms = [
         Term(f"activations: {name}", size * _least(s, name), size, "in flight x layers x bytes per layer")
@@ -272,8 +271,8 @@ def dynamic_terms(s: Shape, rank: int) -> list[Term]:
 
 
 def fallback_terms(s: Shape, rank: int) -> list[Term]:
-    """Deterministic mode before Hopper picks the backend by flash-attn's version: below 2.4.1 none is left but unfused
-    attention, which keeps its scores; from Hopper on cuDNN's is deterministic too (Transformer Engine,
+    """Deterministic mode before Hopper selects the backend by flash-attn's version: below 2.4.1 only unfused attention
+    remains, which keeps its scores; from Hopper on cuDNN's is also deterministic (Transformer Engine,
     get_attention_backend)."""
     if not s.attention.endswith("if-deterministic") or s.architecture >= HOPPER or "core_attn" in s.modules:
         return []

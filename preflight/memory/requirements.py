@@ -1,4 +1,4 @@
-"""What a plan must state before memory can be estimated, and the least and the most that a missing size can be."""
+"""The values that a plan must state before memory can be estimated, and the bounds of a missing size."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ BYTES = {"fp32": 4, "bf16": 2, "fp16": 2, "fp8": 1, "int8": 1, "nf4": 0.5625, "n
 
 
 class Missing(Exception):
-    """A number that the estimate needs is not known; the message names it and why."""
+    """A number needed by the estimate is unknown; the message names it and the reason."""
 
 
 _REQUIRED = {
@@ -74,7 +74,7 @@ _DECIDING = {
     "model.streams": "number of residual streams",
     "model.pair_bias": "bias of attention",
 }
-"""What a dialect may leave out, but must not be guessed where it gives the reason why it is unknown."""
+"""Values that a dialect may omit, but that must not be guessed if it gives a reason why they are unknown."""
 
 _OF_EXPERTS = {
     "model.top_k": "number of experts per token",
@@ -85,7 +85,7 @@ _OF_EXPERTS = {
     "layout.extended": "layout of the experts",
     "optimizer.expert_shards": "number of optimizer shards of the experts",
 }
-"""The same where there are experts."""
+"""The same if there are experts."""
 
 _WORDS = {
     **_REQUIRED,
@@ -135,7 +135,7 @@ MOST_CHUNKS = 4096
 
 
 def verify(values: Mapping[str, Value]) -> None:
-    """Raises Missing for what is not known, or is not a size."""
+    """Raises Missing for unknown values and invalid sizes."""
     for name in open_names(values):
         raise Missing(not_known(name, values[name]))
     _sizes(values)
@@ -143,7 +143,7 @@ def verify(values: Mapping[str, Value]) -> None:
 
 
 def open_names(values: Mapping[str, Value]) -> tuple[str, ...]:
-    """What the estimate needs and is not known, by name."""
+    """The unknown values that the estimate needs, by name."""
     deciding = (*_DECIDING, *(_OF_EXPERTS if _raw(values, "model.experts") else ()))
     packed = ("batch.micro", "model.sequence") if _raw(values, "batch.packed") else ()
     return (
@@ -153,7 +153,7 @@ def open_names(values: Mapping[str, Value]) -> tuple[str, ...]:
 
 
 def not_known(name: str, value: Value) -> str:
-    """That a value is not known, and why."""
+    """The statement that a value is unknown, and why."""
     words, why = {**_REQUIRED, **_DECIDING, **_OF_EXPERTS}[name], value.because
     said = f"the {words} {'are' if words in _PLURAL else 'is'} not known"
     return said if not why or why == said else f"{said} ({why})"
@@ -164,8 +164,8 @@ def _raw(values: Mapping[str, Value], name: str) -> Any:
 
 
 def _sizes(values: Mapping[str, Value]) -> None:
-    """Sizes must be whole numbers of at least 1 (counts of what may be absent at least 0): rules report it,
-    here nothing is estimated."""
+    """Sizes must be whole numbers of at least 1 (counts of optional parts at least 0): rules report violations, and
+    nothing is estimated here."""
     for name, words in _WORDS.items():
         size = _raw(values, name)
         if name in _NO_SIZE or size is None:
@@ -197,20 +197,20 @@ def _stages(values: Mapping[str, Value]) -> None:
 
 
 LARGEST_VOCABULARY = 262_208
-"""Rows of the largest vocabulary that a language model is published with (Gemma 3, config.json `vocab_size`)."""
+"""Rows of the largest published vocabulary of a language model (Gemma 3, config.json `vocab_size`)."""
 MANY = 1 << 20
 ENDLESS = object()
 
 
 class Range(NamedTuple):
-    """The values of a plan at both ends; ENDLESS in `most` where there is no end."""
+    """The values of a plan at both bounds; ENDLESS in `most` if there is no bound."""
 
     least: Mapping[str, object]
     most: Mapping[str, object]
 
 
 class Ranged(NamedTuple):
-    """A plan between two ends. most: None where nothing bounds it. taken: what was not known, in words."""
+    """A plan between two bounds. most: None if it is unbounded. taken: the unknown values, in words."""
 
     least: Plan
     most: Plan | None
@@ -276,12 +276,12 @@ _RANGES: dict[str, Range] = dict(
         *((f"recompute.{n}", _RECOMPUTED) for n in ("operators", "doubtful")),
     )
 )
-"""What each may be. Data parallel alone decides nothing but whether there is another group of ranks: what is shared
-over data ranks are the shards, which are unknown with it."""
+"""The bounds of each. Data parallelism alone only decides whether there is another group of ranks: the shards over data
+ranks are unknown with it."""
 
 
 def ranged(plan: Plan) -> Ranged:
-    """The plan with every unknown that has ends at its least and at its most. Raises Missing for one that has none."""
+    """The plan with every bounded unknown at its minimum and at its maximum. Raises Missing for an unbounded one."""
     values = plan.values()
     names = open_names(values)
     if not names:
@@ -306,14 +306,14 @@ def ranged(plan: Plan) -> Ranged:
 
 
 def _between(name: str, found: Range) -> str:
-    """The ends in words, where they are numbers that a reader would want."""
+    """The bounds in words, if they are useful numbers for readers."""
     least, most = found.least.get(name), found.most.get(name)
     numbers = all(isinstance(end, int) and not isinstance(end, bool) and end < MANY for end in (least, most))
     return f"; {least:,} to {most:,} counted" if numbers and name == "model.vocab" else ""
 
 
 def without_assumed(plan: Plan) -> Plan:
-    """The plan in which nothing is known from a published name or from habit."""
+    """The plan without values assumed from published names or habits."""
     lost: dict[str, Value] = {
         name: value.unassumed() for name, value in plan.values().items() if value.origin is Origin.ASSUMED
     }
@@ -326,7 +326,7 @@ def changed(plan: Plan, values: Mapping[str, object]) -> Plan:
 
 
 def with_values(plan: Plan, values: Mapping[str, Value]) -> Plan:
-    """A plan with other values, by their dotted names, with where they come from."""
+    """A plan with other values, by their dotted names, with their origin."""
     parts: dict[str, dict[str, Any]] = {}
     for name, value in values.items():
         part, _, field = name.partition(".")

@@ -1,4 +1,4 @@
-"""From a plan to the plain numbers that memory depends on, or the reasons why they are not known."""
+"""From a plan to the plain numbers that memory depends on, or the reasons why they are unknown."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Get = Callable[..., Any]
 
 
 def shape(plan: Plan, architecture: int = 0) -> Shape:
-    """The numbers of a plan. Raises Missing when one that has no natural default is unknown."""
+    """The numbers of a plan. Raises Missing if one without a natural default is unknown."""
     values = plan.values()
     verify(values)
 
@@ -30,7 +30,7 @@ def shape(plan: Plan, architecture: int = 0) -> Shape:
 
 
 def _network(get: Get) -> dict[str, Any]:
-    """The model but its attention."""
+    """The model except for its attention."""
     return {
         "stages": tuple(tuple(row) for row in get("layout.stages")),
         "hidden": get("model.hidden"),
@@ -58,7 +58,7 @@ def _network(get: Get) -> dict[str, Any]:
 
 
 def _attention(get: Get) -> dict[str, Any]:
-    """Heads and what attention keeps."""
+    """Heads and the memory of attention."""
     return {
         "heads": get("model.heads"),
         "groups": get("model.query_groups", get("model.heads")),
@@ -107,7 +107,7 @@ def _open(get: Get) -> str:
 
 
 def _colocated(get: Get) -> dict[str, Any]:
-    """Models besides the one that is trained."""
+    """Models other than the trained one."""
     return {
         "frozen": get("colocated.reference", int(bool(get("batch.pairs")))),
         "policy": bool(get("colocated.policy")),
@@ -160,7 +160,7 @@ def _states(get: Get) -> dict[str, Any]:
 
 
 def _moments(get: Get) -> float:
-    """Bytes of a moment: two may be kept in different types."""
+    """Bytes of an optimizer moment: the two may have different types."""
     first = BYTES[get("precision.states", "fp32")]
     second = BYTES[get("precision.second")] if get("precision.second") and get("optimizer.name") == "adam" else first
     return first if first == second else (first + second) / 2
@@ -238,8 +238,8 @@ def _experts(get: Any, layers: int) -> Experts | None:
 
 
 def _capacity(factor: object) -> float | None:
-    """How many times its even share of tokens an expert takes; None where none is dropped,
-    which MindFormers also writes -1."""
+    """The factor of tokens per expert relative to an even share; None if none are dropped, which MindFormers also
+    writes as -1."""
     if factor is None:
         return None
     if isinstance(factor, bool) or not isinstance(factor, (int, float)) or not abs(factor) <= MOST:

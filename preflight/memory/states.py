@@ -1,4 +1,4 @@
-"""Weights, gradients and optimizer states of a rank, and what else stays allocated between two steps; bytes."""
+"""Weights, gradients and optimizer states of a rank, and other memory that stays allocated between two steps; bytes."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ def states_per_parameter(s: Shape) -> float:
 
 
 def sharded(s: Shape, n: Parameters, level: int) -> float:
-    """Parameters a rank keeps when what is sharded from this ZeRO level on is divided: dense over shards,
-    experts over theirs."""
+    """Parameters per rank if data sharded from this ZeRO level on is divided: dense ones over shards, experts over
+    theirs."""
     if s.zero < level:
         return n.total
     return n.replicated / s.shards + (n.expert + n.expert_adapter) / s.expert_shards
 
 
 class Share(NamedTuple):
-    """Parameters whose states a rank keeps: weights of layers; tables (embedding, output layer),
-    at the least and at the most."""
+    """Parameters whose states a rank keeps: weights of layers; tables (embedding, output layer), minimum and
+    maximum."""
 
     layers: float
     fewest: float
@@ -37,8 +37,8 @@ class Share(NamedTuple):
 
 
 def shares(s: Shape, n: Parameters) -> Share:
-    """Where whole parameters are dealt out (layer-wise optimizers), no rank can have less than one,
-    and the fullest counts."""
+    """If whole parameters are assigned to ranks (layer-wise optimizers), no rank can have less than one, and the
+    fullest rank counts."""
     tables = n.embedding + n.output
     if s.zero < 1:
         return Share(n.total - tables, tables, tables)
@@ -89,30 +89,29 @@ def steady_terms(s: Shape, n: Parameters) -> list[Term]:
 
 
 def _unquantized(s: Shape, n: Parameters) -> float:
-    """Bytes of weights that are wider than the others: tables with FP8; the embedding and adapters with NF4."""
+    """Bytes of weights with a wider type: tables with FP8; the embedding and adapters with NF4."""
     if s.parameter_bytes < 1:
         return (2 - s.parameter_bytes) * (n.embedding + n.adapter + n.expert_adapter)
     return n.embedding + n.output if s.fp8_parameters else 0.0
 
 
 def _gradients(s: Shape, size: float, formula: str) -> Term:
-    """PyTorch's FSDP2 makes them during the first backward pass; they are there before the next ones."""
+    """PyTorch's FSDP2 creates them during the first backward pass; they exist before the next ones."""
     return Term("gradients", 0.0 if s.fsdp == "torch-fsdp2" and s.count == 1 else size, size, formula, "steady")
 
 
 def _reference(s: Shape, n: Parameters, weights: float) -> list[Term]:
-    """The copies of the model that are kept and not trained."""
+    """Copies of the model that are kept and not trained."""
     if not s.frozen:
         return []
     return [_term("reference model", s.frozen * weights, f"{s.parameter_bytes} x {n.total:.4g} parameters, frozen")]
 
 
 def at_step(s: Shape, n: Parameters) -> float:
-    """What the optimizer's step holds beyond what stays. States that lie on the host visit the device in parts, none
-    smaller than what a rank has of a parameter (MindSpeed, swap_optimizer.py:609-622). Moments of 16 bits are widened
-    for the update, one parameter at a time (MindSpeed-LLM's O2AdamW, adamw.py:26-55). MindSpeed before 2025-04-22
-    (cbe4363) updates a parameter out of place: an fp32 copy of it; a later one in place, which only the release shows
-    apart."""
+    """The temporary memory of the optimizer step. States on the host are copied to the device in parts, none smaller
+    than a rank's shard of a parameter (MindSpeed, swap_optimizer.py:609-622). Moments of 16 bits are widened for the
+    update, one parameter at a time (MindSpeed-LLM's O2AdamW, adamw.py:26-55). MindSpeed before 2025-04-22 (cbe4363)
+    updates a parameter out of place: an fp32 copy of it; a later one in place, which only the release shows apart."""
     n = n.trained
     if s.swapped:
         return (s.master_bytes + states_per_parameter(s)) * max(sharded(s, n, 1) / s.swapped, piece(s, n))
@@ -123,7 +122,7 @@ def at_step(s: Shape, n: Parameters) -> float:
 
 
 def piece(s: Shape, n: Parameters) -> float:
-    """The most that a rank can have of one parameter; MindSpeed's grouped experts are one parameter."""
+    """The largest shard of one parameter on a rank; MindSpeed's grouped experts are one parameter."""
     dense, expert = sharded(s, n._replace(expert=0.0), 1), n.expert / (s.expert_shards if s.zero else 1)
     local = s.experts.count / s.expert if s.experts else 0
     stacked = parameters.widest_expert(s) * (local if s.grouped_gemm else 1)
@@ -149,7 +148,7 @@ BLACKWELL = 10
 
 
 def terms(s: Shape, rank: int, n: Parameters) -> list[Term]:
-    """Those that there are."""
+    """The existing ones."""
     work, (least, most), bias = fixed(s), caches(s, n), activations.stays(s)
     found = (
         Term("workspaces", work, work, "Transformer Engine, cuBLAS", "steady"),
@@ -186,8 +185,8 @@ def grid_buffer(s: Shape) -> float:
 def caches(s: Shape, n: Parameters) -> tuple[float, float]:
     """FP8 compute: a copy of each linear weight unless weights are FP8 themselves, and one transposed: the matrix units
     before Blackwell multiply rows by rows alone, and recipes that scale blocks scale rows and columns apart
-    (Transformer Engine 2.17, pytorch/tensor/utils.py:936, module/linear.py:405-432); older ones turn FP8 weights again
-    each time. MXFP8 weights are gathered in 16 bits."""
+    (Transformer Engine 2.17, pytorch/tensor/utils.py:936, module/linear.py:405-432); older versions transpose FP8
+    weights each time. MXFP8 weights are gathered in 16 bits."""
     if not s.fp8:
         return 0.0, 0.0
     blocks = s.fp8_recipe in ("mxfp8", "blockwise")
@@ -198,10 +197,10 @@ def caches(s: Shape, n: Parameters) -> tuple[float, float]:
 
 
 def placeholders(s: Shape, rank: int) -> float:
-    """A linear that accumulates its weight gradient in place hands autograd a tensor in its stead, one for each shape,
-    which is kept for good (get_dummy_wgrad: Transformer Engine 2.17 pytorch/module/base.py:85, since 2.3, of experts
-    since 2.10; Megatron-LM d98e8a6 tensor_parallel/layers.py:742, since 2025-08). Older ones keep none, which no
-    argument shows."""
+    """A linear that accumulates its weight gradient in place passes a placeholder tensor to autograd, one for each
+    shape, which is kept permanently (get_dummy_wgrad: Transformer Engine 2.17 pytorch/module/base.py:85, since 2.3, of
+    experts since 2.10; Megatron-LM d98e8a6 tensor_parallel/layers.py:742, since 2025-08). Older versions keep none; no
+    argument shows the version."""
     if s.kernels not in CUDA or not s.gradient_fusion or s.adapters or s.beside:
         return 0.0
     each = 2 if s.fp8_parameters else s.parameter_bytes
@@ -243,9 +242,9 @@ def attention(s: Shape) -> set[tuple[float, float]]:
 
 
 def last_inputs(s: Shape, rank: int) -> float:
-    """Each part of the model that another rank feeds keeps its last input, and the gradient of it, until the next one
-    comes: 2 x 2·S·h (Megatron-LM d98e8a6, transformer_block.py:463, schedules.py:561-591). While layers are at work
-    that input is one of those in flight."""
+    """Each part of the model that receives input from another rank keeps its last input, and the gradient of it, until
+    the next one arrives: 2 x 2·S·h (Megatron-LM d98e8a6, transformer_block.py:463, schedules.py:561-591). While layers
+    run, that input is one of those in flight."""
     if s.pipeline == 1 or s.kernels not in (*CUDA, TORCH_NPU):
         return 0.0
     own = 1 if rank == 0 else 0

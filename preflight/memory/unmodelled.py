@@ -1,4 +1,4 @@
-"""What a feature that has no formula may take from an estimate, or add to it."""
+"""The possible effect of a feature without a formula on an estimate."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ _NOTHING: Mapping[str, object] = MappingProxyType({})
 
 
 class Gap(NamedTuple):
-    """least, most: factors of the activations. whole: of everything allocated, at the most. freed: outputs of which
-    none may be there. steady: factor of what stays between steps, at the least. recorded: factor of everything
-    allocated up to which recordings go. bound: whether the low end is one; not where the model may be another."""
+    """least, most: factors of the activations. whole: of everything allocated, at most. freed: outputs of which none
+    may be there. steady: factor of what stays between steps, at least. recorded: factor of everything allocated up to
+    which recordings go. bound: whether the low end is one; not where the model may be another."""
 
     least: float = 1.0
     most: float | None = 1.0
@@ -36,10 +36,10 @@ _EXPERTS = ("dispatched tokens", "fc1 output", "activation output", "gate activa
 _FROZEN = {"optimizer.name": "lomo", "precision.gradients": "none", "precision.master": None}
 
 GAPS: dict[Unmodelled, Gap] = {
-    # they lie on the host while other layers are at work, all or none of them
+    # they are on the host while other layers are at work, all or none of them
     Unmodelled.OFFLOADED_ACTIVATIONS: Gap(least=0.0),
-    # what layers keep lies in a pool of the graphs', which replay does not count as allocated and nothing else may use:
-    # the device has it all the same, and buffers that graphs read and write too. One run of a pair, alike but for
+    # what layers keep is in a pool of the graphs', which replay does not count as allocated and nothing else may use:
+    # the device has it anyway, and buffers that graphs read and write too. One run of a pair, alike but for
     # graphs, peaks at 119.8 GiB, the other at 85.9 (Megatron-Bridge 067f987, nemo-mbridge-memory-snapshot-analysis)
     Unmodelled.CUDA_GRAPHS: Gap(whole=1.4),
     # 1.5 to 2 times the peak (Megatron-Bridge 067f987, nemo-mbridge-perf-cuda-graphs, pitfall 4)
@@ -62,7 +62,7 @@ GAPS: dict[Unmodelled, Gap] = {
     Unmodelled.FP8_WITH_FSDP: Gap(recorded=1.35),
     # 4 bits where 8-bit training has 8, with scales; copies of weights in addition
     Unmodelled.FP4: Gap(least=0.5, most=1.25, whole=1.1),
-    # states lie in memory that the host lends
+    # states are in memory that the host lends
     Unmodelled.VIRTUAL_OPTIMIZER: Gap(low={"optimizer.offload": 1.0}),
     Unmodelled.LOW_PRECISION_OPTIMIZER: Gap(low={"optimizer.offload": 1.0}, steady=0.7),
     # weights, gradients and states divided over all ranks, or over fewer
@@ -86,7 +86,7 @@ GAPS: dict[Unmodelled, Gap] = {
     Unmodelled.SHARDING_THAT_IS_SEARCHED: Gap(bound=False),
     # parts of the model may be frozen, others are added
     Unmodelled.OWN_ENTRY_SCRIPT: Gap(least=0.0, whole=1.25, low=_FROZEN, bound=False),
-    # additional encoders, of a fifth of its weights at the most (InternViT-6B with 34B and 72B)
+    # additional encoders, of a fifth of its weights at most (InternViT-6B with 34B and 72B)
     Unmodelled.FROZEN_LANGUAGE_MODEL: Gap(least=0.0, whole=1.3, low=_FROZEN, high=_FROZEN, bound=False),
     # further networks besides the one that the options describe
     Unmodelled.REINFORCEMENT_LEARNING: Gap(most=None),
@@ -102,11 +102,11 @@ GAPS: dict[Unmodelled, Gap] = {
     Unmodelled.SEVERAL_ENCODERS: Gap(most=None),
     Unmodelled.DISTILLATION_TEACHER: Gap(most=None),
 }
-"""Figures without a source above are stated gaps: no measurement bounds them."""
+"""Figures without a source are stated gaps: no measurement bounds them."""
 
 
 def gap(features: Iterable[Unmodelled]) -> Gap | None:
-    """The gap of all features together; None where one of them has none."""
+    """The gap of all features together; None if one of them has none."""
     found = Gap()
     for name in features:
         one = GAPS.get(name)

@@ -29,7 +29,7 @@ def preflight_dialects() -> Sequence[Dialect]:  # type: ignore[empty-body]
 
 @hookspec
 def preflight_devices() -> Sequence[Device]:  # type: ignore[empty-body]
-    """Further accelerators, by name."""
+    """Additional accelerators, by name."""
 
 
 @hookspec

@@ -1,1 +1,1 @@
-"""The trainer's own source as it lies there, read and never run: its parser and its checks."""
+"""The trainer's own source as it is there, read and never run: its parser and its checks."""

@@ -1,7 +1,7 @@
 """Which functions, types and attributes of Python's own library the interpreter uses: listed by identity, not by name.
 
 Everything else of the standard library is a name without a value. None of these opens a file, imports, runs code or
-reaches what lies behind an object.
+reaches what is behind an object.
 """
 
 from __future__ import annotations

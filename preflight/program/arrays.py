@@ -51,7 +51,7 @@ class Runs(Protocol):
 
     @property
     def facts(self) -> Learns:
-        """The answers of what lies outside the program."""
+        """The answers of what is outside the program."""
 
     def failure(self, error: BaseException, *, sure: bool = True) -> Raised:
         """An exception at the statement that runs now."""
@@ -93,7 +93,7 @@ def _function(run: Runs, name: str) -> Callable[..., Value]:
 
 
 def _called(run: Runs, name: str, given: Sequence[Value], named: Names, function: Any = None) -> Value:
-    """One function of numpy's; unknown where an argument is, or the result would be large."""
+    """One function of numpy's; unknown if an argument is, or the result would be large."""
     values = [*given, *named.values()]
     unknown = [one for one in _leaves(values, 0) if isinstance(one, Unknown)]
     if unknown:

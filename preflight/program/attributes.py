@@ -348,7 +348,7 @@ class Attributes(Imports):
         return self.gap(f"{owner.__name__}.{name}")
 
     def _unbound(self, name: str) -> Builtin | None:
-        """A method of dict or list that is called on the class, as dict.__setitem__(config, key, value)."""
+        """A method of dict or list called on the class, as dict.__setitem__(config, key, value)."""
         if name not in self.content_methods({}):
             return None
 

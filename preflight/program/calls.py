@@ -1,4 +1,4 @@
-"""Calls: of functions and classes of the program, and of what lies outside."""
+"""Calls: of functions and classes of the program, and of what is outside."""
 
 from __future__ import annotations
 
@@ -228,7 +228,7 @@ class Calls(Specials):
         return self._enter(function, arguments, keywords)
 
     def _known(self, function: Function, arguments: list[Value], keywords: Names) -> Value:
-        """What a function gives that is known by its text, MISSING where that has to be walked."""
+        """What a function gives known by its text, MISSING where that has to be walked."""
         if function.node[0] != "FunctionDef":
             return MISSING
         twin = twin_of(function, self._written(function))

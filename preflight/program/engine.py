@@ -87,7 +87,7 @@ class Engine:
         self.blurred: dict[int, tuple[Value, Unknown]] = {}
         self.unread_options: list[str] = []
         self.walked: list[Function] = []
-        """Functions that were walked for this command, and need not be again."""
+        """Functions walked for this command, and need not be again."""
         self.lasting: dict[int, tuple[Value, Unknown]] = {}
         """What stays blurred between the commands that are judged."""
         self.entered: set[str] = set()
@@ -264,7 +264,7 @@ class Engine:
             self.lasting[id(container)] = (container, cause)
 
     def note(self, raised: Raised, cause: Unknown) -> None:
-        """Remember a refusal that lies on some paths only."""
+        """Remember a refusal that is on some paths only."""
         facts = cause.facts.union(*(one.facts for one in self.causes))
         gaps = cause.gaps.union(*(one.gaps for one in self.causes))
         self.notes.append(Note(raised, Unknown(facts, gaps), self.stage))
@@ -343,7 +343,7 @@ def same(one: Value, other: Value) -> bool:
 
 
 def _mixed(one: Value, other: Value, cause: Unknown) -> Unknown:
-    """A value that is one where the cause holds, else the other."""
+    """A value that is one where the cause holds, otherwise the other."""
     if isinstance(one, bool) and isinstance(other, bool):
         return cause if one else opposite(cause)
     for value in (one, other):

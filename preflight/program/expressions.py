@@ -131,7 +131,7 @@ class Expressions(Operators):
         return last if cause is None else cause
 
     def _aside(self, operand: Node, scope: Scope, cause: Unknown) -> Value:
-        """An operand that is reached on some paths only."""
+        """An operand reached on some paths only."""
         found: list[Value] = []
         side = self.explore(lambda: found.append(self.evaluate(operand, scope)), cause)
         if side.raised is not None:

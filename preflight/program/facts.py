@@ -45,7 +45,7 @@ FOLDERS = frozenset(f"os.path.{name}" for name in ("exists", "isfile", "isdir", 
 PACKAGE = "package"
 """How the fact begins that is asked for whether a package is installed."""
 FILES = "folder contents"
-"""The fact that is asked for what lies at a path: the paths of a run are those of the machine where it starts."""
+"""The fact that is asked for what is at a path: the paths of a run are those of the machine where it starts."""
 LISTS = frozenset(("os.listdir", "os.scandir", "os.walk", "os.access", "os.stat", "glob.glob", "glob.iglob"))
 SILENT = ("logging.", "warnings.", "atexit.", "gc.", "signal.", "faulthandler.")
 """Modules whose functions change nothing that a check reads."""
@@ -99,7 +99,7 @@ class Facts:
         self._methods.update((name, (package, answer)) for name, answer in methods.items())
 
     def present(self, module: str) -> bool | None:
-        """Whether a package is installed; None where that is not stated."""
+        """Whether a package is installed; None if that is not stated."""
         name = distribution(module)
         if module.partition(".")[0] in sys.stdlib_module_names or name in ALWAYS:
             return True
@@ -224,7 +224,7 @@ class Facts:
         return self._others if isinstance(self._others, Unknown) else False
 
     def _which(self, name: Value, *rest: Value, **named: Value) -> Value:
-        """Where a program lies: the one that shows the stated devices is there."""
+        """Where a program is: the one that shows the stated devices is there."""
         if isinstance(self._others, Unknown) or not isinstance(name, str) or not name.endswith(TOOLS):
             return Unknown(("programs",))
         return f"/usr/bin/{name}" if name == TOOLS[0] else None

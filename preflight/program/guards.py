@@ -44,7 +44,7 @@ def safe_format(spec: str) -> bool:
 
 
 def safe_template(template: str) -> bool:
-    """Whether str.format with this text reads its arguments only, and nothing that lies behind them."""
+    """Whether str.format with this text reads its arguments only, and nothing that is behind them."""
     fields = re.findall(r"\{([^{}:!]*)(?:![rsa])?(?::([^{}]*))?\}", template)
     nested = re.search(r"\{[^{}]*\{", template.replace("{{", ""))
     return (

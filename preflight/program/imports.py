@@ -1,4 +1,4 @@
-"""Modules: files of the program, loaded when a name of theirs is first used, and what lies outside."""
+"""Modules: files of the program, loaded when a name of theirs is first used, and what is outside."""
 
 from __future__ import annotations
 

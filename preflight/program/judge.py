@@ -116,7 +116,7 @@ FRAMES = 20_000
 
 
 class Session:
-    """A program that was read for one machine, to be asked about many commands.
+    """A program read for one machine, to be asked about many commands.
 
     strict: an error of the interpreter itself is raised, not taken for a program that cannot be read.
     """
@@ -237,7 +237,7 @@ class Session:
 
 
 def _said(machine: Machine) -> str:
-    """All that is stated of a machine, in one order."""
+    """All stated of a machine, in one order."""
     stated = sorted(machine.versions.items()), sorted(machine.present), sorted(machine.absent)
     return f"{stated} {machine.capability} {machine.devices} {sorted(machine.folders.items())}"
 

@@ -126,7 +126,7 @@ _PLAIN = frozenset((*_OWN, *_LIBRARY)) - {Function, dataclasses.Field}
 
 
 class _Writer(Pickler):
-    """stub: what stands for the body of a function that was not called, None where the body is kept."""
+    """stub: what stands for the body of a function that was not called, None if the body is kept."""
 
     def __init__(self, file: io.BytesIO, run: Interpreter, stub: Callable[[Function], Any]) -> None:
         super().__init__(file, PROTOCOL)
@@ -135,13 +135,13 @@ class _Writer(Pickler):
         self._named: dict[int, Any] = {id(one): name for name, one in _named(run).items()}
 
     def persistent_id(self, value: Any) -> Any:
-        """The name of what is not kept, but there."""
+        """The name of an object that is not stored, but exists."""
         if type(value) is types.FunctionType and value.__qualname__ == OF_ARGPARSE:
             return "identity"
         return self._named.get(id(value))
 
     def reducer_override(self, value: Any) -> Any:
-        """How a value is made again."""
+        """How to recreate a value."""
         kind = type(value)
         if kind is Function:
             return _function(value, self._stub)
@@ -177,11 +177,11 @@ class _Reader(Unpickler):
         self._named = _named(run)
 
     def persistent_load(self, name: Any) -> Any:
-        """What a name stands for."""
+        """The object behind a name."""
         return self._named[name]
 
     def find_class(self, module: str, name: str) -> Any:
-        """What may be made."""
+        """Types that may be created."""
         return _BY_NAME[module, name]
 
 
@@ -280,22 +280,21 @@ FORM = 1
 MOST_STEPS = 500_000
 """Steps after which nothing is kept: no trainer takes a fifth of them."""
 LARGEST = 16 << 20
-"""Bytes that are kept at most."""
+"""Bytes kept at most."""
 
 
 class Driver(Protocol):
     """What leads through a program, and has read something of it once, in addition to its modules."""
 
     def to_keep(self) -> tuple[Value, ...]:
-        """What it has read."""
+        """The modules that it has read."""
 
     def take_up(self, kept: tuple[Value, ...]) -> None:
         """Continue from the state that another program has read."""
 
 
 class KeptState:
-    """What is kept of one program for one machine. about: all that it depends on in addition to files and
-    environment."""
+    """The stored state of one program for one machine. about: all of its dependencies besides files and environment."""
 
     def __init__(self, run: Interpreter, driver: Driver, about: str, code: str) -> None:
         self.run, self.driver = run, driver
@@ -304,7 +303,7 @@ class KeptState:
         self._bodies = run.sources.bodies
 
     def restore(self, environ: Mapping[str, Value], world: int | None, argv: Sequence[str]) -> bool:
-        """Take up what an earlier call kept, if it still holds."""
+        """Load the state stored by an earlier call, if it is still valid."""
         run, driver = self.run, self.driver
         try:
             asked = marshal.loads(cache.read_data(self._name("asked")) or b"")
@@ -334,12 +333,12 @@ class KeptState:
         return True
 
     def lacks_some(self) -> bool:
-        """Whether more has been read than is kept."""
+        """Whether more has been read than is stored."""
         more = not self.run.units.keys() <= self._had or self._bodies != self.run.sources.bodies
         return more and self.run.steps < MOST_STEPS
 
     def keep(self, environ: Mapping[str, Value], world: int | None, argv: Sequence[str]) -> None:
-        """Keep what has been read."""
+        """Store the state."""
         run = self.run
         self._had, self._bodies = frozenset(run.units), run.sources.bodies
         run.begin()
@@ -368,7 +367,7 @@ class KeptState:
         return f"{FOLDER}/{cache.digest(f'{self._about} {what}')}.json"
 
     def _stub(self, function: Function) -> Any:
-        """Where the body of a function is found again that was not called; None where it is to be kept."""
+        """The place of the body of a function that was not called; None if it must be stored."""
         node, scope = function.node, function.scope
         if node[0] != "FunctionDef" or function.body is not None or scope.kind not in ("module", "class"):
             return None

@@ -1,4 +1,4 @@
-"""Layers of a network: many are built from the same arguments but for a number, and one of each kind determines the
+"""Layers of a network: many are built from arguments that differ only in a number, so one of each kind represents the
 rest."""
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Key = tuple[Any, ...]
 
 
 class Built(NamedTuple):
-    """A layer that was built: from which numbers, which of them it may differ in, and what was decided with those."""
+    """A built layer: its numbers, those in which it may differ, and the decisions made with them."""
 
     made: Object
     numbers: tuple[int, ...]
@@ -27,7 +27,7 @@ class Built(NamedTuple):
 
 
 class Builds(Protocol):
-    """What layers need of the interpreter."""
+    """The interface of the interpreter that layers need."""
 
     journals: list[Any]
 
@@ -36,7 +36,7 @@ class Builds(Protocol):
 
 
 class Layers:
-    """The layers of the network that is built now."""
+    """The layers of the network under construction."""
 
     def __init__(self, run: Builds) -> None:
         self.run = run
@@ -45,7 +45,7 @@ class Layers:
         self._done: dict[Key, Value] = {}
 
     def make(self, cls: Class, given: list[Value], named: Names) -> Value:
-        """A layer: a copy of one that was built with other numbers, if these would have changed nothing."""
+        """A layer: a copy of one built with other numbers, if these would have changed nothing."""
         run = self.run
         if not run.journals:
             return run.instance_of(cls, given, named)
@@ -71,7 +71,7 @@ class Layers:
         return found
 
     def once(self, given: list[Value], run: Callable[[], Value]) -> Value:
-        """What a function does with a layer and plain values: it is run for one of the layers that are alike."""
+        """The result of a function on a layer and plain values: it runs for only one of equal layers."""
         layer = given[0] if given else None
         if not isinstance(layer, Object):
             return run()
@@ -82,7 +82,7 @@ class Layers:
         return self._done[key]
 
     def _rows(self, key: Key) -> list[Built]:
-        """What was built on the path that is followed now."""
+        """The layers built on the present path."""
         journals = self.run.journals
         alive = {id(one) for one in journals}
         self._built = [row for row in self._built if id(row[0]) in alive]
@@ -104,7 +104,7 @@ def _fits(row: Built, new: tuple[int, ...]) -> bool:
 
 
 def _varied(rows: list[Built], new: tuple[int, ...]) -> tuple[int, ...]:
-    """The numbers in which this layer differs from one that was built."""
+    """The numbers in which this layer differs from a built one."""
     for row in rows:
         found = tuple(at for at, (a, b) in enumerate(zip(row.numbers, new, strict=True)) if a != b)
         if len(found) <= VARIED:
@@ -122,7 +122,7 @@ def _copy(row: Built, new: tuple[int, ...]) -> Object:
 
 
 def _print(value: Value, depth: int = 0) -> Key:
-    """What distinguishes a value from another one: numbers are left out, of objects what they hold now."""
+    """Distinguishes a value from another one: numbers are omitted; of objects the present contents count."""
     if type(value) is int:
         return ("int",) if depth == 0 else ("int", value)
     if isinstance(value, SCALARS):

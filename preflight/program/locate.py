@@ -1,4 +1,4 @@
-"""Which source a launch runs: the entry script and the folders of its modules, found by the launch itself."""
+"""The source that a launch runs: the entry script and the folders of its modules, determined from the launch itself."""
 
 from __future__ import annotations
 
@@ -24,28 +24,27 @@ _FORMS = tuple(
     for end in ("", rf"{_QUIETLY}(?:&&|;)\s*pwd(?:\s+-[LP])?\s*", rf"{_QUIETLY}(?:&&|;)\s*pwd\s*2>\s*/dev/null\s*")
 )
 START = "."
-"""The folder that a script is started in."""
+"""The working directory of a script."""
 MOST_NESTED = 8
 
 
 class Known(NamedTuple):
-    """A path. text: as far as it is known; whole: from its beginning, else only what follows a part that
-    knows."""
+    """A path. text: the known part; whole: from its beginning, otherwise only the end after an unknown part."""
 
     text: str
     whole: bool
     from_start: bool = False
-    """It is relative to the folder that the script is started in, which is unknown."""
+    """It is relative to the unknown working directory of the script."""
 
     @property
     def absolute(self) -> bool:
-        """Whether it is known as a whole."""
+        """Whether it is completely known."""
         return self.whole and self.text.startswith("/")
 
 
 def path_of(word: Word, script: str, working: Callable[[Piece], str], top: str) -> Known:
-    """The path that a word is. script: the file that it is in; working: the folder that a piece of it is expanded
-    in; top: that of the repository. Each "" where it is unknown."""
+    """The path in a word. script: the file that contains it; working: the folder in which a piece of it is expanded;
+    top: that of the repository. Each is "" if unknown."""
     pieces = word.pieces or (Piece(word.text, word.span, because=word.because),)
     text, whole, from_start = "", True, False
     for piece in pieces:
@@ -63,13 +62,13 @@ def path_of(word: Word, script: str, working: Callable[[Piece], str], top: str) 
 
 
 def _after(part: str) -> str:
-    """What follows the last part of a path in which something is unknown."""
+    """The end of a path after its last unknown part."""
     end = max(part.rfind("$"), part.rfind("`"), part.rfind(")"), part.rfind("}"))
     return part[end:].partition("/")[2]
 
 
 def _folded(text: str, script: str, working: str, top: str) -> str:
-    """A text with the folders instead of what a shell finds them by."""
+    """A text with folders in place of the shell expressions for them."""
     text = text.replace('"', "")
     if script:
         text = _HERE.sub(lambda _: os.path.dirname(script), text)
@@ -87,22 +86,19 @@ def _folded(text: str, script: str, working: str, top: str) -> str:
 
 
 TO_FILL_IN = lazy_pattern(r"(?i)[<>\[\]{}]|\.\.\.|^x{3,}$|^(?:path[-_]?)?to(?:[-_]|$)|^path$|\byour(?:[-_ ]|\b)|_your_")
-"""Names of folders that stand for one that the user must put in."""
+"""Names of folders that are placeholders for the user to fill in."""
 HIGHEST = 16
-"""Folders above a script in which its program is looked for."""
+"""Folders above a script in which its program is searched."""
 REPOSITORY = ".git"
 MODULE = "-m"
 Sure = Literal["found", "likely", "elsewhere", "unsaid"]
 
 
 class Located(NamedTuple):
-    """Where the program of a launch lies.
-
-    sure: found: its path leads there. likely: it leads to another place, in which the same path may be; whether the
-    options are those of what lies here is still to be asked. elsewhere: it leads to what is not here. unsaid: nothing
-    decides. entry: the script that is started, "" where it is not here. paths: folders of modules that the launch
-    names, which are there. called: what the launch calls the folder that is taken for one here, "" where it does not
-    name it.
+    """The location of a launch's program. sure: found: its path leads here. likely: it leads to another place, which
+    may have the same path; its options must still be compared. elsewhere: it leads to another program. unsaid:
+    undecided. entry: the started script, "" if it is not here. paths: existing module folders that the launch names.
+    called: the launch's name of a folder assumed to be one here, "" if it does not name it.
     """
 
     sure: Sure
@@ -115,7 +111,7 @@ UNSAID = Located("unsaid")
 
 
 def locate(document: Document, is_open: Callable[[str], bool]) -> Located:
-    """Where the program of a document's launch lies. is_open: whether a folder may be looked into."""
+    """The location of the program of a document's launch. is_open: whether a folder may be read."""
     launch = document.launch
     if launch is None:
         return UNSAID
@@ -126,7 +122,7 @@ def locate(document: Document, is_open: Callable[[str], bool]) -> Located:
 
 
 class _Search:
-    """The search for one launch. start: the folder in which the script lies."""
+    """The search for one launch. start: the folder of the script."""
 
     def __init__(self, launch: Launch, script: str, is_open: Callable[[str], bool]) -> None:
         self.launch, self.script, self.is_open = launch, script, is_open
@@ -135,7 +131,7 @@ class _Search:
         self.top = self.above[-1] if self.above else self.start
 
     def located(self) -> Located:
-        """What the launch states."""
+        """The facts stated by the launch."""
         working = self._working()
         paths = self._module_paths(working)
         module = self.launch.launcher_words and self.launch.launcher_words[-1].text == MODULE
@@ -172,7 +168,7 @@ class _Search:
         changed = self.launch.directory
 
         def folder(piece: Piece) -> str:
-            """The folder before the script changes to another one is the one that it is started in."""
+            """The working directory before the script changes to another one."""
             if changed is None or (piece.span.source is changed.span.source and piece.span.start < changed.span.start):
                 return START
             return working
@@ -180,7 +176,7 @@ class _Search:
         return path_of(word, script if os.path.isfile(script) else "", folder, self.top)
 
     def _working(self) -> tuple[str, ...] | None:
-        """The folders that it may run in: () where it changes to one that is not here, None where it changes to
+        """Its possible working directories: () if it changes to one that does not exist here, None if it changes to
         none."""
         if self.launch.directory is None:
             return None
@@ -200,7 +196,7 @@ class _Search:
         return self._path(entry, working[0] if working else "")
 
     def _module_paths(self, working: tuple[str, ...] | None) -> tuple[str, ...]:
-        """The folders of PYTHONPATH that are here."""
+        """The existing folders of PYTHONPATH."""
         word = self.launch.environment.get("PYTHONPATH")
         if word is None:
             return ()
@@ -209,7 +205,7 @@ class _Search:
         return tuple(folder for folder in dict.fromkeys(made) if os.path.isdir(folder) and self.is_open(folder))
 
     def _alike(self, wanted: Known, paths: tuple[str, ...]) -> Located:
-        """What lies here under the end of a path that leads to another place, the longest end first."""
+        """The existing path at the end of a path that leads elsewhere, longest end first."""
         parts = wanted.text.strip("/").split("/")
         beside = os.path.dirname(self.top)
         for at in range(len(parts)):
@@ -221,8 +217,8 @@ class _Search:
         return Located("elsewhere" if named else "unsaid", paths=paths)
 
     def _name(self, folder: str, wanted: Known) -> str:
-        """What a folder on the way to a script is called; "" for a placeholder, which is still to be filled in, and for
-        a folder of the checkout around, from which a script was moved."""
+        """The name of a folder on the way to a script; "" for an unfilled placeholder, and for a folder of the
+        enclosing checkout from which a script was moved."""
         moved = (
             wanted.whole and not wanted.absolute and any(os.path.isdir(os.path.join(at, folder)) for at in self.above)
         )
@@ -233,7 +229,7 @@ class _Search:
 
 
 def _split(word: Word) -> list[Word]:
-    """The parts of a list of folders."""
+    """The entries of a list of folders."""
     pieces = word.pieces or (Piece(word.text, word.span, because=word.because),)
     parts: list[list[Piece]] = [[]]
     for piece in pieces:

@@ -1,4 +1,4 @@
-"""Megatron-LM: in which order its own functions look at a command line."""
+"""Megatron-LM: the order in which its own functions process a command line."""
 
 from __future__ import annotations
 
@@ -33,35 +33,36 @@ GLOBALS = ("megatron.training.global_vars", "megatron.global_vars")
 BATCHES = ("megatron.core.num_microbatches_calculator", "megatron.training.microbatches", "megatron.microbatches")
 BUILDERS = ("_build_num_microbatches_calculator", "build_num_microbatches_calculator")
 CONFIGURATION, BUILDS = "megatron.core.transformer.transformer_config", "core_transformer_config_from_args"
-"""Where the model's configuration is defined and what makes it; releases before 0.2 have none."""
+"""The definition of the model's configuration and its constructor; releases before 0.2 have none."""
 DEFAULTS = {"tokenizer_type": "GPT2BPETokenizer"}
 VOCABULARY = 50304
-"""A padded size that every tensor parallel size divides, where the tokenizer would determine it."""
+"""A padded size that every tensor parallel size divides, used if the tokenizer would determine it."""
 SPECS = "megatron.core.models.gpt.gpt_layer_specs"
 LAYERS = ("get_gpt_decoder_layer_specs", "get_gpt_decoder_block_spec")
-"""What lays out dense layers and those with experts, the newest first."""
+"""The function that lays out dense and expert layers, newest first."""
 ONE_LAYER = (
     "get_gpt_layer_local_spec",
     "get_gpt_layer_with_transformer_engine_spec",
     "get_gpt_layer_with_inference_spec",
 )
-"""What builds one of them of parts that are not read."""
+"""The function that builds one of them from unread parts."""
 OTHER_LAYERS = ("spec", "experimental_attention_variant", "hybrid_layer_pattern", "heterogeneous_layers_config_path")
-"""Arguments with which a script lays out its layers in another way."""
+"""Arguments with which a script uses another layout of layers."""
 PADDING = {
     "megatron.training.vocab_utils": "calculate_padded_vocab_size",
     "megatron.core.tokenizers.utils.build_tokenizer": "vocab_size_with_padding",
     "megatron.training.tokenizer.tokenizer": "_vocab_size_with_padding",
     "megatron.tokenizer.tokenizer": "_vocab_size_with_padding",
 }
-"""What makes the padded size from that of the tokenizer, the newest first."""
+"""The function that computes the padded size from that of the tokenizer, newest first."""
 LATER = 25_000
-"""Steps of a stage after the model's configuration, which is left out where it takes more."""
+"""Maximum steps of a stage after the model's configuration; a stage that exceeds it is skipped."""
 PARSER, SCRIPT, ADDED = "the parser", "the script", "the options of the script"
-"""What runs once, in addition to modules."""
+"""Parts that run once, in addition to modules."""
 PROVIDER = "extra_args_provider"
 MANY, EARLY = 32, 2_000
-"""Processes whose groups cannot be made within these steps, and in how many their sizes are checked before."""
+"""Numbers of processes: above the first, groups cannot be created within these steps; with the second their sizes are
+checked first."""
 
 
 class Started(Exception):
@@ -93,7 +94,7 @@ class Megatron:
         run.hooks[f"{self.module}.validate_args"] = Hook(lambda: self._at("validate"), self._validated)
 
     def __call__(self) -> None:
-        """Every stage in order; a refusal ends them."""
+        """All stages in order; a refusal ends them."""
         self.run.stage = "parse"
         if not self.module:
             self.run.lost("a tree without Megatron's arguments")
@@ -117,7 +118,7 @@ class Megatron:
             self._later(name, stage)
 
     def later(self) -> dict[str, Callable[[], Value]]:
-        """The stages that are left out where they cannot be read."""
+        """Stages that are skipped if they cannot be read."""
         stages = {
             "vocabulary": self._vocabulary,
             "groups": self._groups,
@@ -145,7 +146,7 @@ class Megatron:
         return self.run.call(function, arguments, keywords or {})
 
     def function(self, module: str, name: str) -> Value:
-        """A function of the tree, MISSING where it has none of that name."""
+        """A function of the tree, MISSING if it has none of that name."""
         if self.run.sources.find(module) is None:
             return MISSING
         try:
@@ -154,10 +155,10 @@ class Megatron:
             if isinstance(raised.error, (ImportError, AttributeError)):
                 return MISSING
             raise
-        return MISSING if isinstance(found, Symbol) else found  # a file that is taken for no module of the program
+        return MISSING if isinstance(found, Symbol) else found  # a file taken for no module of the program
 
     def _build(self, given: list[Value], named: Names) -> Value:
-        """The parser, which is built for the first command and kept."""
+        """The parser, built for the first command and kept."""
         if self._parser is not MISSING:
             self.run.use(PARSER)
             for option in self.run.sized:
@@ -173,7 +174,7 @@ class Megatron:
         return self._parser
 
     def to_keep(self) -> tuple[Value, ...]:
-        """What is read once, in addition to modules, for another call to take up."""
+        """State that is read once, in addition to modules, for reuse by another call."""
         started = None
         if self._started is not None and SCRIPT in self.run.units:
             left_out = None if self.provider is None else PROVIDER
@@ -181,7 +182,7 @@ class Megatron:
         return started, self.provider, self.added, self._parser, self._names, self.run.sized
 
     def take_up(self, kept: tuple[Value, ...]) -> None:
-        """Go on from what another call has read."""
+        """Continue from the state that another call has read."""
         started, self.provider, self.added, self._parser, self._names, self.run.sized = kept
         self._started = self.with_provider(started) if started is not None else None
 
@@ -213,7 +214,7 @@ class Megatron:
                     return
 
     def _by_name(self, function: Function) -> Names:
-        """Arguments of a function that are named as those of the command line are; older ones take all of them."""
+        """Arguments of a function with the names of command-line arguments; older functions take all of them."""
         names = {**(self.run.names_of(self._args) or {}), "rank": 0, "args": self._args}
         shape: Any = function.node[4]
         return {name: names.get(name) for name in shape[0]}
@@ -221,7 +222,7 @@ class Megatron:
     # the script
 
     def _start(self) -> Names:
-        """With which options and defaults the script starts training."""
+        """The options and defaults with which the script starts training."""
         if self._started is not None and SCRIPT in self.run.units:
             self.run.use(SCRIPT)
             return self._started
@@ -272,7 +273,7 @@ class Megatron:
         return started
 
     def _once(self, started: Names) -> Names:
-        """The options that the script adds are added to the parser once, for it is kept."""
+        """The script's options are added to the parser once, because it is kept."""
         provider = started.get("extra_args_provider")
         if provider is None:
             return started
@@ -285,7 +286,7 @@ class Megatron:
         return self.with_provider(started)
 
     def with_provider(self, started: Names) -> Names:
-        """The arguments with which training starts, with the function that adds options instead of the script's."""
+        """The arguments with which training starts, with the function that adds options in place of the script's."""
         return {**started, PROVIDER: Builtin(PROVIDER, self._add)} if self.provider is not None else started
 
     def _add(self, parser: Value) -> Value:
@@ -299,7 +300,7 @@ class Megatron:
     # stages after the configuration
 
     def _publish(self) -> None:
-        """Put the arguments where get_args() looks for them."""
+        """Store the arguments where get_args() reads them."""
         for name in GLOBALS:
             if self.run.sources.find(name) is not None:
                 module = self.run.load(name)
@@ -307,7 +308,7 @@ class Megatron:
                     self.run.put(module.names, "_GLOBAL_ARGS", self._args)
 
     def _later(self, name: str, stage: Callable[[], Value]) -> None:
-        """A stage that is left out, with all that it noted, where it cannot be read to its end."""
+        """A stage that is skipped, including its notes, if it cannot be read to its end."""
         run = self.run
         notes, gaps, limit, entered = len(run.notes), dict(run.gaps), run.budget, set(run.entered)
         self._at(name)
@@ -331,7 +332,7 @@ class Megatron:
             run.gaps, run.entered = gaps, entered
 
     def _vocabulary(self) -> Value:
-        """The padded size of the vocabulary, where the command does not state it; any size of a tokenizer will do."""
+        """The padded size of the vocabulary, if the command does not state it; any tokenizer size is possible."""
         if self.initial.get("padded_vocab_size") is not None:
             return None
         size = self.initial.get("vocab_size")
@@ -366,7 +367,7 @@ class Megatron:
         return None
 
     def _specs(self) -> Value:
-        """Which layers have experts, where the command states it and the script builds a GPT of them."""
+        """The layers with experts, if the command states them and the script builds a GPT from them."""
         names = self.run.names_of(self._args) or {}
         builds = any(name.startswith(("gpt_", "get_gpt_")) for name in self._names)
         other = any(names.get(name) is not None for name in OTHER_LAYERS)
@@ -391,8 +392,8 @@ class Megatron:
         return self.call(TRAINING, "get_optimizer_param_scheduler", [optimizer])
 
     def _containers(self) -> Value:
-        """The configurations of optimizer, data parallelism, checkpoints and the like; of the model, too, where the
-        script builds it before training starts."""
+        """The configurations of optimizer, data parallelism, checkpoints and similar; also of the model, if the script
+        builds it before training starts."""
         hybrid = (self.run.names_of(self._args) or {}).get("hybrid_layer_pattern") is not None
         builder = f"{'hybrid' if hybrid else 'gpt'}_config_from_args"
         model = [self.call(CONTAINERS, builder, [self._args])] if builder in self._names else []

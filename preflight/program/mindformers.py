@@ -27,14 +27,14 @@ TRAINER = "mindformers.trainer.base_trainer.BaseTrainer"
 TOP = "mindformers.trainer.trainer.Trainer"
 UTILITIES = "mindformers.tools.utils"
 TEXTS = "mindformers.models.configuration_utils.PretrainedConfig.dict_ms_dtype_to_str"
-"""Makes texts of types for what is written into a file."""
+"""Converts types to text for a written file."""
 CORES = "mindformers.utils.cann_cores_utils.get_cann_workqueue_cores"
-"""Asks the machine which processors are taken, to choose among the others."""
+"""Queries the machine for occupied processors, to select others."""
 OLDEST = Version("2.2")
-"""MindSpore of the oldest release of MindFormers that is followed, 1.0."""
+"""The MindSpore release of the oldest supported MindFormers release, 1.0."""
 REGISTER_PATH = "REGISTER_PATH"
 FILE = "configuration.yaml"
-"""What the configuration is called where the script asks for its name."""
+"""The name of the configuration where the script asks for it."""
 STAGES = {
     f"{CONFIG}.__init__": "load",
     "__main__.main": "run_mode",
@@ -45,9 +45,9 @@ STAGES = {
 }
 """Functions that begin or end a stage."""
 TYPED = frozenset(("load_checkpoint", "run_mode"))
-"""Settings that the command line gives where the file leaves them empty."""
+"""Settings that the command line supplies if they are empty in the file."""
 BEFORE_NETWORK = re.compile(r"run_mindformer\.py$|mindformers/(?:trainer/|tools/check_rules)")
-"""Where such a setting is looked at itself."""
+"""Places where such a setting itself is checked."""
 NETWORK = ("create_network", "create_network_without_param_init")
 PATTERNS = (
     "mindformers.parallel_core.training_graph.transformer.utils.LayerSetting.set_pattern_recompute",
@@ -58,22 +58,22 @@ TEMPLATE = "mindformers.tools.register.template.Config"
 LOGGER = "mindformers.tools.logger.logger"
 DATASET = ("create_train_dataset", "create_eval_dataset", "create_dataset")
 PRESENT = frozenset(("mindspore", "pyyaml", "numpy"))
-"""What is installed where MindFormers runs."""
+"""Packages installed where MindFormers runs."""
 STEPS = 150_000
-"""Steps of one configuration; one that takes more is not read."""
+"""Maximum steps of one configuration; beyond it the configuration is not read."""
 LATER = 60_000
-"""Steps of the network's construction, which is left out where it takes more."""
+"""Maximum steps of the network's construction; beyond it the network is skipped."""
 REGISTERED = re.compile(r"\bregister(?:_cls)?\(([^()]*(?:\([^()]*\)[^()]*)*)\)")
 QUOTED = re.compile(r"['\"]([\w.-]+)['\"]")
 SURE = ("CONFIG", "MODELS", "TRAINER")
-"""Kinds of classes that the program's own files define: others come from MindSpore, too."""
+"""Kinds of classes defined by the program's own files; others come from MindSpore, too."""
 FOLDERS = frozenset(("mindformers", "research"))
-"""Where classes are defined that a configuration may name."""
+"""Places of the classes that a configuration may name."""
 MOST_FILES = 3000
 
 
 class Finished(Exception):
-    """The program goes on to what is not read: the optimizer, the data, the graph."""
+    """The program reaches unread parts: the optimizer, the data, the graph."""
 
 
 class MindFormers:
@@ -116,13 +116,13 @@ class MindFormers:
         return ""
 
     def _path(self, path: Value) -> Value:
-        """A whole path; the program runs in the folder of its script."""
+        """An absolute path; the program runs in the folder of its script."""
         if not isinstance(path, str):
             return Unknown(gaps=("a path",))
         return posixpath.normpath(posixpath.join(posixpath.dirname(self.entry) or "/", path))
 
     def _newer(self, given: list[Value]) -> Value:
-        """Whether a version is at least another one; of MindSpore's it is known where it is stated, or long ago."""
+        """Whether a version is at least another one; for MindSpore it is known if stated, or if the other is old."""
         current, base = (*given, None, None)[:2]
         try:
             least = Version(base)
@@ -131,13 +131,13 @@ class MindFormers:
             return Unknown(gaps=("a version",))
 
     def _logged(self, level: str, given: list[Value], named: Names) -> None:
-        """The warnings that the program prints are reported."""
+        """Warnings printed by the program are reported."""
         text = self.run.text(given[0]) if given and level == "warning" else None
         if isinstance(text, str):
             self.run.remark(f"warning: {text}")
 
     def _template_keys(self, given: list[Value], named: Names, original: Any) -> Value:
-        """The names in the class of a section, which the program lists over and over again."""
+        """The names in the class of a section, which the program lists repeatedly."""
         owner = given[0] if given else None
         if id(owner) not in self._listed:
             self._listed[id(owner)] = owner, original()
@@ -145,12 +145,12 @@ class MindFormers:
         return list(found) if isinstance(found, list) else found
 
     def _recomputed(self, given: list[Value], named: Names, original: Any) -> Value:
-        """Which operators of a layer a pattern names: asked of one of the layers that are alike."""
+        """The operators of a layer that a pattern names, determined for one of equal layers."""
         layers = self.run.layers
         return original() if layers is None or named else layers.once(given, original)
 
     def _matched(self, name: str, pattern: Value, text: Value, **named: Value) -> Value:
-        """What the package regex finds, where Python's own re reads the pattern as well."""
+        """The result of the package regex, if Python's own re interprets the pattern in the same way."""
         try:
             re.compile(pattern)
         except (re.error, TypeError):
@@ -158,7 +158,7 @@ class MindFormers:
         return self.run.call_native(getattr(re, name), [pattern, text], {})
 
     def __call__(self) -> None:
-        """Every stage in order; a refusal ends them."""
+        """All stages in order; a refusal ends them."""
         run = self.run
         run.stage = "load"
         MindSpore(run).teach()
@@ -193,7 +193,7 @@ class MindFormers:
             run.budget = limit
 
     def _script(self) -> tuple[Module, Callable[[], tuple[Node, ...]], str] | None:
-        """The script that is started, as a module with its statements, and what follows them unread."""
+        """The started script as a module with its statements, and the unread rest."""
         sources, document = self.run.sources, self.document or {}
         found = sources.locate(self.entry) if self.entry else None
         begun = start(document, sources, has_script=bool(self.entry))
@@ -207,7 +207,8 @@ class MindFormers:
         return Module("__main__", found.path, found.shown, False), lambda: sources.form(found), ""
 
     def _elsewhere(self, raised: Raised) -> bool:
-        """Whether a refusal rests on what the command line usually gives: a checkpoint, the mode, data to predict."""
+        """Whether a refusal depends on values that the command line usually supplies: a checkpoint, the mode, data to
+        predict."""
         document = self.document or {}
         if (
             document.get("run_mode") == "predict"
@@ -229,7 +230,7 @@ class MindFormers:
         return found
 
     def _read(self, given: list[Value]) -> Value:
-        """What yaml makes of the file, sorted by key as the program sorts it; of other files nothing is known."""
+        """The content that yaml reads from the file, sorted by key like in the program; other files are unknown."""
         if (
             not isinstance(given[-1], str)
             or posixpath.basename(given[-1]) != FILE
@@ -269,7 +270,7 @@ class MindFormers:
         return dotted
 
     def _network(self, given: list[Value], named: Names, original: Any) -> Value:
-        """The network is built within a bound; what follows is not read."""
+        """The network is built within a step limit; later code is not read."""
         run = self.run
         if run.stage == "network":  # a function that makes a network may call another one
             return original()
@@ -302,7 +303,7 @@ class MindFormers:
     # the registry
 
     def _registered(self, given: list[Value], named: Names, original: Any) -> Value:
-        """Classes are registered when their modules are imported: those that define the name are."""
+        """Classes are registered when their modules are imported: those that define the name are imported."""
         run = self.run
         name = given[2] if len(given) > 2 else named.get("class_name")
         if not isinstance(name, str):
@@ -321,8 +322,7 @@ class MindFormers:
         return run.lost(f"whether {name} is registered") if found is False and not sure else found
 
     def _defining(self, name: str) -> tuple[list[str], bool]:
-        """The modules of the program that define a class or register it under this name, and whether others mention
-        it."""
+        """The modules that define a class or register it under this name, and whether others mention it."""
         if self._texts is None:
             self._texts = list(self._files())
         if name not in self._classes:

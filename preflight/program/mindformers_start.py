@@ -23,7 +23,7 @@ def main(config):
 
 main(MindFormerConfig("configuration.yaml"))
 """
-"""A network that is built as a graph: what every release's script comes to with its file alone."""
+"""A network built as a graph: the effect of every release's script with only its file."""
 PYNATIVE = """
 from mindformers.pynative.trainer.trainer import Trainer
 
@@ -47,7 +47,7 @@ OF_GRAPHS = ("parallel_config", "runner_config", "runner_wrapper", "train_datase
 
 
 class Start(NamedTuple):
-    """The statements that start a run. rest: what comes after them and is not read, "" for nothing."""
+    """The statements that start a run. rest: later code that is not read, "" for none."""
 
     text: str
     rest: str = ""
@@ -60,7 +60,7 @@ def is_pynative(document: Mapping[str, Value]) -> bool:
 
 
 def start(document: Mapping[str, Value], sources: Sources, has_script: bool) -> Start | None:
-    """How a configuration is started without its script; None where the script shows it, or nothing does."""
+    """How a configuration is started without its script; None if the script shows it, or nothing does."""
     if is_pynative(document):
         known = document.get("run_mode", "train") == "train" and sources.find(PYNATIVE_CONFIG) is not None
         whole = known and sources.find(PYNATIVE_TRAINER) is not None

@@ -1,7 +1,7 @@
 """MindSpeed and MindSpeed-LLM: Megatron with functions that are replaced and wrapped before its parser runs.
 
-Patches are kept as data, by the dotted name of what they replace; one is applied when, and only if, the module that it
-changes is loaded, so that the files of operators are not read.
+Patches are kept as data, by the dotted name of their target; each is applied only when its module is loaded, so that
+the files of operators are not read.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ ADAPTORS = {
     "mindspeed-llm": ("mindspeed_llm.tasks.megatron_adaptor_v2", "mindspeed_llm.tasks.megatron_adaptor"),
 }
 REGISTERING = ("mindspeed.features_manager", "mindspeed_llm.features_manager")
-"""Modules that set the list of features when they are imported: the last one counts."""
+"""Modules that set the list of features on import: the last one counts."""
 MANAGER = "mindspeed.patch_utils.MindSpeedPatchesManager"
 PATCH = "mindspeed.patch_utils.Patch"
-"""What the manager's own table holds for a patch: something with methods that check nothing."""
+"""The entry in the manager's own table for a patch: an object with methods that check nothing."""
 CHECKING = ("arguments", "_config", "initialize", "global_vars", "parallel_state", "_calculator")
-"""How the modules end whose functions check something; others hold layers and operators."""
+"""The endings of modules whose functions check something; others contain layers and operators."""
 WRAPS = ("wrapper", "decorator")
 PRESENT = frozenset(("torch-npu", "transformer-engine"))
-"""What is installed where MindSpeed runs; it has its own stand-in of Transformer Engine."""
+"""Packages installed where MindSpeed runs; it has its own stand-in for Transformer Engine."""
 VERSION = "99.0"
 """Of that stand-in."""
 LACKS_ARGUMENT = re.compile(r"'Namespace' object has no attribute ")
-"""What Python raises about an option that the features' parser does not have and the command does not give."""
+"""The Python error about an option that the features' parser lacks and the command does not set."""
 MINDSPORE = "mindspore"
 """The value of --ai-framework with which a program runs on MindSpore."""
 CAPABILITY = (8, 0)
@@ -39,7 +39,7 @@ CAPABILITY = (8, 0)
 
 
 class Patch(NamedTuple):
-    """What happens to one function: what replaces it, and what wraps it in order."""
+    """The patches of one function: its replacement, and its wrappers in order."""
 
     replacement: list[Value]
     wrappers: list[Value]
@@ -82,13 +82,13 @@ class MindSpeed(Megatron):
 
     def _is_certain(self, error: BaseException) -> bool:
         """Whether an error of the patches is the program's own. An argument that the parser of the features lacks is
-        missing for sure, but where the program runs on MindSpore, which another tool rewrites it for."""
+        certainly missing, unless the program runs on MindSpore, for which another tool rewrites it."""
         if not isinstance(error, AttributeError):
             return True
         return LACKS_ARGUMENT.match(str(error)) is not None and MINDSPORE not in self.run.argv
 
     def later(self) -> dict[str, Callable[[], Value]]:
-        """The process groups; what MindSpeed changes of the others is not read."""
+        """The process groups; other changes by MindSpeed are not read."""
         return {"groups": self._groups}
 
     def _register(self, given: list[Value], named: Names) -> None:
@@ -112,7 +112,7 @@ class MindSpeed(Megatron):
             patch.replacement[:] = [value]
 
     def _noted(self, name: str) -> None:
-        """Enter a patch into the manager's own table, for code that asks it."""
+        """Enter a patch into the manager's own table, for code that reads it."""
         module, _, manager = MANAGER.rpartition(".")
         table = self.run.names_of(self.run.imported(module, manager)) or {}
         if isinstance(patches := table.get("patches_info"), dict):
@@ -128,7 +128,7 @@ class MindSpeed(Megatron):
         kept[:] = [one for one in kept if names and getattr(one, "name", "") not in names]
 
     def _apply(self) -> None:
-        """Apply what can be applied now; the rest waits for its module."""
+        """Apply the patches that can be applied now; the rest waits for its module."""
         self._waiting = {}
         for name in self.patches:
             module = self._module_of(name)
@@ -141,7 +141,7 @@ class MindSpeed(Megatron):
                 self._loaded(loaded)
 
     def _module_of(self, name: str) -> str | None:
-        """The module of the program that a dotted name lies in."""
+        """The module of the program that contains a dotted name."""
         module = name.rpartition(".")[0]
         while module:
             if self.run.sources.has(module) and self.run.sources.find(module) is not None:
@@ -178,7 +178,7 @@ class MindSpeed(Megatron):
                 self.run.put(other.names, last, after)
 
     def _original(self, owner: Module | Class, name: str) -> Value:
-        """What is replaced: what is there, or what Python makes for a class."""
+        """The replaced object: the existing one, or the default that Python creates for a class."""
         if isinstance(owner, Module):
             return self.run.force(owner.names[name]) if name in owner.names else None
         found = owner.find(name)

@@ -1,4 +1,4 @@
-"""MindSpore, as far as MindFormers asks it while a configuration is looked at: what its functions answer at launch."""
+"""MindSpore, as far as MindFormers queries it for a configuration: the results of its functions at launch."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ DEFAULTS: dict[str, Value] = {
     "parallel_optimizer_config": None,
     "pipeline_config": {"pipeline_interleave": False, "pipeline_scheduler": "1f1b"},
 }
-"""The auto-parallel context before anything sets it (mindspore/parallel/_auto_parallel_context.py)."""
+"""The auto-parallel context in its initial state (mindspore/parallel/_auto_parallel_context.py)."""
 MODES = {
     "STAND_ALONE": "stand_alone",
     "DATA_PARALLEL": "data_parallel",
@@ -68,16 +68,16 @@ RETURNING = ("shard", "add_prim_attr", "recompute", "set_prim_instance_name", "d
 """Methods of mindspore.ops.Primitive that return the operator itself (mindspore/ops/primitive.py)."""
 TENSORS = frozenset(("Tensor", "Parameter", "MutableTensor"))
 NO_TENSORS = ("mindspore.common.initializer.", "mindspore.ops.", "mindspore.nn.")
-"""Where classes are defined that are not tensors."""
+"""Places of classes that are not tensors."""
 CELL = "mindspore.nn.Cell"
 NEVER_INHERITED = frozenset(("params", "submodules"))
-"""What MindFormers asks of layers, and mindspore.nn.Cell does not have."""
+"""Attributes of layers that MindFormers uses, and mindspore.nn.Cell lacks."""
 DATA = "mindspore.dataset.Dataset()"
 """The data of a run; only its existence is known."""
 
 
 class MindSpore:
-    """The state that MindSpore keeps for one process, and its answers."""
+    """The state that MindSpore keeps for one process, and its results."""
 
     def __init__(self, run: Interpreter) -> None:
         self.run = run
@@ -126,14 +126,14 @@ class MindSpore:
         self.run.facts.learn(values, calls)
 
     def _size(self, size: Value) -> Value:
-        """The number of devices; what a module keeps of it while it is loaded would outlast this configuration."""
+        """The number of devices; a value that a module keeps while loading would outlast this configuration."""
         return size if self.run.journals else Unknown((WORLD,))
 
     def _initialize(self, *given: Value, **named: Value) -> None:
         self.initialized = True
 
     def _cells(self, owner: Object) -> Value:
-        """The layers within a layer: unknown where one of its attributes may be one."""
+        """The layers inside a layer: unknown if one of its attributes may be one."""
         if any(isinstance(value, Unknown) for value in owner.names.values()):
             return Unknown(gaps=(f"{owner.cls.name}._cells()",))
         return {name: value for name, value in owner.names.items() if is_cell(value)}
@@ -150,7 +150,7 @@ class MindSpore:
         return Unknown(gaps=(f"the auto-parallel context's {key}",))
 
     def _judged(self, faults: list[Veto | None]) -> None:
-        """Refuse what MindSpore refuses; what only some of its releases refuse is noted."""
+        """Refuse values that MindSpore refuses; a refusal of only some releases is noted."""
         found = [one for one in faults if one is not None]
         for one in found:
             if one.sure:
@@ -273,12 +273,12 @@ def is_cell(value: Value) -> bool:
 
 
 def derives_from_cell(cls: Class) -> bool:
-    """Whether a class of the program is a layer's."""
+    """Whether a class of the program is a layer class."""
     return cls.derives_from(CELL)
 
 
 def apart(value: Value, kind: str) -> bool:
-    """Whether something of MindSpore's is surely no instance of a class of MindSpore's."""
+    """Whether a MindSpore object is certainly not an instance of a MindSpore class."""
     if kind.rpartition(".")[2] not in TENSORS:
         return False
     if isinstance(value, Object):
@@ -299,7 +299,7 @@ def _unknown() -> Unknown:
 
 
 def _kept(*given: Any, **named: Any) -> Value:
-    """What a decorator returns: the function itself, or a decorator where it is given arguments only."""
+    """The result of a decorator: the function itself, or a decorator if it is only given arguments."""
     if given and not isinstance(given[0], (str, bool, type(None))):
         return given[0]
     return Builtin("decorator", lambda function: function)

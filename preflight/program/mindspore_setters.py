@@ -27,7 +27,7 @@ KINDS: dict[str, type] = {
     "all_reduce_fusion_config": list,
     **dict.fromkeys("parallel_optimizer_config pipeline_config comm_fusion strategy_ckpt_config".split(), dict),
 }
-"""What @args_type_check of set_auto_parallel_context asks of each argument, where it is not None."""
+"""The requirements of @args_type_check of set_auto_parallel_context on each argument, if it is not None."""
 NOT_NONE = frozenset(
     """enable_parallel_optimizer enable_alltoall search_mode parallel_mode parallel_optimizer_config pipeline_config
     strategy_ckpt_config loss_repeated_mean optimizer_weight_shard_size communi_parallel_mode
@@ -59,14 +59,14 @@ MEMORY = re.compile(r"[1-9][0-9]*(\.)?[0-9]*GB|0\.[0-9]*GB")
 
 
 class Veto(NamedTuple):
-    """A value that is refused. sure: by every release."""
+    """A refused value. sure: by every release."""
 
     error: Exception
     sure: bool = True
 
 
 def parallel_fault(key: str, value: Value) -> Veto | None:
-    """What set_auto_parallel_context refuses of one argument."""
+    """The refusal of one argument by set_auto_parallel_context."""
     if isinstance(value, OPAQUE_VALUES):
         return None
     if key not in NAMES:
@@ -187,7 +187,7 @@ CHECKS: dict[str, Callable[[Value], Iterator[Veto]]] = {
 
 
 def context_fault(key: str, value: Value) -> Veto | None:
-    """What set_context refuses of one argument."""
+    """The refusal of one argument by set_context."""
     if isinstance(value, OPAQUE_VALUES):
         return None
     if key == "max_device_memory":
@@ -201,7 +201,7 @@ def context_fault(key: str, value: Value) -> Veto | None:
 
 
 def coefficient_fault(value: Value) -> Veto | None:
-    """What the coefficient of memory of a matrix product may not be."""
+    """Invalid values of the memory coefficient of a matrix product."""
     if isinstance(value, OPAQUE_VALUES):
         return None
     if not isinstance(value, (int, float)):

@@ -1,4 +1,4 @@
-"""Functions and methods of Python's own library, run on values that are known, within bounds."""
+"""Functions and methods of Python's own library, run within limits on known values."""
 
 from __future__ import annotations
 
@@ -55,19 +55,19 @@ CHANGING = {
 MATCHING = frozenset((re.match, re.search, re.fullmatch, re.sub, re.split, re.findall))
 ON_PATTERN = frozenset(("match", "search", "fullmatch", "sub", "split", "findall"))
 ON_NUMBERS = frozenset((*ARITHMETIC.values(), *COMPARED.values()))
-"""Operations that a traced number takes part in."""
+"""Operations that accept a traced number."""
 Special = Callable[[list[Value], Names], Value]
 
 
 class Natives(Statements):
-    """How a function of Python's own is called."""
+    """How a function of Python is called."""
 
     layers: Layers | None
     enum_members: dict[type, Names]
     specials: dict[int, Special]
 
     def native(self, function: Any, arguments: list[Value], keywords: Names | None = None) -> Value:
-        """Run a function of Python's own on values that are known."""
+        """Run a Python function on known values."""
         if self.layers is not None and function not in ON_NUMBERS:
             arguments = [settled(one) for one in arguments]
         try:
@@ -79,7 +79,7 @@ class Natives(Statements):
             raise self.failure(error, sure=sure) from None
 
     def call_native(self, function: Any, arguments: list[Value], keywords: Names) -> Value:
-        """Call what Python itself has."""
+        """Call a Python object."""
         special = self.specials.get(id(function)) if not isinstance(function, types.MethodType) else None
         if special is not None:
             try:
@@ -133,7 +133,7 @@ class Natives(Statements):
         return isinstance(value, dict) and any(self.opaque(one, depth + 1) for one in value.values())
 
     def cause_of(self, values: list[Value]) -> Unknown:
-        """What makes these values unknown."""
+        """Why these values are unknown."""
         found: list[Unknown] = []
         for value in values:
             if isinstance(value, Unknown):
@@ -206,7 +206,7 @@ class Natives(Statements):
         return found if bounded(found) else self.gap("a value that is too large")
 
     def _of_row(self, receiver: Any, name: str, arguments: list[Value]) -> Value:
-        """index, count and copy of a list, with values that may be unknown."""
+        """index, count and copy of a list whose values may be unknown."""
         if name == "copy":
             return list(receiver)
         count = 0
@@ -233,7 +233,7 @@ class Natives(Statements):
         return list(function()) if name != "copy" else dict(receiver)
 
     def _text_method(self, receiver: str, name: str, arguments: list[Value], keywords: Names) -> Value:
-        """An answer where Python's own method may not be asked; None where it may."""
+        """An answer for cases in which Python's own method must not be called; otherwise None."""
         values = [*arguments, *keywords.values()]
         if name == "join" and arguments:
             items = self.items(arguments[0])
@@ -296,7 +296,7 @@ class Natives(Statements):
         return self.native(getattr(receiver, name), arguments, {})
 
     def sort(self, values: list[Value], keywords: Names) -> list[Value] | Unknown:
-        """Values in order; a key of the program's own is asked for each."""
+        """Values in order; a key function of the program is called for each."""
         key = keywords.get("key")
         keys = [self.call(key, [one], {}) for one in values] if key is not None else list(values)
         if any(self.opaque(one) for one in keys):
@@ -347,7 +347,7 @@ class Natives(Statements):
         raise self.failure(KeyError(key))
 
     def bridge(self, function: Value) -> Any:
-        """A function of the program as one that Python itself can call."""
+        """A function of the program in a form that Python itself can call."""
         raise NotImplementedError
 
     def call_parser(self, function: Any, receiver: Any, arguments: list[Value], keywords: Names) -> Value:
@@ -356,12 +356,12 @@ class Natives(Statements):
 
 
 def _holds_opaque(value: Value) -> bool:
-    """Whether a value is one that Python itself cannot work with, or a key with such a part."""
+    """Whether Python itself cannot use a value, or a key contains such a value."""
     return isinstance(value, OPAQUE) or (isinstance(value, tuple) and any(isinstance(one, OPAQUE) for one in value))
 
 
 def _costly(function: Any, arguments: list[Value], keywords: Names) -> bool:
-    """Whether a call with small arguments may take long or much space."""
+    """Whether a call with small arguments may take much time or memory."""
     name = getattr(function, "__name__", "")
     numbers = [one for one in arguments if isinstance(one, int)]
     if name in ("range", "repeat") or name in ("bytes", "list"):

@@ -1,4 +1,4 @@
-"""What operations do with values that are known or unknown: comparisons, arithmetic, items, truth and text."""
+"""Operations on known or unknown values: comparisons, arithmetic, items, truth and text."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ OWN = (Object, Class, Function, Bound, Partial, Module)
 
 
 class Operators(Attributes):
-    """One method an operation."""
+    """One method per operation."""
 
     def item(self, owner: Value, key: Value) -> Value:
         """owner[key]"""
@@ -111,7 +111,7 @@ class Operators(Attributes):
             return self.symbol("typing.Any")
 
     def plain(self, value: Value) -> Value:
-        """The container behind an object of a class that derives from dict or list."""
+        """The container behind an object of a class derived from dict or list."""
         return value.data if isinstance(value, Object) and value.data is not None else value
 
     def arithmetic(self, sign: str, one: Value, other: Value) -> Value:
@@ -311,7 +311,7 @@ class Operators(Attributes):
         return found if isinstance(found, (str, Unknown)) else Unknown()
 
     def items(self, value: Value) -> list[Value] | Unknown:
-        """The items of anything that is iterated over."""
+        """The items of any iterable."""
         if isinstance(value, Unknown):
             return value
         if isinstance(value, Object):
@@ -348,7 +348,7 @@ def _holds_unknown(value: Value) -> bool:
 
 
 def _threshold(sign: str, one: Value, other: Value) -> Unknown:
-    """What an unknown fact is compared with becomes part of its name: "transformer-engine >= 2.1"."""
+    """The operand of a comparison with an unknown fact becomes part of its name: "transformer-engine >= 2.1"."""
     found = both(one, other)
     known = other if isinstance(one, Unknown) else one
     fact = next(iter(found.facts), "")

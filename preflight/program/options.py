@@ -1,4 +1,4 @@
-"""Command line parsers of the program: Python's own argparse, with the program's types and actions in it."""
+"""Command-line parsers of the program: Python's own argparse, with the program's types and actions."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ UNREAD = "options that could not be read"
 
 
 class ParserError(Exception):
-    """A command line that argparse refuses. option: the one that it names."""
+    """A command line rejected by argparse. option: the one that it names."""
 
     def __init__(self, message: str, option: str) -> None:
         super().__init__(message)
@@ -38,7 +38,7 @@ class ParserError(Exception):
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser that opens no file, prints nothing and ends no process."""
+    """A parser that opens no file, prints nothing and does not exit."""
 
     def __init__(self, *given: Any, **named: Any) -> None:
         named["fromfile_prefix_chars"] = None
@@ -46,12 +46,12 @@ class Parser(argparse.ArgumentParser):
         super().__init__(*given, **named)
 
     def error(self, message: str) -> NoReturn:
-        """Refuse the command line."""
+        """Reject the command line."""
         found = re.match(r"argument ([^:]+):", message)
         raise ParserError(message, found[1].split("/")[0] if found else "")
 
     def exit(self, status: int = 0, message: str | None = None) -> NoReturn:
-        """End without a run."""
+        """Exit without a run."""
         raise ParserError(message or "prints and exits", "")
 
     def _get_value(self, action: argparse.Action, arg_string: str) -> Any:
@@ -64,7 +64,7 @@ class Parser(argparse.ArgumentParser):
             super()._check_value(action, value)
 
     def _get_formatter(self) -> argparse.HelpFormatter:
-        """A width is stated, because the text is not shown: asking the terminal for it loads all of shutil."""
+        """The width is stated because the text is not shown: querying the terminal would load all of shutil."""
         return argparse.HelpFormatter(prog=self.prog, width=80)
 
     def _print_message(self, message: str, file: Any = None) -> None:
@@ -135,7 +135,7 @@ class Options(Classes):
             raise self.failure(error, sure=not self.runs_packages) from None  # patches may add the options elsewhere
 
     def _plain_keywords(self, known: Names) -> None:
-        """Replace what argparse could not work with."""
+        """Replace parts that argparse could not use."""
         kind = known.get("type")
         if isinstance(kind, OWN):
             known["type"] = self.converter(kind)

@@ -1,4 +1,4 @@
-"""Functions of Python that take items: all, map, sorted, zip and the like."""
+"""Python functions that take items: all, map, sorted, zip and similar ones."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ SPREAD = (list, tuple, set, frozenset, enumerate, reversed, zip, sum)
 
 
 class Cycle:
-    """Items over and over again, for zip."""
+    """Repeated items, for zip."""
 
     def __init__(self, items: list[Value]) -> None:
         self.items = items
 
 
 class Sequences(Natives):
-    """One method a function."""
+    """One method per function."""
 
     def _spread_first(self, kind: Any) -> Special:
         """A function that takes iterables: those of the program are read first."""

@@ -1,4 +1,4 @@
-"""What inspect.signature gives of functions and classes of the program."""
+"""The result of inspect.signature for functions and classes of the program."""
 
 from __future__ import annotations
 

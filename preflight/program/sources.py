@@ -1,4 +1,4 @@
-"""The files of a program: found by the name of a module, read within bounds, and kept in the form that is walked."""
+"""The files of a program: found by module name, read within limits, and kept in the form that is interpreted."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from preflight.source import cache
 
 FOLDER = "program"
 FRESH = 100_000_000
-"""Nanoseconds: a file that young may change again without its time changing."""
+"""Nanoseconds: a younger file may change again without a new modification time."""
 _FLAGS = sum(getattr(os, name, 0) for name in ("O_RDONLY", "O_NONBLOCK", "O_CLOEXEC", "O_BINARY"))
 
 
 class Found(NamedTuple):
-    """Where a module lies. path: "" of a folder without its own file; package: whether others lie below it."""
+    """The location of a module. path: "" for a folder without its own file; package: whether it contains others."""
 
     path: str
     root: str
@@ -36,7 +36,7 @@ class Found(NamedTuple):
 
 
 class Sources:
-    """The trees of a program in the order in which modules are looked for, and then the folder of its script."""
+    """The trees of a program in module search order, and then the folder of its script."""
 
     def __init__(self, roots: tuple[str, ...], budget: Budget, entry: str | None = None) -> None:
         self.roots = tuple(os.path.realpath(root) for root in roots)
@@ -48,28 +48,27 @@ class Sources:
         self._digests: dict[str, tuple[str, str]] = {}
         self.read: list[str] = []
         self.bodies = 0
-        """How many files bodies of functions were taken from."""
+        """The number of files from which bodies of functions were taken."""
         self._packed: dict[str, dict[tuple[int, str], bytes]] = {}
         self.asked: list[str] = []
-        """The files whose statements the command that is judged has come to."""
+        """The files whose statements were reached by the present command."""
 
     def find(self, name: str) -> Found | None:
-        """The file or folder of a module, None where no tree has it."""
+        """The file or folder of a module, None if no tree contains it."""
         if name not in self._found:
             found = next(filter(None, (self._find(root, name) for root in self.roots)), None)
             self._found[name] = found or self._find_beside(name)
         return self._found[name]
 
     def _find_beside(self, name: str) -> Found | None:
-        """A module in the folder of the script, which lies in one of the trees."""
+        """A module in the folder of the script, which must be in one of the trees."""
         root = next((root for root in self.roots if _inside(self._beside, root)), None)
         found = self._find(self._beside, name) if root is not None else None
         return found._replace(root=root) if found is not None and root is not None else None
 
     def has(self, name: str) -> bool:
-        """Whether a module belongs to the program: its topmost package with its own file lies in one of the trees.
-
-        A folder without one may share its name with a package that is installed apart: megatron.energon.
+        """Whether a module belongs to the program: its topmost package with its own file is in one of the trees. A
+        folder without one may share its name with a separately installed package: megatron.energon.
         """
         parts = name.split(".")
         for at in range(1, len(parts) + 1):
@@ -90,7 +89,7 @@ class Sources:
         return Found("", root, True) if os.path.isdir(where) and (len(parts) > 1 or self._modules(where)) else None
 
     def _modules(self, where: str) -> bool:
-        """Whether a folder without its own file holds modules, itself or one level below."""
+        """Whether a folder without its own file contains modules, directly or one level below."""
         try:
             entries = list(os.scandir(where))
         except OSError:
@@ -100,13 +99,13 @@ class Sources:
         return any(os.path.isfile(os.path.join(one.path, "__init__.py")) for one in entries[:200])
 
     def locate(self, path: str) -> Found | None:
-        """A file by its path, if it lies in one of the trees."""
+        """A file by its path, if it is in one of the trees."""
         real = os.path.realpath(path)
         root = next((root for root in self.roots if _inside(real, root)), None)
         return Found(real, root, False) if root is not None and os.path.isfile(real) else None
 
     def text(self, path: str) -> str | None:
-        """The text of a file by its path, if it lies in one of the trees and is not too large."""
+        """The text of a file by its path, if it is in one of the trees and is not too large."""
         found = self.locate(path)
         return self._content(found) if found is not None else None
 
@@ -144,7 +143,7 @@ class Sources:
         return form
 
     def _content(self, found: Found) -> str | None:
-        """The text of a regular file that lies in its tree and is not too large."""
+        """The text of a regular file that is in its tree and is not too large."""
         if not _inside(os.path.realpath(found.path), found.root):
             return None
         try:
@@ -159,7 +158,7 @@ class Sources:
             return stream.read(self._budget.size).decode("utf-8", "replace")
 
     def digests(self) -> list[tuple[str, str, str]]:
-        """What was read: path, root and a hash of the content; and which modules were looked for and not found."""
+        """The files that were read: path, root and a hash of the content; and the modules that were not found."""
         looked = sorted(name for name, found in self._found.items() if found is None)
         return [
             *((path, root, digest) for path, (root, digest) in self._digests.items()),
@@ -167,7 +166,7 @@ class Sources:
         ]
 
     def same_files(self, digests: list[tuple[str, str, str]]) -> bool:
-        """Whether these files still have that content, and these modules are still not there."""
+        """Whether these files still have that content, and these modules still do not exist."""
         for path, root, digest in digests:
             if not path:
                 if self.find(root) is not None:
@@ -184,7 +183,7 @@ class Sources:
         return self._digests.keys()
 
     def state(self) -> Any:
-        """What was found and read, to be compared with what is there later."""
+        """The found and read files, for a later comparison."""
         now = time.time_ns()
         files = [(path, root, digest, _state(path, now)) for path, (root, digest) in self._digests.items()]
         folders = sorted({one for name in self._found for one in self._folders(name)})
@@ -192,7 +191,7 @@ class Sources:
         return files, [(folder, _state(folder, now)) for folder in folders], found
 
     def restore(self, state: Any) -> bool:
-        """Take up what was found and read, if it is still what is there."""
+        """Load found and read files, if they are unchanged."""
         files, folders, found = state
         for path, root, digest, before in files:
             if before is None or _state(path) != before:
@@ -216,7 +215,7 @@ class Sources:
         return True
 
     def _folders(self, name: str) -> Iterator[str]:
-        """The folders that determine where a module lies."""
+        """The folders that determine the location of a module."""
         parts = name.split(".")
         for root in (*self.roots, self._beside):
             if root:
@@ -224,7 +223,7 @@ class Sources:
                 yield os.path.join(root, *parts)
 
     def body(self, path: str, node: Node) -> bytes:
-        """The body of a function in a file that was read by an earlier call."""
+        """The body of a function in a file read by an earlier call."""
         if path not in self._packed:
             found = Found(path, self._digests[path][0], False)
             data = self._content(found)
@@ -240,12 +239,12 @@ class Sources:
         return cache.digest(f"{VERSION} {sys.version_info[:2]} {data}")
 
     def unchanged(self) -> bool:
-        """Whether every file that was read is still the same, by size and time."""
+        """Whether every file that was read is unchanged, by size and time."""
         return all(_stamp(path) == stamp for path, stamp in self._stamps.items())
 
 
 def functions(body: Iterable[Any]) -> Iterator[tuple[tuple[int, str], bytes]]:
-    """The bodies of functions in a form, those of others left out."""
+    """The bodies of functions in a form, without those of other functions."""
     for node in body:
         if not isinstance(node, tuple):
             continue
@@ -256,7 +255,7 @@ def functions(body: Iterable[Any]) -> Iterator[tuple[tuple[int, str], bytes]]:
 
 
 def _state(path: str, now: int | None = None) -> tuple[int, ...] | None:
-    """What changes when a file or folder does; None where it has changed so lately that it may again in that time."""
+    """Changes when a file or folder does; None if it changed so recently that it may change again unnoticed."""
     try:
         status = os.stat(path)
     except (OSError, ValueError):

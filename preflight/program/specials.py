@@ -1,4 +1,4 @@
-"""Functions of Python's own that look at objects of the program: isinstance, getattr, print and the like."""
+"""Python functions that inspect objects of the program: isinstance, getattr, print and similar ones."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ ABSENT = (AttributeError, ImportError)
 
 
 class Specials(Signatures):
-    """One method a function, found by the function's identity."""
+    """One method per function, selected by the function's identity."""
 
     def special_table(self) -> dict[int, Special]:
         """The functions that are answered here."""
@@ -147,7 +147,7 @@ class Specials(Signatures):
         return False if unsure is None else unsure
 
     apart: Callable[[Value, str], bool] = staticmethod(lambda value, kind: False)
-    """Whether something outside the program is surely no instance of a class outside, by its name."""
+    """Whether an external object is certainly not an instance of an external class, by its name."""
 
     def _is_one(self, value: Value, kind: Value) -> Value:
         kind = stood_for(kind)
@@ -204,14 +204,14 @@ class Specials(Signatures):
         return found is not MISSING
 
     def _doubted(self, owner: Symbol, name: str, found: Value) -> Value:
-        """Whether something outside has an attribute: known only where its version is."""
+        """Whether an external object has an attribute: known only if its version is."""
         if "(" in owner.name or not self.facts.described(owner.name):
             top = owner.name.partition(".")[0]
             return Unknown((top.replace("_", "-"),)) if "(" not in owner.name else self.gap(f"{owner.name}.{name}")
         return True
 
     def _find(self, owner: Value, name: str) -> Value:
-        """An attribute, MISSING where there is none."""
+        """An attribute, MISSING if there is none."""
         from preflight.program.values import Raised
 
         try:
@@ -257,7 +257,7 @@ class Specials(Signatures):
         return names if names is not None else self.gap("vars()")
 
     def _dir(self, given: list[Value], named: Names) -> Value:
-        """The attributes of an object that the program gives it; those of classes outside are left out."""
+        """The attributes that the program gives an object; those of external classes are omitted."""
         owner = given[0] if given else None
         if isinstance(owner, Object):
             return sorted({*owner.names, *(name for one in owner.cls.lineage for name in one.names)})
@@ -368,7 +368,7 @@ class Specials(Signatures):
         return argparse.Namespace(**vars(value)) if isinstance(value, argparse.Namespace) else value
 
     def _copy_inner(self, value: Value, depth: int = 0) -> Value:
-        """Containers within containers are copied, to a depth that programs use."""
+        """Nested containers are copied, to a depth that programs use."""
         if id(value) in self.blurred:
             return self.blurred[id(value)][1]
         if arrays.is_array(value):
@@ -381,7 +381,7 @@ class Specials(Signatures):
         return [self._copy_inner(one, depth + 1) for one in value] if isinstance(value, list) else set(value)
 
     def _source(self, given: list[Value], named: Names) -> Value:
-        """The source of a class is asked for its texts only: a class without any answers that."""
+        """The source of a class is only requested for its texts: a class without any answers that."""
         if isinstance(given[0], Class):
             return f"class {given[0].name}:\n    pass"
         return self.gap("the source of a function")
@@ -393,14 +393,14 @@ class Specials(Signatures):
         return self.native(ast.parse, [text, *given[1:]], named)
 
     def _module_of(self, given: list[Value], named: Names) -> Value:
-        """The module of a function, a class or the code that runs."""
+        """The module of a function, a class or the running code."""
         value = given[0]
         if isinstance(value, (Function, Class)):
             return value.scope.module if isinstance(value, Function) else value.module
         return value if isinstance(value, Module) else self.lost("the module of something")
 
     def _members(self, given: list[Value], named: Names) -> Value:
-        """The names of a module with what they are, in order; a predicate chooses among them."""
+        """The names of a module with their objects, in order; a predicate selects among them."""
         if not isinstance(given[0], Module):
             return self.lost("the members of something")
         chosen = given[1] if len(given) > 1 else named.get("predicate")

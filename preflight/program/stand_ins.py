@@ -1,4 +1,4 @@
-"""Types of Python's own that stand for classes of the program where an annotation is made."""
+"""Python types that represent classes of the program in annotations."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Any
 from preflight.program.values import Class, Symbol, Unknown, Value
 
 STANDS_IN = "_stands_in"
-"""What marks a type of Python's own that stands for a class that lies elsewhere."""
+"""Marks a Python type that represents a class defined elsewhere."""
 
 
 def stand_in(value: Value) -> Any:
-    """A type of Python's own instead of a class that lies elsewhere, for an annotation."""
+    """A Python type in an annotation that represents a class defined elsewhere."""
     if isinstance(value, (Symbol, Unknown, Class)):
         name = getattr(value, "name", "Any").rpartition(".")[2]
         return standing_in(name if name.isidentifier() else "Any", value if isinstance(value, Class) else None)
@@ -19,12 +19,12 @@ def stand_in(value: Value) -> Any:
 
 
 def standing_in(name: str, cls: Class | None = None) -> type:
-    """A type of this name that stands for another: a class of the program, or an unknown one."""
+    """A type of this name that represents another one: a class of the program, or an unknown one."""
     return type(name, (), {STANDS_IN: cls})
 
 
 def stood_for(value: Value) -> Value:
-    """The class of the program that a type stands for, something unknown where it is unknown."""
+    """The class of the program behind a type, or an unknown object."""
     if not isinstance(value, type) or STANDS_IN not in vars(value):
         return value
     cls = vars(value)[STANDS_IN]

@@ -1,4 +1,4 @@
-"""Statements: each path that a known condition selects, both where it is unknown."""
+"""Statements: the path that a known condition selects, or both if it is unknown."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ LOOPS = 100_000
 BUILDING = ("parse", "patches")
 """Stages in which options are added."""
 IN_PLACE = {"Add": operator.iadd, "Sub": operator.isub, "Mult": operator.imul}
-"""What changes an array itself."""
+"""Operations that change an array in place."""
 Thunk = Callable[[], "Done | None"]
 
 
 class Statements(Refusing):
-    """One method a kind of statement, found by its name."""
+    """One method per kind of statement, selected by its name."""
 
     def block(self, body: Iterable[Node], scope: Scope) -> Done | None:
         """Run statements until one ends the block."""
@@ -83,10 +83,8 @@ class Statements(Refusing):
     def _branch(
         self, node: Node, cause: Unknown, reads: tuple[str, ...], rest: tuple[Node, ...], scope: Scope
     ) -> tuple[bool, Done | None]:
-        """Both sides of a condition that is unknown, and what follows where only one of them goes on.
-
-        Gives whether the rest of the block has run, and how it ended.
-        """
+        """Follows both sides of an unknown condition, and the rest of the block if only one of them continues. Returns
+        whether the rest of the block has run, and how it ended."""
         one = self.explore(lambda: self._guarded(node[4], reads, scope), opposite(cause))
         other = self.explore(lambda: self._guarded(node[5], reads, scope), cause)
         ends = [side.done is not None for side in (one, other)]
@@ -133,7 +131,7 @@ class Statements(Refusing):
         return Done(returned.kind, returned.value, True, both(cause, open_by))
 
     def _after_maybe(self, done: Done, rest: tuple[Node, ...], scope: Scope) -> Done | None:
-        """What follows a statement that may have ended the block."""
+        """The code after a statement that may have ended the block."""
         cause = done.cause or self.gap("what ends a block on some paths")
         cause = Unknown((parted(fact)[0] for fact in cause.facts), cause.gaps, computed=True)
         side = self.explore(lambda: self.block(rest, scope), cause)
@@ -183,7 +181,7 @@ class Statements(Refusing):
             self._bind(target, value, reads, scope)
 
     def _bind(self, target: Node, value: Value, reads: tuple[str, ...], scope: Scope) -> None:
-        """Assign, and remember which arguments the value was made from."""
+        """Assign, and remember the arguments behind the value."""
         self.assign(target, value, scope)
         if target[0] == "Name":
             self.originate(scope.names, target[3], reads)
@@ -268,7 +266,7 @@ class Statements(Refusing):
         return self._settle(Side(ended, None, {}), side, cause)
 
     def _maybe_once(self, run: Thunk, cause: Unknown, body: tuple[Node, ...], scope: Scope) -> Done | None:
-        """A body that runs an unknown number of times: what it writes is unknown afterwards."""
+        """A body that runs an unknown number of times: values that it writes are unknown afterwards."""
         if self.stage in BUILDING and reaches_parser(body, scope.names):
             self.unread_options.append(f"what a loop over something unknown adds at {self.place()}")
         side = self.explore(run, cause)
@@ -343,8 +341,8 @@ class Statements(Refusing):
     def _caught(
         self, handlers: tuple[Node, ...], raised: Raised, before: list[tuple[Note, Node]], scope: Scope
     ) -> Done | None:
-        """What follows an error in a block. before: what the block may have raised earlier, and what handles that: then
-        the error does not come about."""
+        """The code after an error in a block. before: exceptions that the block may have raised earlier, with their
+        handlers: then the error does not occur."""
         handler = self._handler(handlers, raised, scope)
         try:
             if handler is None:
@@ -359,7 +357,7 @@ class Statements(Refusing):
         return self._settle(Side(done, None, {}), side, note.cause)
 
     def _caught_notes(self, handlers: tuple[Node, ...], mark: int, scope: Scope) -> list[tuple[Note, Node]]:
-        """What the body may have raised and a handler catches; one for each handler."""
+        """Exceptions that the body may have raised and a handler catches; one for each handler."""
         found: dict[int, tuple[Note, Node]] = {}
         for note in self.notes[mark:]:
             handler = self._handler(handlers, note.raised, scope)
@@ -435,12 +433,12 @@ class Statements(Refusing):
         raise NotImplementedError
 
     def decorate(self, decorator: Value, value: Value) -> Value:
-        """What a decorator makes of a function or class."""
+        """The result of a decorator for a function or class."""
         raise NotImplementedError
 
 
 def _end(node: Node) -> int:
-    """The last line of a statement, of one with blocks in it that of its head."""
+    """The last line of a statement; for a compound statement that of its head."""
     if node[0] in ("If", "While"):
         return int(node[3][2]) or node[1]
     if node[0] == "For":

@@ -1,4 +1,4 @@
-"""Statements that refuse, targets of assignments, and what is deleted."""
+"""Statements that refuse, targets of assignments, and deletions."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ class Targets(Expressions):
 
 
 class Refusing(Targets):
-    """How a refusal comes about, with its message and the arguments that it read."""
+    """How a refusal arises, with its message and the arguments that it read."""
 
     def _s_Assert(self, node: Node, scope: Scope) -> None:
         mark = len(self.reads)
@@ -159,7 +159,7 @@ class Refusing(Targets):
         self.note(raised, truth)
 
     def _message(self, node: Node, scope: Scope) -> str:
-        """A text with its values; what is unknown in it is a question mark."""
+        """A text with its values; unknown ones become a question mark."""
         self.rendering += 1
         height = len(self.reads)
         try:

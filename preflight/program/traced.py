@@ -1,4 +1,4 @@
-"""Whole numbers that remember which decisions were made with them: whether another number would decide the same way."""
+"""Whole numbers that remember the decisions made with them: whether another number would decide the same way."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ from preflight.program.values import Value
 
 Make = Callable[[Sequence[int]], Any]
 Decision = tuple[Make, Any]
-"""What was computed from the numbers, and what came out."""
+"""The computations from the numbers, and their results."""
 MOST = 200
 """Decisions that are remembered."""
 
 
 class Traced(int):
-    """A number that what is computed from it, and every comparison with it, is remembered of."""
+    """A number that remembers computations and comparisons with it."""
 
     make: Make
     log: list[Decision]
 
     @classmethod
     def of(cls, value: int, make: Make, log: list[Decision]) -> Traced:
-        """A number that is computed from the numbers of a call."""
+        """A number computed from the numbers of a call."""
         made = cls(value)
         made.make, made.log = make, log
         return made
 
     def settled(self) -> int:
-        """The plain number, where only this very one would do."""
+        """The plain number, if only this exact one is possible."""
         value = int.__add__(self, 0)
         self._note(self.make, value)
         return value

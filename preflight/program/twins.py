@@ -21,11 +21,11 @@ from preflight.source import cache
 
 Twin = Callable[[Engine, Function, list[Value], Names], Value]
 RANKS = 1 << 20
-"""Numbers of all groups of one kind that are made at most."""
+"""Maximum numbers in all groups of one kind."""
 
 
 def twin_of(function: Function, body: tuple[Node, ...]) -> Twin | None:
-    """What gives the same as a function with this body, None where none is known for its text."""
+    """The function equivalent to this body, None if none is known for its text."""
     if function.twin is None:
         named = function.node[0] == "FunctionDef" and not function.node[6] and function.scope.kind == "module"
         function.twin = TWINS[function.name].get(text_of(function.node, body)) if named else MISSING
@@ -78,7 +78,7 @@ def _numbers(values: Value, kind: type) -> bool:
 
 
 def _new_group(run: Engine, function: Function, given: list[Value], named: Names) -> Value:
-    """A process group of these ranks: once it was walked, for it asks which torch there is."""
+    """A process group of these ranks: interpreted once, because it queries the torch version."""
     ranks = given[0] if given else named.get("ranks")
     if not _numbers(ranks, int) or not _known_names(function, given, named):
         return MISSING
@@ -89,7 +89,7 @@ def _new_group(run: Engine, function: Function, given: list[Value], named: Names
 
 
 def _new_listed_group(run: Engine, function: Function, given: list[Value], named: Names) -> Value:
-    """The same, and it is put on a list where this process belongs to it."""
+    """The same, added to a list if this process belongs to it."""
     groups, here = function.scope.module.names.get(LISTED), run.facts.call(OWN_RANK, [], {})
     if not isinstance(groups, list) or id(groups) in run.blurred or type(here) is not int:
         return MISSING
@@ -101,13 +101,13 @@ def _new_listed_group(run: Engine, function: Function, given: list[Value], named
 
 
 def _no_options(run: Engine, function: Function, given: list[Value], named: Names) -> Value:
-    """The options of a group by its name, of which there are none."""
+    """The options of a group by name; there are none."""
     empty = len(given) == 2 and not named and isinstance(given[0], str) and given[1] == {}
     return None if empty and id(given[1]) not in run.blurred else MISSING
 
 
 def _known_names(function: Function, given: list[Value], named: Names) -> bool:
-    """Whether a call names parameters that there are, each once."""
+    """Whether a call names only existing parameters, each once."""
     names = function.node[4][0]
     return len(given) <= len(names) and all(name in names[len(given) :] for name in named)
 

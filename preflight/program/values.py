@@ -154,7 +154,7 @@ class Property:
 
 
 class Static:
-    """A function of a class that is called on nothing."""
+    """A function of a class called on nothing."""
 
     __slots__ = ("function",)
 
@@ -163,7 +163,7 @@ class Static:
 
 
 class ClassMethod:
-    """A function of a class that is called on the class."""
+    """A function of a class called on the class."""
 
     __slots__ = ("function",)
 
@@ -215,7 +215,7 @@ class Class:
 
     @property
     def opaque(self) -> bool:
-        """Whether some of what it inherits lies outside the program."""
+        """Whether some of what it inherits is outside the program."""
         return any(isinstance(base, (Symbol, Unknown)) for one in self.lineage for base in one.bases)
 
     @property
@@ -318,7 +318,7 @@ def opposite(value: Unknown) -> Unknown:
 
 
 def parted(fact: str) -> tuple[str, str, str]:
-    """A fact as what it is about, and what that is compared with: "capability >= 8"; without comparison the latter are
+    """A fact as what it is about, and what compared with: "capability >= 8"; without comparison the latter are
     empty."""
     words = fact.rsplit(" ", 2)
     return (words[0], words[1], words[2]) if len(words) == 3 and words[1] in OPPOSITE else (fact, "", "")

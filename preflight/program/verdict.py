@@ -81,7 +81,7 @@ class Machine(NamedTuple):
 
 
 class Program(NamedTuple):
-    """A trainer's source as it lies there.
+    """A trainer's source as it is there.
 
     framework: whose parser and checks it has ("megatron", "mindspeed", "mindspeed-llm", "mindformers"). roots: folders
     in which modules are looked for, in order. entry: the script that is started.

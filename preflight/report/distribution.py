@@ -1,4 +1,4 @@
-"""The addresses in the metadata of the installed distribution, and the pages that are installed with it."""
+"""The addresses in the metadata of the installed distribution, and the pages installed with it."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ PACKAGE = Path(preflight.__file__).parent
 
 
 def home() -> str | None:
-    """The address of the project in the installed distribution; None where it has none."""
+    """The address of the project in the installed distribution; None if it has none."""
     return _url("repository", "source", "homepage")
 
 
 def site() -> str | None:
-    """The address of the documentation of this version, without a slash at its end; None where there is no site."""
+    """The address of the documentation of this version, without a slash at its end; None if there is no site."""
     place = _url("documentation")
     return f"{place.rstrip('/')}/{preflight.__version__}" if place else None
 
 
 def page_url(page: str, section: str) -> str | None:
-    """A section of a page of docs/ on the web; None where the distribution has no address.
+    """A section of a page of docs/ on the web; None if the distribution has no address.
 
     The documentation is a site, whose pages are folders; a repository shows the files themselves.
     """
@@ -34,13 +34,13 @@ def page_url(page: str, section: str) -> str | None:
 
 
 def schema_url(name: str) -> str | None:
-    """The address of a schema in the site, else below the project; None where the distribution has no address."""
+    """The address of a schema in the site, otherwise below the project; None if the distribution has no address."""
     place = site() or home()
     return f"{place.rstrip('/').removesuffix('.git')}/schemas/{name}.json" if place else None
 
 
 def installed_page(page: str) -> Path | None:
-    """The file of a page of docs/rules, of a wheel or of a checkout; None where it is not installed."""
+    """The file of a page of docs/rules, of a wheel or of a checkout; None if it is not installed."""
     folders = (PACKAGE / "pages", PACKAGE.parent / "docs" / "rules")
     return next((path for folder in folders if (path := folder / page).is_file()), None)
 

@@ -29,7 +29,7 @@ from preflight.source.record import NamedTuple
 GIB = 2**30
 CONTEXT = 2
 REACH = 400
-"""Characters of a line that are shown on either side of a place."""
+"""Characters of a line shown on either side of a place."""
 GROUPS = ("weights", "gradients", "optimizer", "activations", "buffers")
 """Of the terms of memory; each has one colour."""
 _GROUP = {
@@ -162,7 +162,7 @@ def _verdict(job: Job) -> str:
 
 
 def _room(job: Job) -> float:
-    """The part of its device that a run leaves free, 1 where the device is unknown."""
+    """The part of its device that a run leaves free, 1 if the device is unknown."""
     return 1 - _need(job) / job.memory.budget if job.memory.budget else 1.0
 
 

@@ -66,7 +66,7 @@ def place(span: Span) -> dict[str, Any]:
 
 
 def fix_dict(fix: Fix, finding: Finding, report: Report | None) -> dict[str, Any]:
-    """A fix by meaning and, where its report is given, as changes of the text, none where it has no place."""
+    """A fix by meaning and, where its report is given, as changes of the text, none if it has no place."""
     edits = {"edits": [_edit(edit) for edit in fix.edits]}
     shown = {"title": fix.title, "safety": str(fix.safety), "change": str(fix.change), "offered": fix.offered, **edits}
     if fix.cost:
@@ -108,7 +108,7 @@ def run_dict(job: Job) -> dict[str, Any]:
 
 
 def site_dict(site: Site) -> dict[str, Any]:
-    """What was looked at where it lies, as plain data."""
+    """What was looked at where it is, as plain data."""
     return {
         "host": site.host,
         "opened": [one._asdict() for one in site.opened],
@@ -128,8 +128,8 @@ def _checkpoint(found: Checkpoint) -> dict[str, Any]:
 
 
 def _standing(job: Job) -> str | None:
-    """What the evidence is: the framework as it was published, altered, or only what installs it;
-    None where there is none."""
+    """What the evidence is: the framework as it was published, altered, or only what installs it; None if there is
+    none."""
     certainty = job.arguments.certainty
     if not certainty.evidence:
         return None

@@ -24,7 +24,7 @@ def render(report: Report, look: Look = Look()) -> str:
 
 
 def _case(path: str, report: Report, fails: Severity) -> TestCase:
-    """The case of a file: an error where it cannot be checked, else one failure with all findings that fail it."""
+    """The case of a file: an error where it cannot be checked, otherwise one failure with all findings that fail it."""
     case = TestCase(plain(path), classname="preflight")
     broken = [(plain(str(error)), "unreadable") for error in report.errors if error.path == path]
     broken += [(plain(crash_line(crash)), "crash") for crash in report.crashes if crash.path == path]

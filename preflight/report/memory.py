@@ -81,7 +81,7 @@ def between(low: float, high: float) -> str:
 
 
 def _without_verdict(job: Job) -> str:
-    """What a run would need that cannot start; nothing where the estimate is of other sizes."""
+    """What a run would need that cannot start; nothing if the estimate is of other sizes."""
     verdict = f"no verdict: {job.withheld}"
     return verdict if job.memory.replaced else f"{between(*job.memory.span)} GiB, {verdict}"
 
@@ -152,7 +152,7 @@ def _block(rows: list[Row], terms: int) -> list[str]:
 
 
 def _columns(estimate: MemoryEstimate) -> list[Stage]:
-    """The stages to show: all of a few, else the first, the last and those that need most."""
+    """The stages to show: all of a few, otherwise the first, the last and those that need most."""
     if len(estimate.stages) <= SHOWN:
         return list(estimate.stages)
     most = sorted(estimate.stages, key=lambda stage: -stage.required)[: SHOWN - 2]

@@ -116,7 +116,7 @@ def _batch(job: Job) -> str:
 
 
 def _tokens(job: Job) -> int:
-    """Tokens per step, 0 where that is not known."""
+    """Tokens per step, 0 if that is not known."""
     total, sequence = job.plan.batch.total.raw, job.plan.model.sequence.raw
     return total * sequence if isinstance(total, int) and isinstance(sequence, int) else 0
 

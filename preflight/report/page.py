@@ -106,7 +106,7 @@ def section_path(id: str) -> str:
 
 
 def section_url(id: str) -> str | None:
-    """The section on the web of a rule of preflight; None where the distribution does not name its pages.
+    """The section on the web of a rule of preflight; None if the distribution does not name its pages.
 
     The site has a page for each rule, the repository one for each topic.
     """
@@ -119,7 +119,8 @@ def section_url(id: str) -> str | None:
 
 
 def section_link(id: str) -> str | None:
-    """Where a program on this machine opens the section of a rule: on the web, else in the page that is installed."""
+    """Where a program on this machine opens the section of a rule: on the web, otherwise in the page that is
+    installed."""
     if (address := section_url(id)) is not None:
         return address
     known = id in _paths() or id == unused_suppression.id

@@ -160,7 +160,7 @@ def _guessed(told: Told) -> str:
 
 
 def _not_described(job: Job, asked: Target) -> Message:
-    """As what a release is read that is not described, and between which described ones it lies."""
+    """As what a release is read that is not described, and between which described ones it is."""
     older, newer = described_around(asked)
     template = "{target}, because {version} is not described; read between {older} and {newer}"
     if not newer:
@@ -199,7 +199,7 @@ def _details(report: Report) -> Iterator[str]:
 
 
 def seen(site: Site) -> Iterator[str]:
-    """What was looked at where it lies, and what a run draws from its data."""
+    """What was looked at where it is, and what a run draws from its data."""
     yield plain(f"  {local(f'looked at on {site.host}:')}")
     for one in site.opened:
         why = f" ({local(one.because)})" if one.because else ""

@@ -38,7 +38,7 @@ def seconds(text: str) -> float:
 
 
 def lines(job: Job, step: float | None) -> list[str]:
-    """FLOPs per step, and the step time with its throughput and utilisation: as measured, else as estimated."""
+    """FLOPs per step, and the step time with its throughput and utilisation: as measured, otherwise as estimated."""
     found = estimate(job.plan, job.cluster)
     plan = completed(job.plan)[0]
     try:

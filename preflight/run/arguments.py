@@ -40,12 +40,11 @@ class Certainty(NamedTuple):
 
     stated: the release is stated, or the checkout around the file proves it. entry_known: the entry script has no
     additional options. doubted: offsets of words that another release may read as other words, each with the reason.
-    releases: those of the target's framework that it may be, oldest first, where none is stated; () where they are
-    not narrowed down. stack: a release of the target's framework → which versions of which frameworks take part in its
-    runs.
-    evidence: the file that names the release. has: whether the checkout around the file has the checks of a rule, where
-    its framework is not as it was published; None for a rule of which nothing is known. completed: the program that
-    reads the file and may set other values; parts: the sections that it takes as the framework does, () for all;
+    releases: those of the target's framework that it may be, oldest first, where none is stated; () where they are not
+    narrowed down. stack: a release of the target's framework → which versions of which frameworks take part in its
+    runs. evidence: the file that names the release. has: whether the checkout around the file has the checks of a rule,
+    where its framework is not as it was published; None for a rule of which nothing is known. completed: the program
+    that reads the file and may set other values; parts: the sections that it takes as the framework does, () for all;
     apart: where the framework's code begins that it does not run. parsed: the options are those of the checkout's own
     parser. lying: the release of the program that lies in the checkout, where it is another one. since: rules that
     older releases of the program do not have, each with the first that has it. newer: the release of the program that
@@ -112,7 +111,7 @@ class Arguments:
     problems: tuple[Problem, ...] = ()
     open: bool = False
     assumed: tuple[Word, ...] = ()
-    """Words such as "$@" that are assumed to add nothing: the caller of the run may add arguments there."""
+    """Words such as "$@" assumed to add nothing: the caller of the run may add arguments there."""
 
     versions: Mapping[str, str] = field(default_factory=dict)
     """Which version of which framework takes part: MindSpeed-LLM has {"megatron": "0.12.1", "mindspeed":
@@ -133,7 +132,7 @@ class Arguments:
     """Arguments whose defaults take part in the training where another argument has one of some values."""
 
     relayout: Callable[[Sizes], tuple[Edit, ...]] | None = None
-    """The edits that write another parallel layout in the spelling of the document; None where a dialect cannot."""
+    """The edits that write another parallel layout in the spelling of the document; None if a dialect cannot."""
 
     names: Callable[[], Iterable[str]] = tuple
     """Every argument that this release knows, where a dialect can list them."""
@@ -157,10 +156,10 @@ class Arguments:
     """What a program in front hands the framework instead of what was typed: this is "written" to the framework."""
 
     tree: Node | None = None
-    """A config as the framework loads it, with what it names merged into it; None where there is none."""
+    """A config as the framework loads it, with what it names merged into it; None if there is none."""
 
     def get(self, name: str) -> Value:
-        """The effective value: derived or switched, else written, else the default."""
+        """The effective value: derived or switched, otherwise written, otherwise the default."""
         value = self.effective.get(name)
         if value is None:
             value = self.written.get(name)
@@ -171,7 +170,7 @@ class Arguments:
         return self.written.get(name)
 
     def spell(self, name: str) -> str:
-        """How people write this argument: the key that was typed, else the flag or dotted key it would get."""
+        """How people write this argument: the key that was typed, otherwise the flag or dotted key it would get."""
         value = self.written.get(name)
         if value is not None and value.setting is not None and value.setting.key:
             return str(value.setting.key[-1])

@@ -17,7 +17,7 @@ GIB = 2**30
 
 class Factor(NamedTuple):
     """What measured runs on a device show about estimates. shape: "dense" or "experts", "" for both; pace: how many
-    times as fast as estimated they were, beyond: bytes that they needed beyond the estimate, None where not measured;
+    times as fast as estimated they were, beyond: bytes that they needed beyond the estimate, None if not measured;
     runs: how many they were."""
 
     device: str
@@ -27,7 +27,7 @@ class Factor(NamedTuple):
     runs: int = 1
 
     def holds(self, device: Device | None, experts: bool | None) -> bool:
-        """Whether it is for a device and a kind of model; experts: None where that is not known."""
+        """Whether it is for a device and a kind of model; experts: None if that is not known."""
         named = device is not None and self.device.lower() in {device.name.lower(), *map(str.lower, device.aliases)}
         return named and (not self.shape or (experts is not None and (self.shape == "experts") is experts))
 
@@ -101,8 +101,8 @@ class Cluster:
 
     @property
     def budget(self) -> float | None:
-        """Bytes that a process can get: the limit that the config sets, within what the device gives; None where
-        neither is known."""
+        """Bytes that a process can get: the limit that the config sets, within what the device gives; None if neither
+        is known."""
         limits = (self.memory.raw if self.memory.known else None, self.device.budget if self.device else None)
         return min((float(limit) for limit in limits if limit is not None), default=None)
 
@@ -161,7 +161,7 @@ def networks() -> tuple[Network, ...]:
 
 
 def network_rate(text: str) -> float | None:
-    """Bytes a second of a network, by its name or in GB/s; None where it is neither."""
+    """Bytes a second of a network, by its name or in GB/s; None if it is neither."""
     bare = _bare(_words(text))
     known = ((one.rate, (one.name, *one.aliases)) for one in networks())
     if rate := next((rate for rate, names in known if bare in (_bare(_words(name)) for name in names)), None):
@@ -188,8 +188,8 @@ def find_device(devices: Sequence[Device], name: str) -> Device | None:
 
 
 def likely_device(devices: Sequence[Device], name: str) -> Device | None:
-    """The device that a site's word for it means in a job; of several, the one with most memory.
-    None where it may be any of a series."""
+    """The device that a site's word for it means in a job; of several, the one with most memory. None if it may be any
+    of a series."""
     server = _SERVER.fullmatch(name.lower())
     name = server[1] if server is not None else name
     words = _undressed(name)

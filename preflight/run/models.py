@@ -38,7 +38,7 @@ _SIZE = re.compile(r"(?<!\d)(\d+)(?:\.(\d+))?b")
 
 @cache
 def _models() -> tuple[tuple[str, Published], ...]:
-    """Every name in small letters without signs, the longest first, with its model."""
+    """Every name in lower case without signs, the longest first, with its model."""
     found = []
     for row in schemas.read("models")["models"]:
         sizes = {_FIELDS.get(name, name): size for name, size in row.items() if name not in (*_WORDS, *TRAITS)}
@@ -54,7 +54,7 @@ def vocabularies() -> tuple[tuple[str, int], ...]:
 
 
 def published(paths: Iterable[str]) -> Published | None:
-    """The model that paths name by one of their last two parts; None where they name none, or several."""
+    """The model that paths name by one of their last two parts; None if they name none, or several."""
     found = {model.name: model for path in paths for model in _named(path)}
     return next(iter(found.values())) if len(found) == 1 else None
 

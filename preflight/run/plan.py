@@ -160,7 +160,7 @@ class Model:
     top_k: Value = _NOT_GIVEN
     expert_ffn: Value = _NOT_GIVEN
     shared_ffn: Value = _NOT_GIVEN  # intermediate size of all shared experts of a layer together; 0 or None without
-    expert_layers: Value = _NOT_GIVEN  # tuple of bool per layer: True where the MLP is a mixture
+    expert_layers: Value = _NOT_GIVEN  # tuple of bool per layer: True if the MLP is a mixture
     capacity: Value = _NOT_GIVEN  # capacity factor; None when tokens are not dropped
     dispatcher: Value = _NOT_GIVEN  # how tokens travel to their experts: "alltoall", "allgather", "flex" …
     router_copy: Value = _NOT_GIVEN  # bytes an element of the copy of its input that a router keeps; 0 without
@@ -178,7 +178,7 @@ class Model:
     # sample that stay; None without
     pair_bias: Value = _NOT_GIVEN
     # residual streams: how many, bytes an element of them that a connection keeps (least, most), bytes that it holds
-    # for a moment; None where there is one
+    # for a moment; None if there is one
     streams: Value = _NOT_GIVEN
     gate_apart: Value = _NOT_GIVEN  # True: the gate's activation and the product each keep their output
 
@@ -213,7 +213,7 @@ class Layout:
     # "graphs" where kernels start from a recorded graph, and "whole graph" where that is one for the iteration
     overlaps: Value = _NOT_GIVEN
     weight_shards: Value | None = None  # ranks that share a weight beyond tensor parallelism, where that can be
-    only_expert_tensor: int = 0  # the one size of it that the framework has; 0 where it is chosen, or follows tensor
+    only_expert_tensor: int = 0  # the one size of it that the framework has; 0 if it is chosen, or follows tensor
     expert_grid: bool = False  # expert tensor x expert x pipeline ranks must divide the devices, too
     heads_split: bool = True  # tensor parallelism divides attention by its heads
     data_stated: bool = False  # the framework wants data parallel stated (MindFormers) instead of deriving it
@@ -270,7 +270,7 @@ class Optimizer:
     owned: Value = _NOT_GIVEN
     in_place: Value = _NOT_GIVEN  # True: the update is known to need no copy of a parameter
     gradient_fusion: Value = _NOT_GIVEN  # weight gradients accumulate straight into the main gradient buffer
-    # states lie on the host and visit the device in so many parts during a step; 0 or None when they stay
+    # states are on the host and visit the device in so many parts during a step; 0 or None when they stay
     swapped: Value = _NOT_GIVEN
 
 
@@ -286,7 +286,7 @@ class Inference:
 
 
 class Bound(NamedTuple):
-    """Between what a value lies that is not known. name: of the value, dotted. how: how a caller states it."""
+    """Between what a value is that is not known. name: of the value, dotted. how: how a caller states it."""
 
     name: str
     least: int
@@ -306,10 +306,10 @@ class Supposed(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """Everything neutral about a run. unmodelled: features that the memory model does not know. doubted: such
-    features that may be on. architecture: compute capability of the device that the run was checked for; 0 where none
-    is known. bounds: what a dialect knows of sizes that are not known. supposed: makes the plan that memory is
-    estimated for where this one leaves too much open; None where there is none."""
+    """Everything neutral about a run. unmodelled: features that the memory model does not know. doubted: such features
+    that may be on. architecture: compute capability of the device that the run was checked for; 0 if none is known.
+    bounds: what a dialect knows of sizes that are not known. supposed: makes the plan that memory is estimated for
+    where this one leaves too much open; None if there is none."""
 
     target: Target
     model: Model = field(default_factory=Model)

@@ -74,13 +74,11 @@ class Request(NamedTuple):
     """Facts from the command line, the settings or the scheduler; None means not stated.
 
     measured: bytes that a measured run needed beyond what was estimated for it; pace: how many times as fast as its
-    estimate it was.
-    follow: whether other files that a config names may be opened (not at the gate).
-    environment: variables of the job, not of this process.
-    given: arguments and variables of scripts as the caller states them, whatever the files have.
-    program: the folder with the source that the job runs. machine: versions of packages where it will run.
-    source_path: folders where further scripts lie that scripts source and start.
-    site: how to look at what the run names where it lies; None where that is not asked for.
+    estimate it was. follow: whether other files that a config names may be opened (not at the gate). environment:
+    variables of the job, not of this process. given: arguments and variables of scripts as the caller states them,
+    whatever the files have. program: the folder with the source that the job runs. machine: versions of packages where
+    it will run. source_path: folders where further scripts are that scripts source and start. site: how to look at what
+    the run names where it is; None if that is not asked for.
     """
 
     world_size: int | None = None

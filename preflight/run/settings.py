@@ -29,8 +29,7 @@ MAX_DOTS = 1000
 
 
 def read_any(path: Path) -> str:
-    """A file of other tools as well, in whatever encoding.
-    Raises InputError where it is larger than any settings are."""
+    """A file of other tools as well, in whatever encoding. Raises InputError if it is larger than any settings are."""
     note_file(path)
     with open(path, "rb") as stream:
         data = stream.read(MAX_SETTINGS + 1)
@@ -40,7 +39,7 @@ def read_any(path: Path) -> str:
 
 
 def parse(path: Path, text: str) -> dict[str, Any]:
-    """The tables of a text. Raises InputError where it is not TOML."""
+    """The tables of a text. Raises InputError if it is not TOML."""
     import sys
 
     if sys.version_info >= (3, 11):
@@ -305,7 +304,7 @@ def _site(data: Mapping[str, Any], root: Path) -> SiteRequest:
 
 
 def _folder(name: str, path: Path) -> Path:
-    """A folder of `source-path`. Raises InputError for one that is not there, or lies outside of the project: settings
+    """A folder of `source-path`. Raises InputError for one that is not there, or is outside of the project: settings
     that come with a checkout open nothing outside of it."""
     folder = path.parent / name
     if not folder.is_dir():

@@ -34,7 +34,7 @@ def _read(path: Path) -> dict[str, Any]:
 def _extended(data: Mapping[str, Any], path: Path, chain: tuple[Path, ...]) -> Mapping[str, Any]:
     """The settings of a file over those of the file that it extends: tables are merged, all else is replaced.
 
-    chain: the files that lead here. Raises InputError where the extended file is not usable.
+    chain: the files that lead here. Raises InputError if the extended file is not usable.
     """
     if "extend" not in data:
         return data

@@ -51,7 +51,7 @@ class Search:
         return next((path for folder in folders if (path := self.within(folder, start)) is not None), None)
 
     def within(self, folder: Path, start: Path) -> Path | None:
-        """The settings file of a folder itself for what lies in the folder `start`.
+        """The settings file of a folder itself for what is in the folder `start`.
 
         Raises InputError or OSError for one that cannot be read.
         """
@@ -102,7 +102,7 @@ REASONS = (
 
 
 def distrust(path: Path, start: Path) -> str:
-    """Why a settings file does not count for what lies in a folder, "" where it does.
+    """Why a settings file does not count for what is in a folder, "" where it does.
 
     Where the file is a link, the link and its target have to be trusted.
     """

@@ -32,9 +32,9 @@ BY_CALLER = "stated by the caller"
 class Value(NamedTuple):
     """One value: what it is (`raw`, plain data or Unknown), where it came from, where it can be changed.
 
-    note: the default's version, the formula of a derived value, or why it is unknown.
-    setting: the place where a human typed it, if a human did.
-    edits: gives the edits that make this setting another value; None where no single setting holds it.
+    note: the default's version, the formula of a derived value, or why it is unknown. setting: the place where a human
+    typed it, if a human did. edits: gives the edits that make this setting another value; None if no single setting
+    holds it.
     """
 
     raw: Any

@@ -48,8 +48,8 @@ NEWEST = (1 << 30,)
 
 @cache
 def matches(version: str, wanted: str) -> bool:
-    """Whether a version lies in a range; an unsaid version or range always does,
-    and a branch is newer than every release."""
+    """Whether a version is in a range; an unsaid version or range always does, and a branch is newer than every
+    release."""
     if not wanted or not version:
         return True
     have = numbers(version) or NEWEST

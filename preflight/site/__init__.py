@@ -1,1 +1,1 @@
-"""What a run names, looked at where it lies, where that is asked for: data, checkpoints, folders, packages."""
+"""What a run names, looked at where it is, where that is asked for: data, checkpoints, folders, packages."""

@@ -53,7 +53,7 @@ class Eyes:
             self.opened[path, how] = Opened(path, how, because)  # type: ignore[arg-type]
 
     def status(self, path: str) -> os.stat_result | None:
-        """What is at a path, links followed; None where there is nothing. Raises Unread where access is denied."""
+        """What is at a path, links followed; None if there is nothing. Raises Unread if access is denied."""
         try:
             found = os.stat(path)
         except (FileNotFoundError, NotADirectoryError, ValueError):  # ValueError: a NUL in the name
@@ -75,7 +75,7 @@ class Eyes:
         return found is not None and stat.S_ISDIR(found.st_mode)
 
     def size(self, path: str) -> int | None:
-        """Bytes of a regular file; None where there is none. Raises Unread for what is not a regular file."""
+        """Bytes of a regular file; None if there is none. Raises Unread for what is not a regular file."""
         found = self.status(path)
         if found is None:
             return None
@@ -84,7 +84,7 @@ class Eyes:
         return found.st_size
 
     def read(self, path: str, start: int = 0, size: int | None = None) -> bytes:
-        """Bytes of a regular file. Raises Unread where there is none, or there are more than are read."""
+        """Bytes of a regular file. Raises Unread if there is none, or there are more than are read."""
         whole = self.size(path)
         if whole is None:
             raise Unread(f"{path} does not exist")
@@ -182,7 +182,7 @@ def _in_child(tasks: Sequence[Task], seconds: float, answers: list[Answer]) -> s
 
 
 def _frame(reader: int, seconds: float) -> bytes | None:
-    """One answer as bytes; None where none came in time, empty at the end."""
+    """One answer as bytes; None if none came in time, empty at the end."""
     from select import POLLIN, poll
 
     ends = poll()

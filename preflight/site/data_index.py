@@ -88,7 +88,7 @@ class Index:
 
 
 def read_data(eyes: Eyes, name: str, argument: str, folders: Sequence[str], splits: Sequence[Bounds]) -> DataFile:
-    """What lies at a prefix. splits: those of training, validation and test."""
+    """What is at a prefix. splits: those of training, validation and test."""
     found = DataFile(name, argument)
     try:
         place = find(eyes, name, folders, (".idx", ".bin"))

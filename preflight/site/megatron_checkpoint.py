@@ -22,7 +22,7 @@ STATE = "model_optim_rng.pt"
 FIRST_SHARD = "__0_0.distcp"
 COMMON = "common_state"
 LARGEST_METADATA = 4 * 1024 * 1024
-"""Bytes of metadata that are read to see whether the checkpoint is whole."""
+"""Bytes of metadata read to see whether the checkpoint is whole."""
 MOST_RANKS = 4096
 NETWORK = ("embedding.", "decoder.", "output_layer.")
 """How the names of a network's tensors begin; those of the optimizer's state begin otherwise."""
@@ -38,7 +38,7 @@ Shapes = tuple[tuple[str, tuple[int, ...]], ...]
 def first_checkpoint(
     eyes: Eyes, names: Sequence[tuple[str, str]], folders: Sequence[str], step: int, fsdp: bool
 ) -> Checkpoint:
-    """What lies in the first of folders, by argument and name, that has a tracker file; else in the last of them."""
+    """What is in the first of folders, by argument and name, that has a tracker file; else in the last of them."""
     found = Checkpoint("", "")
     for argument, name in names:
         found = read_checkpoint(eyes, name, argument, folders, step, fsdp)
@@ -48,7 +48,7 @@ def first_checkpoint(
 
 
 def read_checkpoint(eyes: Eyes, name: str, argument: str, folders: Sequence[str], step: int, fsdp: bool) -> Checkpoint:
-    """What lies in a folder of checkpoints. step: the iteration that the run asks for, 0 for the latest."""
+    """What is in a folder of checkpoints. step: the iteration that the run asks for, 0 for the latest."""
     found = Checkpoint(name, argument)
     try:
         place = find(eyes, name, folders)
@@ -138,13 +138,13 @@ def _common(eyes: Eyes, inside: str) -> tuple[Mapping[str, Any], Shapes]:
 
 
 def _entries(eyes: Eyes, inside: str, wanted: Sequence[str]) -> Mapping[str, Any]:
-    """Values that are saved as separate entries."""
+    """Values saved as separate entries."""
     windows, _ = _shards(eyes, inside)
     return {name: saved(eyes, windows[name]) for name in wanted if name in windows}
 
 
 def _shards(eyes: Eyes, inside: str) -> tuple[dict[str, Window], Shapes]:
-    """Where each entry of bytes lies, and the shapes of tensors. Raises CutOff where a shard is missing or short."""
+    """Where each entry of bytes is, and the shapes of tensors. Raises CutOff if a shard is missing or short."""
     metadata = loaded(eyes.read(os.path.join(inside, ".metadata")))
     stored = fields(metadata).get("storage_data")
     ends: dict[str, int] = {}

@@ -23,7 +23,7 @@ OTHER_DATA = (
     *("mock_data", "sft", "fim_data", "is_instruction_dataset", "is_pairwise_dataset", "dataloader_fast_cache_load"),
     *("use_flash_attn_fim", "per_dataset_sequences_path", "perform_rl_step", "multimodal"),
 )
-"""Arguments with which data lies otherwise, or is drawn otherwise."""
+"""Arguments with which data is otherwise, or is drawn otherwise."""
 MOST = 32_766
 """Data sets of a blend: its index counts them in 16 bits."""
 
@@ -117,7 +117,7 @@ def _words(job: Job, name: str) -> tuple[str, ...]:
 
 
 def checkpoint_task(job: Job, folders: tuple[str, ...]) -> Task | None:
-    """The checkpoint that the run loads; None where it loads none that is known."""
+    """The checkpoint that the run loads; None if it loads none that is known."""
     get, names = job.arguments.get, []
     for argument in ("load", "pretrained_checkpoint"):
         value = job.arguments.given(argument)
@@ -134,7 +134,7 @@ def checkpoint_task(job: Job, folders: tuple[str, ...]) -> Task | None:
 
 
 def _need(job: Job) -> Need | None:
-    """What the run asks of its data; None where that is not known."""
+    """What the run asks of its data; None if that is not known."""
     get = job.arguments.get
     may_vary = (job.plan.batch.varying, get("phase_transition_iterations"))
     if job.plan.model.family.raw != "gpt" or any(not value.known or value.raw for value in may_vary):
@@ -160,7 +160,7 @@ def _need(job: Job) -> Need | None:
 
 
 def read_blend(eyes: Eyes, part: Part, folders: Sequence[str], bounds: Sequence[Bounds], need: Need | None) -> Data:
-    """What lies at the prefixes of a part, and what is drawn from there."""
+    """What is at the prefixes of a part, and what is drawn from there."""
     words: tuple[str, ...] | None = part.words
     if part.file:
         try:
@@ -183,7 +183,7 @@ def read_blend(eyes: Eyes, part: Part, folders: Sequence[str], bounds: Sequence[
 
 
 def _listed(eyes: Eyes, part: Part, folders: Sequence[str]) -> tuple[str, ...] | None:
-    """The words of the blend that a file lists; None where there is no file. Raises Unread."""
+    """The words of the blend that a file lists; None if there is no file. Raises Unread."""
     place = find(eyes, part.file, folders)
     if not place.there:
         return None

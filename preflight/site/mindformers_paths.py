@@ -70,14 +70,14 @@ def _blended(job: Job, folders: tuple[str, ...]) -> list[Task]:
 
 
 def _raw(job: Job, argument: str) -> object:
-    """What an argument surely is; None where that is not known."""
+    """What an argument surely is; None if that is not known."""
     value = job.arguments.given(argument)
     sure = value is not None and value.known and (value.setting is None or not value.setting.maybe)
     return value.raw if value is not None and sure else None
 
 
 def _drawn(eyes: Eyes, part: Part, folders: Sequence[str], bounds: Sequence[Bounds], need: Need | None) -> Data:
-    """What lies at the prefixes, and what training draws from there: nothing else is drawn."""
+    """What is at the prefixes, and what training draws from there: nothing else is drawn."""
     found = read_blend(eyes, part, folders, bounds, need)
     return found._replace(draws=tuple(draw for draw in found.draws if draw.split == SPLITS[0]))
 
@@ -92,7 +92,7 @@ def _paths(job: Job, argument: str) -> list[str]:
 
 
 def read_weights(eyes: Eyes, name: str, argument: str, folders: Sequence[str]) -> NamedPath:
-    """What lies in a folder of weights, or at a file of them, of which kind it is, and whether it is whole."""
+    """What is in a folder of weights, or at a file of them, of which kind it is, and whether it is whole."""
     found = read_path(eyes, name, argument, folders)
     if found.fault:
         return found
@@ -139,7 +139,7 @@ def _of_file(eyes: Eyes, path: str) -> Weights:
 
 
 def _of_iteration(eyes: Eyes, path: str) -> Weights:
-    """The iteration that is loaded of a checkpoint of JSON and safetensors."""
+    """The iteration loaded of a checkpoint of JSON and safetensors."""
     text, kind = eyes.text(os.path.join(path, TRACKER), 100).strip(), "mindformers"
     if not text.isdecimal():
         return Weights(kind)
@@ -169,7 +169,7 @@ def _metadata(eyes: Eyes, path: str) -> tuple[dict[str, tuple[int, ...]], set[st
 
 
 def _width(shapes: Mapping[str, tuple[int, ...]]) -> int:
-    """The size of the hidden state: the last of the table of embeddings; 0 where there is no such table."""
+    """The size of the hidden state: the last of the table of embeddings; 0 if there is no such table."""
     shape: tuple[int, ...] = next((shapes[name] for name in EMBEDDINGS if name in shapes), ())
     return shape[1] if len(shape) == 2 and type(shape[1]) is int else 0
 

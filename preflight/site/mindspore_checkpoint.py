@@ -11,7 +11,7 @@ from preflight.site.apart import Eyes, Unread
 from preflight.source.record import NamedTuple
 
 MOST_TENSORS = 20_000
-"""Tensors of a file that are walked over."""
+"""Tensors of a file walked over."""
 MOST_RANKS = 64
 """Folders by rank that are looked into."""
 HEAD = 512
@@ -51,7 +51,7 @@ def read_ckpt(eyes: Eyes, path: str) -> Shapes:
 
 
 def _number(data: bytes, at: int) -> tuple[int | None, int]:
-    """A number of seven bits a byte and the place behind it; None where the data ends in it, or it has no end."""
+    """A number of seven bits a byte and the place behind it; None if the data ends in it, or it has no end."""
     number = 0
     for shift in range(0, 70, 7):
         if at >= len(data):
@@ -85,8 +85,8 @@ def _named(head: bytes) -> tuple[str, tuple[int, ...]] | None:
 
 
 def by_rank(eyes: Eyes, folder: str, names: list[str]) -> list[str]:
-    """The file that each rank loads from a folder of ranks. Raises Unread where that is not sure: ranks at
-    different steps, or a file that is newer than the one that was noted last."""
+    """The file that each rank loads from a folder of ranks. Raises Unread if that is not sure: ranks at different
+    steps, or a file that is newer than the one that was noted last."""
     files, steps = [], set()
     for name in names[:MOST_RANKS]:
         inside = os.path.join(folder, name)

@@ -13,8 +13,8 @@ from preflight.site.places import DEEP, candidates, find
 def read_path(
     eyes: Eyes, name: str, argument: str, folders: Sequence[str], wanted: Sequence[str] = (), remote: bool = False
 ) -> NamedPath:
-    """What lies at a path. wanted: files of which a folder needs one. remote: a name that is not absolute may be
-    one of a hub."""
+    """What is at a path. wanted: files of which a folder needs one. remote: a name that is not absolute may be one of a
+    hub."""
     found = NamedPath(name, argument)
     try:
         if remote and not os.path.isabs(name) and not name.startswith("."):

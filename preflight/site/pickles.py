@@ -80,7 +80,7 @@ class Made:
 
 
 class _Inert(pickle.Unpickler):
-    """Makes an inert class of every name, and a tuple of every reference to what lies outside."""
+    """Makes an inert class of every name, and a tuple of every reference to what is outside."""
 
     def __init__(self, data: bytes) -> None:
         super().__init__(io.BytesIO(data), encoding="bytes")

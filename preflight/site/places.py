@@ -1,4 +1,4 @@
-"""Where a name of a run lies on this machine, and whether its absence means anything here."""
+"""Where a name of a run is on this machine, and whether its absence means anything here."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Place(NamedTuple):
 
 def find(eyes: Eyes, name: str, folders: Sequence[str], ends: Sequence[str] = ("",)) -> Place:
     """The first path of a name at which there is something with one of the ends. Where nothing is there: the path at
-    which it is sure to be missing. Raises Unread where it is unknown where the name leads."""
+    which it is sure to be missing. Raises Unread if it is unknown if the name leads."""
     for path in candidates(name, folders):
         if any(eyes.status(path + end) is not None for end in ends):
             return Place(path, True)
@@ -38,7 +38,7 @@ def candidates(name: str, folders: Sequence[str]) -> list[str]:
 
 
 def _missing(eyes: Eyes, name: str, folders: Sequence[str]) -> str:
-    """The path at which a name is sure to be missing. Raises Unread where it may lie elsewhere."""
+    """The path at which a name is sure to be missing. Raises Unread if it may be elsewhere."""
     if os.path.isabs(name):
         above = os.path.dirname(os.path.normpath(name))
         while above != "/" and not eyes.is_folder(above):

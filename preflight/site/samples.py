@@ -41,13 +41,13 @@ def total(values: Sequence[float]) -> float:
 
 
 def normalized(weights: Sequence[float]) -> list[float] | None:
-    """Weights as shares of their sum; None where that is none."""
+    """Weights as shares of their sum; None if that is none."""
     whole = total(weights)
     return [weight / whole for weight in weights] if whole > 0 else None
 
 
 def split_bounds(text: str) -> tuple[Bounds, Bounds, Bounds] | None:
-    """The splits of `--split 99,1,0`; None where it is another text."""
+    """The splits of `--split 99,1,0`; None if it is another text."""
     try:
         parts = [float(part) for part in re.findall(r"[.0-9]+", text)]
     except ValueError:
@@ -102,7 +102,7 @@ class Need(NamedTuple):
 
 
 def epochs(tokens: int, samples: int | None, sequence: int, extra: int = 1) -> int:
-    """Passes over so many tokens for so many samples; 0 where there is no token and no end to them."""
+    """Passes over so many tokens for so many samples; 0 if there is no token and no end to them."""
     if samples is None:
         return 1
     wanted = samples * sequence + extra
@@ -112,7 +112,7 @@ def epochs(tokens: int, samples: int | None, sequence: int, extra: int = 1) -> i
 
 
 def draws(blend: Blend, files: Sequence[DataFile], splits: Sequence[int], need: Need) -> list[Draw]:
-    """What splits, by number, draw from the data sets of a blend; files: as they lie there."""
+    """What splits, by number, draw from the data sets of a blend; files: as they are there."""
     found = []
     shares = normalized(blend.weights) if blend.weights is not None else None
     for split in splits:
@@ -131,7 +131,7 @@ def draws(blend: Blend, files: Sequence[DataFile], splits: Sequence[int], need: 
 
 
 def _of_blend(samples: int | None, share: float | None, surplus: float) -> int | None:
-    """Samples that are prepared of one data set of a blend; without weights one pass over it."""
+    """Samples prepared of one data set of a blend; without weights one pass over it."""
     if samples is None or share is None:
         return None
     return ceil(ceil(samples * share) * (1 + surplus))

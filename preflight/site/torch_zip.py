@@ -27,7 +27,7 @@ class Window(NamedTuple):
     size: int
 
     def read(self, eyes: Eyes, at: int, size: int) -> bytes:
-        """Bytes inside of it. Raises CutOff where they are not there."""
+        """Bytes inside of it. Raises CutOff if they are not there."""
         if at < 0 or size < 0 or at + size > self.size:
             raise CutOff(f"{self.path} points outside of itself")
         data = eyes.read(self.path, self.start + at, size)
@@ -37,7 +37,7 @@ class Window(NamedTuple):
 
 
 def whole(eyes: Eyes, path: str) -> Window:
-    """All of a file. Raises Unread where there is none."""
+    """All of a file. Raises Unread if there is none."""
     size = eyes.size(path)
     if size is None:
         raise Unread(f"{path} does not exist")

@@ -26,7 +26,7 @@ VALUES = 400_000
 STEPS = 180_000
 """Steps in following all its scripts: of the blocks of a page, for example."""
 COMPARISONS = 60_000
-"""Pairs of words that are compared for a suggestion."""
+"""Pairs of words compared for a suggestion."""
 CHECK_SECONDS, FIX_SECONDS, SEARCH_SECONDS = 10.0, 60.0, 600.0
 """Of the processor, for one file: a check takes two at most, so these end only what has no end."""
 AGAIN = 0.5
@@ -50,7 +50,7 @@ class Allowance:
         self.left = most
 
     def draw(self, amount: int) -> bool:
-        """Take an amount; False where less is left, which takes nothing."""
+        """Take an amount; False if less is left, which takes nothing."""
         if amount > self.left:
             return False
         self.left -= amount
@@ -131,7 +131,7 @@ def keep_watch() -> None:
 
 @contextmanager
 def watched(name: str, seconds: float = CHECK_SECONDS) -> Iterator[None]:
-    """Raises Exceeded where the block takes more seconds of the processor. Without effect in a library, outside of the
+    """Raises Exceeded if the block takes more seconds of the processor. Without effect in a library, outside of the
     main thread, inside of another watch, and where the system has no such timer."""
     if not _Watch.kept or not _is_free():
         yield

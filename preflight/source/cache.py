@@ -1,9 +1,9 @@
 """A folder of the user for what can be made again: safe to delete, never needed, replaced in one step.
 
-What lies there is believed only where this user wrote it on this machine. The folder may lie in a checkout, which
-others fill: so it is never reached through a link, belongs to the user, has no other writer, and every text in
-it carries a hash under a secret. The secret lies next to it and counts only with the number and time of its file,
-which is unknown before that is made: one that comes with a checkout, an archive or a copy is worth nothing.
+What is there is believed only where this user wrote it on this machine. The folder may be in a checkout, which others
+fill: so it is never reached through a link, belongs to the user, has no other writer, and every text in it carries a
+hash under a secret. The secret is next to it and counts only with the number and time of its file, which is unknown
+before that is made: one that comes with a checkout, an archive or a copy is worth nothing.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _NO_LINK = sum(getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_
 
 
 def folder() -> str:
-    """Where the files lie; "" where there is no place, or PREFLIGHT_CACHE_DIR is empty: then nothing is kept."""
+    """Where the files are; "" where there is no place, or PREFLIGHT_CACHE_DIR is empty: then nothing is kept."""
     stated = os.environ.get(VARIABLE)
     if stated is not None:
         return stated
@@ -47,7 +47,7 @@ def digest(text: str, key: bytes = b"") -> str:
 
 
 def read(name: str) -> str | None:
-    """The text kept under a name, None where there is none that this user wrote."""
+    """The text kept under a name, None if there is none that this user wrote."""
     found = read_data(name)
     return None if found is None else found.decode("utf-8", "surrogatepass")
 
@@ -137,7 +137,7 @@ def _content(path: str) -> bytes | None:
 
 
 def _secret(where: str) -> bytes | None:
-    """The key of this user's hashes, None where there is none yet."""
+    """The key of this user's hashes, None if there is none yet."""
     try:
         handle = os.open(os.path.join(where, SECRET), os.O_RDONLY | _NO_LINK)
     except (OSError, ValueError):

@@ -73,7 +73,7 @@ class Catalogue:
         return value
 
     def _plain(self, text: str) -> str | None:
-        """The translation of a plain text, None where it has none."""
+        """The translation of a plain text, None if it has none."""
         text = str(text)
         if text not in self._seen:
             self._seen[text] = None  # what is asked for meanwhile is a part of it
@@ -138,7 +138,7 @@ def _patterns(translations: Mapping[str, str]) -> Iterator[tuple[str, tuple[list
 
 
 def _values(text: str, parts: list[str]) -> list[str] | None:
-    """The text between the parts of a template in a text; None where it is not made by that template."""
+    """The text between the parts of a template in a text; None if it is not made by that template."""
     first, last = parts[0], parts[-1]
     if not text.startswith(first) or not text.endswith(last) or len(text) < len(first) + len(last):
         return None

@@ -1,4 +1,4 @@
-"""The top folder of the checkout that a file lies in."""
+"""The top folder of the checkout that a file is in."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ MARKS = (".git", "pyproject.toml", "setup.py")
 
 
 def checkout_root(path: Path) -> str:
-    """The top folder of the checkout that a file lies in; its own folder where there is none."""
+    """The top folder of the checkout that a file is in; its own folder where there is none."""
     folder = os.path.dirname(os.path.realpath(path))
     own = folder
     while folder != os.path.dirname(folder):
@@ -24,7 +24,7 @@ def checkout_root(path: Path) -> str:
 def started_from(path: Path) -> Iterator[Path]:
     """The folders above that of a script from which it may be started, the top of its checkout first.
 
-    Without a checkout the working directory is the top, where the script lies below it.
+    Without a checkout the working directory is the top, where the script is below it.
     """
     own, top = Path(os.path.realpath(path)).parent, Path(checkout_root(path))
     if top == own and not any(os.path.lexists(own / mark) for mark in MARKS):

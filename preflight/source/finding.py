@@ -40,7 +40,7 @@ class Message(str):
 
     @classmethod
     def plural(cls, count: object, one: str, many: str, /, **values: object) -> Message:
-        """The first template where the count is 1, else the second."""
+        """The first template where the count is 1, otherwise the second."""
         return cls(one if count == 1 else many, **values)
 
     def __reduce__(self) -> tuple[object, ...]:

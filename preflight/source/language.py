@@ -71,7 +71,7 @@ def _known(named: str) -> str:
 
 
 def refuse_unknown() -> None:
-    """Raise InputError where a call asks for a language that has no catalogue."""
+    """Raise InputError if a call asks for a language that has no catalogue."""
     named = _Now.asked.named
     if _known(named) == ENGLISH and not named.lower().startswith((ENGLISH, "c", "posix")):
         from preflight.source.text import InputError

@@ -1,7 +1,7 @@
 """The parts of `dataclasses` and `typing.NamedTuple` that preflight uses, without what makes them slow at start-up.
 
 A record is always frozen, and no code is generated for it; `dataclasses.replace`, `fields` and `asdict` work on it too.
-A named tuple has no code generated either: its `__new__` is one that is compiled with this module, under other names.
+A named tuple has no code generated either: its `__new__` is one compiled with this module, under other names.
 
 Why it is here, measured on Python 3.11: importing what is needed and creating 30 records and 120 named tuples of five
 fields takes 18 ms with the `eval` of `collections.namedtuple`, about half of that without; 31 ms with msgspec (20 of
@@ -104,7 +104,7 @@ else:
         """A field without default."""
 
     class _Factory:
-        """A default that is computed for each record."""
+        """A default computed for each record."""
 
         __slots__ = ("make",)
 

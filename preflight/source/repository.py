@@ -138,7 +138,7 @@ _ENVIRONMENT = {
 
 
 class Repository:
-    """The repository around a folder. Raises InputError where there is none, or no git."""
+    """The repository around a folder. Raises InputError if there is none, or no git."""
 
     def __init__(self, folder: Path) -> None:
         here = Path(os.path.realpath(folder))
@@ -151,7 +151,7 @@ class Repository:
         _refuse_special(top / ".git")
 
     def commit(self, revision: str) -> str:
-        """The commit that a revision names. Raises InputError where git knows none."""
+        """The commit that a revision names. Raises InputError if git knows none."""
         asked = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
         ran = self._run(*asked)
         if ran.returncode or not ran.stdout.strip():
@@ -160,7 +160,7 @@ class Repository:
         return ran.stdout.decode("ascii", "replace").strip()
 
     def file(self, commit: str, path: Path) -> bytes | None:
-        """A file as it was; None where it was not there, lies outside of the repository, or is too large."""
+        """A file as it was; None if it was not there, is outside of the repository, or is too large."""
         try:
             inside = Path(os.path.realpath(path.absolute().parent), path.name).relative_to(self.top)
         except ValueError:
@@ -173,7 +173,7 @@ class Repository:
         return ran.stdout if ran.returncode == 0 else None
 
     def commits_of(self, path: Path, most: int) -> list[str]:
-        """The last commits that changed a file, the newest first. Raises InputError where git does not answer."""
+        """The last commits that changed a file, the newest first. Raises InputError if git does not answer."""
         name = _inside(Path(os.path.realpath(path.absolute().parent), path.name), self.top)
         if not name or name == ".":
             return []
@@ -181,7 +181,7 @@ class Repository:
         return ran.stdout.decode("ascii", "replace").split() if ran.returncode == 0 else []
 
     def fork(self, before: str, after: str) -> str:
-        """The commit at which two commits parted. Raises InputError where they have none in common."""
+        """The commit at which two commits parted. Raises InputError if they have none in common."""
         ran = self._run("merge-base", before, after)
         if ran.returncode or not ran.stdout.strip():
             raise InputError(f"{before[:12]} and {after[:12]} have no commit in common")
@@ -190,8 +190,7 @@ class Repository:
     def tree(self, commit: str, wanted: Iterable[Path] = ()) -> dict[str, str]:
         """The regular files of a commit by path from the top, each with the id of its content.
 
-        wanted: files and folders to list; () for all. Raises InputError where git cannot list them, or they are too
-        many.
+        wanted: files and folders to list; () for all. Raises InputError if git cannot list them, or they are too many.
         """
         names = [_inside(path, self.top) for path in wanted]
         below = [name for name in names if name]
@@ -223,7 +222,7 @@ class Repository:
         return made(b"blob %d\0" % len(data) + data).hexdigest()
 
     def ignored(self, paths: Sequence[Path]) -> frozenset[Path]:
-        """Those of the paths that the rules in the repository ignore. Raises InputError where git does not answer."""
+        """Those of the paths that the rules in the repository ignore. Raises InputError if git does not answer."""
         names: dict[bytes, Path] = {}
         for path in paths:
             try:
@@ -248,7 +247,7 @@ class Repository:
         seconds: float | None = None,
         first: tuple[str, ...] = (LITERAL,),
     ) -> Ran:
-        """What git answers. Raises InputError where it takes too long or answers too much. first: options of git
+        """What git answers. Raises InputError if it takes too long or answers too much. first: options of git
         itself."""
         options = [part for name, value in _OFF.items() for part in ("-c", f"{name}={value}")]
         command = [self._program, "--no-pager", *options, *first, *words]
@@ -266,7 +265,7 @@ class Repository:
 
 
 def _inside(path: Path, top: Path) -> str:
-    """The name of a path from the top of a repository; "" where it lies outside of it."""
+    """The name of a path from the top of a repository; "" where it is outside of it."""
     try:
         return path.relative_to(top).as_posix()
     except ValueError:
@@ -274,7 +273,7 @@ def _inside(path: Path, top: Path) -> str:
 
 
 def _refuse_special(git: Path) -> None:
-    """Raises InputError where a file that git would open is none: opening a pipe waits for ever."""
+    """Raises InputError if a file that git would open is none: opening a pipe waits for ever."""
     places = [git]
     if git.is_file():
         own = _named_in(git, "gitdir:")
@@ -304,7 +303,7 @@ def _opened(folder: Path) -> Iterable[Path]:
 
 
 def _named_in(file: Path, before: str) -> Path | None:
-    """The folder that a file of a repository names; None where it names none."""
+    """The folder that a file of a repository names; None if it names none."""
     try:
         text = bytes_of(file)[:4096].decode("utf-8", "replace") if stat.S_ISREG(os.stat(file).st_mode) else ""
     except OSError:

@@ -129,8 +129,8 @@ def meant(close: str | None) -> str:
 
 
 def slip_of(name: str, known: Iterable[str]) -> str | None:
-    """The known class of which a name is a slip of the pen: other capitals, a letter doubled, two swapped,
-    or one of its words a letter off.
+    """The known class of which a name is a misspelling of the pen: other capitals, a letter doubled, two swapped, or
+    one of its words a letter off.
 
     A name whose last word is missing is one; with another word more or less, or another number, it is another class.
     """

@@ -78,7 +78,7 @@ def note_file(path: str | Path) -> None:
 
 
 def bounded(data: bytes, name: str) -> bytes:
-    """The same bytes. Raises InputError where they are more than a file may have."""
+    """The same bytes. Raises InputError if they are more than a file may have."""
     if len(data) > MAX_BYTES:
         raise InputError(f"is more than {MAX_BYTES} bytes long; so many are not read", name)
     return data

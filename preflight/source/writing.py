@@ -24,7 +24,7 @@ _NO_LINK = sum(getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_
 
 
 def write_report(file: str, report: str | bytes, taken: Iterable[str] = ()) -> None:
-    """Write a report in one step, over nothing that a user wrote or that was read for it.
+    """Write a report in one step, over nothing that a user wrote or read for it.
 
     taken: files that were read. Raises InputError.
     """
@@ -34,7 +34,7 @@ def write_report(file: str, report: str | bytes, taken: Iterable[str] = ()) -> N
 
 
 def refuse_report(file: str, taken: Iterable[str] = ()) -> None:
-    """Raise InputError where a report would replace a file that a user wrote."""
+    """Raise InputError if a report would replace a file that a user wrote."""
     if _stream(file) is not None:
         return
     with told(file):
@@ -52,7 +52,7 @@ def refuse_report(file: str, taken: Iterable[str] = ()) -> None:
 def write_file(path: Path, data: bytes, *, parents: bool = False, mode: int | None = None) -> None:
     """Make or replace a file in one step, or write to a stream of the caller.
 
-    parents: make the folders above it. mode: of a file that is made, else as the umask has it. Raises InputError.
+    parents: make the folders above it. mode: of a file that is made, otherwise as the umask has it. Raises InputError.
     """
     name = str(path)
     with told(name):
@@ -78,8 +78,8 @@ def create_file(path: Path, data: bytes, *, parents: bool = False) -> None:
 def open_to_append(path: Path) -> int:
     """A handle of a regular file, made where there is none, that appends and never waits: for who may open it.
 
-    Also /dev/stdout, /dev/stderr, /dev/fd/N and the null device. Raises InputError where no report may be written,
-    OSError for what fails.
+    Also /dev/stdout, /dev/stderr, /dev/fd/N and the null device. Raises InputError if no report may be written, OSError
+    for what fails.
     """
     if (stream := _stream(str(path))) is not None:
         return _opened(stream)
@@ -106,7 +106,7 @@ def keep_file(path: str, data: bytes) -> None:
 def replace(path: Path, status: os.stat_result, data: bytes, shown: str) -> None:
     """Replace a file in one step by one with its owner and permissions.
 
-    Raises InputError where these cannot be kept, OSError where it cannot be written.
+    Raises InputError if these cannot be kept, OSError where it cannot be written.
     """
     import tempfile
 
@@ -143,7 +143,7 @@ def told(shown: str) -> Iterator[None]:
 def _judged(file: str) -> os.stat_result | None:
     """What is at the path of a file to be written, None for nothing.
 
-    Raises InputError where nothing may be written, OSError where that cannot be known.
+    Raises InputError if nothing may be written, OSError where that cannot be known.
     """
     folder = os.path.realpath(os.path.dirname(os.path.abspath(file)))
     if _is_gits(os.path.join(folder, os.path.basename(file))):
@@ -171,7 +171,7 @@ def _special(file: str) -> InputError:
 
 
 def _is_gits(path: str) -> bool:
-    """Whether a path, without links, is a repository's own folder or lies in one."""
+    """Whether a path, without links, is a repository's own folder or is in one."""
     if any(part.lower() == ".git" for part in path.split(os.sep)):
         return True
     folder = os.path.dirname(path)
@@ -184,7 +184,7 @@ def _is_gits(path: str) -> bool:
 
 
 def _led_out(folder: str) -> str:
-    """Where a link among the folders of a path leads that lies in a checkout and leaves it; "" where there is none."""
+    """Where a link among the folders of a path leads that is in a checkout and leaves it; "" where there is none."""
     above = os.path.dirname(folder)
     while folder != above:
         if os.path.islink(folder):
@@ -205,7 +205,7 @@ def _marked(folder: str) -> str:
 
 
 def _first_bytes(file: str) -> bytes:
-    """How a regular file begins; nothing where it cannot be read."""
+    """How a regular file begins; nothing if it cannot be read."""
     try:
         handle = os.open(file, os.O_RDONLY | _NO_LINK)
     except OSError:
@@ -322,7 +322,7 @@ def _locked(path: Path, shown: str, tell: Callable[[str], None]) -> Iterator[Non
 
 
 def _lock(handle: int) -> bool:
-    """Lock a file; False where another process holds a lock."""
+    """Lock a file; False if another process holds a lock."""
     try:
         import fcntl
 

@@ -51,7 +51,7 @@ def gathered(m: Machine, group: Group, size: Number, share: float | None = None)
 
 
 def reduced(m: Machine, group: Group, size: Number) -> Number:
-    """An all-reduce of so many bytes."""
+    """An all-reduce of this many bytes."""
     return 2 * gathered(m, group, size)
 
 

@@ -68,7 +68,7 @@ class StageTerms:
 
 @dataclass(frozen=True, slots=True)
 class StepTimeEstimate:
-    """Seconds of a training step; None where they cannot be estimated, and `unknown` has the reason.
+    """Seconds of a training step; None if they cannot be estimated, and `unknown` has the reason.
 
     terms: what the time of the slowest stage goes to; they add up to `seconds`. stages: each stage's micro-batch.
     assumed: what the estimate assumes because the job does not state it. measured: how much faster a run of the
@@ -272,8 +272,8 @@ def _told(found: Timed, assumed: tuple[str, ...], features: tuple[Unmodelled, ..
 
 
 def _range(found: Timed, assumed: int, features: tuple[Unmodelled, ...], ends: tuple[float, float]) -> Range:
-    """The factors of the estimate that its range lies between, and what makes it that wide. ends: what the software
-    that the run may have makes of it."""
+    """The factors of the estimate that its range is between, and what makes it that wide. ends: what the software that
+    the run may have turns it into."""
     s, t, m = found.s, found.t, found.m
     span = measured_range(names(s, t, m), m.rates.measured != 1.0)
     better = on_a_good_network(m)

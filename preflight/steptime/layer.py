@@ -232,7 +232,7 @@ def modules_again(modules: frozenset[str], parts: Mapping[str, Both]) -> Number:
 
 
 def full_layers(s: Shape, rank: int) -> int:
-    """Layers of a rank that are recomputed as a whole."""
+    """Layers of a rank recomputed as a whole."""
     if s.full_layers is not None:
         return sum(row[rank] for row in s.full_layers)
     held = sum(row[rank] for row in s.stages)

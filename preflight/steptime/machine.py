@@ -56,7 +56,7 @@ class Rates(NamedTuple):
     straggler: float
     """A step takes so many times what it would if all ranks were always equally fast."""
     ramp: float = 0.0
-    """Tokens of a sequence in which fused attention reaches half of its rate; 0 where that is the same for all."""
+    """Tokens of a sequence in which fused attention reaches half of its rate; 0 if that is the same for all."""
     width: float = 0.0
     """The size of a head at which it does, up to 128."""
     measured: float = 1.0
@@ -189,6 +189,6 @@ def machine(cluster: Cluster) -> Machine:
 
 
 def devices_per_node(cluster: Cluster, device: Device) -> int:
-    """As many as the job states, else as the device is sold with."""
+    """As many as the job states, otherwise as the device is sold with."""
     said = cluster.per_node.raw if cluster.per_node.known else None
     return said if isinstance(said, int) and not isinstance(said, bool) and said > 0 else device.per_node

@@ -1,4 +1,4 @@
-"""How far a measured step may lie from its estimate: residuals of published runs by what drives them, software of
+"""How far a measured step may be from its estimate: residuals of published runs by what drives them, software of
 another time, and what no term counts."""
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ SOFTWARE = "the container is not known, software under [cluster] states it"
 
 
 class Cause(NamedTuple):
-    """What drives residuals: measured over estimated seconds lie between two factors in nine of ten runs of it."""
+    """What drives residuals: measured over estimated seconds are between two factors in nine of ten runs of it."""
 
     name: str
     low: float
@@ -40,7 +40,7 @@ class Cause(NamedTuple):
 
 
 class Range(NamedTuple):
-    """Factors of the estimate between which the measured time lies, and what makes them that wide."""
+    """Factors of the estimate between which the measured time is, and what makes them that wide."""
 
     low: float
     high: float
@@ -100,7 +100,7 @@ def _general(name: str) -> str:
 
 
 def on_a_good_network(m: Machine) -> Machine | None:
-    """The machine on a network that gives what NVIDIA's own clusters get of it; None where the constants are of one.
+    """The machine on a network that gives what NVIDIA's own clusters get of it; None if the constants are of one.
 
     Those of Ampere are of a cluster whose network is shared, and nothing shows that the user's is.
     """
@@ -164,7 +164,7 @@ def kind_of(s: Shape, features: Iterable[Unmodelled]) -> str:
 
 
 def era_factor(device: Device, kind: str, software: float | None) -> float:
-    """What a run takes with this software, relative to the estimate; 1 where no difference was measured."""
+    """What a run takes with this software, relative to the estimate; 1 if no difference was measured."""
     if software is None:
         return 1.0
     return next((era.factor for era in _of(device, kind) if era.since <= software <= era.until), 1.0)

@@ -21,15 +21,15 @@ LOSS_BYTES = {"unfused": (14.0, 14.0), "unfused-copy": (20.0, 18.0), "mindspore"
 exponential, sum; fused kernels read and write each logit once."""
 FUSED_LOSS = (4.0, 4.0)
 ONE_BY_ONE = 1 / 3
-"""Of the gaps of a layer's forward pass, what an expert has that is computed by itself: two products and an activation,
-of about nine kernels."""
+"""Of the gaps of a layer's forward pass, what an expert has computed by itself: two products and an activation, of
+about nine kernels."""
 RECORDED = 0.3
 """What is left of the gaps where kernels start from a recorded graph."""
 
 
 class Held(NamedTuple):
-    """What a stage holds: decoder layers without and with experts; 1 where it has the embedding, the output layer.
-    full: layers that are recomputed as a whole; again: seconds of single operators that are."""
+    """What a stage holds: decoder layers without and with experts; 1 if it has the embedding, the output layer. full:
+    layers recomputed as a whole; again: seconds of single operators that are."""
 
     dense: Number
     routed: Number
@@ -74,7 +74,7 @@ def _with_gaps(s: Shape, t: Traits, w: Spread, m: Machine, routed: bool) -> Part
 
 
 def _again(s: Shape, w: Spread, held: Held, parts: Parts) -> Number:
-    """Layers that are recomputed as a whole run forward a second time, exchange included; modules and operators in the
+    """Layers recomputed as a whole run forward a second time, exchange included; modules and operators in the
     others."""
     share = held.full / greater(held.dense + held.routed, 1)
     forward = sum(both.forward for both in parts.values())

@@ -14,7 +14,7 @@ from preflight.steptime.arithmetic import Number
 class Spread(NamedTuple):
     """Degrees of parallelism and the batch: each a number, or a column with one number per candidate.
 
-    sequence_parallel: 1 or 0. selective: 1 where the modules of selective recomputation run again.
+    sequence_parallel: 1 or 0. selective: 1 if the modules of selective recomputation run again.
     """
 
     tensor: Number

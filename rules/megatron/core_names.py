@@ -32,7 +32,7 @@ quantized: Expression = any_of(a.fp8.is_set, a.fp4.is_set)
 sparse_attention: Expression = any_of(a.experimental_attention_variant == "dsa", a.hybrid_layer_pattern.has("D"))
 delta_net: Expression = a.experimental_attention_variant.is_in("gdn", "gdn2", "gated_delta_net")
 
-# The activation as the model configuration gets it: --swiglu first, else the unfused choices, else GELU.
+# The activation as the model configuration gets it: --swiglu first, otherwise the unfused choices, otherwise GELU.
 swiglu: Expression = a.swiglu
 quick_geglu: Expression = all_of(~a.swiglu, ~a.squared_relu, a.quick_geglu)
 gated: Expression = any_of(a.swiglu, quick_geglu)

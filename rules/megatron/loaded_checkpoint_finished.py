@@ -28,7 +28,7 @@ FINISHED = "the checkpoint is of iteration {iteration:,}, the run ends at {end:,
 
 @rule(severity=Severity.WARNING, frameworks=("megatron",), reads=("(site)",))
 def check(job: Job) -> Iterator[Finding]:
-    """An end that lies behind."""
+    """An end that is behind."""
     found = job.site.checkpoint if job.site is not None else None
     end = job.arguments.get("train_iters")
     if found is None or found.fault or found.release or type(end.raw) is not int:

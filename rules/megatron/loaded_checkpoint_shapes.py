@@ -50,7 +50,8 @@ def check(job: Job) -> Iterator[Finding]:
 
 
 def _decides(job: Job, one: Unlike) -> str:
-    """The argument that makes the tensor another one: the first that differs from the saved, else the first typed."""
+    """The argument that makes the tensor another one: the first that differs from the saved, otherwise the first
+    typed."""
     typed = (name for name in one.names if job.arguments.given(name) is not None)
     return next(iter(changed(job, one.names)), None) or next(typed, one.names[0])
 

@@ -21,7 +21,7 @@ def problems(job: Job, kind: str) -> Iterator[Problem]:
 
 
 def refused_value(job: Job, problem: Problem, severity: Severity | None) -> Finding:
-    """A value that the parser refuses: another one in its place, else no option."""
+    """A value that the parser refuses: another one in its place, otherwise no option."""
     upstream = place_upstream(job, problem)
     return finding(problem, rewritten(job, problem), severity, dropped(job, problem), upstream=upstream)
 

@@ -24,7 +24,7 @@ IF_NOT_GIVEN = (
     *("num_layers", "hidden_size", "ffn_hidden_size", "seq_length", "num_attention_heads", "kv_channels"),
     *("max_position_embeddings", "padded_vocab_size", "ckpt_format"),
 )
-"""The values that are taken from there where nothing is typed."""
+"""The values taken from there where nothing is typed."""
 
 
 ABSENT: Mapping[str, Plain] = {"add_position_embedding": True}
@@ -33,7 +33,7 @@ MISSING: Plain = "no such argument"
 
 
 class Pair(NamedTuple):
-    """An argument of the run, and what it was when the checkpoint was saved. value: None where it is not known."""
+    """An argument of the run, and what it was when the checkpoint was saved. value: None if it is not known."""
 
     name: str
     now: Value

@@ -21,7 +21,7 @@ OTHER_NETWORK = (
 STRICT = ("assume_ok_unexpected", "raise_unexpected", "raise_all")
 """Values of `--dist-ckpt-strictness` with which a tensor that the checkpoint lacks ends the run."""
 STACKED = "decoder.layers.mlp.router.weight"
-"""As it is named where all layers lie in one tensor."""
+"""As it is named where all layers are in one tensor."""
 NETWORK = ("decoder.", "embedding.", "output_layer.")
 GATES = ("swiglu", "quick_geglu")
 TENSOR, EXPERT = "tensor_model_parallel_size", "expert_tensor_parallel_size"
@@ -73,7 +73,7 @@ def unlike(job: Job) -> list[Unlike]:
 
 
 def _number(job: Job, name: str) -> int:
-    """A size of the run that is known for sure, 0 for another."""
+    """A size of the run known for sure, 0 for another."""
     value = job.arguments.get(name)
     return value.raw if is_known(value) and type(value.raw) is int and value.raw > 0 else 0
 
@@ -125,7 +125,7 @@ def _inner(job: Job, found: Checkpoint) -> Iterator[Size]:
 
 
 def _gated(job: Job) -> int:
-    """How many matrices lie in the first of a feed-forward network; 0 where that is not known."""
+    """How many matrices are in the first of a feed-forward network; 0 if that is not known."""
     given = [value for gate in GATES if (value := job.arguments.given(gate)) is not None]
     return 1 + any(value.raw is True for value in given) if all(value.known for value in given) else 0
 
@@ -142,7 +142,7 @@ def _unlike_sizes(job: Job, found: Checkpoint, sizes: Iterator[Size]) -> Iterato
 
 
 def _parts(job: Job, name: str) -> int:
-    """Into how many parts the files by rank cut a tensor; 0 where the run has another number of them."""
+    """Into how many parts the files by rank cut a tensor; 0 if the run has another number of them."""
     saved = job.site.saved if job.site is not None else {}
     tensor = saved.get(TENSOR, 1)
     parts = saved.get(name) or tensor
@@ -185,7 +185,7 @@ def _wanted(job: Job) -> Iterator[tuple[str, str, bool | None]]:
 
 
 def _is(job: Job, name: str, wanted: object) -> bool | None:
-    """Whether an argument has a value; None where it is not known for sure."""
+    """Whether an argument has a value; None if it is not known for sure."""
     value = job.arguments.get(name)
     return value.raw == wanted if is_known(value) else None
 

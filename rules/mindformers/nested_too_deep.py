@@ -45,7 +45,7 @@ def check(job: Job) -> Iterator[Finding]:
 
 
 def _deepest(tree: Node) -> Node | None:
-    """The first mapping that lies too deep."""
+    """The first mapping that is too deep."""
     stack = [(tree, 0)]
     while stack:
         node, depth = stack.pop()

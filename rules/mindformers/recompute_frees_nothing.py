@@ -61,7 +61,7 @@ def check(job: Job) -> Iterator[Finding]:
 
 
 def _paths(item: Item, found: Layers) -> frozenset[str] | None:
-    """The operators and cells that a pattern reaches in some layer; None where that is not sure."""
+    """The operators and cells that a pattern reaches in some layer; None if that is not sure."""
     tried = [match(item.pattern, kind) for kind in found.kinds]
     if any(one.unsure or one.invalid for one in tried):
         return None

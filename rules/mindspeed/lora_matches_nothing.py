@@ -71,7 +71,7 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
 
 
 def _module_of_specs(spec: object) -> str | None:
-    """The module of MindSpeed-LLM that lists the layers that are built, "" for mcore's own; None where another may."""
+    """The module of MindSpeed-LLM that lists the layers that are built, "" for mcore's own; None if another may."""
     if spec is None:
         return ""
     first = str(spec[0]) if isinstance(spec, (list, tuple)) and spec else ""

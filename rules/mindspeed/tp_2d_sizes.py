@@ -104,7 +104,7 @@ class Sizes(NamedTuple):
 
 
 def sizes(arguments: Arguments) -> Sizes | Unverified | None:
-    """The sizes of a run, None where it splits in one direction."""
+    """The sizes of a run, None if it splits in one direction."""
     switch = arguments.get("tp_2d")
     if switch.known and not switch.raw:
         return None

@@ -36,7 +36,7 @@ def project(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.
 
 
 def layout(cli: Cli, script: str, *words: str) -> int | None:
-    """The tensor-parallel size of the run that a script starts, None where none is found."""
+    """The tensor-parallel size of the run that a script starts, None if none is found."""
     ran = cli("show", script, "-f", "json", *words)
     runs = json.loads(ran.out)["runs"]
     return runs[0]["values"]["layout.tensor"]["value"] if runs else None

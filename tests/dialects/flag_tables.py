@@ -1,10 +1,9 @@
 """Option tables that were read off the real parsers, as rows of schemas/FRAMEWORK/options.json.
 
-A row is [dest, type, default, nargs, choices, further spellings], trailing nulls left out.
-type: true | false (a switch that stores that), pair (a switch with a --no- spelling), int, float, str, bool (any text
-is true), enum (a name out of choices, KeyError otherwise), pattern (an int, or a list expression), ints ("1,2"),
-graph (a CUDA graph module), truth (true/false/none), json, swap ("all" or a number), help.
-nargs: null one value, "+", "*" or a number.
+A row is [dest, type, default, nargs, choices, additional spellings], trailing nulls left out. type: true | false (a
+switch that stores that), pair (a switch with a --no- spelling), int, float, str, bool (any text is true), enum (a name
+out of choices, KeyError otherwise), pattern (an int, or a list expression), ints ("1,2"), graph (a CUDA graph module),
+truth (true/false/none), json, swap ("all" or a number), help. nargs: null one value, "+", "*" or a number.
 """
 
 from __future__ import annotations

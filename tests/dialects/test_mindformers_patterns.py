@@ -127,7 +127,7 @@ def test_as_published_the_listing_is_no_yaml() -> None:
 
 
 def noop(case: dict[str, Any]) -> set[str]:
-    """Patterns that are reported to reach nothing, named as the recorded runs do."""
+    """Patterns reported to reach nothing, named as the recorded runs do."""
     report = preflight.check_text(case["yaml"], world_size=case["world_size"], target=f"mindformers@{case['tag'][1:]}")
     found = set()
     for finding in report.findings:

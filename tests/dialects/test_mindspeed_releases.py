@@ -1,4 +1,4 @@
-"""Releases of MindSpeed and MindSpeed-LLM that are read as themselves where somebody says so."""
+"""Releases of MindSpeed and MindSpeed-LLM read as themselves where somebody says so."""
 
 from __future__ import annotations
 

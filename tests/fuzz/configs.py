@@ -102,7 +102,7 @@ def pynative_names() -> tuple[str, ...]:
 
 @cache
 def options() -> tuple[str, ...]:
-    """Every option of every framework that is started by a command."""
+    """Every option of every framework started by a command."""
     table = import_module("preflight.dialects.megatron.options")
     return tuple(
         sorted({option for release in (*table.UNASKED, *table.ASKED) for option in table.table(*release).options})
@@ -196,5 +196,5 @@ def words(choices: Choices) -> list[str]:
 
 @cache
 def folder() -> Path:
-    """Where texts that need a path are said to lie."""
+    """Where texts that need a path are said to be."""
     return Path(tempfile.mkdtemp(prefix="preflight-fuzz."))

@@ -118,7 +118,7 @@ def _called(words: list[str], folder: Path) -> tuple[str, int]:
 
 
 def _entry(choices: Choices, folder: Path) -> Path | None:
-    """A file, a folder, a link, a pipe; None where the system refuses the name."""
+    """A file, a folder, a link, a pipe; None if the system refuses the name."""
     name = "".join(choices.of(WORDS) for _ in range(1 + choices.below(3))).replace("/", "").replace(
         "\0", ""
     ) + choices.of(SUFFIXES)

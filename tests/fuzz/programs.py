@@ -1,4 +1,4 @@
-"""Functions and whole trainers that were changed at random: the interpreter neither fails nor leaves its budget."""
+"""Functions and whole trainers changed at random: the interpreter neither fails nor leaves its budget."""
 
 from __future__ import annotations
 
@@ -175,7 +175,7 @@ def program(choices: Choices) -> None:
 
 @cache
 def _read(root: Path) -> tuple[str, ...]:
-    """The files of a trainer that are read for a command."""
+    """The files of a trainer read for a command."""
     return tuple(
         in_thread(lambda: Session(Program("megatron", (str(root),)), STATED, Budget()).judge(COMMAND, {}, 8)).files
     )

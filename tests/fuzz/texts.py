@@ -21,7 +21,7 @@ from .pieces import SHELL, SUMS, TOML, YAML, pieces
 
 
 def well_formed(documents: tuple[Document, ...]) -> None:
-    """Spans lie in their text."""
+    """Spans are in their text."""
     for document in documents:
         for _, node, _ in walk(document.tree) if document.tree is not None else ():
             assert 0 <= node.span.start <= node.span.end <= len(node.span.source.text), node.span

@@ -120,7 +120,7 @@ def _evaluated(call: ast.Call, names: dict[str, Any]) -> tuple[str | bytes, int]
 
 
 def _ways() -> dict[tuple[str, str], set[str]]:
-    """How the names of a module are used, there and where they are imported; "" where one is handed on."""
+    """How the names of a module are used, there and where they are imported; "" where one is passed on."""
     used: dict[tuple[str, str], set[str]] = {}
     for module, tree in trees().items():
         imported = {
@@ -301,7 +301,7 @@ def pumped(prefix: str, unit: str, ending: str, length: int) -> str:
 
 
 def runs(pattern: Pattern) -> Iterable[tuple[str, Any]]:
-    """How a pattern is tried: as it is used, else in every way."""
+    """How a pattern is tried: as it is used, otherwise in every way."""
     compiled = re.compile(pattern.text, pattern.flags)
     ways = pattern.used - {"pattern", "flags"}
     known = ways <= set(FUNCTIONS)

@@ -1,4 +1,4 @@
-"""Rules of `.gitignore` that somebody else made: git reads them within bounds, and ignores nothing where it cannot."""
+"""Rules of `.gitignore` that somebody else made: git reads them within bounds, and ignores nothing if it cannot."""
 
 from __future__ import annotations
 

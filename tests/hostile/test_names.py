@@ -1,4 +1,5 @@
-"""Files that are called like options: they are checked, or refused; no name switches a check off or writes a file."""
+"""Files that have the same names as options: they are checked, or refused; no name switches a check off or writes a
+file."""
 
 from __future__ import annotations
 

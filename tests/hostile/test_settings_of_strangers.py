@@ -131,7 +131,7 @@ def holds(project: Path) -> bool:
 
 
 def test_own_settings_hold(project: Path, scratch: Path) -> None:
-    """Also in a folder that lies in one that everybody may write to, in a group's, and through a link to own ones."""
+    """Also in a folder that is in one that everybody may write to, in a group's, and through a link to own ones."""
     own = project / "preflight.toml"
     own.write_text(HOSTILE[0])
     assert holds(project)

@@ -35,7 +35,7 @@ def _texts(framework: str, release: str) -> dict[str, str]:
 
 
 def died(framework: str, release: str, where: str) -> Died | None:
-    """The death of a run that is refused at "file:line" of a release; None where no text of it is at hand."""
+    """The death of a run refused at "file:line" of a release; None if no text of it is at hand."""
     file, _, line = where.split(" ")[0].rpartition(":")
     try:
         text = _texts(framework, release).get(file)

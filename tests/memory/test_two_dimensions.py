@@ -1,4 +1,4 @@
-"""Two-dimensional tensor parallelism and exchanged heads: what lies between linears, one buffer, attention's output."""
+"""Two-dimensional tensor parallelism and exchanged heads: what is between linears, one buffer, attention's output."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Programs that are written to harm: none runs anything, leaves its bounds or makes the interpreter fail."""
+"""Programs written to harm: none runs anything, leaves its bounds or makes the interpreter fail."""
 
 from __future__ import annotations
 

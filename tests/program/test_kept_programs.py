@@ -269,7 +269,7 @@ if X:
 
 
 class Ends:
-    """Something that is made by a call of a function of Python's own."""
+    """Something made by a call of a function of Python's own."""
 
     def __reduce__(self) -> tuple[object, tuple[str]]:
         return os.system, ("exit 1",)

@@ -1,4 +1,4 @@
-"""Functions that are known by their text give what walking them gives; any other text is walked."""
+"""Functions known by their text give what walking them gives; any other text is walked."""
 
 from __future__ import annotations
 

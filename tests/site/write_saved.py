@@ -44,7 +44,7 @@ class Empty(types.ModuleType):
 
 
 class Absent(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Stands in for packages that are imported at the top and never used."""
+    """Stands in for packages imported at the top and never used."""
 
     def find_spec(self, name: str, path: object, target: object = None) -> Any:
         if name.partition(".")[0] in ABSENT:

@@ -44,7 +44,7 @@ ROWS: list[tuple[list[str], bool, str]] = [
 
 
 def lines(folder: Path, rows: list[tuple[list[str], bool, str]], known: bool = True) -> list[str]:
-    """What is printed of these runs of a tree that lies there."""
+    """What is printed of these runs of a tree that is there."""
     write_tree(folder / "0.16.0", VALIDATE, files=FILES)
     labels = folder / "labels.jsonl"
     made: list[dict[str, Any]] = [

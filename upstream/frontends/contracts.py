@@ -235,7 +235,7 @@ def keyed(sources: Sources, path: str, name: str) -> list[str]:
 
 
 def groups(sources: Sources, primary: str) -> dict[str, list[str]]:
-    """The groups of a config's defaults, as an override names them, with the options that lie there."""
+    """The groups of a config's defaults, as an override names them, with the options that are there."""
     entries = (yaml.safe_load(sources.text(f"{CONFIG}/{primary}.yaml")) or {}).get("defaults") or []
     found: dict[str, list[str]] = {}
     for entry in entries:

@@ -91,7 +91,7 @@ def _row(name: str, field: ast.AnnAssign, known: dict[str, str]) -> Row:
 
 
 def _default(field: ast.AnnAssign) -> Any:
-    """What a field is where nothing is typed; None where code makes it."""
+    """What a field is where nothing is typed; None if code makes it."""
     words = field.value.keywords if isinstance(field.value, ast.Call) else []
     found = next((word.value for word in words if word.arg == "default"), None)
     return ast.literal_eval(found) if found is not None else None

@@ -129,7 +129,7 @@ def _fields(above: Mapping[str, ast.ClassDef], below: Mapping[str, ast.ClassDef]
 
 
 def helpers(show: Callable[..., str]) -> dict[str, list[str] | None]:
-    """The functions that recipes hand their configuration to, and which keys each may set; None where any may be."""
+    """The functions that recipes hand their configuration to, and which keys each may set; None if any may be."""
     functions: dict[str, ast.FunctionDef] = {}
     twice: set[str] = set()
     for path in show("ls-tree", "-r", "--name-only", TAG, "src/megatron/bridge").splitlines():

@@ -54,7 +54,7 @@ def _attributes(code: str) -> Iterator[tuple[str, Any]]:
 
 
 def _literal(value: ast.expr) -> Any:
-    """A value; None where code makes it."""
+    """A value; None if code makes it."""
     if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Pow):
         return ast.literal_eval(value.left) ** ast.literal_eval(value.right)
     if isinstance(value, ast.Call) and ast.unparse(value.func) == "config_dict.get" and len(value.args) == 2:

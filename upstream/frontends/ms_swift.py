@@ -62,7 +62,7 @@ def ms_swift(text: Callable[[str], str]) -> dict[str, Any]:
 
 
 def _of_file(file: str, classes: Sequence[str], text: Callable[[str], str], below: Mapping[str, Any]) -> dict[str, Row]:
-    """The options of some classes of a file, in their order; none where the release has no such file."""
+    """The options of some classes of a file, in their order; none if the release has no such file."""
     try:
         tree = ast.parse(text(file))
     except subprocess.CalledProcessError:
@@ -94,7 +94,7 @@ def _swift_options(name: str, dest: str, field: ast.AnnAssign) -> dict[str, Row]
 
 
 def _field_default(value: ast.expr | None) -> Any:
-    """A literal default, or that of a dataclass field; None where it is made by code."""
+    """A literal default, or that of a dataclass field; None if it is made by code."""
     if isinstance(value, ast.Call) and ast.unparse(value.func) == "field":
         said = {one.arg: one.value for one in value.keywords}
         made = said.get("default_factory")

@@ -109,7 +109,8 @@ REWORDED = {
 
 
 class Clone:
-    """The files of a repository at its tags, or branches of that name, else of wheels of a front end in a folder."""
+    """The files of a repository at its tags, or branches of that name, otherwise of wheels of a front end in a
+    folder."""
 
     def __init__(self, place: Path, front_end: str = "", packed: Path | None = None) -> None:
         self.place, self.front_end, self.packed = place, front_end, packed

@@ -52,7 +52,7 @@ def _fields(classes: Mapping[str, ast.ClassDef], name: str, above: str) -> Itera
 
 
 def _default(value: ast.expr | None) -> Any:
-    """A default; None where code makes it."""
+    """A default; None if code makes it."""
     try:
         return ast.literal_eval(value) if value is not None else None
     except ValueError:

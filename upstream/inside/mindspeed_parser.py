@@ -49,7 +49,7 @@ def added(root: str, parser: argparse.ArgumentParser, finder: Finder) -> argpars
 
 
 def _mindspeed(root: str, parser: argparse.ArgumentParser, finder: Finder) -> argparse.ArgumentParser:
-    """By features where the release has a manager of them that its `parse_args` asks, else by one function."""
+    """By features where the release has a manager of them that its `parse_args` asks, otherwise by one function."""
     if (
         Path(root, "mindspeed", "core", "megatron_basic", "arguments_basic.py").is_file()
         or Path(root, "mindspeed", "args_utils.py").is_file()

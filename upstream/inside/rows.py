@@ -78,7 +78,7 @@ def _words(function: Any) -> list[str]:
 
 
 def choices(action: argparse.Action) -> list[Any] | None:
-    """What an option takes: as the parser says, else the members of the enumeration and the words that a lambda
+    """What an option takes: as the parser says, otherwise the members of the enumeration and the words that a lambda
     lets pass besides."""
     if action.choices is not None:
         return [plain(one) for one in action.choices]

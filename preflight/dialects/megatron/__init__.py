@@ -1,4 +1,4 @@
-"""Megatron-LM, MindSpeed and MindSpeed-LLM: one parser, one way of deriving, different options and versions."""
+"""Megatron-LM, MindSpeed and MindSpeed-LLM: the same parser and derivations, different options and versions."""
 
 from __future__ import annotations
 

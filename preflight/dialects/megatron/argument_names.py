@@ -1,4 +1,4 @@
-"""The names that constraints over Megatron-family arguments may use: argparse destinations and derived values."""
+"""Names that constraints over Megatron-family arguments may use: argparse destinations and derived values."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ DERIVED = frozenset(
         "entry",  # name of the entry script, "" when there is none
     }
 )
-"""Derived values that are not argparse destinations. Destinations that upstream rewrites keep their own name."""
+"""Derived values that are not argparse destinations. Destinations that upstream overwrites keep their own name."""
 
 
 @cache

@@ -1,4 +1,4 @@
-"""The plan that memory is estimated for where a run leaves too much open."""
+"""The plan used to estimate memory if a run leaves too much open."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from preflight.source.record import replace
 
 FROZEN = "--freeze-LM"
 REPAIRS = 3
-"""A run that is mended in so many places is another one."""
+"""A run with this many corrections counts as a different run."""
 
 
 class Words(Protocol):
-    """What a run is read from."""
+    """The inputs that a run is read from."""
 
     @property
     def parsed(self) -> Parsed: ...
@@ -41,7 +41,7 @@ class Words(Protocol):
 
 
 def suppose(words: Words, writer: Puts) -> Supposed | None:
-    """The run with what it leaves open; None where that is nothing."""
+    """The run with assumed values for what it leaves open; None if nothing is open."""
     lost, typed, world = words.lost, dict(words.parsed.written), words.cluster.count
     reasons = [*([f"no options are added: {lost}"] if lost else []), *words.reasons]
     if (given := typed.get("use_checkpoint_args")) is not None and given.raw is not False:
@@ -63,11 +63,11 @@ def suppose(words: Words, writer: Puts) -> Supposed | None:
 
 
 FOREIGN = frozenset((Unmodelled.OWN_ENTRY_SCRIPT, Unmodelled.FROZEN_LANGUAGE_MODEL, Unmodelled.FROZEN_PARAMETERS))
-"""What already shows that the run may train another model, or parts of it."""
+"""Values that suggest that the run trains another model, or parts of it."""
 
 
 def _planned(run: Run, words: Words, writer: Puts) -> Plan:
-    """The plan, with what an entry script may change."""
+    """The plan, including effects that an entry script may have."""
     made = words.planned(plan(run, words.target, writer), run)
     own = {fault.span.text for fault in words.parsed.faults if fault.kind == UNKNOWN_FLAG}
     told = FOREIGN.intersection(made.unmodelled)
@@ -81,7 +81,7 @@ Found = tuple[str, dict[str, Value] | None, Value | None] | None
 
 
 def _devices(run: Run) -> Found:
-    """As many devices as the layout divides, where those that are given are not a multiple of it."""
+    """The number of devices, rounded to a multiple of the layout if the given number is not one."""
     world = run.value("world_size")
     if run.value("data_parallel_size").known and run.value("expert_data_parallel_size").known:
         return None
@@ -101,7 +101,7 @@ def _devices(run: Run) -> Found:
 
 
 def _layers(run: Run, typed: Mapping[str, Value]) -> Found:
-    """As many layers as divide over the stages."""
+    """The number of layers, rounded to a multiple of the number of stages."""
     if run.value("layers_per_chunk").known:
         return None
     try:

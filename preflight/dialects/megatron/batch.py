@@ -1,4 +1,4 @@
-"""Batch, micro-batches, and the learning-rate schedule counted in samples."""
+"""The global batch is one micro-batch per data-parallel rank unless it is set."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from preflight.dialects.megatron.namespace import NotKnown, Run, derives
 
 @derives("global_batch_size", "is_global_batch_size_explicitly_specified")
 def global_batch(run: Run) -> None:
-    """The global batch is one micro-batch a data-parallel rank unless it is given."""
+    """Evaluation uses the training batch size unless it has its own."""
     given = run.value("global_batch_size")
     run.derive("is_global_batch_size_explicitly_specified", not given.known or given.raw is not None)
     if run.global_batch_size is None:
@@ -33,7 +33,7 @@ def eval_micro_batch(run: Run) -> None:
 
 @derives("num_microbatches")
 def microbatches(run: Run) -> None:
-    """Micro-batches per step on each data-parallel rank; with a schedule of sizes, those of the first."""
+    """Micro-batches per step on each data-parallel rank; with a batch-size schedule, those of its first phase."""
     size = run.micro_batch_size * run.data_parallel_size * run.gtp_weight_remat_size
     if size < 1:
         raise NotKnown("the micro-batch size is not positive")
@@ -54,7 +54,7 @@ def microbatches(run: Run) -> None:
 
 @derives("train_iters")
 def train_iters(run: Run) -> None:
-    """A number of samples becomes a number of steps."""
+    """Converts a number of samples to a number of steps."""
     if (
         run.train_iters is not None
         or not run.train_samples
@@ -80,7 +80,7 @@ def train_iters(run: Run) -> None:
 
 
 def schedule_of(run: Run) -> list[tuple[int, int]]:
-    """The phases of --step-batch-size-schedule: from which sample on, and the batch. Thresholds are tokens."""
+    """The phases of --step-batch-size-schedule: the first sample and the batch size. Thresholds are in tokens."""
     phases = []
     for part in run.step_batch_size_schedule.split():
         found = re.fullmatch(r"([\d.]+)([KMBT]?):(\d+)", part)
@@ -95,7 +95,7 @@ def schedule_of(run: Run) -> list[tuple[int, int]]:
 
 @derives("lr_decay_steps", "lr_warmup_steps", "lr_wsd_decay_steps")
 def schedule(run: Run) -> None:
-    """Decay and warm-up in samples, as the scheduler gets them."""
+    """Decay and warm-up in samples, as the scheduler receives them."""
     batch = run.global_batch_size
     by_iterations = run.written.get("train_iters") is not None and run.train_iters
     if by_iterations:

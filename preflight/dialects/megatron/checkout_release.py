@@ -1,4 +1,4 @@
-"""The release and the options of a run, as the checkout around it shows."""
+"""The release and options of a run, derived from the checkout around it."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ if TYPE_CHECKING:
 
 
 def possible_releases(target: Target, typed: Mapping[str, str | None]) -> tuple[str, ...]:
-    """Those whose parsers take its options. typed: its options, each with the first word of its value."""
+    """Releases whose parsers accept the options. typed: the options, each with the first word of its value."""
     return (*releases_that_take(target.framework, typed.items()), *_beneath(target, typed))
 
 
 def _beneath(target: Target, typed: Mapping[str, str | None]) -> tuple[str, ...]:
-    """The releases of MindSpeed that a run of MindSpeed-LLM may be of as well: their parsers have all its options."""
+    """MindSpeed releases that a MindSpeed-LLM run may use as well: their parsers have all its options."""
     if target.framework != "mindspeed-llm" or not all(releases_with("mindspeed", option) for option in typed):
         return ()
     return tuple(f"mindspeed@{release}" for release in releases_that_take("mindspeed", typed.items()))
 
 
 def stack_of(framework: str) -> Callable[[str], Mapping[str, str]]:
-    """Which versions of which frameworks take part in a run of a release; of another framework's as `name@release`."""
+    """The framework versions that take part in a run of a release; versions of other frameworks as `name@release`."""
 
     def stack(release: str) -> Mapping[str, str]:
         other, _, version = release.rpartition("@")
@@ -52,8 +52,8 @@ _PLAIN = ("int", "float", "str", "true", "false")
 
 
 def identified(document: Document, typed: Mapping[str, str | None], surroundings: Surroundings) -> Identity | None:
-    """What the checkout around a document shows about the run; None where it shows nothing,
-    or the release is stated."""
+    """Facts that the checkout around a document shows about the run; None if there are none, or the release is
+    stated."""
     if surroundings.request.target is not None:
         return None
     checkout = surroundings.checkout(document)
@@ -71,12 +71,11 @@ def identified(document: Document, typed: Mapping[str, str | None], surroundings
 
 
 DESCRIBED = {"mindspeed-llm": Target("mindspeed-llm", "2.2.0")}
-"""The oldest release of which all checks are described."""
+"""The oldest release with all of its checks described."""
 
 
 def read_as(found: Identity) -> Target:
-    """The release whose rules are tried: of an older one that is not as it was published the code shows which checks it
-    has."""
+    """The release whose rules apply: for a modified older release the code shows which checks it contains."""
     oldest = DESCRIBED.get(found.target.framework)
     older = (
         oldest is not None
@@ -89,10 +88,8 @@ def read_as(found: Identity) -> Target:
 def _is_another(
     document: Document, typed: Mapping[str, str | None], checkout: Checkout, surroundings: Surroundings
 ) -> bool:
-    """Whether a launch whose path leads to another place runs something else than what lies here.
-
-    Options that no release has decide: the checkout has them, or it does not. Without such, the name of the folder
-    does.
+    """Whether a launch whose path points elsewhere runs other code than this checkout. Options that no release has
+    decide, by whether the checkout has them; otherwise the name of the folder does.
     """
     around = surroundings.around
     where = around.located(document) if around is not None and not surroundings.request.program else None
@@ -107,7 +104,7 @@ def _is_another(
 
 
 def _own_choices(typed: Mapping[str, str | None], checkout: Checkout) -> bool:
-    """Whether a value that no release takes for its option is one of the choices that the checkout gives."""
+    """Whether a value that no release accepts is one of the choices in the checkout."""
     odd = {
         option: value
         for option, value in typed.items()
@@ -119,13 +116,14 @@ def _own_choices(typed: Mapping[str, str | None], checkout: Checkout) -> bool:
 
 
 def _is_on_top(typed: Mapping[str, str | None], checkout: Checkout) -> bool:
-    """Whether a run in a checkout of Megatron-LM has options that only frameworks built on it have."""
+    """Whether a run in a Megatron-LM checkout has options that exist only in frameworks built on it."""
     telling = [option for option in typed if is_telling(option)]
     return bool(telling) and not _brings(checkout, telling)
 
 
 def _brings(checkout: Checkout, options: Iterable[str]) -> bool:
-    """Whether code of a checkout names all of these options, or its parser makes them of the fields of a class."""
+    """Whether code of a checkout names all of these options, or its parser generates them from the fields of a
+    class."""
     left = frozenset(options) - checkout.mentioned
     packages = [package for name in FAMILY if left and (package := checkout.package(name)) is not None]
     return left.issubset({one.option for package in packages for one in package.options})
@@ -139,7 +137,7 @@ def certainty(
     found: Identity | None,
     surroundings: Surroundings,
 ) -> Certainty:
-    """How sure it is that a run is read as its own release."""
+    """How certain it is that a run is read as the right release."""
     checkout = surroundings.checkout(document) if found is not None or surroundings.request.program else None
     sourced = checkout is not None and checkout.package(target.framework) is not None
     return _certainty(run, document, target, typed, found, surroundings)._replace(sourced=sourced)
@@ -208,7 +206,7 @@ def _of_an_older_release(typed: Mapping[str, str | None]) -> str:
 
 
 def _other_names(run: Run, found: Identity) -> dict[str, str]:
-    """Arguments that the checkout calls otherwise than the release for the same option."""
+    """Arguments for which the checkout uses another name than the release, for the same option."""
     own = found.package.options if found.package is not None else ()
     known = {one.dest: run.table.options[one.option].dest for one in own if one.option in run.table.options}
     newest = {ours: RENAMED.get(theirs, (theirs,))[0] for ours, theirs in known.items()}
@@ -216,8 +214,7 @@ def _other_names(run: Run, found: Identity) -> dict[str, str]:
 
 
 def own_table(table: Table, identity: Identity | None, checkout: Checkout | None, document: Document) -> Table:
-    """The options of a release with those that the checkout's parser and entry script add to it,
-    or read in another way."""
+    """The options of a release, with those that the checkout's parser and entry script add or change."""
     own: dict[str, OwnOption] = {}
     if checkout is not None and identity is not None:
         own.update((one.option, one) for one in _options_beneath(checkout, identity.target))
@@ -232,7 +229,7 @@ def own_table(table: Table, identity: Identity | None, checkout: Checkout | None
 
 
 def _options_beneath(checkout: Checkout, target: Target) -> Iterator[OwnOption]:
-    """The options of the frameworks in a checkout on which that of a run is built, where they are not as published."""
+    """The options of the underlying frameworks in a checkout, if they differ from the published ones."""
     for framework in versions(target):
         package = checkout.package(framework) if framework != target.framework else None
         if package is not None and not package.proven and not package.partial:
@@ -240,15 +237,14 @@ def _options_beneath(checkout: Checkout, target: Target) -> Iterator[OwnOption]:
 
 
 def with_mentioned(table: Table, unknown: Iterable[str], checkout: Checkout | None) -> Table | None:
-    """The table with options that some code of the checkout names, whose values are unknown;
-    None where it names none of them."""
+    """The table extended by options that code of the checkout names, with unknown values; None if it names none."""
     mentioned = [option for option in unknown if checkout is not None and option in checkout.mentioned]
     flags = [Flag(option, option[2:].replace("-", "_"), "str", None, "*") for option in mentioned]
     return table.with_flags(flags) if flags else None
 
 
 def entry_options(checkout: Checkout, document: Document) -> dict[str, OwnOption]:
-    """The options that the entry script of a launch adds, where it lies in the checkout."""
+    """The options that the entry script of a launch adds, if it is in the checkout."""
     entry = document.launch.entry.text if document.launch is not None else None
     if not entry or not entry.endswith(".py"):
         return {}
@@ -263,7 +259,7 @@ def entry_options(checkout: Checkout, document: Document) -> dict[str, OwnOption
 
 
 def merged(table: Table, own: OwnOption) -> Flag | None:
-    """An option as the checkout adds it; None where the release's table has the same, or more."""
+    """An option that the checkout adds; None if the release's table already covers it."""
     known = table.options.get(own.option)
     if known is None:
         kind, nargs = (own.kind, own.nargs) if own.kind else ("str", own.nargs if own.nargs is not None else None)

@@ -1,4 +1,4 @@
-"""--use-checkpoint-args: the checkpoint determines the model, so what was typed or is default may not hold."""
+"""--use-checkpoint-args: the checkpoint determines the model and overrides options and defaults."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ FORCED = frozenset(
         "tiktoken_pattern",
     ]
 )
-"""What the checkpoint overrides."""
+"""Values that the checkpoint overrides."""
 
 FILLED = frozenset(
     [
@@ -70,7 +70,7 @@ FILLED = frozenset(
         "ckpt_format",
     ]
 )
-"""What it sets where nothing else does."""
+"""Values that the checkpoint sets if nothing else does."""
 
 PARALLEL = frozenset(
     [
@@ -81,11 +81,11 @@ PARALLEL = frozenset(
         "num_layers_per_virtual_pipeline_stage",
     ]
 )
-"""What it overrides with --use-mp-args-from-checkpoint-args."""
+"""Values that it overrides with --use-mp-args-from-checkpoint-args."""
 
 
 def from_checkpoint(run: Run) -> None:
-    """Make unknown whatever the checkpoint may set."""
+    """Mark everything as unknown that the checkpoint may set."""
     if not _typed(run, "use_checkpoint_args"):
         return
     names = FORCED | {name for name in FILLED if run.written.get(name) is None}
@@ -98,6 +98,6 @@ def from_checkpoint(run: Run) -> None:
 
 
 def _typed(run: Run, name: str) -> bool:
-    """Whether a switch is on, or may be: on one branch of a condition."""
+    """Whether a switch is on, or may be on in one branch of a condition."""
     given = run.written.get(name)
     return given is not None and given.raw is not False

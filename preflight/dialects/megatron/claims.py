@@ -1,4 +1,4 @@
-"""Which documents are Megatron's; the reader itself loads when one is to be read."""
+"""Which documents belong to Megatron; the reader is imported only when one is read."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ if TYPE_CHECKING:
 
 
 SECTIONS = ("MODEL_ARGS", "language_model")
-"""A YAML file without one of these sections is not a config of this family."""
+"""A YAML file without any of these sections is not a config of this family."""
 
 
 class Megatron:
-    """The dialect as the engine first meets it."""
+    """The dialect without its reader, as the engine loads it."""
 
     name = "megatron"
 
     @property
     def targets(self) -> tuple[Target, ...]:
-        """Every release that is described."""
+        """Every described release."""
         from preflight.dialects.megatron.targets import TARGETS
 
         return TARGETS
 
     def claims(self, document: Document, request: Request) -> bool:
-        """Judged by the entry script, the options, the sections."""
+        """Decided by the entry script, the options, the sections."""
         if document.launch is None:
             tree = document.tree
             if tree is None or all(tree.get(section) is None for section in SECTIONS):
@@ -46,7 +46,7 @@ class Megatron:
         return MegatronDialect().read(document, surroundings)
 
     def offers(self, job: Job) -> Offers:
-        """What a run may be given, for editors."""
+        """Options and values offered to editors."""
         from preflight.dialects.megatron.json_schema import offers
 
         return offers(job)

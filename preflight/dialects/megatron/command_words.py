@@ -1,4 +1,4 @@
-"""From a document to the words that the parser gets, the environment of the job, and the keys of settings."""
+"""From a document to the words for the parser, the environment of the job, and the keys of settings."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from preflight.source.record import dataclass, field
 from preflight.source.text import Span
 
 WHOLE = frozenset(["--num-layers", "--hidden-size", "--num-attention-heads"])
-"""What a file has that describes a whole run: the sizes of the model."""
+"""Keys that mark a file as a complete description of a run: the sizes of the model."""
 
 ELSEWHERE = frozenset(["--use-checkpoint-args", "--yaml-cfg"])
-"""Options with which the sizes are in a checkpoint or in another file."""
+"""Options that mean that the sizes are in a checkpoint or in another file."""
 
 MODEL_ARGS, ENV_VARS = "MODEL_ARGS", "ENV_VARS"
 RUNNER_ENVIRONMENT = {"NCCL_PROTO": "simple", "NCCL_ALGO": "Ring", "NCCL_COLLNET_ENABLE": "0", "NCCL_NVLS_ENABLE": "0"}
-"""What Megatron's own test runner sets where a model_config.yaml does not."""
+"""Values that Megatron's own test runner sets if a model_config.yaml does not."""
 
 OTHER_FAMILIES = frozenset(["bert", "t5", "mimo", "multimodal-llava", "nemo", "ray"])
 """Folders of functional tests whose entry scripts have additional options."""
@@ -34,7 +34,7 @@ class Spelled:
     """The words of a run. key: the key of a setting from its option. closed: no other environment variable is set.
 
     plain: a YAML file of a pretraining run, whose entry script adds no options.
-    given: words that the caller of the script may replace with options.
+    given: words that callers of the script may replace with options.
     """
 
     words: tuple[Word, ...]
@@ -49,7 +49,7 @@ class Spelled:
 
 
 class Inherited(Mapping[str, Value]):
-    """The environment of a job that also inherits variables from its caller: those are unknown, not absent."""
+    """The environment of a job that inherits variables from its caller: unset variables are unknown, not absent."""
 
     def __init__(self, known: Mapping[str, Value]) -> None:
         self.known = known
@@ -68,9 +68,8 @@ class Inherited(Mapping[str, Value]):
 def spell(document: Document, stated: Mapping[str, str], *, old_runner: bool = False, foreign: bool = False) -> Spelled:
     """The words of a command, a script's launch or a functional-test YAML.
 
-    stated: the environment the caller gave. old_runner: values are split at every space, as Megatron's test runner did
-    before 0.13.
-    foreign: a runner of others leaves out what is false, hands the rest to a shell, and adds options.
+    stated: the environment given by the caller. old_runner: values are split at every space, as in Megatron's test
+    runner before 0.13. foreign: a third-party runner omits false values, passes the rest to a shell, and adds options.
     """
     known = spell_environment(stated)
     if document.launch is not None:
@@ -106,7 +105,7 @@ def spell(document: Document, stated: Mapping[str, str], *, old_runner: bool = F
 
 
 def entry_path(document: Document) -> str:
-    """The path of the entry script as far as it is known: after a folder that is not known, the rest."""
+    """The path of the entry script as far as it is known: the part after an unknown folder."""
     if document.launch is None:
         return ""
     word = document.launch.entry
@@ -117,12 +116,12 @@ def entry_path(document: Document) -> str:
 
 
 def script(entry: str) -> str:
-    """The path of an entry script; Megatron's examples are started as modules, too (-m examples.mimo.pretrain_mimo)."""
+    """The path of an entry script; Megatron's examples are also started as modules (-m examples.mimo.pretrain_mimo)."""
     return entry.replace(".", "/") + ".py" if _MODULE.fullmatch(entry) and not entry.endswith(".py") else entry
 
 
 def _unquoted(word: Word) -> Word:
-    """A word as a shell leaves it."""
+    """A word after shell expansion."""
     text = word.text or ""
     if not re.search(r"[\\\s\"'$`]", text):
         return word
@@ -138,8 +137,7 @@ def spell_environment(stated: Mapping[str, str]) -> dict[str, Value]:
 
 
 def _mode(document: Document) -> str:
-    """What a functional test runs instead of GPT pretraining: "inference", "rl", the folder of another family;
-    "" for pretraining."""
+    """The kind of a functional test: "inference", "rl", the folder of another family; "" for GPT pretraining."""
     mode = document.tree.get("MODE") if document.tree is not None else None
     if mode is not None and mode.value != "pretraining":
         return str(mode.value)
@@ -148,15 +146,13 @@ def _mode(document: Document) -> str:
 
 
 def _partial(document: Document, words: Iterable[Word]) -> bool:
-    """Whether a file is one of several that a test puts together: it is not named as a whole one is,
-    and lacks what every run needs."""
+    """Whether a file is one part of a test: its name is not that of a whole config, and required keys are missing."""
     name = document.source.path.name if document.source.path is not None else ""
     return name not in ("", "model_config.yaml", "model_config.yml") and not {word.text for word in words} >= WHOLE
 
 
 def has_sizes(words: Iterable[Word]) -> bool:
-    """Whether a command states the sizes of the model, or where they are:
-    one that does not gets them with what is added."""
+    """Whether a command states the sizes of the model, or where they are; otherwise they come from added options."""
     texts = {(word.text or "").partition("=")[0].replace("--encoder-num", "--num") for word in words}
     return texts >= WHOLE or not texts.isdisjoint(ELSEWHERE)
 
@@ -166,7 +162,7 @@ def _live(node: Node | None) -> list[Entry]:
 
 
 def _text(node: Node, stated: Mapping[str, str]) -> str | None:
-    """The text that the test runner takes from a YAML scalar; None when it holds a variable that is not known."""
+    """The text that the test runner reads from a YAML scalar; None if it contains an unknown variable."""
     text = node.span.text if node.style == "" else str(node.value)
     if node.kind != "scalar":
         text = node.span.text
@@ -195,7 +191,7 @@ def _entry_words(entry: Entry, stated: Mapping[str, str], old_runner: bool) -> I
 
 
 def _values(text: str, span: Span, plain: bool, old_runner: bool) -> Iterator[Word]:
-    """The words of one value: several where it is a list in brackets, or for an old runner where it has spaces."""
+    """The words of one value: several if it is a bracketed list, or if an old runner splits it at spaces."""
     if old_runner and len(text.split()) > 1:
         yield from (Word(part, span, editable=False) for part in text.split())
     elif not old_runner and re.fullmatch(r"\[[^\]]+\]", text):
@@ -205,7 +201,7 @@ def _values(text: str, span: Span, plain: bool, old_runner: bool) -> Iterator[Wo
 
 
 def split_by_old_runners(tree: Node) -> dict[int, str]:
-    """The places where a test's options have several values in one text: older runners make several words of it."""
+    """Options of a test with several values in one text: older runners split them into words."""
     node = tree.get(MODEL_ARGS)
     because = "releases of the test runner before 0.13 make several words of it"
     spaced = [

@@ -1,4 +1,4 @@
-"""From the text of an option's value to what the parser stores, as upstream's type functions do it."""
+"""Converts the text of an option's value to what the parser stores, like upstream's type functions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 from preflight.dialects.megatron.options import Flag
 
 LONGEST = 100_000
-"""No list of layers is longer; "[1]*1000000000" is not expanded."""
+"""Maximum length of a list of layers; "[1]*1000000000" is not expanded."""
 
 
 def written(text: str) -> Any:
@@ -65,7 +65,7 @@ WORDS = {
 
 
 class BadValue(ValueError):
-    """The text is refused; the message names what is wanted. choices: what it could have been. crash: as in Problem."""
+    """The text is refused; the message names the expected form. choices: the allowed values. crash: as in Problem."""
 
     def __init__(self, wanted: str, choices: tuple[Any, ...] = (), crash: str = "") -> None:
         super().__init__(wanted)

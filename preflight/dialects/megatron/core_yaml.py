@@ -1,7 +1,7 @@
 """The YAML that --yaml-cfg names: dataclass fields in language_model and model_parallel, everything else at the top.
 
-Upstream reads it with another, experimental validator: sizes are clipped to the ranks, and none of the checks on
-options run. So only neutral rules look at such a run; its version is listed as "megatron-yaml".
+Upstream reads it with a separate, experimental validator: sizes are clipped to the ranks, and none of the option checks
+run. So only neutral rules apply to such a run; its version is listed as "megatron-yaml".
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ PARALLEL = frozenset(
 
 @derives("tensor_model_parallel_size", "pipeline_model_parallel_size")
 def clipped(run: Run) -> None:
-    """Tensor and pipeline sizes are cut down to the ranks there are."""
+    """Tensor and pipeline sizes are limited to the number of ranks."""
     world, tensor, pipe = run.world_size, run.tensor_model_parallel_size, run.pipeline_model_parallel_size
     run.switch("tensor_model_parallel_size", min(tensor, world), f"there are {world} ranks", f"{PLACE}:58")
     run.switch(
@@ -50,7 +50,7 @@ def clipped(run: Run) -> None:
 
 @derives("group_query_attention", "swiglu", "squared_relu")
 def fields(run: Run) -> None:
-    """What options state with switches, these files state with values."""
+    """Options that are switches have values in these files."""
     groups = run.written.get("num_query_groups")
     run.derive("group_query_attention", groups is not None and groups.raw is not None, of="num_query_groups")
     activation = run.written.get("activation_func")
@@ -60,14 +60,14 @@ def fields(run: Run) -> None:
 
 @derives("sequence_parallel")
 def sequence_parallel(run: Run) -> None:
-    """Nothing to split over one rank."""
+    """On a single rank there is nothing to split."""
     if run.tensor_model_parallel_size == 1:
         run.switch("sequence_parallel", False, "tensor parallel is 1", f"{PLACE}:328")
 
 
 @derives("accumulate_allreduce_grads_in_fp32")
 def wide_gradients(run: Run) -> None:
-    """bf16 gradients always add up in fp32."""
+    """bf16 gradients are always accumulated in fp32."""
     if run.bf16:
         run.derive("accumulate_allreduce_grads_in_fp32", True, "bf16 gradients add up in fp32")
 
@@ -92,7 +92,7 @@ def read_core_yaml(
     target: Target,
     environment: Mapping[str, Value],
 ) -> Reading:
-    """A run whose arguments are all in a YAML file."""
+    """A run with all arguments in a YAML file."""
     assert document.tree is not None
     version = target.version or "0.20.0"
     written: dict[str, Value] = {}
@@ -121,13 +121,13 @@ def read_core_yaml(
 
 
 class YamlWriter:
-    """Makes the edits that give an argument a value in such a file."""
+    """Creates the edits that set an argument in such a file."""
 
     def __init__(self, written: Mapping[str, Value]) -> None:
         self.written = written
 
     def put(self, name: str, value: object) -> tuple[Edit, ...]:
-        """One edit at the argument's key; empty for an argument that has none here."""
+        """One edit at the argument's key; empty if the file format has no such argument."""
         typed = self.written.get(name)
         if typed is None and name not in PARALLEL:
             return ()
@@ -136,7 +136,7 @@ class YamlWriter:
 
 
 def _settings(document: Document) -> Iterator[tuple[str, Value]]:
-    """Every value by the name of the argument that it is."""
+    """Every value by the name of its argument."""
     assert document.tree is not None
     for key, node in _scalars(document.tree):
         name = RENAMED.get(str(key[-1]), str(key[-1]))

@@ -101,7 +101,7 @@ class MegatronDialect:
 
 
 def _spelled(document: Document, surroundings: Surroundings) -> Spelled:
-    """The words of a run, as the runner of a functional test hands them on."""
+    """The words of a run, as the runner of a functional test passes them on."""
     request, around = surroundings.request, surroundings.around
     foreign = document.tree is not None and around is not None and bool(around.runner(document.source.path))
     target = request.target
@@ -112,21 +112,21 @@ def _spelled(document: Document, surroundings: Surroundings) -> Spelled:
 
 
 def _patch(target: Target, identity: Identity | None, surroundings: Surroundings) -> Target | None:
-    """The patch release of a target that is asked for or installed; None where none is."""
+    """The patch release of a target that is requested or installed; None if there is none."""
     asked = surroundings.request.target or (identity.target if identity is not None else None)
     of_it = asked is not None and asked.framework == target.framework and patch(asked).get("of") == target.version
     return asked if of_it else None
 
 
 def _with(patched: Target | None, versions: Mapping[str, str]) -> Mapping[str, str]:
-    """The versions of a run, with that of its patch release."""
+    """The versions of a run, including that of its patch release."""
     return {**versions, patched.framework: patched.version} if patched is not None else versions
 
 
 def _parsed(
     document: Document, spelled: Spelled, target: Target, identity: Identity | None, surroundings: Surroundings
 ) -> tuple[Table, Parsed, Writer]:
-    """The words of a run, read with the options of its release and with those that its checkout adds."""
+    """The words of a run, read with the options of its release and those that its checkout adds."""
 
     def read(table: Table) -> tuple[Table, Parsed, Writer]:
         parsed = Parsed()
@@ -155,12 +155,12 @@ def _parsed(
 
 
 def _writable(arguments: Arguments) -> Arguments:
-    """Arguments with the edits of their layout, and what of the training each decides."""
+    """Arguments with the edits of their layout, and the part of the training that each decides."""
     return replace(arguments, relayout=relayout(arguments), decides=decided_by(arguments))
 
 
 def typed_options(words: Iterable[Word]) -> dict[str, str | None]:
-    """Options as they are typed, with the first word of their value where it is known."""
+    """Explicitly set options, each with the first word of its value if that is known."""
     found: dict[str, str | None] = {}
     last = ""
     for word in words:

@@ -1,4 +1,5 @@
-"""How a value of an argument is written: the option, its negated spelling, or nothing, as the document spells it."""
+"""How a value of an argument is written: as the option, its negated spelling, or nothing, in the style of the
+document."""
 
 from __future__ import annotations
 
@@ -11,14 +12,13 @@ from preflight.source.finding import Edit
 
 
 class Writer:
-    """Makes the edits that give an argument a value in one document."""
+    """Creates the edits that set an argument in one document."""
 
     def __init__(self, table: Table, spelled: Spelled, spelt: Mapping[str, Sequence[str]], run: int) -> None:
         self.table, self.spelled, self.spelt, self.run = table, spelled, spelt, run
 
     def put(self, name: str, value: object) -> tuple[Edit, ...]:
-        """The edits that make an argument a value; REMOVE takes away what was typed.
-        Empty when there is no option for it."""
+        """The edits that set an argument to a value; REMOVE deletes its option. Empty if there is no option for it."""
         flags = self.table.flags(name)
         if not flags:
             return ()
@@ -65,6 +65,6 @@ class Writer:
 
 
 def _preferred(flags: tuple[Flag, ...], name: str) -> str:
-    """Of several options for one destination, the one that is called like it."""
+    """The option whose name equals its destination, if several set the same one."""
     wanted = "--" + name.replace("_", "-")
     return next((flag.option for flag in flags if flag.option == wanted), flags[0].option)

@@ -1,4 +1,4 @@
-"""The entry scripts that releases ship: what each adds to the options, and the defaults that it hands over."""
+"""The entry scripts that releases ship: the options and the defaults that each of them adds."""
 
 from __future__ import annotations
 
@@ -15,14 +15,12 @@ from preflight.run.request import Target
 from preflight.source.record import NamedTuple
 
 PRETRAINS = "pretrain_"
-"""How the names of scripts begin that only the framework's own have."""
+"""Beginnings of script names that only the framework itself uses."""
 
 
 class Entry(NamedTuple):
-    """An entry script as a release has it.
-
-    sure: more than a common name such as train.py shows which it is. trains: it trains, so that it needs a learning
-    rate.
+    """An entry script of a release. sure: it is identified by more than a common name such as train.py. trains: it
+    trains, so it needs a learning rate.
     """
 
     place: str
@@ -33,15 +31,15 @@ class Entry(NamedTuple):
 
 
 def shipped_with(target: Target, document: Document) -> Entry | None:
-    """The entry script of a launch, where a release has it, and it may add options."""
+    """The entry script of a launch, if a release contains it and it may add options."""
     path = entry_path(document)
     return None if not path or path.rpartition("/")[2] in ENTRIES else shipped(target, path)
 
 
 @cache
 def shipped(target: Target, path: str) -> Entry | None:
-    """The entry script of a release, or of what it is built on, that a path names; of the nearest release that has
-    one. None where none has."""
+    """The entry script that a path names, in a release or in what it is built on, or in the nearest release that has
+    it. None if no release has it."""
     for framework, release in _stack(target):
         known = _shipped(framework)
         number = _number(known, release)
@@ -68,7 +66,7 @@ def _shipped(framework: str) -> dict[str, Any]:
 
 
 def _alike(place: str, path: str) -> int:
-    """How many parts two paths have in common at their ends."""
+    """The number of common parts at the ends of two paths."""
     ours, theirs = place.split("/")[::-1], path.split("/")[::-1]
     return next((n for n, (a, b) in enumerate(zip(ours, theirs, strict=False)) if a != b), min(len(ours), len(theirs)))
 
@@ -79,7 +77,7 @@ def _number(known: dict[str, Any], release: str) -> int:
 
 
 def _distance(rows: list[list[Any]], number: int) -> int:
-    """The distance, in releases, to the nearest one that has an entry script."""
+    """The distance, in releases, to the nearest one that contains an entry script."""
     return int(min(max(first - number, number - last, 0) for first, last, _ in rows))
 
 
@@ -91,7 +89,7 @@ def _entry(known: dict[str, Any], place: str, number: int, *, sure: bool) -> Ent
 
 
 def _any_of(entries: list[Entry]) -> Entry:
-    """The only one, or what may be any of several of the same name: with the options of all."""
+    """The only candidate, or a merged one for several of the same name, with the options of all."""
     first, *others = entries
     if not others:
         return first

@@ -31,13 +31,13 @@ TELLING = frozenset(
         "--expert-model-parallel-size",
     ]
 )
-"""Options that distinguish a launch of this family from any other."""
+"""Options that distinguish a launch of this family from others."""
 
 MOST_OTHERS = 4
-"""For a script that only has the name of one of the family: the largest number of options for each distinctive one."""
+"""For a script identified only by its name: the maximum number of other options per distinctive one."""
 
 UNKNOWN_ENTRY = "$"
-"""How the name of an entry begins that only the caller knows."""
+"""The beginning of an entry name that only the caller knows."""
 
 OTHER_PARSERS = lazy_pattern(
     r"(train_fsdp2|evaluation|inference|rlhf_gpt|convert_ckpt\w*|checkpoint|preprocess_\w*|merge_\w*|split_\w*|convert|"
@@ -46,7 +46,7 @@ OTHER_PARSERS = lazy_pattern(
 
 
 def claims(document: Document, request: Request) -> bool:
-    """Whether a document is a launch or config of the Megatron family; what other tools own is left to them."""
+    """Whether a document is a launch or config of the Megatron family; files of other tools are left to them."""
     if request.target is not None and request.target.framework not in FRAMEWORKS:
         return False
     if document.launch is not None:
@@ -64,14 +64,14 @@ def claims(document: Document, request: Request) -> bool:
 
 
 def is_deepspeed(launch: Launch) -> bool:
-    """Whether a launch is one of Megatron-DeepSpeed,
-    a fork whose scripts and options are called like Megatron's and mean other things."""
+    """Whether a launch belongs to Megatron-DeepSpeed, a fork whose scripts and options have the same names as
+    Megatron's and different meanings."""
     return launch.launcher == "deepspeed" or any((word.text or "").startswith("--deepspeed") for word in launch.words)
 
 
 def is_underscored(launch: Launch) -> bool:
     """Whether a launch spells every distinctive option with underscores, as a fork like Megatron-LLM does, or, with
-    none of those, every option of several words; one is a slip, all are a different parser."""
+    none of those, every option of several words; a single one is a typo, all of them mean a different parser."""
     options = {(word.text or "").partition("=")[0] for word in launch.words}
     if options & TELLING:
         return False
@@ -82,8 +82,8 @@ def is_underscored(launch: Launch) -> bool:
 
 
 def is_given_a_command(launch: Launch) -> bool:
-    """Whether a script of another name gets a whole command among its words, `python3 train.py --x`, to record it or to
-    run it in its own way: the options behind that are none of the script's."""
+    """Whether an unrelated script gets a whole command such as `python3 train.py --x` as arguments, to record or run
+    it: the options after it do not belong to the script."""
     if script(launch.entry.text or "").rpartition("/")[2] in ENTRIES:
         return False
     pairs = zip(launch.words, launch.words[1:], strict=False)
@@ -91,7 +91,7 @@ def is_given_a_command(launch: Launch) -> bool:
 
 
 def claims_entry(entry: str | None, words: Iterable[str | None], asked: bool) -> bool:
-    """Judge a launch by the name of its entry script and by distinctive options."""
+    """Decide on a launch by the name of its entry script and by distinctive options."""
     name = (UNKNOWN_ENTRY if entry is None else script(entry)).rpartition("/")[2]
     if OTHER_PARSERS.search(name):
         return False
@@ -112,7 +112,7 @@ def is_model_args(tree: Node) -> bool:
 
 
 def is_core_config(tree: Node) -> bool:
-    """The shape that --yaml-cfg reads: language_model and model_parallel maps with Megatron's own names."""
+    """The form that --yaml-cfg reads: mappings language_model and model_parallel with Megatron's own names."""
     model, parallel = tree.get("language_model"), tree.get("model_parallel")
     if model is None or parallel is None or model.kind != "mapping" or parallel.kind != "mapping":
         return False

@@ -1,4 +1,4 @@
-"""The options of a release as a JSON Schema of model_config.yaml, and as an editor offers them."""
+"""The options of a release as a JSON Schema of model_config.yaml, and in the form for editors."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TYPES: dict[str, list[str]] = {
 
 
 def names() -> dict[str, tuple[str, str]]:
-    """The schemas there are: name → framework and version."""
+    """The available schemas: name → framework and version."""
     return {f"{framework}-{version}": (framework, version) for framework, version in UNASKED}
 
 
@@ -43,13 +43,14 @@ def schema(framework: str, version: str) -> dict[str, Any]:
 
 @cache
 def descriptions() -> Mapping[str, str]:
-    """What the options do that published files use most, in words of our own: upstream's help stays upstream's."""
+    """Short descriptions of the options that published files use most, written for preflight; the help of upstream is
+    not copied."""
     found: dict[str, str] = schemas.read("megatron/descriptions")
     return found
 
 
 def option(name: str, flag: Flag) -> dict[str, Any]:
-    """One option: a switch is true; a value is of its type, one of its choices, or text that a variable gives."""
+    """One option: true for a switch; otherwise a value of its type, one of its choices, or a text with a variable."""
     about = _offer(name, flag).about
     if flag.switch:
         return {"type": ["boolean", "string"], "description": about, "enum": [True, "true", ""]}
@@ -73,7 +74,7 @@ def option(name: str, flag: Flag) -> dict[str, Any]:
 
 
 def offers(job: Job) -> Offers:
-    """The options by spelling; for a MODEL_ARGS file the same as a schema."""
+    """The options by spelling; for a MODEL_ARGS file also as a schema."""
     options = table(job.target.framework, job.target.version or "").options
     arguments = {"type": "object", "properties": {name: option(name, flag) for name, flag in options.items()}}
     schema = {"type": "object", "properties": {"MODEL_ARGS": arguments, "ENV_VARS": {"type": "object"}}}
@@ -81,7 +82,7 @@ def offers(job: Job) -> Offers:
 
 
 def _offer(name: str, flag: Flag) -> Offer:
-    """What an option does, its kind and its default; of one without a description only the last two."""
+    """The effect of an option, its kind and its default; only the last two if it has no description."""
     words = f"{descriptions()[name]} " if name in descriptions() else ""
     if flag.switch:
         return Offer(f"{words}(switch)" if words else f"switch for {flag.dest}", switch=True)

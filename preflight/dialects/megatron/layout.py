@@ -1,4 +1,4 @@
-"""How Megatron spreads a run over ranks, and another layout in its options."""
+"""How Megatron distributes a run over ranks, and how another layout is written in its options."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from preflight.source.finding import Edit
 
 @derives("gtp_weight_remat_size", "tensor_parallel_num_weight_shards")
 def weight_shards(run: Run) -> None:
-    """Weight shards beyond tensor parallelism are a further axis; none by default."""
+    """Weight shards beyond tensor parallelism form another axis; there are none by default."""
     tensor, shards = run.tensor_model_parallel_size, run.tensor_parallel_num_weight_shards
     run.derive(
         "gtp_weight_remat_size", 1 if shards is None else _exact(shards, tensor), of="tensor_parallel_num_weight_shards"
@@ -27,7 +27,7 @@ def weight_shards(run: Run) -> None:
 
 @derives("expert_tensor_parallel_size")
 def expert_tensor(run: Run) -> None:
-    """Expert tensor parallelism follows tensor parallelism unless it is given."""
+    """Expert tensor parallelism equals tensor parallelism unless it is set."""
     if run.expert_tensor_parallel_size is None:
         run.derive(
             "expert_tensor_parallel_size",
@@ -39,7 +39,7 @@ def expert_tensor(run: Run) -> None:
 
 @derives("expert_gtp_weight_remat_size", "expert_tensor_parallel_num_weight_shards")
 def expert_weight_shards(run: Run) -> None:
-    """The same further axis for expert weights."""
+    """The corresponding axis for expert weights."""
     tensor, shards = run.expert_tensor_parallel_size, run.expert_tensor_parallel_num_weight_shards
     run.derive(
         "expert_gtp_weight_remat_size",
@@ -70,7 +70,7 @@ def total_model_size(run: Run) -> None:
 
 @derives("data_parallel_size")
 def data_parallel_size(run: Run) -> None:
-    """What remains of the ranks."""
+    """The remaining ranks."""
     world, model = run.world_size, run.total_model_size
     if world > 0 and world % model and inflates(run):
         world = model
@@ -81,7 +81,7 @@ def data_parallel_size(run: Run) -> None:
 
 @derives("decoder_world_size")
 def decoder_world_size(run: Run) -> None:
-    """The ranks on which expert layers can be: all but those of an encoder with separate pipeline stages."""
+    """The ranks that can hold expert layers: all except those of an encoder with separate pipeline stages."""
     world = run.world_size
     if run.total_model_size and world % run.total_model_size and inflates(run):
         world = run.total_model_size
@@ -94,7 +94,7 @@ def decoder_world_size(run: Run) -> None:
 
 @derives("expert_model_size", "expert_data_parallel_size")
 def expert_grid(run: Run) -> None:
-    """Expert layers divide the same ranks in their own way; context parallelism is not a factor of it."""
+    """Expert layers divide the same ranks differently; context parallelism is not a factor."""
     size = (
         run.expert_tensor_parallel_size
         * run.expert_model_parallel_size
@@ -116,7 +116,7 @@ def rank_order(run: Run) -> None:
 
 @derives("hierarchical_context_parallel_product")
 def hierarchical_context(run: Run) -> None:
-    """Ranks that the levels of context parallelism make together."""
+    """The product of the levels of context parallelism."""
     levels = run.hierarchical_context_parallel_sizes
     run.derive(
         "hierarchical_context_parallel_product",
@@ -154,13 +154,13 @@ _PATTERN = "pipeline_model_parallel_layout"
 _BY_NUMBER, _BY_LAYERS = "num_virtual_stages_per_pipeline_rank", "num_layers_per_virtual_pipeline_stage"
 _VIRTUAL = (_BY_LAYERS, _BY_NUMBER, _PATTERN)
 _LISTS = ("num_layer_list", "pipeline_num_transformer_layers")
-"""Layers of every stage: they determine nothing about other stages."""
+"""Settings with layers for every stage: they are invalid for another number of stages."""
 _UNEVEN = ("decoder_first_pipeline_num_layers", "decoder_last_pipeline_num_layers")
 _COUNTED_IN = ("account_for_embedding_in_pipeline_split", "account_for_loss_in_pipeline_split")
 
 
 def relayout(arguments: Arguments) -> Callable[[Sizes], tuple[Edit, ...]]:
-    """The function that writes Sizes as edits of the options that differ from what the run has."""
+    """The function that writes Sizes as edits of the options that differ from those of the run."""
     return partial(_edits, arguments)
 
 
@@ -195,8 +195,8 @@ def _differs(arguments: Arguments, name: str, value: object) -> bool:
 
 
 def _virtual(arguments: Arguments, sizes: Sizes) -> dict[str, object]:
-    """Virtual stages by their number a rank, or by layers where a release has no other option; uneven ones by a layout.
-    Whatever else splits the layers is taken away when the split changes."""
+    """Writes virtual stages as a number per rank, or as layers if a release has no other option; uneven ones as a
+    layout. Other options that split the layers are removed when the split changes."""
     gone: dict[str, object] = dict.fromkeys((*_VIRTUAL, *_LISTS), REMOVE)
     if sizes.chunks:
         depths = arguments.get("mtp_num_layers").raw
@@ -217,7 +217,7 @@ def _interleaved(arguments: Arguments, sizes: Sizes) -> dict[str, object]:
 
 
 def _fused(arguments: Arguments, sizes: Sizes) -> dict[str, object]:
-    """A kernel that keeps less: of attention, or of the loss."""
+    """A kernel that keeps fewer activations: of attention, or of the loss."""
     if sizes.fused == "loss":
         return {"cross_entropy_loss_fusion": True, "cross_entropy_fusion_impl": "te"}
     if sizes.fused != "attention":
@@ -227,8 +227,8 @@ def _fused(arguments: Arguments, sizes: Sizes) -> dict[str, object]:
 
 
 def _fp8(arguments: Arguments, sizes: Sizes) -> dict[str, object]:
-    """FP8 by a recipe. The delayed one, which is the default, is of little use with its default history of one step:
-    scales come from the largest of 1,024 (Transformer Engine, DelayedScaling)."""
+    """FP8 with a recipe. Delayed scaling, the default, needs a longer history than its default of one step: scales come
+    from the largest of 1,024 (Transformer Engine, DelayedScaling)."""
     if not sizes.fp8:
         return {}
     wanted: dict[str, object] = {"fp8": "hybrid"}
@@ -238,8 +238,7 @@ def _fp8(arguments: Arguments, sizes: Sizes) -> dict[str, object]:
 
 
 def _ends(stages: tuple[int, ...] | None) -> dict[str, object]:
-    """Layers of the first and the last stage where they differ from those between; of two stages one determines
-    both."""
+    """Layers of the first and the last stage if they differ from the others; of two stages, one determines both."""
     first, last = _UNEVEN
     if not stages or len(set(stages)) == 1:
         return {first: REMOVE, last: REMOVE}

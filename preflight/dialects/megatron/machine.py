@@ -11,7 +11,7 @@ from preflight.run.value import BY_CALLER, Origin, Value, unknown
 
 
 def machine(document: Document, surroundings: Surroundings, ranks: Document | None = None) -> Cluster:
-    """The devices of the run: as the caller states, else as its launcher starts them, else unknown."""
+    """The devices of the run: as the caller states, otherwise as its launcher starts them, otherwise unknown."""
     request, launch = surroundings.request, document.launch
     device, named = which(document, surroundings)
     said = tuple(_count(count) for count in launch.world) if launch is not None else ()
@@ -30,7 +30,7 @@ def machine(document: Document, surroundings: Surroundings, ranks: Document | No
 
 
 def _stated(request: Request, launch: Launch | None) -> int | None:
-    """The number of devices as the caller states it; what the caller leaves out of nodes x devices comes from the
+    """The number of devices stated by the caller; a factor of nodes x devices that is missing there comes from the
     launcher."""
     if request.devices is not None or launch is None:
         return request.devices

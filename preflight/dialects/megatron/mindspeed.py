@@ -14,12 +14,12 @@ RING, ULYSSES = "megatron_cp_algo", "ulysses_cp_algo"
 
 
 OWN = ">=2.1"
-"""The releases whose features change arguments; of those that MindSpeed-LLM 2.0 and 2.1 call (2.0.0-llm) none does."""
+"""Releases whose features change arguments; those that MindSpeed-LLM 2.0 and 2.1 call (2.0.0-llm) change none."""
 
 
 class Change(NamedTuple):
-    """An argument that becomes `after` when a condition holds. stack: only where this framework takes part, at one of
-    its `versions`."""
+    """An argument that becomes `after` if a condition holds. stack: only if this framework takes part, at one of its
+    `versions`."""
 
     name: str
     after: object
@@ -35,7 +35,7 @@ def _context(run: Run, *algorithms: str) -> bool:
 
 
 def general_mask(run: Run) -> bool:
-    """Whether attention needs a mask that is not a plain causal one."""
+    """Whether attention needs a mask other than a plain causal one."""
     general = run.attention_mask_type == "general" and not run.reset_attention_mask
     alibi = run.position_embedding_type == "alibi" and not run.use_flash_attn
     return bool(general or alibi or run.tokenizer_padding_side == "left")
@@ -198,8 +198,8 @@ CHANGES = (
 
 
 def inflates(run: Run) -> bool:
-    """Whether MindSpeed-LLM counts as many ranks as one copy of the model needs: disaggregated training,
-    since 26.1 (vtp_feature.py:39)."""
+    """Whether MindSpeed-LLM uses as many ranks as one copy of the model needs: disaggregated training, since 26.1
+    (vtp_feature.py:39)."""
     return bool(run.layerwise_disaggregated_training) and not before(run, "26.1")
 
 
@@ -213,7 +213,7 @@ def context_mask(run: Run) -> None:
 
 @derives("moe_shared_expert_intermediate_size")
 def shared_experts(run: Run) -> None:
-    """A number of shared experts is a size."""
+    """The number of shared experts becomes a size."""
     if run.n_shared_experts and run.moe_shared_expert_intermediate_size is None:
         size = run.moe_ffn_hidden_size if run.moe_ffn_hidden_size is not None else run.ffn_hidden_size
         run.derive(
@@ -226,7 +226,7 @@ def shared_experts(run: Run) -> None:
 
 @derives("variable_seq_lengths")
 def variable_lengths(run: Run) -> None:
-    """MindSpeed gives back what Megatron has switched off; MindSpeed-LLM does not since 2.3."""
+    """MindSpeed restores switches that Megatron turned off; MindSpeed-LLM stopped doing so in 2.3."""
     given = run.written.get("variable_seq_lengths")
     if given is not None and matches(run.versions.get("mindspeed-llm", ""), "<2.3"):
         run.effective.pop("variable_seq_lengths", None)
@@ -235,14 +235,14 @@ def variable_lengths(run: Run) -> None:
 
 @derives("create_attention_mask_in_dataloader")
 def loader_mask(run: Run) -> None:
-    """Before 26.0 of MindSpeed-LLM its patch releases differ in when the loader makes the mask."""
+    """Before 26.0, patch releases of MindSpeed-LLM differ in when the loader creates the mask."""
     if before(run, "26") and (run.attention_mask_type == "general" or general_mask(run)):
         run.lose("create_attention_mask_in_dataloader", "patch releases differ in it")
 
 
 @derives("virtual_pipeline_model_parallel_size", "overlap_p2p_comm")
 def single_virtual_stage(run: Run) -> None:
-    """One virtual stage is none, except where expert communication overlaps."""
+    """A single virtual stage counts as none, except if expert communication overlaps."""
     if run.virtual_pipeline_model_parallel_size == 1 and not run.moe_fb_overlap and not before(run, "2.2"):
         place = CORE + "megatron_basic/megatron_basic.py:20"
         run.switch("virtual_pipeline_model_parallel_size", None, "one virtual stage is none", place)

@@ -19,11 +19,11 @@ ARGUMENTS = "megatron/training/arguments.py"
 
 
 class NotKnown(Exception):
-    """A value that a step needs is not known."""
+    """A step needs an unknown value."""
 
 
 class Run:
-    """Values by name: derived or switched, else written, else the default of the framework's version."""
+    """Values by name: derived or changed, otherwise explicit, otherwise the default of the framework's version."""
 
     def __init__(self, table: Table, versions: Mapping[str, str], written: Mapping[str, Value]) -> None:
         self.table, self.versions, self.written = table, versions, written
@@ -34,7 +34,7 @@ class Run:
         self.handed: dict[str, Value] = {}
 
     def is_core(self, releases: str) -> bool:
-        """Whether the release of Megatron-LM lies in a range."""
+        """Whether the Megatron-LM release is in a range."""
         return matches(self.core, releases)
 
     def value(self, name: str) -> Value:
@@ -43,7 +43,7 @@ class Run:
         return found if found is not None else self.default(name)
 
     def default(self, name: str) -> Value:
-        """The default; an argument that only other versions have is off, any other name is unknown."""
+        """The default; an argument that exists only in other versions is off, any other name is unknown."""
         found = self.table.values.get(name)
         if found is not None:
             return found
@@ -60,7 +60,7 @@ class Run:
         return raw
 
     def derive(self, name: str, raw: object, note: str = "", of: str = "") -> None:
-        """Set a derived value; it points at the place of the argument `of`, or of the same name."""
+        """Set a derived value; its place is that of the argument `of`, or of the argument with the same name."""
         base = self.written.get(of or name)
         if base is None:
             self.effective[name] = derived(raw, note)
@@ -70,7 +70,7 @@ class Run:
             )
 
     def lose(self, name: str, because: str) -> None:
-        """Make a value unknown; one that was typed keeps its place."""
+        """Mark a value as unknown; an explicit one keeps its place."""
         base = self.written.get(name)
         lost = Unknown(because)
         self.effective[name] = (
@@ -78,7 +78,7 @@ class Run:
         )
 
     def switch(self, name: str, after: object, cause: str, upstream: str, site: str = "") -> None:
-        """The framework changes an argument without asking. site: the statement, where evidence knows its place in each
+        """The framework changes an argument silently. site: the statement, where evidence knows its place in each
         release."""
         before = self.value(name)
         if before.known and before.raw == after:
@@ -91,7 +91,7 @@ Step = Callable[[Run], None]
 
 
 def derives(*names: str) -> Callable[[Step], tuple[Step, tuple[str, ...]]]:
-    """Make a step of a function: what it derives becomes unknown when something it needs is."""
+    """Turn a function into a step: its results become unknown if one of its inputs is."""
     return lambda function: (function, names)
 
 

@@ -1,4 +1,4 @@
-"""Parts of the network in neutral terms: variants of attention, hybrid layers, encoders, residual streams."""
+"""Parts of the network in neutral terms: attention variants, hybrid layers, encoders, residual streams."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from preflight.run.versions import matches
 from preflight.source.record import NamedTuple
 
 LAST = 1024
-"""Rows of the bias that MindSpeed's flash attention takes as type 0 (alibi/dot_product_attention.py:37)."""
+"""Rows of the bias that MindSpeed's flash attention uses for type 0 (alibi/dot_product_attention.py:37)."""
 
 
 def is_counted(run: Run) -> bool:
-    """Whether it is known what ALiBi allocates: not with context parallelism other than by slopes."""
+    """Whether the allocations of ALiBi are known; with context parallelism only for slopes."""
     if "mindspeed" not in run.versions:
         return False
     return bool(run.context_parallel_size == 1 or run.alibi_fusion_attn_type == 2)
 
 
 def pair_bias(run: Run) -> tuple[float, float, float] | None:
-    """Tensors of heads x sequence² in 16 bits: for each sample those that a layer in flight keeps; those that stay;
-    for each sample those that stay. None without a bias of that size."""
+    """Tensors of heads x sequence² in 16 bits: those kept per sample by a layer in flight; those that always stay;
+    those that stay per sample. None without a bias of that size."""
     if run.position_embedding_type != "alibi" or not is_counted(run) or run.alibi_fusion_attn_type == 2:
         return None
     if "mindspeed-llm" not in run.versions:
@@ -35,12 +35,12 @@ DELTA_RULES = ("gated_delta_net", "gdn")
 
 
 def variant(run: Run) -> LinearAttention | SparseAttention | None:
-    """What replaces attention in a run."""
+    """The replacement of attention in a run."""
     return _linear(run) or _sparse(run)
 
 
 def _linear(run: Run) -> LinearAttention | None:
-    """Gated delta rules in the layers that a frequency leaves (core_v0.16.0 megatron/training/training.py:464-492;
+    """Gated delta rules in the layers between those of a frequency (core_v0.16.0 megatron/training/training.py:464-492;
     MindSpeed-LLM v26.1.0 mindspeed_llm/core/transformer/transformer_block.py:176)."""
     if run.experimental_attention_variant in DELTA_RULES:
         every, kernel = run.linear_attention_freq, run.linear_conv_kernel_dim
@@ -57,7 +57,7 @@ def _linear(run: Run) -> LinearAttention | None:
 
 
 def _sparse(run: Run) -> SparseAttention | None:
-    """Attention to the keys that an indexer chooses; other kinds of compressed keys are not known."""
+    """Attention to keys chosen by an indexer; other kinds of compressed keys are unknown."""
     if run.kv_compress:
         return None
     if run.experimental_attention_variant == "dsa":
@@ -80,7 +80,7 @@ WIDE = {"fp32": 4, "fp64": 8}
 
 def router_copy(run: Run) -> int:
     """Until 2025-06-14 (0f058666a8, core 0.13) a router in a wider type keeps its input in that type (core_v0.12.0,
-    router.py:66-71; MindSpeed-LLM v26.1.0, router.py:505-519); from then on in its own (moe_utils.py:876)."""
+    router.py:66-71; MindSpeed-LLM v26.1.0, router.py:505-519), since then in the input's type (moe_utils.py:876)."""
     return WIDE.get(str(run.moe_router_dtype), 0) if matches(run.core_release, "<0.13") else 0
 
 
@@ -94,13 +94,13 @@ def weighted_last(run: Run) -> bool:
 
 
 UNFUSED = 6
-"""MindSpeed-LLM without --use-fused-mhc: the streams in 16 bits for the way around the layer, and in 32 bits for the
+"""MindSpeed-LLM without --use-fused-mhc: the streams are kept in 16 bits for the residual path, and in 32 bits for the
 mappings (mhc.py hc_pre, hc_post)."""
 
 
 def streams(run: Run) -> tuple[int, int, int, int] | None:
-    """How many; bytes an element of them that a connection keeps, at the least and at the most; bytes an element that
-    its backward pass holds for a moment. None without."""
+    """Their number; the least and the most bytes per element that a connection keeps; bytes per element that its
+    backward pass holds temporarily. None without such streams."""
     if run.enable_mhc_connections:
         recomputed = run.recompute_granularity == "selective" and "mhc" in (run.recompute_modules or ())
         return run.mhc_num_residual_streams, 0 if recomputed else 2, 2, 6
@@ -116,8 +116,8 @@ HYBRID = "pretrain_mamba.py"
 
 
 def hybrid_parts(run: Run) -> str | None:
-    """The decoder layers of a hybrid model where each is Mamba, attention, an MLP or experts; "" where others are
-    among them, or prediction depths have separate layers."""
+    """The decoder layers of a hybrid model if each is Mamba, attention, an MLP or experts; "" if there are other kinds,
+    or prediction depths have separate layers."""
     pattern = run.hybrid_layer_pattern if run.hybrid_layer_pattern is not None else run.hybrid_override_pattern
     if pattern is None or "mindspeed" in run.versions:
         return "" if pattern is not None or run.entry == HYBRID else None
@@ -129,7 +129,7 @@ def hybrid_parts(run: Run) -> str | None:
 
 
 def mamba(run: Run) -> tuple[int, int, int, int]:
-    """Heads, their size, the state's and groups (megatron/core/ssm/mamba_mixer.py: twice the hidden size in heads)."""
+    """Heads, head size, state size and groups (megatron/core/ssm/mamba_mixer.py: twice the hidden size in heads)."""
     heads = run.mamba_num_heads or 2 * run.hidden_size // run.mamba_head_dim
     return heads, run.mamba_head_dim, run.mamba_state_dim, run.mamba_num_groups
 
@@ -163,13 +163,13 @@ PROJECTIONS = {
     "qwen2.5_72B": 29568,
     "llama3.2_1b": 2048,
 }
-"""Width of the projection's middle, by --language-model-type."""
+"""Hidden width of the projection, by --language-model-type."""
 LARGEST_IMAGE = 2048
 
 
 def beside(run: Run) -> tuple[float, float, float] | None:
-    """Parameters on a rank of the frozen encoder, and of the projection that is trained; bytes that the projection
-    keeps for a token at the most. None where no such run is known."""
+    """Parameters per rank of the frozen encoder and of the trained projection; the most bytes per token that the
+    projection keeps. None if the run is not of this kind."""
     if not all(_typed(run, name) is True for name in ("freeze_LM", "freeze_ViT")):
         return None
     encoder, middle = ENCODERS.get(str(_typed(run, "vision_model_type") or "clip")), _middle(run)
@@ -186,12 +186,12 @@ def beside(run: Run) -> tuple[float, float, float] | None:
 
 
 def samples(run: Run) -> str:
-    """The option that sets how many tokens the language model gets: --seq-length is the encoder's then."""
+    """The option that sets the number of tokens for the language model; --seq-length then belongs to the encoder."""
     return "decoder_seq_length" if beside(run) is not None and _typed(run, "decoder_seq_length") else "seq_length"
 
 
 def frozen(run: Run) -> bool:
-    """Whether such a run is known; where a size is not, it is not."""
+    """Whether such a run is described; it is not if one of its sizes is unknown."""
     try:
         return beside(run) is not None
     except (NotKnown, TypeError, ValueError, ArithmeticError):
@@ -199,7 +199,7 @@ def frozen(run: Run) -> bool:
 
 
 def _padded_heads(tensor: int, channels: int) -> int:
-    """InternViT-6B's 25 heads, as many as divide by tensor parallel (config.py: 24 // t + 1 on each rank)."""
+    """The 25 heads of InternViT-6B, rounded to a multiple of tensor parallel (config.py: 24 // t + 1 on each rank)."""
     return (24 // tensor + 1) * tensor * channels
 
 
@@ -223,7 +223,7 @@ SWITCHES = {
 
 
 def overlaps(run: Run) -> tuple[str, ...]:
-    """What is hidden. The exchange that goes with a weight's gradient always is (d98e8a6
+    """Which communication is overlapped. The exchange next to a weight's gradient always is (d98e8a6
     megatron/core/tensor_parallel/layers.py, LinearWithGradAccumulationAndAsyncCommunication)."""
     found = [name for name, switches in SWITCHES.items() if any(_is_on(run, switch) for switch in switches)]
     return ("backward", *found, *(("whole graph",) if is_one_graph(run) else ()))
@@ -238,20 +238,20 @@ def is_one_graph(run: Run) -> bool:
 
 
 def _is_on(run: Run, name: str) -> bool:
-    """Whether a switch is on, of options that not every release has."""
+    """Whether a switch is on, for options that only some releases have."""
     value = run.value(name)
     return value.known and value.raw not in (None, False, 0, "", "none")
 
 
 def window(run: Run) -> int | None:
-    """Tokens before it that a query sees in a windowed layer."""
+    """The number of earlier tokens that a query sees in a windowed layer."""
     size = run.window_size
     first = size[0] if isinstance(size, (tuple, list)) and size else run.sliding_window
     return first if isinstance(first, int) and first > 0 else None
 
 
 def window_every(run: Run) -> int | None:
-    """Each so many-th layer sees all tokens."""
+    """Every n-th layer sees all tokens."""
     every = run.window_attn_skip_freq
     return every if isinstance(every, int) and not isinstance(every, bool) else None
 
@@ -261,17 +261,17 @@ KEPT = {
     "self_attention": ("norm 1 output", "query key value", "attention output"),
     "input_layernorm": ("norm 1 input",),
 }
-"""What a module itself saves, by its name in a layer."""
+"""What a module saves by itself, by its name in a layer."""
 MAYBE = ("query key norm inputs", "key value up", "compressed query", "attention output, padded")
-"""What attention saves as parts of larger tensors, which are not copied, or as whole ones."""
+"""What attention saves as parts of larger tensors, which are not copied, or as whole tensors."""
 MLP = ("fc1 output", "gate activation", "activation output", "weighted activation")
 EXPERTS = ("router", "dispatched tokens", "expert outputs", "shared experts")
 OLDER = "input_layernorm,self_attention,pre_cross_attn_layernorm"
-"""What MindSpeed-LLM before 2.2 takes where --swap-modules is not given (training/arguments.py of 2.1.0)."""
+"""What MindSpeed-LLM before 2.2 uses if --swap-modules is not given (training/arguments.py of 2.1.0)."""
 
 
 def modules(run: Run) -> tuple[str, ...]:
-    """The modules whose tensors are swapped; none where the option is off, or names others that no formula knows."""
+    """The modules whose tensors are swapped; none if the option is off, or names modules without a formula."""
     if not run.value("swap_attention").written or not run.swap_attention:
         return ()
     named = run.swap_modules or OLDER
@@ -292,7 +292,7 @@ def outputs(run: Run) -> tuple[tuple[tuple[str, ...], Counts], ...]:
 
 
 def repeated(run: Run) -> tuple[tuple[str, Counts], ...]:
-    """The linears that run again; of experts with their exchange."""
+    """The recomputed linears; those of experts with their exchange."""
     if not modules(run):
         return ()
     held = held_layers(run)
@@ -301,7 +301,7 @@ def repeated(run: Run) -> tuple[tuple[str, Counts], ...]:
 
 
 def _numbers(run: Run, chunks: int) -> tuple[int, int]:
-    """Layers of a rank that are swapped, and whose MLP is recomputed (adaptor.py:96-118)."""
+    """Layers of a rank that are swapped, and those with a recomputed MLP (adaptor.py:96-118)."""
     rank = run.num_layers // run.pipeline_model_parallel_size
     count = run.recompute_num_layers or 0
     if not run.enable_recompute_layers_per_pp_rank:
@@ -311,5 +311,5 @@ def _numbers(run: Run, chunks: int) -> tuple[int, int]:
 
 
 def _dealt(held: Counts, count: int) -> Counts:
-    """Dealt out over a rank's virtual stages, one by one."""
+    """Distributed over a rank's virtual stages one by one."""
     return tuple(tuple(min(n, max(0, -(-(count - v) // len(held)))) for n in row) for v, row in enumerate(held))

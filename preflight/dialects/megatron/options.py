@@ -1,4 +1,4 @@
-"""The options a framework's parser knows at a version, read from compact tables; and those that are retired."""
+"""The options of a framework's parser in a version, read from compact tables, and retired options."""
 
 from __future__ import annotations
 
@@ -20,9 +20,8 @@ SWITCHES = ("true", "false", "pair", "help")
 
 
 class Flag(NamedTuple):
-    """One option. kind: what it stores or how its text is read; nargs: None for one value, "+", "*" or a number.
-
-    also: further spellings that mean the same, or the negated spelling of a pair.
+    """One option. kind: what it stores or how its text is read; nargs: None for one value, "+", "*" or a number. also:
+    other spellings with the same meaning, or the negated spelling of a pair.
     """
 
     option: str
@@ -39,12 +38,12 @@ class Flag(NamedTuple):
         return self.kind in SWITCHES
 
     def stores(self, spelling: str) -> bool:
-        """What a switch stores when it is spelt this way."""
+        """What a switch stores with this spelling."""
         return self.kind == "true" or (self.kind == "pair" and spelling == self.option)
 
 
 class Table:
-    """Every option of one framework at one version, by spelling and by destination."""
+    """Every option of one framework in one version, by spelling and by destination."""
 
     def __init__(self, framework: str, version: str, flags: Iterable[Flag]) -> None:
         self.framework, self.version = framework, version
@@ -57,14 +56,14 @@ class Table:
 
     @cached_property
     def defaults(self) -> Mapping[str, Any]:
-        """Destination → default; of several options for one destination the first that has a default sets it."""
+        """Destination → default; if several options share a destination, the first one with a default sets it."""
         return {
             dest: next((f.default for f in flags if f.default is not None), None) for dest, flags in self._dests.items()
         }
 
     @cached_property
     def values(self) -> Mapping[str, Value]:
-        """The same as values."""
+        """The same, as values."""
         return {dest: default(raw, self.label) for dest, raw in self.defaults.items()}
 
     @cached_property
@@ -74,7 +73,7 @@ class Table:
 
     @cached_property
     def _ends(self) -> Mapping[tuple[str, bool], list[tuple[int, str]]]:
-        """The first or the last five characters → spellings with their places in the table."""
+        """The first or the last five characters → spellings with their positions in the table."""
         found: dict[tuple[str, bool], list[tuple[int, str]]] = {}
         for place, spelling in enumerate(self.options):
             found.setdefault((spelling[:5], True), []).append((place, spelling))
@@ -91,7 +90,7 @@ class Table:
         return tuple(self._dests.get(dest, ()))
 
     def with_flags(self, flags: Iterable[Flag]) -> Table:
-        """A table in which some options are added, or read in another way."""
+        """A table with some options added or read differently."""
         changed = {flag.option: flag for flag in flags}
         kept = {flag.option: flag for flag in self.options.values()}
         return Table(self.framework, self.version, {**kept, **changed}.values())
@@ -102,15 +101,14 @@ class Table:
 
 
 MEGATRON = tuple[str, ...](schemas.read("releases")["megatron"])
-"""The releases of Megatron-LM that are described, the newest first;
-0.20.0 is main at the commit that megatron/releases.json names."""
+"""The described releases of Megatron-LM, newest first; 0.20.0 is main at the commit named in megatron/releases.json."""
 
 MINDSPEED = tuple[str, ...](schemas.read("releases")["mindspeed"])
-"""The releases of MindSpeed that are described, the newest first; master is the commit that its releases.json names."""
+"""The described releases of MindSpeed, newest first; master is the commit named in its releases.json."""
 MINDSPEED_BRANCHES = tuple[str, ...](schemas.read("releases")["mindspeed branches"])
-"""Branches of MindSpeed on other releases of Megatron-LM, of which the options are described."""
+"""Branches of MindSpeed on other releases of Megatron-LM; only their options are described."""
 MINDSPEED_LLM = tuple[str, ...](schemas.read("releases")["mindspeed-llm"])
-"""The releases of MindSpeed-LLM that are described, the newest first; 1.0 is ModelLink."""
+"""The described releases of MindSpeed-LLM, newest first; 1.0 is ModelLink."""
 RELEASES = {"megatron": MEGATRON, "mindspeed": MINDSPEED, "mindspeed-llm": MINDSPEED_LLM}
 
 UNASKED = (("megatron", "0.20.0"), ("megatron", "0.12.1"), ("mindspeed", "master"), ("mindspeed-llm", "master"))
@@ -119,29 +117,28 @@ ASKED = (
     *(("mindspeed-llm", version) for version in MINDSPEED_LLM[1:]),
     *(("mindspeed", version) for version in (*MINDSPEED[1:], *MINDSPEED_BRANCHES)),
 )
-"""Releases that a run is read as only where it is stated, or where its options show it."""
+"""Releases that a run is read as only if it is stated or its options show it."""
 
 ON_THE_TAG = {("mindspeed-llm", "2.3.0"): {"--mg-cache-dir": ["mg_cache_dir", "str"]}}
-"""Options that the tag of a release has, and the branch that is described under its name has renamed since."""
+"""Options that the tag of a release has and that the branch described under its name has renamed."""
 
 
 @cache
 def _options(framework: str) -> dict[str, Any]:
-    """The options of a framework: of one that is built on another what differs,
-    in each release from the first in `on`."""
+    """The options of a framework; for one built on another, the differences in each release, from the first in `on`."""
     data: dict[str, Any] = schemas.read(f"{framework}/options")
     return data
 
 
 def built_on(framework: str, version: str) -> str:
-    """The release of Megatron-LM under a release."""
+    """The Megatron-LM release that a release is built on."""
     under: dict[str, str] = _options(framework).get("on", {}).get(version, {})
     return under.get("megatron", version)
 
 
 @lru_cache(maxsize=4096)
 def _history(framework: str, option: str) -> Mapping[str, list[Any]]:
-    """Release → the row of an option, of each that has it; oldest first."""
+    """Release → the row of an option, for each release that has it; oldest first."""
     names = tuple(_options(framework)["commits"])
     rows: dict[str, list[Any] | None] = dict.fromkeys(names)
     if "on" in _options(framework):
@@ -163,9 +160,8 @@ def releases_with(framework: str, option: str) -> tuple[str, ...]:
 
 
 def releases_that_take(framework: str, typed: Iterable[tuple[str, str | None]]) -> tuple[str, ...]:
-    """The releases of a framework whose parsers have all these options and take these values for them, oldest first.
-
-    An option, or a value, that no release takes shows nothing about the release.
+    """The releases of a framework whose parsers accept all these options and values, oldest first. Options or values
+    that no release accepts are ignored.
     """
     possible = set(RELEASES[framework])
     for option, value in typed:
@@ -176,12 +172,12 @@ def releases_that_take(framework: str, typed: Iterable[tuple[str, str | None]]) 
 
 
 def lists_choice(framework: str, option: str, value: str | None) -> bool:
-    """Whether a release of a framework has an option and takes a value for it, as far as its choices show."""
+    """Whether a release of a framework has an option and accepts a value for it, judged by its choices."""
     return any(_takes(row, value) for row in _history(framework, option).values())
 
 
 def _takes(row: list[Any], value: str | None) -> bool:
-    """Whether an option takes a value, as far as its choices show, and whether it counts."""
+    """Whether an option accepts a value, judged by its choices and number of values."""
     choices = row[4] if len(row) > 4 else None
     if value is None:
         return True
@@ -192,7 +188,7 @@ def _takes(row: list[Any], value: str | None) -> bool:
 
 @cache
 def _rows(framework: str, version: str) -> dict[str, Any]:
-    """The options of a framework at a version, by spelling."""
+    """The options of a framework in a version, by spelling."""
     data = _options(framework)
     number = list(data["commits"]).index(version)
     below = _rows("megatron", built_on(framework, version)) if "on" in data else {}
@@ -208,7 +204,7 @@ def _rows(framework: str, version: str) -> dict[str, Any]:
 
 @cache
 def table(framework: str, version: str) -> Table:
-    """The table of a framework at a version. Raises KeyError when there is none."""
+    """The table of a framework in a version. Raises KeyError if there is none."""
     if (framework, version) not in (*UNASKED, *ASKED):
         raise KeyError((framework, version))
     return Table(framework, version, (_flag(option, row) for option, row in _rows(framework, version).items()))
@@ -221,34 +217,34 @@ def _flag(option: str, row: list[Any]) -> Flag:
 
 
 def patch_flags(target: Target | None) -> tuple[Flag, ...]:
-    """The options that a patch release has, or has otherwise than its release."""
+    """The options that a patch release adds or changes."""
     return tuple(_flag(option, row) for option, row in patch(target).get("options", {}).items())
 
 
 @cache
 def destinations() -> frozenset[str]:
-    """Every destination that any of the frameworks knows at any version."""
+    """Every destination known to any of the frameworks in any version."""
     rows = (row for framework in RELEASES for spans in _options(framework)["options"].values() for _, _, row in spans)
     return frozenset(row[0] for row in rows if row is not None)
 
 
 ENOUGH, MOST = 3, 60
-"""Options that make a text one of options, and those that are looked at."""
+"""Options that a text must contain to count as options, and those searched for."""
 
 
 def is_a_text_of_options(text: str) -> bool:
-    """Whether a text gives options of some release, as a file does that a launch script reads."""
+    """Whether a text contains options of some release, like a file that a launch script reads."""
     typed = dict.fromkeys(re.findall(r"(?<![\w-])--[a-z][\w-]+", text))
     return sum(bool(where_an_option_is(option)) for option in list(typed)[:MOST]) >= ENOUGH
 
 
 def where_an_option_is(text: str) -> list[str]:
-    """The releases of each framework that have an option, as people write them."""
+    """The releases of each framework that have an option, as users write them."""
     return [said for framework in RELEASES for said in _spans(framework, releases_with(framework, text))]
 
 
 def _spans(framework: str, releases: tuple[str, ...]) -> list[str]:
-    """Releases of a framework as people write them: from one on, or from one to another, with the gaps between them."""
+    """Releases of a framework as users write them: from one on, or from one to another, with the gaps between them."""
     order = tuple(reversed(RELEASES[framework]))
     runs: list[list[str]] = []
     for release in releases:
@@ -266,24 +262,24 @@ def _said(first: str, last: str, newest: str) -> str:
 
 
 IN_USE = {"megatron": (0, 8), "mindspeed": (2,), "mindspeed-llm": (2,)}
-"""The oldest releases that people are taken to train with; what only older ones have is gone."""
+"""The oldest releases assumed to be in use; options that only older releases have count as removed."""
 
 
 @cache
 def _retired() -> dict[str, dict[str, dict[str, Any]]]:
-    """Framework → options → the first release without it; choices of options that are still there likewise."""
+    """Framework → options → the first release without them; the same for removed choices of existing options."""
     rows: dict[str, dict[str, dict[str, Any]]] = schemas.read("retired_options")
     return rows
 
 
 def option_before(option: str) -> tuple[str, bool]:
-    """The releases that have an option, as "megatron before 0.9", and whether one of them is in use;
-    "" where none has."""
+    """The releases that have an option, as "megatron before 0.9", and whether one of them is in use; "" if there are
+    none."""
     return _before({framework: rows["options"].get(option, "") for framework, rows in _retired().items()})
 
 
 def choice_before(option: str, choice: str) -> tuple[str, bool]:
-    """The releases that take a choice of an existing option, in the same form."""
+    """The releases that accept a choice of an existing option, in the same form."""
     return _before(
         {framework: rows["choices"].get(option, {}).get(choice, "") for framework, rows in _retired().items()}
     )

@@ -60,7 +60,7 @@ def _flags() -> dict[str, Flag]:
 
 
 def spelled(handle: Handle) -> Spelled:
-    """The option of an argument, or words for it."""
+    """The option of an argument, or a description of it."""
     flag = _flags().get(handle.name)
     if flag is None:
         words = _WORDS.get(handle.name, handle.name.replace("_", " "))

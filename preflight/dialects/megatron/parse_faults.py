@@ -1,4 +1,4 @@
-"""Faults of parsing as values: what argparse would exit on, worded from what was typed."""
+"""Parsing faults as values: the errors on which argparse would exit, worded with the user's text."""
 
 from __future__ import annotations
 
@@ -29,24 +29,24 @@ def as_it_is(problem: Problem) -> Problem:
 
 
 def replace_editable(word: Word, editable: bool) -> Word:
-    """The word, editable only where one place holds the whole value."""
+    """The word, editable only if a single place holds the whole value."""
     return word if word.editable and editable else word._replace(editable=False)
 
 
 def from_to(first: Span, last: Span) -> Span:
-    """The stretch from one place to another, where both are in one text."""
+    """The stretch between two places, if both are in one text."""
     if first.source is not last.source or last.end < first.start:
         return first
     return Span(first.source, first.start, last.end)
 
 
 def is_prose(word: Word) -> bool:
-    """Whether a word may be one of a phrase, and is not a number, sign or path."""
+    """Whether a word may be part of a phrase, not a number, sign or path."""
     return word.text is None or not re.search(r"[^\w'<>().,-]|[\d\\]", word.text)
 
 
 def same_placeholder(previous: Word, word: Word) -> bool:
-    """Both words come from one variable that was meant to be filled in."""
+    """Both words come from one variable that the user should have filled in."""
     if not word.uses or previous.uses != word.uses or previous.span.source is not word.span.source:
         return False
     between = word.span.source.text[previous.span.end : word.span.start]
@@ -101,20 +101,22 @@ REMOVED = {
     "--use-checkpoint-lr-scheduler": "--use-checkpoint-opt_param-scheduler",
     "--no-scaled-masked-softmax-fusion": "--no-masked-softmax-fusion",
 }
-"""Options of older releases, or other tools' names for them, and what took their place ("" for nothing)."""
+"""Options of older releases, or other tools' names for them, and their replacements ("" for none)."""
 
 MODELOPT = "--export-"
-"""How options of ModelOpt begin: before 0.13 they belong to its own scripts."""
+"""Beginnings of ModelOpt's options: before 0.13 they belong to its own scripts."""
 
 _IS_ON = "{parser} has no option {option}: it is on unless {opposite} is given"
 _IS_OFF = "{parser} has no option {option}: it is off unless {opposite} is given"
 _WHOLE_ARRAY = lazy_pattern(r"\$\{\w+\[[@*]\]\}")
 CLOSE = 0.93
-"""From here on a name is a slip of another one; below it may be an option of another release."""
+"""The similarity from which a name counts as a misspelling of another one; below it the option may come from another
+release."""
 
 
 def unknown_flag(options: Table, word: Word) -> tuple[Problem, Flag | None]:
-    """An option that the parser does not know: reports where it exists, and the option that it may be a slip of."""
+    """An option that the parser does not know: reports where it exists, and the option that it may be a misspelling
+    of."""
     text = word.text or ""
     if (opposite := _opposite(options, text)) is not None:
         template = _IS_ON if opposite.kind == "false" else _IS_OFF
@@ -145,8 +147,8 @@ def unknown_flag(options: Table, word: Word) -> tuple[Problem, Flag | None]:
 
 
 def of_another_script(options: Table, problem: Problem, frameworks: Iterable[str] = tuple(RELEASES)) -> bool:
-    """Whether an option is not a slip, and not one that a pretraining script of any release of some frameworks could
-    have: another entry script has it."""
+    """Whether an option is neither a misspelling nor one that a pretraining script in any release could have: it
+    belongs to another entry script."""
     text = problem.span.text
     if problem.kind != UNKNOWN_FLAG or problem.fix is not None or problem.before or text in REMOVED:
         return False
@@ -156,8 +158,8 @@ def of_another_script(options: Table, problem: Problem, frameworks: Iterable[str
 
 
 def _close(typed: str, near: str) -> bool:
-    """Whether a name is a slip of another one, and not that name with another short word in it:
-    gpu is not a slip of cpu."""
+    """Whether a name is a misspelling of another one, and not the same name with a different short word: gpu is not a
+    misspelling of cpu."""
     from difflib import SequenceMatcher
 
     words, others = typed.split("-"), near.split("-")
@@ -168,8 +170,7 @@ def _close(typed: str, near: str) -> bool:
 
 
 def _opposite(options: Table, text: str) -> Flag | None:
-    """The switch that means the opposite of an option of which only one of the two spellings exists:
-    the nearest name means the opposite."""
+    """The opposite switch of an option of which only one spelling exists: the nearest name has the opposite meaning."""
     positive = text.startswith("--no-")
     flag = options.options.get(f"--{text[5:]}" if positive else f"--no-{text[2:]}")
     return flag if flag is not None and flag.kind == ("true" if positive else "false") and text not in REMOVED else None
@@ -177,7 +178,7 @@ def _opposite(options: Table, text: str) -> Flag | None:
 
 @lru_cache(maxsize=4096)
 def _near(options: Table, text: str) -> str:
-    """The option that a misspelt one may be, "" when none is like it."""
+    """The option that a misspelt one probably means, "" if none is similar."""
     hyphens = text.replace("_", "-")
     if hyphens in options.options:
         return hyphens
@@ -192,7 +193,7 @@ def _had(parsers: list[str]) -> Message:
 
 
 def bad_value(flag: Flag, name: Word, word: Word, fault: BadValue) -> Problem:
-    """A value that the type or the choices of an option refuse."""
+    """A value that the type or the choices of an option reject."""
     if not fault.choices:
         fix = None
         if flag.kind == "int" and (whole := _whole(word.text or "")) is not None:
@@ -221,7 +222,7 @@ def bad_value(flag: Flag, name: Word, word: Word, fault: BadValue) -> Problem:
 
 
 def _whole(text: str) -> str | None:
-    """The whole number that a text such as "50.0" or "1e3" means, if it means one."""
+    """The whole number meant by a text such as "50.0" or "1e3", if any."""
     try:
         number = float(text)
         return str(int(number)) if number == int(number) and abs(number) < 2**53 else None
@@ -234,7 +235,7 @@ def _replacing(word: Word, text: str) -> tuple[str, Span, str] | None:
 
 
 def missing_value(flag: Flag, name: Word, given: int) -> Problem:
-    """An option at the end, or before another option, that needs a value."""
+    """An option that needs a value, at the end or before another option."""
     some = "at least one value" if flag.nargs == "+" else "a value"
     wanted = Message("{count} values", count=flag.nargs) if isinstance(flag.nargs, int) else some
     template = "{option} needs {wanted}, {given} given" if given else "{option} needs {wanted}, none is given"
@@ -249,7 +250,7 @@ def unwanted_value(name: Word, value: Word) -> Problem:
 
 
 def split_element(option: Word | None, previous: Word, word: Word) -> Problem | None:
-    """A quoted element of an array that falls apart where the array is expanded without quotes."""
+    """A quoted array element that splits if the array is expanded without quotes."""
     use = word.uses[-1] if word.uses else None
     source, start = previous.span.source, previous.span.start
     if (

@@ -1,7 +1,6 @@
-"""What argparse makes of the words after the entry script: values by destination, and the faults on which it exits.
-
-No prefix matching, the last occurrence wins, a value may follow as the next word or after "=". A word that is not
-known before the job runs is a value that is not known; in the place of an option, it may add options.
+"""Parses the words after the entry script like argparse: values by destination, and the faults on which it exits. No
+prefix matching, the last occurrence wins, a value may follow as the next word or after "=". A word that is unknown
+before the job runs is an unknown value; in the place of an option it may add options.
 """
 
 from __future__ import annotations
@@ -33,14 +32,13 @@ from preflight.source.pattern import lazy_pattern
 from preflight.source.text import Span
 
 MOST_FAULTS = 1000
-"""Of one sort in a command: a rule reports fewer."""
+"""Limit of faults of one kind in a command; a rule reports fewer."""
 _NEGATIVE = lazy_pattern(r"-\d+$|-\d*\.\d+$")
 
 
 class Parsed:
-    """The outcome: what was typed by destination, faults in order, whether unknown words may add options.
-
-    assumed: words that are assumed to add none.
+    """The result: values by destination, faults in order, whether unknown words may add options. assumed: words assumed
+    to add none.
     """
 
     def __init__(self) -> None:
@@ -66,8 +64,8 @@ def parse(
 ) -> None:
     """Read words as the parser of a framework does, into `out`.
 
-    key: makes the key of a setting from the option as typed. put: makes the edits that write a destination.
-    given: words that add nothing, unless the caller of the script sets them.
+    key: creates the key of a setting from the option as typed. put: creates the edits that write a destination. given:
+    words that add nothing, unless the caller of the script sets them.
     """
     out.assumed += [word for word in given if word not in words]
     _Parser(words, table, key, run, out, put, given).parse()
@@ -103,7 +101,7 @@ class _Parser:
                 self.option(word)
 
     def is_value(self, text: str) -> bool:
-        """Whether argparse takes a word for a value rather than an option."""
+        """Whether argparse treats a word as a value rather than an option."""
         if self.only_values or not text.startswith("-") or text in ("", "-"):
             return True
         if text in self.table.options or text == "--":
@@ -134,19 +132,19 @@ class _Parser:
             self.valued(flag, name, inline)
 
     def fault(self, place: Word, made: Callable[..., Problem], *about: Any) -> None:
-        """Note a fault, unless the word is on a branch that may not be taken, or there are enough of its sort."""
+        """Record a fault, unless the word is on a branch that may not run, or there are enough faults of its kind."""
         if not place.maybe and self.noted[made] < MOST_FAULTS:
             self.noted[made] += 1
             self.out.faults.append(made(*about))
 
     def doubt(self, flag: Flag, because: str) -> None:
-        """The value of an option is unknown, whatever it was before."""
+        """The value of an option becomes unknown, whatever it was before."""
         self.out.suspect.add(flag.dest)
         if (before := self.out.written.get(flag.dest)) is not None:
             self.out.written[flag.dest] = before._replace(raw=Unknown(because), origin=Origin.UNKNOWN, note=because)
 
     def skip_values(self) -> None:
-        """The values of an option that is not known are one fault with it."""
+        """The values of an unknown option are reported together with it."""
         while self.at < len(self.words) and ((text := self.words[self.at].text) is None or self.is_value(text)):
             self.out.assumed += [self.words[self.at]] if self.words[self.at] in self.given else []
             self.at += 1
@@ -218,14 +216,14 @@ class _Parser:
 
     @cached_property
     def options_before(self) -> list[Word | None]:
-        """For each word the nearest one before it that is spelled as an option."""
+        """For each word the nearest preceding one that is spelled like an option."""
         found: list[Word | None] = [None]
         for word in self.words:
             found.append(word if (word.text or "").startswith("--") else found[-1])
         return found
 
     def blank(self, word: Word) -> None:
-        """A variable such as "your data path" fell apart: its option has no value that is known."""
+        """A variable such as "your data path" was split into words: the value of its option is unknown."""
         for dest, value in self.out.written.items():
             if value.setting is not None and value.setting.span == word.span:
                 lost = Unknown(f"{word.text} … is a placeholder")

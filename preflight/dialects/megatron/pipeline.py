@@ -12,16 +12,15 @@ from preflight.source.record import NamedTuple
 
 LETTERS = "EtmL"
 _GROUPS = lazy_pattern(r"\(([^)]+)\)(?:\*(\d+))?")
-"""Of a text that ends in a parenthesis: a group that is not repeated is taken, too, so that no search goes on in it."""
+"""For a text that ends with a parenthesis, an unrepeated group matches as well, so that the search ends there."""
 _NUMBER = lazy_pattern(r"\*\d+")
 _LETTERS = lazy_pattern(r"(.)\*(\d+)")
 _LONGEST = 100_000
 
 
 class Layout(NamedTuple):
-    """The stages in order, as strings of letters. strange: the first character that is not a layer, or "".
-
-    too_long: the repetition counts make more than a hundred thousand characters, which were not written out.
+    """The stages in order, as strings of letters. strange: the first character that is not a layer, or "". too_long:
+    the repetitions would produce more than a hundred thousand characters and were not expanded.
     """
 
     stages: tuple[str, ...]
@@ -34,11 +33,11 @@ class Layout(NamedTuple):
         return "".join(self.stages)
 
     def count(self, letter: str) -> int:
-        """How many layers of a kind."""
+        """The number of layers of a kind."""
         return self.letters.count(letter)
 
     def chunks(self, pipeline: int) -> tuple[tuple[str, ...], ...] | None:
-        """The stages by pipeline rank, then virtual stage; None when they do not share out evenly."""
+        """The stages by pipeline rank, then virtual stage; None if they are not divisible."""
         if pipeline < 1 or len(self.stages) % pipeline:
             return None
         return tuple(self.stages[rank::pipeline] for rank in range(pipeline))
@@ -46,7 +45,7 @@ class Layout(NamedTuple):
 
 @lru_cache
 def parse_layout(text: str) -> Layout:
-    """Read a layout string. Stages are given even where a character is strange."""
+    """Read a layout string. Stages are returned even if a character is invalid."""
     text = text.replace(",", "")
     for pattern, end in ((_GROUPS, _end_of_groups(text)), (_LETTERS, None)):
         head, tail = (text, "") if end is None else (text[:end], text[end:])
@@ -58,14 +57,14 @@ def parse_layout(text: str) -> Layout:
 
 
 def _end_of_groups(text: str) -> int:
-    """Where the last group ends, its number included."""
+    """The end of the last group, including its number."""
     end = text.rfind(")") + 1
     number = _NUMBER.match(text, end)
     return number.end() if number else end
 
 
 def written(chunks: tuple[tuple[int, ...], ...], depths: int = 0) -> str:
-    """The layout string of decoder layers by virtual stage and pipeline rank; prediction layers lie on the last."""
+    """The layout string of decoder layers by virtual stage and pipeline rank; prediction layers are on the last."""
     first, *middle, last = (count for row in chunks for count in row)
     between = ((count, len(list(same))) for count, same in groupby(middle))
     parts = (f"({'t' * count}|)*{times}" if times > 1 else f"{'t' * count}|" for count, times in between)
@@ -76,10 +75,9 @@ SYMBOLS = "MG*D+-E"
 
 
 class Hybrid(NamedTuple):
-    """A pattern in its parts. depth: the layers of one prediction depth, None without; depths: how many there are.
-
-    strange: the first character that is not a layer, or "". uneven: two prediction depths that differ, or None.
-    mixed: plain attention together with latent or sparse attention in the decoder or in a depth.
+    """The parts of a pattern. depth: the layers of one prediction depth, None without any; depths: their number.
+    strange: the first character that is not a layer, or "". uneven: two different prediction depths, or None. mixed:
+    plain attention together with latent or sparse attention in the decoder or in a depth.
     """
 
     segments: tuple[str, ...]
@@ -97,7 +95,7 @@ class Hybrid(NamedTuple):
 
 @lru_cache
 def parse_hybrid(text: str) -> Hybrid:
-    """Read a pattern; its parts are given even where it is faulty."""
+    """Read a pattern; its parts are returned even if it is faulty."""
     main, *rest = text.split("/")
     depths = rest if any(rest) else []
     segments = tuple(main.split("|"))
@@ -108,8 +106,8 @@ def parse_hybrid(text: str) -> Hybrid:
 
 
 def stated_chunks(run: Run) -> tuple[tuple[int, ...], ...] | None:
-    """Layers by rank and virtual stage where they are written out:
-    --num-layer-list or --pipeline-num-transformer-layers."""
+    """Layers by rank and virtual stage if they are written explicitly: --num-layer-list or
+    --pipeline-num-transformer-layers."""
     pipeline = run.pipeline_model_parallel_size
     if run.num_layer_list is not None:
         rows: tuple[tuple[int, ...], ...] = tuple((int(part),) for part in str(run.num_layer_list).split(","))
@@ -130,7 +128,7 @@ def stated_chunks(run: Run) -> tuple[tuple[int, ...], ...] | None:
 
 
 def held_layers(run: Run) -> tuple[tuple[int, ...], ...]:
-    """Layers that compute, by virtual stage and pipeline rank. DualPipeV folds twice as many stages into a V
+    """Layers that compute, by virtual stage and pipeline rank. DualPipeV folds twice the number of stages into a V
     (dualpipev_chunks.py:43-52)."""
     if run.schedules_method != "dualpipev":
         return tuple(zip(*without_noop(run, run.layers_per_chunk), strict=True))
@@ -142,7 +140,7 @@ def held_layers(run: Run) -> tuple[tuple[int, ...], ...]:
 
 
 def without_noop(run: Run, chunks: tuple[tuple[int, ...], ...]) -> tuple[tuple[int, ...], ...]:
-    """Layers that compute: those named by --noop-layers only pass their input on."""
+    """Layers that compute: layers named by --noop-layers only pass their input on."""
     if not run.noop_layers:
         return chunks
     skipped = {int(part) for part in str(run.noop_layers).split(",")}
@@ -155,7 +153,7 @@ def without_noop(run: Run, chunks: tuple[tuple[int, ...], ...]) -> tuple[tuple[i
 
 
 MOST_CHUNKS = 100_000
-"""More chunks than any machine has are not written out."""
+"""A larger number of chunks than any machine has is not expanded."""
 Chunks = tuple[tuple[int, ...], ...]
 """Layers by pipeline rank, then virtual stage."""
 
@@ -169,7 +167,7 @@ Chunks = tuple[tuple[int, ...], ...]
     "hybrid_layer_pattern",
 )
 def hybrid_pattern(run: Run) -> None:
-    """A hybrid pattern taken apart."""
+    """A parsed hybrid pattern."""
     pattern = run.hybrid_layer_pattern if run.hybrid_layer_pattern is not None else run.hybrid_override_pattern
     if not _counts(run) or not isinstance(pattern, str):
         return
@@ -190,7 +188,7 @@ def hybrid_pattern(run: Run) -> None:
 
 @derives("num_layers", "mtp_num_layers", "multi_latent_attention")
 def hybrid_layers(run: Run) -> None:
-    """A hybrid pattern sets how many layers there are, whatever the value of --num-layers."""
+    """A hybrid pattern sets the number of layers, regardless of --num-layers."""
     source = _source(run)
     if not _counts(run) or not run.value(source).written:
         return
@@ -209,7 +207,7 @@ def hybrid_layers(run: Run) -> None:
 
 
 def _counts(run: Run) -> bool:
-    """Whether a hybrid pattern sets the number of layers: since 0.17, and where a checkout on an older release has that
+    """Whether a hybrid pattern sets the number of layers: since 0.17, and if a checkout of an older release has that
     option."""
     given = run.written.get("hybrid_layer_pattern")
     return run.is_core(">=0.17") or (given is not None and isinstance(given.raw, str))
@@ -231,7 +229,7 @@ def encoder_layers(run: Run) -> None:
 
 @derives("layout_num_stages", "layout_num_layers", "layout_num_mtp")
 def layout_counts(run: Run) -> None:
-    """What a pipeline layout holds."""
+    """The contents of a pipeline layout."""
     if run.pipeline_model_parallel_layout is None:
         return
     found = _layout(run.pipeline_model_parallel_layout)
@@ -245,7 +243,7 @@ def layout_counts(run: Run) -> None:
 
 @derives("pipeline_num_layers")
 def counted_layers(run: Run) -> None:
-    """Layers to split, with one each for embedding and loss where they are counted."""
+    """The number of layers to split, plus one each for embedding and loss if they are counted."""
     extra = bool(run.account_for_embedding_in_pipeline_split) + bool(run.account_for_loss_in_pipeline_split)
     layers = (
         len(str(run.num_layer_list).split(",")) - bool(run.layerwise_disaggregated_training)
@@ -300,7 +298,7 @@ def layers_per_chunk(run: Run) -> None:
 
 
 def chunks(run: Run) -> Chunks:
-    """Decoder layers by pipeline rank and virtual stage. Raises NotKnown where upstream refuses the split."""
+    """Decoder layers by pipeline rank and virtual stage. Raises NotKnown if upstream refuses the split."""
     pipeline, virtual = run.pipeline_model_parallel_size, run.virtual_pipeline_model_parallel_size or 1
     if not 0 < pipeline * virtual <= MOST_CHUNKS:
         raise NotKnown(f"{pipeline} x {virtual} stages are more than supported")
@@ -321,7 +319,7 @@ def chunks(run: Run) -> Chunks:
 
 
 def ranks(run: Run) -> list[int]:
-    """Layers by pipeline rank, embedding and loss counted in where they are accounted for."""
+    """Layers by pipeline rank, including embedding and loss if they are counted."""
     pipeline, first, last = (
         run.pipeline_model_parallel_size,
         run.decoder_first_pipeline_num_layers,

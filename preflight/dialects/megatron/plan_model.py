@@ -34,18 +34,18 @@ FAMILIES = {
     "pretrain_ict.py": "retrieval",
     "pretrain_mamba.py": "hybrid",
 }
-"""Entry scripts, or folders of functional tests, of models that are not GPTs."""
+"""Entry scripts, or folders of functional tests, of models other than GPT."""
 
 
 GATES = {"gelu": 1, "gelu_tanh": 4}
-"""What MindSpeed-LLM's gates keep, operator by operator: the GELU's output for the product; written out with tanh, also
-the tanh, one more than it, and half of the input (c77308a mindspeed_llm/core/transformer/mlp.py:85-96, glu in
+"""What MindSpeed-LLM's gates keep, by operator: the GELU's output for the product; with a written-out tanh also the
+tanh, the tanh plus one, and half of the input (c77308a mindspeed_llm/core/transformer/mlp.py:85-96, glu in
 megatron/core/transformer/mlp.py)."""
 
 
 def _gate_kept(run: Run) -> int:
-    """Megatron's gate keeps nothing more unless its kernel is switched off: then the SiLU's output and, since an offset
-    is added to it (2e29a5e1e3, core 0.15), the linear half (d98e8a6 megatron/core/transformer/mlp.py:323-333)."""
+    """Megatron's fused gate keeps nothing more; without the kernel it keeps the SiLU's output and, since core 0.15 adds
+    an offset (2e29a5e1e3), the linear half (d98e8a6 megatron/core/transformer/mlp.py:323-333)."""
     if not run.gated_linear_unit:
         return 0
     if (
@@ -89,7 +89,7 @@ def model(source: Source) -> Model:
 
 
 def _network(source: Source) -> Model:
-    """All but experts, prediction depths and adapters."""
+    """Everything except experts, prediction depths and adapters."""
     take, compute = source.take, source.compute
     return Model(
         family=compute(_family),
@@ -134,14 +134,15 @@ NAMING = ("tokenizer_name_or_path", "tokenizer_model", "load", "hf_checkpoint", 
 
 
 def _names(run: Run) -> tuple[str, ...]:
-    """Paths of the run that may name a published model."""
+    """Paths in the run that may name a published model."""
     typed = (run.written.get(name) for name in NAMING)
     return tuple(value.raw for value in typed if value is not None and isinstance(value.raw, str) and value.raw)
 
 
 def _down_split(run: Run) -> bool:
-    """Megatron-LM's with its own layers; until 2025-07-29 (720c8b40d8, core 0.14) with Transformer Engine's, too
-    (core_v0.13.0, gpt_layer_specs.py:144-146, :262). MindSpeed-LLM's are whole (multi_latent_attention.py, LinearNoTP).
+    """Whether these projections are divided: in Megatron-LM with its own layers; until 2025-07-29 (720c8b40d8, core
+    0.14) also with Transformer Engine's (core_v0.13.0, gpt_layer_specs.py:144-146, :262). MindSpeed-LLM's are whole
+    (multi_latent_attention.py, LinearNoTP).
     """
     if not run.multi_latent_attention or "mindspeed" in run.versions:
         return False
@@ -149,7 +150,7 @@ def _down_split(run: Run) -> bool:
 
 
 def _padded(run: Run) -> tuple[int, int] | None:
-    """MindSpeed-LLM pads heads for its flash attention, values alone with BNSD (c77308a
+    """MindSpeed-LLM pads heads for its flash attention, with BNSD only the values (c77308a
     multi_latent_attention.py:355-359, :661-667)."""
     if "mindspeed-llm" not in run.versions or not run.multi_latent_attention or not run.use_flash_attn:
         return None
@@ -168,8 +169,8 @@ def _padded(run: Run) -> tuple[int, int] | None:
 
 
 def _vocabulary(source: Source) -> Value:
-    """Rows of the embedding; where no option sets them, those of the tokenizer that is named, or those that a tokenizer
-    of its type usually has, are assumed."""
+    """Rows of the embedding; if no option sets them, those of the named tokenizer, or the usual number of its type, are
+    assumed."""
     value = source.take("padded_vocab_size")
     if value.known:
         return _usual(value) if _of_a_type(source.run, value) else value
@@ -181,7 +182,7 @@ def _vocabulary(source: Source) -> Value:
 
 
 def _of_a_type(run: Run, value: Value) -> bool:
-    """Whether nothing but the type of the tokenizer shows how many rows there are: its files may hold any number."""
+    """Whether only the type of the tokenizer shows the number of rows: its files may contain any number."""
     nobody = value.origin not in (Origin.WRITTEN, Origin.STATED) and run.value("vocab_size").raw is None
     return nobody and run.value("tokenizer_type").raw in (None, GPT2_TOKENIZER)
 
@@ -198,8 +199,8 @@ def _family(run: Run) -> str:
 
 
 def attention(run: Run) -> str:
-    """The backend that really runs. Transformer Engine picks a flash kernel unless it is asked otherwise or prevented;
-    Megatron's own attention keeps the scores; MindSpeed's is flash when asked for."""
+    """The effective backend. Transformer Engine selects a flash kernel unless options choose or prevent it; Megatron's
+    own attention keeps the scores; MindSpeed's is flash if requested."""
     latent = "mla-" if run.multi_latent_attention else ""
     if "mindspeed" in run.versions:
         ring = run.context_parallel_size > 1
@@ -233,8 +234,7 @@ _LINEARS |= {f"shared {name}": f"shared {_LINEARS[name]}" for name in ("linear_f
 
 
 def _adapters(run: Run) -> tuple[str, ...]:
-    """The linears with an adapter; a target of another name is not an error here, but nothing can be computed from
-    it."""
+    """The linears with an adapter; an unknown target is not an error here, but nothing can be computed from it."""
     return tuple(_LINEARS[name] for name in run.lora_target_modules or () if name in _LINEARS)
 
 

@@ -11,7 +11,7 @@ from preflight.source.finding import Edit
 
 
 class Puts(Protocol):
-    """Whatever makes the edits that write an argument."""
+    """Any object that creates the edits of an argument."""
 
     def put(self, name: str, value: object) -> tuple[Edit, ...]: ...
 
@@ -23,14 +23,15 @@ class Source:
         self.run, self.writer = run, writer
 
     def take(self, name: str) -> Value:
-        """An argument as it is in effect, with the edits that would write another value."""
+        """An argument in effect, with the edits that would write another value."""
         value = self.run.value(name)
         if value.edits is None and self.run.table.flags(name):
             return value._replace(edits=lambda raw: self.writer.put(name, raw))
         return value
 
     def compute(self, function: Callable[[Run], Any], of: str = "", note: str = "") -> Value:
-        """A value made from the run; unknown as soon as one of its arguments is. It points at the argument `of`."""
+        """A value computed from the run; unknown as soon as one of its arguments is. Its place is that of the argument
+        `of`."""
         try:
             raw = function(self.run)
         except NotKnown as error:

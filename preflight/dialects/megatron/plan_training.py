@@ -1,4 +1,5 @@
-"""Recomputation, precision, optimizer and loss of a Megatron run in neutral terms, and what no memory formula knows."""
+"""Recomputation, precision, optimizer and loss of a Megatron run in neutral terms, and features without a memory
+formula."""
 
 from __future__ import annotations
 
@@ -44,7 +45,7 @@ OFFLOADS = (
     ),
     *("compress_activation", "loss_chunk_size", "recompute_module_list"),
 )
-"""Options by which activations leave the device, or are made again, in ways that no formula counts."""
+"""Options that offload or recompute activations in ways that no formula covers."""
 
 
 def _offloads(run: Run) -> bool:
@@ -64,20 +65,20 @@ _DOUBTFUL: tuple[tuple[str, tuple[str, ...]], ...] = (
         ("dispatched tokens", "activation output", "weighted activation", "fc1 output", "shared experts")),
 )
 # fmt: on
-"""What MindSpeed makes again or swaps out inside a layer while other layers are at work, so that some of it is there at
-the peak (MindSpeed 028de58 overlap/experts.py, MindSpeed-LLM c77308a multi_latent_attention.py:1173-1201); a recorded
-run had almost all of it."""
+"""What MindSpeed recomputes or swaps inside a layer while other layers run, so that part of it remains at the peak
+(MindSpeed 028de58 overlap/experts.py, MindSpeed-LLM c77308a multi_latent_attention.py:1173-1201); a recorded run had
+almost all of it."""
 
 
 def _doubtful(run: Run) -> tuple[str, ...]:
-    """Outputs of which it is not known how much is kept."""
+    """Outputs kept to an unknown extent."""
     found = [name for switch, names in _DOUBTFUL if is_on(run, switch) for name in names]
     return tuple(dict.fromkeys((*found, *(network_parts.MAYBE if network_parts.modules(run) else ()))))
 
 
 def _operators(run: Run) -> tuple[tuple[tuple[str, ...], tuple[tuple[int, ...], ...]], ...]:
-    """What MindSpeed recomputes in addition to Megatron's modules: norms and activation functions,
-    in the first layers of every rank."""
+    """What MindSpeed recomputes in addition to Megatron's modules: norms and activation functions in the first layers
+    of every rank."""
     wanted = [
         (names, limit)
         for on, names, limit in (
@@ -101,8 +102,8 @@ def _operators(run: Run) -> tuple[tuple[tuple[str, ...], tuple[tuple[int, ...], 
     chunks = len(held) if _shared(run) else 1
 
     def dealt(limit: int | None, v: int, most: int) -> int:
-        """Of a chunk's layers, those that are recomputed, whole ones among them:
-        they come first (recompute_common.py:127-146)."""
+        """The recomputed layers of a chunk, including fully recomputed ones: they come first
+        (recompute_common.py:127-146)."""
         return most if limit is None else min(most, max(0, -(-(whole + limit - (v if chunks > 1 else 0)) // chunks)))
 
     return tuple(
@@ -112,7 +113,7 @@ def _operators(run: Run) -> tuple[tuple[tuple[str, ...], tuple[tuple[int, ...], 
 
 
 def _shared(run: Run) -> bool:
-    """MindSpeed deals the number out over a rank's virtual stages (028de58,
+    """MindSpeed distributes the number over a rank's virtual stages (028de58,
     mindspeed/core/memory/common.py:165-187)."""
     return bool(is_on(run, "enable_recompute_layers_per_pp_rank"))
 
@@ -128,7 +129,7 @@ def _modules(run: Run) -> tuple[str, ...]:
 
 
 def precision(source: Source) -> Precision:
-    """What weights, gradients and states are kept in."""
+    """The types of weights, gradients and states."""
     compute = source.compute
     return Precision(
         parameters=compute(_parameters, "params_dtype"),
@@ -158,13 +159,13 @@ def precision(source: Source) -> Precision:
 
 
 def _parameters(run: Run) -> str:
-    """The type of the weights; frozen ones below adapters are NF4 with --qlora (MindSpeed-LLM v2.2.0,
+    """The type of the weights; frozen weights under adapters are NF4 with --qlora (MindSpeed-LLM v2.2.0,
     docs/pytorch/solutions/finetune/qlora_finetune.md)."""
     return "nf4" if is_on(run, "qlora") and run.lora_target_modules else str(run.params_dtype)
 
 
 def _gradients(run: Run) -> str:
-    """PyTorch's FSDP2 scatters gradients in the weights' type (core_v0.19.0, training.py:1980)."""
+    """PyTorch's FSDP2 scatters gradients in the type of the weights (core_v0.19.0, training.py:1980)."""
     if run.use_torch_fsdp2:
         return str(run.params_dtype)
     return "fp32" if run.accumulate_allreduce_grads_in_fp32 else str(run.params_dtype)
@@ -182,7 +183,7 @@ def _master(run: Run) -> str | None:
 
 def _remainders(run: Run) -> bool:
     """Transformer Engine's Adam, since 2.1, keeps the 16 bits of an fp32 weight that the bf16 weight lacks; not where
-    FP8 weights are scaled by other than delayed scaling, or states lie on the host (core_v0.11.0,
+    FP8 weights are scaled by other than delayed scaling, or states are on the host (core_v0.11.0,
     optimizer/__init__.py:290; core_v0.19.0, :576-584, optimizer_config.py:436-446)."""
     scaled = run.fp8 and run.fp8_recipe != "delayed"
     return bool(
@@ -191,7 +192,7 @@ def _remainders(run: Run) -> bool:
 
 
 def optimizer(source: Source) -> Optimizer:
-    """The optimizer and how far its states are spread."""
+    """The optimizer and the sharding of its states."""
     take, compute = source.take, source.compute
     return Optimizer(
         name=take("optimizer"),
@@ -217,8 +218,8 @@ def optimizer(source: Source) -> Optimizer:
 
 
 def _owned(run: Run) -> str:
-    """Layer-wise optimizers deal out whole parameters: Muon's matrices,
-    before its buffers got a separate layout also tables."""
+    """Layer-wise optimizers assign whole parameters to ranks: Muon's matrices and, before its buffers got a separate
+    layout, also tables."""
     if not run.use_layer_wise_distributed_optimizer:
         return ""
     return "either" if run.use_layer_wise_param_layout else "all"

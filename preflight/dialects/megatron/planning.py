@@ -1,4 +1,4 @@
-"""From Megatron's arguments to the neutral plan: layout, batch, and the parts that other modules translate."""
+"""From Megatron's arguments to the neutral plan: layout, batch, and the parts translated by other modules."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from preflight.run.versions import matches
 
 
 def plan(run: Run, target: Target, writer: Puts) -> Plan:
-    """Everything neutral that the arguments state."""
+    """Everything neutral that the arguments determine."""
     source = Source(run, writer)
     unmodelled, doubted = find_unmodelled(source)
     return Plan(
@@ -45,9 +45,9 @@ def plan(run: Run, target: Target, writer: Puts) -> Plan:
 
 
 def _varying(run: Run) -> bool:
-    """Whether samples are, or may be, as long as they are. MindSpeed-LLM pads them unless asked not to
-    (data_samplers.py:70); until 2.2 it was asked so by --variable-seq-lengths (33fc8b8), which does nothing by now: an
-    older release may be meant, or what MindSpore makes of it."""
+    """Whether samples are, or may be, unpadded. MindSpeed-LLM pads them unless an option forbids it
+    (data_samplers.py:70); until 2.2 that was --variable-seq-lengths (33fc8b8), which no longer has an effect: an older
+    release may be meant, or MindSpore, which interprets it differently."""
     return bool(
         run.no_pad_to_seq_lengths
         or run.variable_seq_lengths
@@ -67,7 +67,7 @@ def _architecture(run: Run) -> int:
 
 
 def layout(source: Source) -> Layout:
-    """How the run is spread."""
+    """The distribution of the run over ranks."""
     take, compute, run = source.take, source.compute, source.run
     return Layout(
         world=compute(_world)
@@ -102,7 +102,7 @@ def layout(source: Source) -> Layout:
 
 
 def _deferred(run: Run) -> int:
-    """Micro-batches whose output-layer weight gradient waits; a limit of 0 means all of them."""
+    """Micro-batches with a deferred weight gradient of the output layer; a limit of 0 means all of them."""
     if not run.defer_embedding_wgrad_compute:
         return 0
     count: int = run.num_microbatches
@@ -110,8 +110,8 @@ def _deferred(run: Run) -> int:
 
 
 def _exchanged(run: Run) -> int:
-    """MindSpeed's exchange makes another tensor of attention's output (028de58, ulysses_context_parallel.py:166);
-    Transformer Engine keeps one alone and exchanges it again."""
+    """MindSpeed's exchange creates a second tensor of attention's output (028de58, ulysses_context_parallel.py:166);
+    Transformer Engine keeps only one and exchanges it again."""
     ranks: int = run.context_parallel_size * (run.tp_y if run.tp_2d else 1)
     if run.context_parallel_algo in ("hybrid_cp_algo", "hybrid_adaptive_cp_algo"):
         ranks = run.ulysses_degree_in_cp or 1
@@ -121,7 +121,7 @@ def _exchanged(run: Run) -> int:
 
 
 def _total(source: Source) -> Value:
-    """Samples per step; with --decrease-batch-size-if-needed the multiple of the micro-batches that really runs."""
+    """Samples per step; with --decrease-batch-size-if-needed the multiple of the micro-batches that is really used."""
     if source.run.value("decrease_batch_size_if_needed").raw not in (None, False):
         return source.compute(
             lambda r: r.num_microbatches * r.micro_batch_size * r.data_parallel_size * r.gtp_weight_remat_size,

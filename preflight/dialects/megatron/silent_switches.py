@@ -1,4 +1,4 @@
-"""What Megatron changes without asking: one row per assignment of its validator."""
+"""Arguments that Megatron changes silently: one row per assignment of its validator."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ CONFIG = "megatron/core/transformer/transformer_config.py"
 
 
 class Row(NamedTuple):
-    """An argument that becomes `after` when a condition holds. versions: the releases that do it; site: which statement
-    it is, by evidence."""
+    """An argument that becomes `after` if a condition holds. versions: the releases that do this; site: the statement,
+    named by evidence."""
 
     name: str
     after: object
@@ -105,7 +105,7 @@ EARLY = (
         "", "e2ca6695ae"),
 )
 # fmt: on
-"""What is changed before the optimizer is settled."""
+"""Changes made before the optimizer is determined."""
 
 # fmt: off
 LATE = (
@@ -159,7 +159,7 @@ def params_dtype(run: Run) -> None:
 
 @derives("pipeline_dtype")
 def pipeline_dtype(run: Run) -> None:
-    """What travels between stages."""
+    """The type sent between stages."""
     wide = run.fp32_residual_connection and run.is_core(">=0.17")
     run.derive("pipeline_dtype", "fp32" if wide else run.params_dtype)
 
@@ -192,7 +192,7 @@ def custom_fsdp(run: Run) -> None:
 
 @derives("cpu_offloading")
 def cpu_offloading(run: Run) -> None:
-    """Offloading layers is on as soon as a layer is."""
+    """Offloading of layers is on if at least one layer is offloaded."""
     if "cpu_offloading_num_layers" in run.table.defaults and run.is_core(">=0.16"):
         run.derive(
             "cpu_offloading",
@@ -212,14 +212,14 @@ def weight_decay(run: Run) -> None:
 
 @derives("recompute_modules")
 def recompute_modules(run: Run) -> None:
-    """Selective recomputation means the core of attention unless modules are named."""
+    """Selective recomputation means core attention unless modules are named."""
     if not run.recompute_modules:
         run.derive("recompute_modules", ["core_attn"], "the default")
 
 
 @derives("moe_router_load_balancing_type", "moe_aux_loss_coeff")
 def single_values(run: Run) -> None:
-    """A list of one value is that value."""
+    """A list of one value becomes that value."""
     for name in ("moe_router_load_balancing_type", "moe_aux_loss_coeff"):
         given = run.value(name)
         if isinstance(given.raw, list) and len(given.raw) == 1:

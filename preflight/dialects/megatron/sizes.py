@@ -1,4 +1,4 @@
-"""Sizes of the network that follow from others, and of its vocabulary."""
+"""Sizes of the network and its vocabulary that follow from others."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from preflight.run.models import vocabularies
 from preflight.run.plan import Bound
 
 TIKTOKEN = 2**17
-"""What TikTokenizer takes without --vocab-size (megatron/core/tokenizers/text/libraries/tiktoken_tokenizer.py:24)."""
+"""The vocabulary size of TikTokenizer without --vocab-size
+(megatron/core/tokenizers/text/libraries/tiktoken_tokenizer.py:24)."""
 
 LLAMA_2 = 32000
 SET = "give it with --set vocab_size=N"
@@ -19,13 +20,13 @@ _KINDS = {
     "BertWordPieceLowerCase": (21128, 119547),
     "BertWordPieceCase": (21128, 119547),
 }
-"""Between what the vocabularies lie that such tokenizers are published with: BERT's from bert-base-chinese to
+"""The range of published vocabularies of such tokenizers: BERT's from bert-base-chinese to
 bert-base-multilingual-cased."""
 _ANY = (1, 262_208)
 
 
 def bound(run: Run) -> tuple[Bound, ...]:
-    """The bounds of the rows of the embedding, where their number is not stated."""
+    """The bounds of the rows of the embedding if their number is not stated."""
     try:
         kind, tensor = run.value("tokenizer_type"), int(run.tensor_model_parallel_size)
     except (NotKnown, TypeError, ValueError):
@@ -36,7 +37,7 @@ def bound(run: Run) -> tuple[Bound, ...]:
 
 
 def published(run: Run) -> int:
-    """The vocabulary of the tokenizer that the options name. Raises NotKnown when it is none that is known."""
+    """The vocabulary of the tokenizer that the options name. Raises NotKnown for an unknown one."""
     for name in ("tokenizer_model", "tokenizer_name_or_path"):
         value = run.value(name)
         last = (
@@ -53,8 +54,7 @@ def published(run: Run) -> int:
 
 
 def tokenizer(parsed: Parsed, open_file: Callable[[str], bytes | None]) -> tuple[int, str] | None:
-    """The vocabulary's size as the tokenizer's files have it, and which file; None where it is not needed, or no file
-    has it."""
+    """The vocabulary size in the tokenizer's files, and the file; None if it is not needed, or no file has it."""
     for name in ("tokenizer_model", "tokenizer_name_or_path") if "vocab_size" not in parsed.written else ():
         value = parsed.written.get(name)
         if value is not None and isinstance(value.raw, str) and value.raw:
@@ -66,7 +66,7 @@ def tokenizer(parsed: Parsed, open_file: Callable[[str], bytes | None]) -> tuple
 
 
 def rows(run: Run) -> int:
-    """Rows of the embedding as built: as derived, else of the tokenizer's files or of the published vocabulary."""
+    """Rows of the embedding as built: derived, otherwise from the tokenizer's files or the published vocabulary."""
     if run.value("padded_vocab_size").known or run.vocab_size is not None:
         found: int = run.padded_vocab_size
         return found
@@ -76,7 +76,7 @@ def rows(run: Run) -> int:
 
 
 def padded(run: Run, size: int) -> int:
-    """A size rounded up so that it divides over tensor-parallel ranks, unless it is not to be padded."""
+    """A size rounded up to divide over tensor-parallel ranks, unless padding is off."""
     multiple = 1 if run.pad_vocab_size is False else run.make_vocab_size_divisible_by * run.tensor_model_parallel_size
     return -(-size // multiple) * multiple
 
@@ -100,7 +100,7 @@ def ffn(run: Run) -> None:
 
 @derives("kv_channels")
 def kv_channels(run: Run) -> None:
-    """Hidden size over heads unless given."""
+    """Hidden size divided by heads unless set."""
     if run.kv_channels is None:
         hidden, heads = run.hidden_size, run.num_attention_heads
         if hidden % heads:
@@ -130,7 +130,7 @@ def experts(run: Run) -> None:
 
 @derives("moe_ffn_hidden_size")
 def expert_ffn(run: Run) -> None:
-    """Experts are as wide as the dense layers unless they have their own size."""
+    """Experts are as wide as the dense layers unless their size is set."""
     if run.moe_ffn_hidden_size is None and (run.num_experts is not None or run.is_core("<0.13")):
         run.derive("moe_ffn_hidden_size", run.ffn_hidden_size, "ffn hidden size", of="ffn_hidden_size")
     elif (
@@ -148,7 +148,7 @@ def _mixed(frequency: object) -> bool:
 
 @derives("moe_layer_pattern")
 def expert_layers(run: Run) -> None:
-    """Which layers are a mixture of experts."""
+    """The layers that are mixtures of experts."""
     if run.num_experts is None:
         run.derive("moe_layer_pattern", None, "no experts")
         return
@@ -176,7 +176,7 @@ def _pattern(frequency: int | Sequence[int] | None, layers: int) -> tuple[bool, 
 
 @derives("padded_vocab_size")
 def vocabulary(run: Run) -> None:
-    """Rows of the embedding: the vocabulary rounded up so that it divides over tensor-parallel ranks."""
+    """Rows of the embedding: the vocabulary rounded up to divide over tensor-parallel ranks."""
     if run.padded_vocab_size is not None:
         return
     size = run.vocab_size
@@ -198,7 +198,7 @@ def vocabulary(run: Run) -> None:
 
 @derives("encoder_seq_length")
 def encoder_sequence(run: Run) -> None:
-    """--seq-length is that of the encoder, too."""
+    """--seq-length also applies to the encoder."""
     if run.seq_length is not None and run.encoder_seq_length is None:
         run.derive("encoder_seq_length", run.seq_length, of="seq_length")
 
@@ -212,7 +212,7 @@ def sequence(run: Run) -> None:
 
 @derives("mtp_position_embedding_type")
 def prediction_positions(run: Run) -> None:
-    """The positions that the check of multi-token prediction sees: since 0.17 those that are typed, before that with
+    """The positions that the check of multi-token prediction sees: since 0.17 those set by the user, before that with
     --use-rotary-position-embeddings (core_v0.16.0 arguments.py:990, :1232; core_v0.17.0 :732, :1276)."""
     rotary = run.use_rotary_position_embeddings and run.is_core("<0.17")
     run.derive("mtp_position_embedding_type", "rope" if rotary else run.position_embedding_type)

@@ -1,4 +1,4 @@
-"""Which framework and version a run is for."""
+"""The framework and version of a run."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ UNASKED = (
     Target("mindspeed-llm", "master"),
     Target("mindspeed", "master"),
 )
-"""What a run is read as where its release is not stated, and its options fit the newest."""
+"""The target of a run without a stated release whose options fit the newest one."""
 
 TARGETS = (*UNASKED, *(Target(*known) for known in ASKED))
 FRAMEWORKS = frozenset(target.framework for target in TARGETS)
 BUILT_ON_MEGATRON = ("mindspeed", "mindspeed-llm")
 MINDSPEED_OF = {"1.0.RC2": "1.0.0", "1.0.0": "1.0.0", "2.0.0": "2.0.0-llm", "2.1.0": "2.0.0-llm"}
-"""MindSpeed under a release of MindSpeed-LLM, where it is not called the same. Before 2.2 MindSpeed-LLM makes the
-checks itself, and calls those of a few features of MindSpeed only (`2.0.0-llm`)."""
+"""The MindSpeed version under a release of MindSpeed-LLM, if its name differs. Before 2.2 MindSpeed-LLM makes the
+checks itself, and calls those of only a few MindSpeed features (`2.0.0-llm`)."""
 
 ENTRIES = {
     "pretrain_gpt.py": "",
@@ -41,11 +41,11 @@ ENTRIES = {
     "posttrain_gpt.py": "mindspeed-llm",
     "pretrain_deepseek4.py": "mindspeed-llm",
 }
-"""Entry scripts whose options are exactly those of a table; "" where several frameworks have one of that name."""
+"""Entry scripts whose options are exactly those of a table; "" if several frameworks have a script of that name."""
 
 ASCEND = lazy_pattern(r"mindspeed|modellink|\bascend|\bhccl|\bnpu\b|\bmsrun\b")
 ASCEND_WORDS = ("mindspeed", "modellink", "ascend", "hccl", "npu", "msrun")
-"""Words of a script for Ascend devices, in small letters: a text without any of them is not searched."""
+"""Words that mark a script for Ascend devices, in lower case: a text without any of them is not searched."""
 
 LLM = lazy_pattern(
     r"(?im)^[^#\n]*/(?:mindspeed[-_]llm|modellink)(?:[-_]v?(\d+(?:\.\d+){1,3}))?[\w.-]{0,40}(?=[/\s\"';]|$)"
@@ -64,14 +64,13 @@ ANYBODYS = frozenset(
         " --temperature --tokenizer-name-or-path --top-k --top-p --use-kv-cache --use-wandb --workers"
     ).split()
 )
-"""Options of MindSpeed-LLM that text generation, evaluation and fine-tuning scripts of others have as well."""
+"""MindSpeed-LLM options that third-party scripts for text generation, evaluation and fine-tuning also have."""
 
 
 def choose(entry: str, typed: Mapping[str, str | None], wanted: Target | None, text: str = "") -> Target:
-    """The target that was asked for, else the newest whose parser knows the most of the options.
-
-    typed: options with the first word of their value. text: the rest of the file. A version that is not known is
-    read as the nearest one; between two, as the one that knows more of the options.
+    """The requested target, otherwise the newest one whose parser knows most of the options. typed: options with the
+    first word of their value. text: the rest of the file. An unknown version is read as the nearest one; between two,
+    as the one that knows more of the options.
     """
     named = ENTRIES.get(entry, "") or _named_llm(typed, text)
     framework = wanted.framework if wanted is not None else named
@@ -88,7 +87,8 @@ def choose(entry: str, typed: Mapping[str, str | None], wanted: Target | None, t
 
 
 def _named_llm(typed: Mapping[str, str | None], text: str) -> str:
-    """MindSpeed-LLM where a layer specification lies in its package, or its options go with a path to a copy of it."""
+    """MindSpeed-LLM if a layer specification is in its package, or its options appear together with a path to a copy of
+    it."""
     of_package = (typed.get("--spec") or "").startswith(LLM_SPEC)
     on_top = of_package or (any(map(is_telling, typed)) and _copy_of_llm(text) is not None)
     return BUILT_ON_MEGATRON[1] if on_top else ""
@@ -96,7 +96,7 @@ def _named_llm(typed: Mapping[str, str | None], text: str) -> str:
 
 @lru_cache(maxsize=2)
 def _for_ascend(text: str) -> bool:
-    """Whether a text names Ascend devices: a manifest of many launches is asked once."""
+    """Whether a text names Ascend devices; cached for manifests with many launches."""
     text = text.lower()
     return any(word in text for word in ASCEND_WORDS) and ASCEND.search(text) is not None
 
@@ -113,8 +113,8 @@ def _superseded(target: Target) -> bool:
 
 
 def _unasked(typed: Mapping[str, str | None], framework: str, entry: str, text: str) -> Iterator[Target]:
-    """The newest release of each framework that has the options;
-    of what is built on Megatron-LM where something shows that."""
+    """The newest release of each framework that has the options; frameworks built on Megatron-LM only with evidence for
+    them."""
     plain = framework in ("", "megatron")
     tells = _brought if entry in ENTRIES else is_telling
     on_top = not plain or any(map(tells, typed)) or _for_ascend(text)
@@ -128,18 +128,18 @@ def _unasked(typed: Mapping[str, str | None], framework: str, entry: str, text: 
 
 
 def is_telling(option: str) -> bool:
-    """Whether an option is one of MindSpeed or MindSpeed-LLM that no release of Megatron-LM has,
-    and no other program is likely to."""
+    """Whether an option belongs to MindSpeed or MindSpeed-LLM, to no release of Megatron-LM, and probably to no other
+    program."""
     return option not in ANYBODYS and _brought(option)
 
 
 def _brought(option: str) -> bool:
-    """Whether no release of Megatron-LM has an option, and MindSpeed or MindSpeed-LLM does."""
+    """Whether MindSpeed or MindSpeed-LLM has an option, and no release of Megatron-LM does."""
     return not releases_with("megatron", option) and any(releases_with(name, option) for name in BUILT_ON_MEGATRON)
 
 
 def _asked(wanted: Target) -> list[Target]:
-    """The release that was asked for, or the described ones next to it; a branch only by its name."""
+    """The requested release, or the described ones next to it; a branch only by its name."""
     own = [target for target in TARGETS if target.framework == wanted.framework]
     exact = [target for target in own if target.version == wanted.version]
     line = branch(wanted.version)[0] if any(branch(t.version)[0] == branch(wanted.version)[0] for t in own) else ""
@@ -149,8 +149,8 @@ def _asked(wanted: Target) -> list[Target]:
 
 
 def _between(number: tuple[int, ...], near: Sequence[Target]) -> list[Target]:
-    """The releases just below and just above one that no release shares its first two numbers with, the nearer first;
-    the two newest that begin with a first number alone; none where it is older or newer than all."""
+    """The nearest lower and higher releases for an undescribed minor version, the nearer first; for a major version
+    alone its two newest releases; none if it is older or newer than all."""
     asked = number[:2]
     have = {target: branch(target.version)[1][:2] for target in near}
     below = [target for target in near if have[target] < asked]
@@ -163,13 +163,13 @@ def _between(number: tuple[int, ...], near: Sequence[Target]) -> list[Target]:
 
 
 def _distance(ours: str, wanted: str) -> tuple[int, ...]:
-    """How far two versions are apart, major before minor before patch."""
+    """The distance of two versions: major before minor before patch."""
     pairs = zip(re.findall(r"\d+", ours), re.findall(r"\d+", wanted), strict=False)
     return tuple(abs(int(a) - int(b[:9])) for a, b in pairs)
 
 
 def old_runner(target: Target | None) -> bool:
-    """Whether a run is of a release of Megatron whose test runner splits every value at its spaces (before 0.13)."""
+    """Whether a run's Megatron release has a test runner that splits every value at its spaces (before 0.13)."""
     return (
         target is not None
         and target.framework == "megatron"
@@ -179,14 +179,14 @@ def old_runner(target: Target | None) -> bool:
 
 
 def options_of(target: Target) -> Table:
-    """The option table of a target; an unsaid or unlisted version is the newest."""
+    """The option table of a target; the newest for a missing or unlisted version."""
     if target in TARGETS:
         return table(target.framework, target.version)
     return table(*next(known for known in UNASKED if known.framework == target.framework))
 
 
 def versions(target: Target) -> dict[str, str]:
-    """Every framework that takes part in a run of a target, and its version."""
+    """Every framework in a run of a target, with its version."""
     if target.framework == "megatron":
         return {"megatron": target.version}
     both = {"megatron": built_on(target.framework, target.version), "mindspeed": _mindspeed(target.version)}
@@ -196,22 +196,22 @@ def versions(target: Target) -> dict[str, str]:
 
 
 def _mindspeed(version: str) -> str:
-    """MindSpeed under a run of one of its versions: of branches on Megatron-LM before 0.12.1 the options alone are
-    described, and no newer check or change is taken to be theirs."""
+    """The MindSpeed version of a run: for branches on Megatron-LM before 0.12.1 only the options are described, and
+    newer checks or changes do not apply to them."""
     line, beneath = branch(version)
     return RELEASES["mindspeed"][-1] if line and beneath < (0, 12) else version
 
 
 def core_release(target: Target, asked: Target | None) -> str:
-    """The release of Megatron-LM that a run is on: that of the release which was asked for, described or not."""
+    """The Megatron-LM release of a run: that under the requested release, described or not."""
     if asked is not None and asked.version and asked.framework == "megatron":
         return asked.version
     return versions(target)["megatron"]
 
 
 def updates_in_place(asked: Target | None) -> bool:
-    """Whether Adam is certainly MindSpeed's of 2025-04-22 (cbe4363) or later: all branches on Megatron 0.12.1 have
-    that, none on 0.8."""
+    """Whether Adam is certainly MindSpeed's version of 2025-04-22 (cbe4363) or later: all branches on Megatron 0.12.1
+    have it, those on 0.8 do not."""
     return (
         asked is not None
         and asked.framework in BUILT_ON_MEGATRON

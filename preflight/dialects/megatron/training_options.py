@@ -1,4 +1,4 @@
-"""What an option decides about the training: those that are never removed, those whose change is reported."""
+"""The effect of an option on the training: options that are never removed, and options whose changes are reported."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ TRAINS_WITH: Mapping[str, tuple[str, tuple[object, ...]]] = {
     "retro_project_dir": ("retro_add_retriever", (True,)),
     "retro_verify_neighbor_count": ("retro_add_retriever", (True,)),
 }
-"""Options that have gone or have another default in some release, and the option whose values make them count."""
+"""Options that a release removes or whose defaults it changes, and the option whose values make them matter."""
 
 _PARAMETERS = """num_layers encoder_num_layers decoder_num_layers hidden_size ffn_hidden_size kv_channels
     num_query_groups group_query_attention swiglu untie_embeddings_and_output_weights num_experts
@@ -133,7 +133,7 @@ _DECIDED = {
 
 
 def decides(name: str) -> str:
-    """What of the training an option decides; "" for none of it."""
+    """The part of the training that an option affects; "" for none."""
     return _DECIDED.get(name, "")
 
 

@@ -13,14 +13,14 @@ from preflight.run.unmodelled import Unmodelled
 
 
 def is_on(run: Run, name: str) -> bool:
-    """Whether a switch is on, of options that not every framework has."""
+    """Whether a switch is on, for options that only some frameworks have."""
     value = run.value(name)
     return value.written and getattr(run, name) not in (None, False, 0, "", "disable")
 
 
 def _is_foreign(run: Run) -> bool:
-    """Whether the entry script is one that a release ships in addition to pretraining: it may build another model, or
-    freeze parts of it."""
+    """Whether a release ships the entry script in addition to pretraining: it may build another model, or freeze parts
+    of it."""
     shipped, known = run.value("entry_is_shipped"), run.value("entry_is_known")
     return shipped.raw is True and known.raw is not True
 

@@ -1,4 +1,4 @@
-"""Options that a step may take longer or shorter for, and that step time has no term for."""
+"""Options that may make a step faster or slower and for which step time has no term."""
 
 from __future__ import annotations
 
@@ -116,24 +116,24 @@ UNTIMED: tuple[Untimed, ...] = (
         "enable_elastic_training ttp_enabled use_ema print_expert_load lora_register_forward_hook",
     ),
 )
-"""Every option of these may change a step by more than 3 %; those of one feature widen the range once. Those that the
-published rows of Ascend have on, from which its constants are (--use-mc2, --use-cp-send-recv-overlap,
---moe-permutation-async-comm), are none of them."""
+"""Each of these options may change a step by more than 3 %; the options of one feature widen the range once. Options
+that are on in the published Ascend rows, from which its constants come (--use-mc2, --use-cp-send-recv-overlap,
+--moe-permutation-async-comm), are not included."""
 USUAL_ON_ASCEND = ("no_gradient_accumulation_fusion", "no_bias_gelu_fusion")
-"""What all of these rows have on."""
+"""Options that are on in all of these rows."""
 BAND = 4
-"""The mask of MindSpeed's fused attention under which a query sees --pre-tockens keys at most."""
+"""The mask type of MindSpeed's fused attention that limits a query to --pre-tockens keys."""
 FUSED = (
     ("use_fused_rmsnorm", "normalization", "RMSNorm"),
     ("use_fused_swiglu", "swiglu", True),
 )
-"""Kernels of MindSpeed that every published row of a step time has on, and the setting that needs them."""
+"""MindSpeed kernels that are on in every published row of a step time, and the setting that needs them."""
 SAVES = 100
-"""Steps between checkpoints below which saving, at minutes each, is more than some per cent of a run."""
+"""Fewer steps between checkpoints than this make saving, at minutes each, more than a few per cent of a run."""
 
 
 def find_untimed(run: Run) -> tuple[Unmodelled, ...]:
-    """The features that are on, as far as the run gives their options itself."""
+    """The features that are on, as far as the run sets their options itself."""
     usual = USUAL_ON_ASCEND if "mindspeed" in run.versions else ()
     found = [row.feature for row in UNTIMED if any(_given(run, name) for name in row.options if name not in usual)]
     if run.value("sparse_mode").raw == BAND and Unmodelled.ATTENTION_VARIANTS not in found:
@@ -147,8 +147,7 @@ def find_untimed(run: Run) -> tuple[Unmodelled, ...]:
 
 
 def _given(run: Run, name: str) -> bool:
-    """Whether an option is in the run and its value is not off; a switch that is written as --no-NAME is on there
-    where NAME is off."""
+    """Whether an option is in the run and its value is not off; a switch written as --no-NAME is on if NAME is off."""
     plain, wanted = (name.removeprefix("no_"), False) if name.startswith("no_") else (name, True)
     given = run.written.get(name)
     if given is not None and given.known:
@@ -165,13 +164,14 @@ def _is_usual_number(run: Run, name: str, raw: object) -> bool:
 
 
 def _is_unfused(run: Run, kernel: str, name: str, wanted: object) -> bool:
-    """Whether a setting is on, and the kernel that the release has for it is off."""
+    """Whether a setting is on while the kernel for it is off."""
     fused, given = run.value(kernel), run.value(name)
     return fused.known and fused.raw is False and given.known and given.raw == wanted
 
 
 def _has_plain_softmax(run: Run) -> bool:
-    """Whether scores are written out, and their softmax is not fused; where attention is, that option has no effect."""
+    """Whether scores are materialized and their softmax is not fused; if attention is fused, that option has no
+    effect."""
     if not _given(run, "no_masked_softmax_fusion"):
         return False
     flash, backend = run.value("use_flash_attn"), run.value("attention_backend")

@@ -1,5 +1,4 @@
-"""The run that words describe: what the caller and the environment state about it, and what the framework makes of
-them."""
+"""The run described by words: facts from the caller and the environment, and the framework's derivations."""
 
 from __future__ import annotations
 
@@ -31,8 +30,9 @@ ON = ("", "true", "1", "on", "yes")
 
 
 def tell(given: Given, table: Table, parsed: Parsed, start: Span) -> None:
-    """Put what the caller states over what is typed; a name that is not an argument is a variable of a script. Raises
-    InputError for a value that the argument does not take. start: the place of an argument that is not typed."""
+    """Apply values stated by the caller over those in the file; a name that is not an argument is a variable of a
+    script. Raises InputError for a value that the argument does not accept. start: the place of an argument that is not
+    in the file."""
     for name, text in given.items():
         flag = _flag(name, table)
         if flag is None:
@@ -51,7 +51,7 @@ def tell(given: Given, table: Table, parsed: Parsed, start: Span) -> None:
 
 
 def _flag(name: str, table: Table) -> Flag | None:
-    """The option of a name, as it is typed or as the framework calls it."""
+    """The option for a name, as typed or as the framework's argument."""
     spelled = table.options.get(f"--{name.replace('_', '-')}") or table.options.get(f"--{name}")
     return spelled or next(iter(table.flags(name)), None)
 
@@ -68,18 +68,18 @@ LAYOUT = (
     *("tensor_model_parallel_size", "pipeline_model_parallel_size", "context_parallel_size"),
     *("num_layers", "micro_batch_size", "global_batch_size"),
 )
-"""What another way to state the layout replaces."""
+"""Options that another way to state the layout replaces."""
 MODEL_FILE = "--mm-model"
-"""The option by which MindSpeed-MM names the file that describes its network; the sizes of a command are not read."""
+"""The MindSpeed-MM option for the file that describes its network; sizes on the command line are not used."""
 _READS_FILE = lazy_pattern(r"^--(\w+-)?(config|conf|yaml|cfg|args)([-_](file|path|yaml))?$")
-"""An option of a fork that names a file with further options."""
+"""A fork's option for a file with more options."""
 _SETS_LAYOUT = lazy_pattern(
     r"(pipe|parallel|layout|partition|shard|stage|strategy)[\w-]*-(config|file|json|plan|path)$|-(layout|strategy)-"
 )
 
 
 class Outside(NamedTuple):
-    """What a run is read from in addition to its values. entry: what is known of the entry script."""
+    """The inputs of a run besides its values. entry: what is known of the entry script."""
 
     table: Table
     parsed: Parsed
@@ -96,7 +96,7 @@ class Outside(NamedTuple):
 
     @property
     def lost(self) -> str:
-        """Why the defaults of what is not typed are not known; "" where they are."""
+        """Why the defaults of unset options are unknown; "" if they are known."""
         if self.parsed.open:
             return "options may be added when the job starts"
         described = self.entry_known or (self.entry is not None and self.entry.sure)
@@ -109,8 +109,8 @@ class Outside(NamedTuple):
 
 
 def seed(run: Run, outside: Outside, count: Value, lost: str | None) -> None:
-    """What the run knows from outside its options. lost: why nothing is known of what is not typed;
-    "" where it is, None where it is taken to be."""
+    """Facts about the run from outside its options. lost: why values that are not set are unknown; "" if they are
+    known, None if they are assumed to be."""
     parsed, spelled = outside.parsed, outside.spelled
     run.effective["world_size"] = count
     run.derive("entry", spelled.entry)
@@ -141,7 +141,7 @@ def seed(run: Run, outside: Outside, count: Value, lost: str | None) -> None:
 
 
 def _seed_entry(run: Run, parsed: Parsed, entry: Entry | None) -> None:
-    """What the entry script declares, and the defaults that it hands over."""
+    """The options that the entry script declares, and its defaults."""
     run.derive("entry_is_shipped", entry is not None and entry.sure)
     run.derive("entry_trains", entry is None or entry.trains)
     for name, raw in entry.defaults.items() if entry is not None else ():
@@ -150,21 +150,21 @@ def _seed_entry(run: Run, parsed: Parsed, entry: Entry | None) -> None:
 
 
 def _foreign_layout(spelled: Spelled) -> str:
-    """An option of no release that names a file or plan of the layout: a fork's, as --flexpipe-config;
-    "" for none."""
+    """An unknown option that names a file or plan of the layout, such as a fork's --flexpipe-config; "" if there is
+    none."""
     return _foreign(spelled, _SETS_LAYOUT)
 
 
 def _foreign(spelled: Spelled, pattern: re.Pattern[str]) -> str:
-    """An option of no release whose name is like a pattern, "" for none."""
+    """An unknown option whose name matches a pattern, "" if there is none."""
     names = ((word.text or "").partition("=")[0] for word in spelled.words)
     alike = (name for name in names if name.startswith("--") and pattern.search(name))
     return next((name for name in alike if not any(releases_with(one, name) for one in RELEASES)), "")
 
 
 def open_up(parsed: Parsed, spelled: Spelled) -> None:
-    """Whether options may be added: not those of the caller of the script,
-    unless the run lacks the sizes of the model without them."""
+    """Whether options may be added; options from the caller of the script count only if the run lacks the sizes of the
+    model without them."""
     from_caller = bool(parsed.assumed) and not has_sizes(spelled.words)
     unknown = {fault.span.text.partition("=")[0] for fault in parsed.faults}
     own = _foreign(spelled, _READS_FILE)  # its own parser takes it
@@ -173,7 +173,7 @@ def open_up(parsed: Parsed, spelled: Spelled) -> None:
 
 
 def lose_defaults(run: Run, parsed: Parsed, because: str) -> None:
-    """What is not typed is unknown."""
+    """Values that are not set are unknown."""
     for name in run.table.defaults:
         if name not in parsed.written:
             run.lose(name, because)
@@ -184,7 +184,7 @@ MINDSPEED_STEPS = (*mindspeed.BEFORE, *STEPS, *mindspeed.AFTER)
 
 
 class Words(NamedTuple):
-    """What a run is made of. stated: whether the release is; wanted: the one that is asked for. tokens: the size of
+    """The inputs of a run. stated: whether the release is stated; wanted: the requested release. tokens: the size of
     the tokenizer's vocabulary, and the file that has it. entry: what is known of the entry script."""
 
     table: Table
@@ -199,34 +199,34 @@ class Words(NamedTuple):
 
     @property
     def outside(self) -> Outside:
-        """What is known in addition to the values."""
+        """Facts in addition to the values."""
         return Outside(self.table, self.parsed, self.spelled, self.cluster, self.entry)
 
     def run(self) -> Run:
-        """The run as it is written."""
+        """The run as written."""
         open_up(self.parsed, self.spelled)
         return self._run(self.parsed.written, self.cluster.count, self.lost)
 
     @property
     def lost(self) -> str:
-        """Why nothing is known of what is not typed; "" where it is."""
+        """Why unset values are unknown; "" if they are known."""
         return self.outside.lost
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        """What else is supposed: nothing."""
+        """Other assumptions: none."""
         return ()
 
     def again(self, written: Mapping[str, Value], count: Value) -> Run:
-        """The run with other values, as if nothing were added to them."""
+        """The run with other values, assuming that nothing is added to them."""
         return self._run(written, count, None)
 
     def planned(self, plan: Plan, run: Run) -> Plan:
-        """A plan of the run: Megatron's arguments describe all of it."""
+        """A plan of the run, fully described by Megatron's arguments."""
         return plan
 
     def supposed(self, writer: Puts) -> Supposed | None:
-        """The run as memory is estimated where it leaves too much open."""
+        """The run with assumptions for the estimate of memory."""
         from preflight.dialects.megatron.assumed_plan import suppose
 
         return suppose(self, writer)
@@ -242,14 +242,14 @@ class Words(NamedTuple):
 
 
 def _perform(run: Run, target: Target, *, checkpoint: bool) -> None:
-    """Every step by which the framework derives one argument from others. checkpoint: one may set other values."""
+    """Every step in which the framework derives one argument from others. checkpoint: one may set other values."""
     if checkpoint:
         from_checkpoint(run)
     perform(run, STEPS if target.framework == "megatron" else MINDSPEED_STEPS)
 
 
 def release(run: Run, target: Target, asked: Target | None, *, stated: bool) -> None:
-    """What the run knows of the release that was asked for, or that its checkout shows."""
+    """What the run knows about the requested release, or the one that its checkout shows."""
     run.derive("target_is_stated", stated)
     run.derive("core_release", core_release(target, asked))
     run.derive("adam_in_place", updates_in_place(asked))

@@ -1,4 +1,4 @@
-"""The settings of graph-mode MindFormers whose kind of value the framework checks, release by release."""
+"""The settings whose kind of value graph-mode MindFormers checks, by release."""
 
 from __future__ import annotations
 
@@ -69,11 +69,10 @@ Places = Mapping[str, str]
 
 
 class Checked(NamedTuple):
-    """A setting by its dotted name, what it takes, and the runs and releases in which that is checked.
-
-    `mcore.<field>` is a setting of an mcore network by the network's own name, whatever it is typed as.
-    when: what a run must be for the check to be made; None: every run makes it. switched: what counts is the value that
-    the framework has put in its place.
+    """A setting by its dotted name, the values that it takes, and the runs and releases in which they are checked.
+    `mcore.<field>` is a setting of an mcore network by the network's own name, independent of its spelling in the
+    config. when: the condition for the check; None: it runs always. switched: the value that the framework substitutes
+    counts.
     """
 
     name: str
@@ -85,19 +84,19 @@ class Checked(NamedTuple):
 
     @property
     def renamed(self) -> bool:
-        """Whether people type it under another name."""
+        """Whether users write it under another name."""
         return self.name.startswith("mcore.")
 
 
 def at(file: str, *lines: int, old: int | None = None) -> dict[str, str]:
-    """Lines of a check in 1.5, 1.7 and 2.1 (a missing one is as the one before), and in 1.3."""
+    """Lines of a check in 1.5, 1.7 and 2.1 (a missing one equals the previous one), and in 1.3."""
     numbers = [*lines, *[lines[-1]] * (3 - len(lines))]
     places = {version: f"{file}:{line}" for version, line in zip(("1.5.0", "1.7.0", "2.1.0"), numbers, strict=True)}
     return {**places, "1.3.2": f"{file}:{old}"} if old else places
 
 
 def at_core(file: str, old: int, new: int = 0) -> dict[str, str]:
-    """Lines of a check in 1.7 and 2.1, the same where one is given."""
+    """Lines of a check in 1.7 and 2.1; one number stands for both."""
     return {"1.7.0": f"{file}:{old}", "2.1.0": f"{file}:{new or old}"}
 
 
@@ -371,7 +370,8 @@ RUN_SETTINGS = (
 
 @lru_cache(maxsize=32)
 def checked_in(version: str, *, core: bool) -> tuple[Checked, ...]:
-    """The settings that a release checks ("": any release). core: those of an mcore network by its own names, too."""
+    """The settings that a release checks ("": any release). core: settings of an mcore network, also by its own
+    names."""
     rows: tuple[Checked, ...] = (*RUN_SETTINGS, *NETWORK_SETTINGS)
     if core:
         rows += CORE_SETTINGS

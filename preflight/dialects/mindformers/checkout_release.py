@@ -1,5 +1,5 @@
-"""The release of a config as the checkout around it shows, and who else reads it: other programs,
-scripts that launch it."""
+"""The release of a config shown by the checkout around it, and its other readers: other programs, scripts that launch
+it."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from preflight.run.arguments import Certainty
 from preflight.run.value import Origin, Value, unknown
 from preflight.run.versions import numbers
 
-if TYPE_CHECKING:  # most files lie in no checkout
+if TYPE_CHECKING:  # most files are in no checkout
     from preflight.program.checkout.around import Checkout
 
 
 FRAMEWORK = "mindformers"
 DESCRIBED = (1, 5)
-"""The oldest release whose rules are described in full."""
+"""The oldest release whose rules are fully described."""
 READERS = {"mindrlhf": "MindRLHF"}
 """Packages of programs that read MindFormers configs in their own way."""
 COMMON = ("model", "processor")
-"""What MindRLHF takes of a config as MindFormers does: it builds the network itself, and has no trainer."""
+"""The parts of a config that MindRLHF uses as MindFormers does: it builds the network itself, and has no trainer."""
 NOT_COMMON = ("mindformers/trainer/", "mindformers/tools/check_rules", "mindformers/core/context/", "run_mindformer")
-"""Where MindFormers checks what only its own entry runs."""
+"""Where MindFormers checks values that only its own entry script uses."""
 BOOK = "mindformers/mindformer_book.py"
 """Where MindFormers lists the configs that Trainer(task=..., model=...) loads and fills."""
 SIZES = ("data_parallel", "model_parallel", "pipeline_stage", "context_parallel", "expert_parallel", "micro_batch_num")
@@ -35,14 +35,13 @@ REPLACED = (
     *("model.model_config.seq_length", "model.model_config.offset"),
     *(f"parallel_config.{size}" for size in SIZES),
 )
-"""What MindRLHF takes from a separate file, whether a config has it or not, next to whatever else is in those
-sections (mindrlhf/worker/train_worker.py:66-75)."""
+"""Keys that MindRLHF always takes from a separate file, next to the other contents of those sections
+(mindrlhf/worker/train_worker.py:66-75)."""
 
 
 def identified(document: Document, surroundings: Surroundings) -> Surroundings:
-    """The surroundings with the release that the checkout shows, where none is stated.
-
-    An older one that is not as it was published is read as the config shows: which checks it has is seen in its code.
+    """The surroundings with the release that the checkout shows, if none is stated. A modified older checkout is read
+    as the config shows: its code shows which checks it contains.
     """
     found = _identity(document, surroundings)
     if found is None or not found.target.version:
@@ -59,8 +58,8 @@ def _identity(document: Document, surroundings: Surroundings) -> Identity | None
 
 
 def certainty(document: Document, surroundings: Surroundings, read: Certainty) -> Certainty:
-    """How sure it is that a config is read as its own release, by MindFormers itself. read: as far as the config alone
-    shows it."""
+    """How certain it is that MindFormers itself reads a config as the right release. read: the reading from the config
+    alone."""
     checkout, found = surroundings.checkout(document), _identity(document, surroundings)
     sourced = checkout is not None and checkout.package(FRAMEWORK) is not None
     made = _certainty(document, surroundings, read, checkout, found)._replace(sourced=sourced)
@@ -89,8 +88,7 @@ def _certainty(
 
 
 def _program(document: Document, surroundings: Surroundings) -> tuple[str, tuple[str, ...]]:
-    """The program that reads a config in its own way, and the sections that it takes as MindFormers does, ()
-    for all."""
+    """The program that reads a config in its own way, and the sections that it uses as MindFormers does, () for all."""
     checkout = surroundings.checkout(document)
     if checkout is not None and checkout.reader in READERS:
         return READERS[checkout.reader], COMMON
@@ -100,7 +98,7 @@ def _program(document: Document, surroundings: Surroundings) -> tuple[str, tuple
 
 
 def _is_filled_by_a_task(document: Document, checkout: Checkout) -> bool:
-    """Whether data and network are empty in one of the configs that the checkout's own trainer loads by its task."""
+    """Whether data and network are empty in a config that the checkout's own trainer loads by its task."""
     tree, path = document.tree, document.source.path
     empty = [tree.get(*place) for place in (("train_dataset",), ("model", "arch"))] if tree is not None else []
     if path is None or not all(node is not None and node.kind == "scalar" and node.value is None for node in empty):
@@ -110,7 +108,7 @@ def _is_filled_by_a_task(document: Document, checkout: Checkout) -> bool:
 
 
 def set_beside(document: Document, tree: Node, surroundings: Surroundings) -> Mapping[str, Value]:
-    """What is set outside a config: by the launches that name it, and by a program that replaces a section."""
+    """Values set outside a config: by launches that name it, and by a program that replaces a section."""
     checkout = surroundings.checkout(document)
     if checkout is not None and checkout.reader in READERS:
         return {name: unknown(f"{READERS[checkout.reader]} replaces it") for name in (*REPLACED, *_inside(tree))}
@@ -118,14 +116,15 @@ def set_beside(document: Document, tree: Node, surroundings: Surroundings) -> Ma
 
 
 def _inside(tree: Node) -> Iterator[str]:
-    """Settings in the sections that are replaced."""
+    """Settings in the replaced sections."""
     for section in ("parallel_config", "recompute_config"):
         found = tree.get(section)
         yield from (f"{section}.{entry.key.value}" for entry in (found.entries if found is not None else ()))
 
 
 def _launched(document: Document, surroundings: Surroundings) -> Mapping[str, Value]:
-    """The options of the launches around a config that name it; what two of them set differently is unknown."""
+    """The options of the launches around a config that name it; an option that two of them set differently is
+    unknown."""
     names = surroundings.around.launches(document.source.path) if surroundings.around is not None else ()
     if not names:
         return {}

@@ -1,4 +1,4 @@
-"""Which kind of MindFormers config a document is, and its tree as the framework loads it."""
+"""The kind of a MindFormers config, and its tree as the framework loads it."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ _WEAK = (
 # fmt: on
 
 _FRAGMENT = frozenset(("model", "processor", "context", "seed"))
-"""Sections that describe no run: what a file with these alone describes, another one includes."""
+"""Sections that describe no run: a file with only these is included by another one."""
 _COMMON = frozenset(("trainer", "optimizer", "train_dataset", "eval_dataset", "metric", *_FRAGMENT, "output_dir"))
-"""Weak sections that configs of other programs have as well."""
+"""Weak sections, which configs of other programs also have."""
 _TYPED = (("trainer", "type"), ("optimizer", "type"), ("model", "arch"), ("train_dataset", "data_loader"))
-"""How a common section looks in a config of MindFormers."""
+"""Typical keys of a common section in a MindFormers config."""
 _FOREIGN = ("_target_", "defaults", "hydra", "distribute_parallel_config")
-"""Keys of configs with sections of the same names that the framework does not read: Hydra's,
-and a schema of MindFormers that no release reads."""
+"""Keys of unrelated configs with sections of the same names: Hydra's, and a MindFormers schema that no release
+reads."""
 
 
 def looks_like(tree: Node, *, hinted: bool = False) -> bool:
@@ -71,7 +71,8 @@ def looks_like(tree: Node, *, hinted: bool = False) -> bool:
 
 
 def _is_pynative(tree: Node, keys: set[object]) -> bool:
-    """Whether a mapping has sections of a pynative config, and the network or the data as only that names them."""
+    """Whether a mapping has sections of a pynative config, with a network or data in the form that only that kind
+    uses."""
     own = keys.intersection(_PYNATIVE)
     return bool(own) and (
         tree.get("model", "model_type") is not None or (len(own) >= 2 and tree.get("train_dataset") is not None)
@@ -79,8 +80,8 @@ def _is_pynative(tree: Node, keys: set[object]) -> bool:
 
 
 def _is_experimental(tree: Node) -> bool:
-    """Whether the sizes have Megatron's names only, as in the experimental library of releases 1.3 to 1.5 that scripts
-    itself reads."""
+    """Whether the sizes have only Megatron's names, as in the experimental library of releases 1.3 to 1.5, which
+    scripts read directly."""
     sizes = tree.get("parallel_config")
     names = {entry.key.value for entry in sizes.entries} if sizes is not None else set()
     theirs, ours = (
@@ -91,7 +92,7 @@ def _is_experimental(tree: Node) -> bool:
 
 
 def kind_of(tree: Node) -> Kind:
-    """The kind of a config; `use_legacy` may be far below, so the whole mapping is looked at."""
+    """The kind of a config; `use_legacy` may come late, so the whole mapping is searched."""
     keys = {entry.key.value for entry in tree.entries}
     pynative = len(keys.intersection(_PYNATIVE))
     if pynative >= 2 or (pynative and not keys.intersection(_GRAPH) and tree.get("model", "model_config") is None):
@@ -101,8 +102,8 @@ def kind_of(tree: Node) -> Kind:
 
 
 def known_version(asked: str) -> str:
-    """The release that is described and asked for, else the nearest one below; of the same first two numbers where
-    there is one."""
+    """The requested release if it is described, otherwise the nearest older one, of the same minor version if
+    possible."""
     if not numbers(asked):
         return VERSIONS[-1]
     if of := patch(Target("mindformers", asked)).get("of"):
@@ -114,10 +115,8 @@ def known_version(asked: str) -> str:
 
 
 def choose_version(tree: Node, kind: Kind, request: Request) -> str:
-    """The release that is asked for; else the newest of those that fit best.
-
-    A release fits by knowing the model's type and the keys of its strict sections. A key that no release knows (a
-    misspelt one) counts against none, so that it is judged by the newest.
+    """The requested release, otherwise the newest of the best-fitting ones. A release fits if it knows the model's type
+    and the keys of its strict sections. A key that no release knows (a misspelt one) is ignored.
     """
     if request.target is not None and request.target.version:
         return known_version(request.target.version)
@@ -131,8 +130,8 @@ def choose_version(tree: Node, kind: Kind, request: Request) -> str:
 
 @lru_cache(maxsize=256)
 def _fitting(kind: Kind, found: frozenset[tuple[str, str]], name: str, *, old: bool = False) -> str:
-    """The newest of the releases that know the most of the keys, the model's type, and the optimizer; old:
-    which newer ones do not have."""
+    """The newest of the releases that know most of the keys, the model's type, and the optimizer; old: optimizers that
+    newer releases lack."""
     candidates = _candidates(kind)[0]
 
     def misfits(t: Table) -> int:
@@ -148,7 +147,7 @@ def _fitting(kind: Kind, found: frozenset[tuple[str, str]], name: str, *, old: b
 
 @lru_cache(maxsize=3)
 def _candidates(kind: Kind) -> tuple[tuple[Table, ...], frozenset[tuple[str, str]]]:
-    """The releases that have a kind of config, and every key of their sections."""
+    """The releases that have a kind of config, and all keys of their sections."""
     tables = tuple(table(v) for v in VERSIONS if kind == "legacy" or numbers(v) >= (1, 6))
     return tables, frozenset(
         (*_FORMER, *((section, key) for t in tables for section in t.sections for key in t.sections[section]))
@@ -156,7 +155,7 @@ def _candidates(kind: Kind) -> tuple[tuple[Table, ...], frozenset[tuple[str, str
 
 
 GONE = ("adamw", "fp32_adamw", "fused_adamw", "FP32StateAdamWeightDecay", "FusedAdamWeightDecay")
-"""Optimizers that no release has since 1.6: v1.6.0, mindformers/core/optim/build_optim.py."""
+"""Optimizers removed in 1.6: v1.6.0, mindformers/core/optim/build_optim.py."""
 _FORMER = (
     *(
         ("runner_config", key)
@@ -171,7 +170,7 @@ MAX_BASES = 20
 
 
 class Loaded(NamedTuple):
-    """The merged tree, every document it came from (the first is the config itself), and names of bases not read."""
+    """The merged tree, every document that it came from (the first is the config itself), and names of unread bases."""
 
     tree: Node
     documents: tuple[Document, ...]
@@ -179,14 +178,14 @@ class Loaded(NamedTuple):
 
 
 def load(document: Document, surroundings: Surroundings) -> Loaded:
-    """The tree of a document with its base configs below it."""
+    """The tree of a document merged over its base configs."""
     bases = _Bases(surroundings)
     tree = bases.below(document, (document.source.name,))
     return Loaded(tree, (document, *bases.found), tuple(bases.missing))
 
 
 class _Bases:
-    """The base configs of a config, and of these."""
+    """The base configs of a config, recursively."""
 
     def __init__(self, surroundings: Surroundings) -> None:
         self.surroundings = surroundings
@@ -194,7 +193,7 @@ class _Bases:
         self.missing: list[str] = []
 
     def below(self, current: Document, above: tuple[str, ...]) -> Node:
-        """The tree of a document merged over its bases. above: the names of the documents that led to it."""
+        """The tree of a document merged over its bases. above: the names of the documents that include it."""
         tree = current.tree
         assert tree is not None
         bases = tree.get("base_config")
@@ -214,13 +213,13 @@ class _Bases:
 
 
 def _update(base: Node, more: Node) -> Node:
-    """Whole top-level keys of a later base replace those of an earlier one."""
+    """Top-level keys of a later base replace those of an earlier one completely."""
     names = {entry.key.value for entry in more.entries}
     return Node("mapping", (*(e for e in base.entries if e.key.value not in names), *more.entries), base.span)
 
 
 def _merge(child: Node, base: Node) -> Node:
-    """The child's values over the base's, mapping by mapping."""
+    """The child's values merged over the base's, mapping by mapping."""
     have = {entry.key.value: entry for entry in base.entries if not entry.shadowed}
     entries = [e for e in base.entries if child.get(e.key.value) is None]  # type: ignore[arg-type]
     for entry in child.entries:

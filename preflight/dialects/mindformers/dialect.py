@@ -1,4 +1,4 @@
-"""The MindFormers dialect: claims YAML by its keys, and reads it by the kind of config that it is."""
+"""The MindFormers dialect: claims YAML by its keys, and reads it by its kind of config."""
 
 from __future__ import annotations
 
@@ -32,25 +32,25 @@ class MindFormersDialect:
         return tuple(Target("mindformers", version) for version in reversed(VERSIONS))
 
     def refuses_text(self, target: Target) -> str | None:
-        """Where a text that is not YAML is refused, at the version that is asked for."""
+        """Reports that the framework refuses a text that is not YAML, at the requested version."""
         version = known_version(target.version) if target.version else VERSIONS[-1]
         line = _NOT_YAML.get(read_at(version))
         return f"mindformers/tools/check_rules.py:{line}" if line and target.framework == self.name else None
 
     def refuses_shape(self, document: Document, target: Target) -> str | None:
-        """Where a file that is empty, or no mapping, is refused: its keys are asked for at once."""
+        """Reports that the framework refuses an empty file or one without a mapping: its keys are read immediately."""
         empty = document.launch is None and (document.tree is None or document.tree.kind != "mapping")
         return _NO_MAPPING if empty and target.framework == self.name else None
 
     def offers(self, job: Job) -> Offers:
-        """What a config may hold, for editors."""
+        """Keys and values offered to editors."""
         from preflight.dialects.mindformers.json_schema import offers
 
         return offers(job)
 
     def claims(self, document: Document, request: Request) -> bool:
-        """A launch of run_mindformer.py, or a YAML mapping with the sections of a config; with a target stated,
-        one section is enough."""
+        """A launch of run_mindformer.py, or a YAML mapping with sections of a config; if a target is stated, one
+        section is enough."""
         if document.launch is not None:
             entry = (document.launch.entry.text or "").rpartition("/")[2]
             return entry == ENTRY and (request.target is None or request.target.framework == self.name)

@@ -28,11 +28,11 @@ from preflight.source.finding import Edit
 from preflight.source.record import replace
 
 SHAPE = ("layers", "hidden", "heads", "query_groups", "ffn", "experts", "family", "vocab")
-"""Parts of the model's shape that are readable as "shape.<part>" among the arguments."""
+"""Parts of the model's shape that the arguments provide as "shape.<part>"."""
 
 
 def read_graph(document: Document, surroundings: Surroundings, overrides: Mapping[str, Value] = {}) -> Reading:
-    """Read a config. overrides: values by dotted name that the launch puts over the file's."""
+    """Read a config. overrides: values by dotted name that the launch sets over the file's."""
     request = surroundings.request
     loaded = config_files.load(document, surroundings)
     kind: Kind = "mcore" if kind_of(loaded.tree) == "mcore" else "legacy"
@@ -74,13 +74,13 @@ def read_graph(document: Document, surroundings: Surroundings, overrides: Mappin
 
 
 def _paths(run: Run) -> tuple[str, ...]:
-    """Paths of the config that may name a published model."""
+    """Paths in the config that may name a published model."""
     typed = (run.written.get(name) for name in ("pretrained_model_dir", "load_checkpoint"))
     return tuple(value.raw for value in typed if value is not None and isinstance(value.raw, str) and value.raw)
 
 
 def _told(typed: Typed, version: str, request: Request, document: Document) -> Typed:
-    """What is typed, and over it what the caller states."""
+    """The values in the file, overridden by those that the caller states."""
     if not request.given:
         return typed
     from preflight.dialects.mindformers.namespace import told
@@ -90,20 +90,20 @@ def _told(typed: Typed, version: str, request: Request, document: Document) -> T
 
 
 def _switched_on(document: Document, surroundings: Surroundings, overrides: Mapping[str, Value]) -> Supposed:
-    """The run whose layout the command line switches on."""
+    """The run with the layout that the command line switches on."""
     reading = read_graph(document, surroundings, {**overrides, "use_parallel": assumed(True)})
     return Supposed(reading.plan, ("use_parallel is taken as on, as the layout for many devices needs it",))
 
 
 def _put(typed: Mapping[str, Value], name: str, value: object) -> tuple[Edit, ...]:
-    """The edits that write a setting: over what is typed, or as a new one."""
+    """The edits that write a setting: over an existing value, or as a new one."""
     if name in typed:
         return typed[name].becomes(value)
     return () if value is REMOVE else (Edit("set", tuple(name.split(".")), value),)
 
 
 def _names(run: Run) -> Iterator[str]:
-    """Every setting of the release that a config of this kind may have."""
+    """Every setting of the release that this kind of config may contain."""
     t = run.table
     yield from (*t.general, *(f"{section}.{key}" for section, keys in t.sections.items() for key in keys))
     if run.kind == "mcore":
@@ -113,7 +113,7 @@ def _names(run: Run) -> Iterator[str]:
 
 
 def _certainty(tree: Node, kind: Kind, version: str, request: Request) -> Certainty:
-    """A stated release is certain; otherwise the config may be of each release that knows as many of its keys."""
+    """A stated release is certain; otherwise the config may be of any release that knows as many of its keys."""
     if request.target is not None and request.target.version:
         return Certainty()
     return Certainty(
@@ -122,8 +122,7 @@ def _certainty(tree: Node, kind: Kind, version: str, request: Request) -> Certai
 
 
 def _writable(run: Run, count: Value, put: Callable[[str, object], tuple[Edit, ...]]) -> Value:
-    """The number of micro-batches, with the edits that set it where they are not set:
-    the key depends on whether there is a pipeline."""
+    """The number of micro-batches, with the edits that set it: the key depends on whether there is a pipeline."""
     stages = run.number("parallel_config.pipeline_stage")
     if count.edits is not None or stages is None:
         return count
@@ -132,7 +131,7 @@ def _writable(run: Run, count: Value, put: Callable[[str, object], tuple[Edit, .
 
 
 def _shape(run: Run, document: Document, surroundings: Surroundings) -> tuple[Model, int | None, Document | None]:
-    """The model's shape, the layers that the pipeline spreads, and the config.json that was read for it."""
+    """The model's shape, the layers distributed over the pipeline, and the config.json read for it."""
     clashes: tuple[mcore.Clash, ...] = ()
     config: Document | None = None
     if run.kind == "mcore":
@@ -160,7 +159,7 @@ def _shape(run: Run, document: Document, surroundings: Surroundings) -> tuple[Mo
 
 
 def _cluster(run: Run, surroundings: Surroundings) -> Cluster:
-    """The machine: devices as the caller states, and the memory limit that the config sets."""
+    """The machine: devices stated by the caller, and the memory limit of the config."""
     request = surroundings.request
     count = (
         derived(request.devices, "given")

@@ -1,4 +1,4 @@
-"""JSON Schemas of graph-mode configs, and what an editor offers of a release's keys."""
+"""JSON Schemas of graph-mode configs, and the keys of a release for editors."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _WHEN = {"legacy": run_conditions.legacy, "mcore": run_conditions.mcore}
 
 @lru_cache(maxsize=1)
 def descriptions() -> Mapping[str, str]:
-    """What settings mean, by dotted name."""
+    """The meaning of settings, by dotted name."""
     found: dict[str, str] = schemas.read("mindformers/descriptions")
     return found
 
@@ -103,7 +103,7 @@ def _model(kind: str, t: Table) -> dict[str, Any]:
 
 
 def _key(name: str, default: Any, version: str, kind: str = "") -> dict[str, Any]:
-    """One setting: its form where the framework checks it always, its default, what it means."""
+    """One setting: its form if the framework always checks it, its default, its meaning."""
     made: dict[str, Any] = {}
     if (text := descriptions().get(name)) is not None:
         made["description"] = text
@@ -128,11 +128,11 @@ DEPRECATED = {
     "resume_training": ">=2.0",
     "load_checkpoint": ">=2.0",
 }
-"""Settings without effect, or replaced, and since when."""
+"""Settings that are ignored or replaced, and since when."""
 
 
 def files() -> dict[str, str]:
-    """Every schema as it is written, by file name."""
+    """Every generated schema, by file name."""
     return {
         f"{kind}-{version}.json": json.dumps(schema(kind, version), indent=1, ensure_ascii=True) + "\n"
         for kind, versions in VERSIONS.items()
@@ -144,7 +144,7 @@ PATTERNS = ("select_recompute", "select_comm_recompute")
 
 
 def offers(job: Job) -> Offers:
-    """The schema of the config's kind and release, and what its patterns may name."""
+    """The schema of the config's kind and release, and the names that its patterns may match."""
     return Offers(schema=_schema(job), patterns=lambda key: _patterns(job, key))
 
 

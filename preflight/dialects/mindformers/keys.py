@@ -1,4 +1,4 @@
-"""Keys that a graph-mode config may hold, section by section, and what becomes of one that is not known."""
+"""Keys that a graph-mode config may contain, by section, and the consequence of an unknown one."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ LOADER = frozenset(
         "stage sub_data_loader sub_data_loader_args temp_file_dir text_col tokenizer type use_broadcast_data "
     ).split()
 )
-"""Keys of their data_loader: arguments of the loaders, of MindDataset, and what is taken out before."""
+"""Keys of their data_loader: arguments of the loaders and of MindDataset, and keys removed before."""
 
 PARALLEL = frozenset(
     (
@@ -129,25 +129,24 @@ _OF_OLD_RELEASES = (
     "memory_replay",
     "launch_blocking",
 )
-"""Keys that a context may still hold, and that MindSpore 2.7 does not know any more."""
+"""Keys that a context may still contain, and that MindSpore 2.7 no longer knows."""
 TRAINERS = ("CausalLanguageModelingTrainer", "MultiModalToTextGenerationTrainer", "GeneralTaskTrainer")
 _BUILT = {"1.5.0": 320, "1.7.0": 398, "2.1.0": 398}
 _TEMPLATE = "mindformers/tools/register/template.py:116"
 _OLD = {"parallel_config": 57, "recompute_config": 46, "moe_config": 40}
 _CONSTRUCTED = {"recompute_config": 57, "swap_config": 50}
-"""Where the sections are handed to classes: before there were templates, and since,
-where the template of a run mode lacks the section."""
+"""Where sections are passed to classes: before templates existed and, since then, if the template of a run mode lacks
+the section."""
 _CONTEXT = {"1.0.0": 104, "1.2.0": 104, "1.3.2": 130, "1.5.0": 200, "1.7.0": 199}
 _PARALLEL = {"1.0.0": 115, "1.2.0": 115, "1.3.2": 141, "1.5.0": 109, "1.7.0": 104, "2.1.0": 104}
 
 
 MOST_GUESSES = 100
-"""The number of unknown keys of a mapping that are compared with the known ones; a file with more is not misspelt."""
+"""The number of unknown keys of a mapping compared with the known ones; a file with more is not just misspelt."""
 
 
 class Stray(NamedTuple):
-    """A key that is not known in its place. near: the key that was most likely meant; weight: error, warning or
-    note."""
+    """A key that is unknown in its place. near: the key that was probably meant; weight: error, warning or note."""
 
     key: Key
     entry: Entry
@@ -158,7 +157,7 @@ class Stray(NamedTuple):
 
 
 def strays(tree: Node, kind: str, version: str, config: Node | None = None) -> Iterator[Stray]:
-    """Every key of a graph-mode tree that its release does not know."""
+    """Every key of a graph-mode tree that is unknown in its release."""
     t = table(version)
     for section in t.strict:
         if section == "moe_config" and kind == "mcore" and t.templated:
@@ -182,7 +181,7 @@ def strays(tree: Node, kind: str, version: str, config: Node | None = None) -> I
 
 
 def _template_applies(section: str, tree: Node) -> bool:
-    """Whether the template of the run mode has the section; what it does not have is handed on as it is."""
+    """Whether the template of the run mode has the section; other sections are passed on unchanged."""
     if section in ("parallel_config", "moe_config", "runner_config"):
         return True
     mode = tree.get("run_mode")
@@ -214,7 +213,7 @@ def _in_section(
 
 
 def _of_trainer(tree: Node, version: str) -> Iterator[Stray]:
-    """The trainer section is handed to its class, which takes a name and no more."""
+    """The trainer section is passed to its class, which accepts only a name."""
     kind = tree.get("trainer", "type")
     if (read := read_at(version)) in _BUILT and kind is not None and kind.value in TRAINERS:
         yield from _in_section(
@@ -227,7 +226,7 @@ def _of_trainer(tree: Node, version: str) -> Iterator[Stray]:
 
 
 def _of_mindspore(tree: Node, version: str) -> Iterator[Stray]:
-    """Sections that are handed to MindSpore, which knows its own names."""
+    """Sections passed to MindSpore, which knows its own names."""
     known = {*PARALLEL, "auto_pipeline"} if matches(version, "<1.7") else PARALLEL
     on = tree.get("use_parallel")
     if on is not None and on.value:
@@ -247,14 +246,14 @@ def _of_mindspore(tree: Node, version: str) -> Iterator[Stray]:
 
 
 def _of_datasets(tree: Node) -> Iterator[Stray]:
-    """Sections of which each key is asked for by its name: only what is nearly one of them is reported."""
+    """Sections whose keys are read one by one: only near misses are reported."""
     for section in ("train_dataset", "eval_dataset"):
         for path, known in (((section,), DATASET), ((section, "data_loader"), LOADER)):
             yield from (stray for stray in _in_section(tree, path, known, "warning", None, 0.85) if stray.near)
 
 
 def _of_model(tree: Node, kind: str, t: Table, config: Node | None) -> Iterator[Stray]:
-    """model_config: legacy types swallow what they do not know; mcore refuses it in 1.7 and warns in 2.x."""
+    """model_config: legacy types ignore unknown keys; mcore refuses them in 1.7 and warns in 2.x."""
     path: Key = ("model", "model_config")
     section = tree.get(*path)
     if section is None or section.kind != "mapping":
@@ -291,13 +290,13 @@ def _of_model(tree: Node, kind: str, t: Table, config: Node | None) -> Iterator[
 
 
 def nearest(name: str, known: Iterable[str], cutoff: float, taken: Container[object] = ()) -> str:
-    """The known key that a key most likely means, or ""; taken: those next to it."""
+    """The known key that a key most likely means, or ""; taken: its neighbours."""
     alike = spelling.alike(name, sorted(known), cutoff)
     return next((key for key in alike if key not in taken and not _other_abbreviation(name, key)), "")
 
 
 def _other_abbreviation(name: str, key: str) -> bool:
-    """Whether keys differ in a short part that is another one, not a slip of it: eod_token_id and bos_token_id."""
+    """Whether keys differ in a short part with another meaning rather than a typo: eod_token_id and bos_token_id."""
     pairs = [pair for pair in zip(name.split("_"), key.split("_"), strict=False) if pair[0] != pair[1]]
     if name.count("_") != key.count("_") or len(pairs) != 1:
         return False

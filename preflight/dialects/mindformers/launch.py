@@ -32,7 +32,7 @@ NAMES = {
     "gradient_accumulation_steps": "runner_config.gradient_accumulation_steps",
     "sink_mode": "runner_config.sink_mode",
 }
-"""Options whose place in the config is not called like them."""
+"""Options whose names differ from their keys in the config."""
 _BOOLEANS = frozenset(
     "do_eval auto_trans_ckpt only_save_strategy use_parallel profile sink_mode do_sample trust_remote_code".split()
 )
@@ -57,7 +57,7 @@ _APART = frozenset(
 
 
 def read_launch(document: Document, surroundings: Surroundings) -> Reading:
-    """Read the config that a launch names, with the launch's options over it."""
+    """Read the config that a launch names, overridden by the launch's options."""
     launch = document.launch
     assert launch is not None
     given = dict(_options(launch))
@@ -87,7 +87,7 @@ def read_launch(document: Document, surroundings: Surroundings) -> Reading:
 
 
 def overrides(launch: Launch, run: int = 0) -> dict[str, Value]:
-    """The values that the launch's options put over the file's, by dotted name."""
+    """The values by which the launch's options override the file, by dotted name."""
     found: dict[str, Value] = {}
     flags = {(word.parts[0].text or "").lstrip("-"): word.parts[0] for word in launch.words}
     for option, word in _options(launch):
@@ -117,7 +117,7 @@ class _Editor:
 
 
 def _options(launch: Launch) -> Iterator[tuple[str, Word]]:
-    """Options with their first value; "--a.b=2" and "--a.b 2" alike."""
+    """Options with their first value; "--a.b=2" and "--a.b 2" are equal."""
     words = list(launch.words)
     for at, word in enumerate(words):
         flag, value = word.parts
@@ -130,7 +130,7 @@ def _options(launch: Launch) -> Iterator[tuple[str, Word]]:
 
 
 def _value(option: str, text: str) -> Any:
-    """A value as upstream's parser converts it."""
+    """A value converted like upstream's parser does."""
     if option in _TEXTS:
         return text
     if option in _BOOLEANS or option == "resume_training":
@@ -149,7 +149,7 @@ def _value(option: str, text: str) -> Any:
 
 
 def _request(launch: Launch, request: Request, *listed: int) -> Request:
-    """The caller's request, completed by what the launcher starts, else by what a rank table lists."""
+    """The caller's request, completed from the launcher, otherwise from a rank table."""
     if request.devices is not None:
         return request
     started = (count.value for count in launch.world if isinstance(count.value, int) and not count.placeholder)
@@ -177,7 +177,7 @@ def _counted(count: Count) -> Value:
 
 
 def _unread(document: Document, surroundings: Surroundings, named: Word | None) -> Reading:
-    """A run whose config is out of reach: everything in it is unknown."""
+    """A run whose config is not available: all of its values are unknown."""
     because = f"{named.text or named.because} is not read" if named is not None else "the launch names no config"
     wanted = surroundings.request.target
     target = Target(

@@ -1,4 +1,4 @@
-"""Which operators the decoder layers of a run have: the operator tables under schemas/, chosen by model and version."""
+"""The operators of the decoder layers of a run: the operator tables under schemas/, chosen by model and version."""
 
 from __future__ import annotations
 
@@ -41,19 +41,19 @@ _LOOSE = ("InternLM2Config", "DeepseekV2Config", "YiZhaoConfig")  # own attentio
 
 
 class Layers(NamedTuple):
-    """The decoder layers of a run. kinds: each sort of layer; of: the sort of each layer, () when that is not known."""
+    """The decoder layers of a run. kinds: the kinds of layers; of: the kind of each layer, () if unknown."""
 
     family: str
     kinds: tuple[Cell, ...]
     of: tuple[int, ...] = ()
 
     def kind(self, layer: int) -> tuple[Cell, ...]:
-        """The sorts that a layer may be of."""
+        """The kinds that the layers may have."""
         return (self.kinds[self.of[layer]],) if 0 <= layer < len(self.of) else self.kinds
 
 
 def layers(arguments: Arguments, plan: Plan) -> Layers | None:
-    """The layers of a run in graph mode, or None when its operators are not known."""
+    """The layers of a run in graph mode, or None if its operators are unknown."""
     if _given(arguments, "use_legacy") is False:
         return _mcore(arguments, plan)
     type_name = _given(arguments, "model.model_config.type")
@@ -67,7 +67,7 @@ def layers(arguments: Arguments, plan: Plan) -> Layers | None:
 
 
 def _plain_layers(arguments: Arguments) -> bool:
-    """Whether the network is built of its family's own layers, and not another class on the same configuration."""
+    """Whether the network consists of its family's own layers, and not of another class with the same configuration."""
     if arguments.versions.get("mindformers", "").startswith("1.0"):
         return False
     return _given(arguments, "model.arch.type") in (None, *_NETWORKS)
@@ -77,7 +77,7 @@ _VARIANTS = ("model.model_config.mlp_concat", "moe_config.use_gmm", "moe_config.
 
 
 def _legacy(arguments: Arguments, family: str) -> tuple[str, tuple[str, ...]]:
-    """The variant of the attention and of the MLPs; () where the variant is unknown."""
+    """The variants of the attention and of the MLPs; () if unknown."""
     concat = _given(arguments, "model.model_config.qkv_concat")
     experts = _given(arguments, "moe_config.expert_num")
     interleaved = _given(arguments, "model.model_config.fine_grain_interleave")
@@ -125,7 +125,7 @@ def _mcore(arguments: Arguments, plan: Plan) -> Layers | None:
 
 
 def _sorted(family: str, attention: str, kinds: tuple[str, ...], plan: Plan) -> Layers:
-    """The layers with the sort of each, as far as the plan shows which layers hold experts."""
+    """The layers with the kind of each, as far as the plan shows which layers hold experts."""
     cells = tuple(_layer(family, attention, kind) for kind in kinds) or (_layer(family, attention, ""),)
     mixture = _known(plan.model.expert_layers)
     if len(kinds) == 2 and isinstance(mixture, tuple):
@@ -149,7 +149,7 @@ def _given(arguments: Arguments, name: str) -> Any:
 
 @lru_cache(maxsize=32)
 def _layer(family: str, attention: str, mlp: str) -> Cell:
-    """A layer of a family; a variant "" is opaque, "either" has what any variant has."""
+    """A layer of a family; variant "" is opaque, "either" has the operators of all variants."""
     table = _table(family)
     tree = dict(table["common"])
     for part, variant in (("attention", attention), ("mlp", mlp)):
@@ -160,7 +160,7 @@ def _layer(family: str, attention: str, mlp: str) -> Cell:
 
 
 def _either(table: dict[str, Any]) -> dict[str, Any]:
-    """A cell that may be plain or latent: what either has, conditionally."""
+    """A cell that may be plain or latent: the operators of both, marked as conditional."""
     parts = [table[name] for name in ("latent", "plain")]
     shared: dict[str, Any] = {
         name.rstrip("?") + "?": cell for part in parts for name, cell in part.items() if name != "="

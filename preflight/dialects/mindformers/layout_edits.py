@@ -1,4 +1,4 @@
-"""Another parallel layout in MindFormers' keys: graph mode states data parallel, pynative derives it."""
+"""Another parallel layout in MindFormers' keys: graph mode states data parallelism, pynative derives it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _PYNATIVE = {
 
 
 def relayout(arguments: Arguments, *, pynative: bool = False) -> Callable[[Sizes], tuple[Edit, ...]]:
-    """The function that writes Sizes as edits of the keys that differ from what the run has."""
+    """The function that writes Sizes as edits of the keys that differ from those of the run."""
     return partial(_edits, arguments, pynative)
 
 
@@ -66,14 +66,14 @@ def _differs(arguments: Arguments, name: str, value: object) -> bool:
 
 
 def _accumulation(sizes: Sizes) -> dict[str, object]:
-    """Micro-batches accumulate by micro_batch_num in a pipeline and by gradient_accumulation_steps without one."""
+    """Micro-batches are accumulated by micro_batch_num in a pipeline and by gradient_accumulation_steps otherwise."""
     if sizes.pipeline > 1:
         return {"parallel_config.micro_batch_num": sizes.micro_batches}
     return {"runner_config.gradient_accumulation_steps": sizes.micro_batches}
 
 
 def _interleave(arguments: Arguments, sizes: Sizes) -> dict[str, object]:
-    """Interleaving needs both switches; the offsets follow the chunks of the stages."""
+    """Interleaving needs both switches; the offsets must match the chunks of the stages."""
     given = arguments.given("model.model_config.pp_interleave_num")
     now = (
         given.raw
@@ -104,7 +104,7 @@ def _interleave(arguments: Arguments, sizes: Sizes) -> dict[str, object]:
 
 
 def _offset(stages: tuple[int, ...] | None) -> object:
-    """Layers of each stage beyond an even share; 0 where all are alike."""
+    """Layers of each stage beyond an even share; 0 if all are equal."""
     if not stages or len(set(stages)) == 1:
         return 0
     share = sum(stages) // len(stages)
@@ -141,8 +141,7 @@ def _recompute(arguments: Arguments, sizes: Sizes) -> dict[str, object]:
 
 
 def _cheap(arguments: Arguments) -> tuple[str, ...]:
-    """Patterns of the activation and the product of a gated MLP,
-    with the reshapes between them and the linears."""
+    """Patterns of the activation and the product of a gated MLP, including the reshapes around the linears."""
     legacy = arguments.given("use_legacy")
     if legacy is not None and legacy.raw is False:
         return (r"mlp\.mul", r"mlp\.activation_func\.silu")
@@ -163,6 +162,6 @@ def _cheap(arguments: Arguments) -> tuple[str, ...]:
 
 
 def _everywhere(patterns: object) -> bool:
-    """Whether operators are named that are recomputed in every stage, so that they hold for any number of stages."""
+    """Whether named operators are recomputed in every stage, so that the setting is valid for any number of stages."""
     flags = list(patterns.values()) if isinstance(patterns, Mapping) else patterns if isinstance(patterns, list) else []
     return bool(flags) and all(flag is True or isinstance(flag, str) for flag in flags)

@@ -1,5 +1,5 @@
-"""model_config of mcore models: Hugging Face's config.json below it,
-synonyms resolved to the transformer config's own names."""
+"""model_config of mcore models: merged over Hugging Face's config.json, with synonyms resolved to the transformer
+config's own names."""
 
 from __future__ import annotations
 
@@ -18,9 +18,8 @@ SECTIONS = ("parallel_config", "recompute_config", "swap_config")
 
 
 class Clash(NamedTuple):
-    """Two spellings of one setting. same: they agree, None where that is not known.
-
-    default: the first is not typed, the model's own class has it, with this value.
+    """Two spellings of one setting. same: they agree, None if unknown. default: the first is not in the file; the
+    model's own class has it, with this value.
     """
 
     target: str
@@ -31,7 +30,7 @@ class Clash(NamedTuple):
 
 
 class Names(NamedTuple):
-    """How a release names the settings of one model type. ignored: keys that it takes and does not use."""
+    """The setting names of one model type in a release. ignored: keys that it accepts and does not use."""
 
     targets: dict[str, str]
     ignored: frozenset[str]
@@ -47,7 +46,7 @@ def _tables(version: str) -> dict[str, Any]:
 
 
 def _names_of(version: str) -> str:
-    """The release whose names of settings a release has."""
+    """The release whose setting names apply to a release."""
     known: dict[str, str] = schemas.read("releases")["mindformers mcore"]
     return known.get(version, "1.7.0")
 
@@ -67,7 +66,7 @@ def names(version: str, model_type: str, fields: dict[str, Any]) -> Names:
 
 
 def model_type(run: Run, below: Node | None) -> str:
-    """The type that decides which names hold."""
+    """The type that determines the names."""
     said = run.written.get("model.model_config.model_type")
     node = below.get("model_type") if below is not None else None
     raw: object = said.raw if said is not None else node.value if node is not None else ""
@@ -75,8 +74,7 @@ def model_type(run: Run, below: Node | None) -> str:
 
 
 def below(run: Run, document: Document, surroundings: Surroundings) -> Document | None:
-    """The config.json of the model directory that the config names;
-    marks the run where there is one that cannot be read."""
+    """The config.json in the model directory of the config; marks the run if it cannot be read."""
     named = run.written.get("pretrained_model_dir")
     if named is None or not isinstance(named.raw, str) or not named.raw:
         return None
@@ -88,7 +86,7 @@ def below(run: Run, document: Document, surroundings: Surroundings) -> Document 
 
 
 def resolve(run: Run, config: Node | None) -> tuple[Clash, ...]:
-    """Put every value under "mcore.<field>"; returns the settings that are given twice."""
+    """Store every value under "mcore.<field>"; returns the settings that are given twice."""
     if (said := run.written.get(f"{_MODEL}model_type")) is not None and not said.known:
         run.absent = said.because or "model_type is not known"
     known = names(run.table.version, model_type(run, config), run.table.mcore)
@@ -126,7 +124,7 @@ def _same(one: object, other: object) -> bool | None:
 
 
 def _defaults(run: Run, known: Names) -> Iterator[tuple[str, Any]]:
-    """Values that the model's own config class has; what is not read may set others."""
+    """Values from the model's own config class; unread code may set others."""
     if run.absent or run.open:
         return
     yield from run.table.mcore_models.get(known.config, {}).items()
@@ -134,7 +132,8 @@ def _defaults(run: Run, known: Names) -> Iterator[tuple[str, Any]]:
 
 
 def _own(run: Run, known: Names) -> dict[str, str]:
-    """Fields that the model's own class gives a value, each with its name there: they are looked at like typed ones."""
+    """Fields to which the model's own class gives a value, each with its name there: they are checked like explicit
+    ones."""
     if run.absent or run.open:
         return {}
     brought = run.table.mcore_models.get(known.config, {}).items()
@@ -146,7 +145,7 @@ def _own(run: Run, known: Names) -> dict[str, str]:
 
 
 def _typed(run: Run, config: Node | None) -> Iterator[tuple[str, Value]]:
-    """Settings in the order in which they count: sections of the run, then config.json, then model_config over it."""
+    """Settings in order of precedence: sections of the run, then config.json, then model_config over it."""
     typed = {
         name.removeprefix(_MODEL): run.written[name]
         for name in run.written
@@ -170,14 +169,14 @@ LATENT = frozenset(
         "apply_dsa_kernel_fusion"
     ).split()
 )
-"""Fields of networks with latent attention alone."""
+"""Fields that only networks with latent attention have."""
 
 
 _MODEL = "model.model_config."
 
 
 def number(node: Node) -> Any:
-    """A JSON value: numbers such as 1e-06 are text to a YAML reader."""
+    """A JSON value: numbers such as 1e-06 are strings to a YAML reader."""
     plain = node.plain()
     if isinstance(plain, str) and not node.style:
         try:

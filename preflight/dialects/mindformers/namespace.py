@@ -1,4 +1,5 @@
-"""The namespace of one graph-mode run while its values are derived: typed, stated by the caller, switched, derived."""
+"""The namespace of one graph-mode run while its values are derived: explicit, stated by the caller, changed,
+derived."""
 
 from __future__ import annotations
 
@@ -20,14 +21,14 @@ Place = tuple[Key, "str | int", Node, Node]
 
 
 class Typed(Mapping[str, Value]):
-    """What is typed, in reading order."""
+    """Explicit values, in reading order."""
 
     def __init__(self, places: Mapping[str, Place], home: Source, made: Mapping[str, Value]) -> None:
         self._places, self._home, self._made = places, home, dict(made)
         self._names = dict.fromkeys((*places, *made))
 
     def with_values(self, values: Mapping[str, Value]) -> Typed:
-        """The same with other values over it."""
+        """The same, overridden by other values."""
         return Typed(self._places, self._home, {**self._made, **values}) if values else self
 
     def __getitem__(self, name: str) -> Value:
@@ -37,7 +38,7 @@ class Typed(Mapping[str, Value]):
         return found  # type: ignore[no-any-return]
 
     def get(self, name: str, otherwise: Any = None) -> Any:
-        """The value of a name, or another one."""
+        """The value of a name, or a fallback."""
         found = self._made.get(name)
         if found is None:
             place = self._places.get(name)
@@ -64,19 +65,19 @@ class Typed(Mapping[str, Value]):
 
 
 def any_starts(names: Iterable[str], start: str) -> bool:
-    """Whether one of the names starts so."""
+    """Whether one of the names has this beginning."""
     return f"\n{start}" in "\n".join(("", *names))
 
 
 def written(tree: Node, home: Document) -> Typed:
-    """Every value below a tree by dotted name; list items by their index where some of the list are mappings."""
+    """Every value below a tree by dotted name; list items by index if the list contains mappings."""
     places: dict[str, Place] = {}
     _find(places, tree, (), "")
     return Typed(places, home.source, {})
 
 
 def _find(places: dict[str, Place], node: Node, key: Key, start: str) -> None:
-    """Put down everything below a node; how deep they nest is bounded by the loader."""
+    """Store everything below a node; the loader limits the nesting depth."""
     if node.kind == "mapping":
         parts = [
             (e.key.value if isinstance(e.key.value, (str, int)) else str(e.key.value), e.value, e.key)
@@ -95,7 +96,7 @@ def _find(places: dict[str, Place], node: Node, key: Key, start: str) -> None:
 
 
 class _editor:
-    """Gives the edits that make a setting another value."""
+    """Creates the edits that set a setting to another value."""
 
     __slots__ = ("key", "removable")
 
@@ -112,9 +113,9 @@ SECTION = "model.model_config"
 
 
 def told(given: Given, written: Iterable[str], known: Iterable[str], start: Span) -> dict[str, Value]:
-    """Values by dotted name. A name without a dot means the setting that is written and ends so, where there is one
-    alone, else one of the model; what is neither is a variable of a script. written: the names of settings that are
-    typed; known: those that models have; start: the place of a setting that is not typed."""
+    """Values by dotted name. A name without a dot means the only setting in the file with this ending, otherwise a
+    setting of the model; anything else is a variable of a script. written: names of settings in the file; known: names
+    of model settings; start: the place of a setting that is not in the file."""
     names, parts = tuple(written), frozenset(known)
     found: dict[str, Value] = {}
     for name, text in given.items():
@@ -135,7 +136,7 @@ def _full(name: str, names: tuple[str, ...], known: frozenset[str]) -> str:
 
 
 def _value(text: str) -> object:
-    """A scalar or a list, as JSON and YAML write them alike; any other text is a text."""
+    """A scalar or a list in the notation common to JSON and YAML; any other text is a string."""
     try:
         return json.loads(text.lower() if text in ("True", "False") else text)
     except (ValueError, RecursionError):
@@ -168,8 +169,7 @@ class Run:
         return found if found is not None else self.default(name)
 
     def default(self, name: str) -> Value:
-        """The default; None where the release has no such key.
-        The values of a config.json that cannot be read are unknown."""
+        """The default; None if the release has no such key. The values of an unreadable config.json are unknown."""
         if self.open:
             return unknown(self.open)
         if self.absent and name.startswith(("mcore.", "model.model_config.")):
@@ -186,12 +186,12 @@ class Run:
         return raw if isinstance(raw, int) and not isinstance(raw, bool) else None
 
     def true(self, name: str) -> bool | None:
-        """Whether the framework takes the value as true; None when it is unknown."""
+        """Whether the framework treats the value as true; None if it is unknown."""
         raw = self.raw(name)
         return None if isinstance(raw, Unknown) else bool(raw)
 
     def derive(self, name: str, raw: object, note: str = "", of: str = "") -> None:
-        """Set a derived value; it points at the place of the name `of`."""
+        """Set a derived value; its place is that of the name `of`."""
         base = self.written.get(of or name)
         if isinstance(raw, Unknown):
             self.effective[name] = unknown(raw.because)
@@ -203,7 +203,7 @@ class Run:
             )
 
     def lose(self, name: str, because: str) -> None:
-        """Make a value unknown; one that was typed keeps its place."""
+        """Mark a value as unknown; an explicit one keeps its place."""
         base = self.written.get(name)
         lost = Unknown(because)
         self.effective[name] = (
@@ -211,7 +211,7 @@ class Run:
         )
 
     def switch(self, name: str, after: object, cause: str, upstream: str) -> None:
-        """The framework changes a setting without asking."""
+        """The framework changes a setting silently."""
         before = self.value(name)
         if before.known and before.raw == after:
             return

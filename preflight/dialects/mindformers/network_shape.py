@@ -48,8 +48,7 @@ def targets(run: Run, family: str) -> Value:
 
 
 def _matched(pattern: object, cells: dict[str, str]) -> tuple[str, ...]:
-    """Names of the cells that one of the alternatives matches from the start;
-    nothing for patterns that are not plain alternatives."""
+    """Names of the cells whose beginning matches one of the alternatives; none for other patterns."""
     if not isinstance(pattern, str) or "(" in pattern:
         return ()
     expressions = [compiled(part) for part in pattern.split("|")]
@@ -63,7 +62,7 @@ _PRECISION = {"float32": "fp32", "fp32": "fp32", "float16": "fp16", "fp16": "fp1
 
 
 def whole(value: Value, least: int = 0) -> Value:
-    """A size: a whole number or None; anything else is unknown, because another rule reports its type."""
+    """A size: a whole number or None; anything else is unknown, and another rule reports its type."""
     raw = value.raw
     if isinstance(raw, Unknown) or raw is None or (isinstance(raw, int) and not isinstance(raw, bool) and raw >= least):
         return value
@@ -71,7 +70,7 @@ def whole(value: Value, least: int = 0) -> Value:
 
 
 def expert_layers(layers: Value, experts: Value, dense: Value) -> Value:
-    """Which layers hold experts: all but the first dense ones."""
+    """The layers that hold experts: all but the first dense ones."""
     if not (layers.known and experts.known and dense.known) or not isinstance(layers.raw, int):
         return unknown(
             next((v.because for v in (layers, experts, dense) if not v.known), "the number of layers is not usable")
@@ -83,7 +82,7 @@ def expert_layers(layers: Value, experts: Value, dense: Value) -> Value:
 
 
 def latent_sizes(run: Run, prefix: str, nope: str, rope: str, *, latent: bool) -> dict[str, Value]:
-    """The sizes of latent attention, none of them where there is none."""
+    """The sizes of latent attention, none without it."""
     names = {
         "q_lora_rank": "q_lora_rank",
         "kv_lora_rank": "kv_lora_rank",
@@ -95,12 +94,12 @@ def latent_sizes(run: Run, prefix: str, nope: str, rope: str, *, latent: bool) -
 
 
 def none_of(*parts: str) -> dict[str, Value]:
-    """Parts that a network does not have."""
+    """Parts that a network lacks."""
     return {part: derived(None) for part in parts}
 
 
 def attention(run: Run, name: str) -> Value:
-    """Which implementation of attention a switch asks for."""
+    """The implementation of attention that a switch selects."""
     flash = run.value(name)
     return flash.derived("flash" if flash.raw else "unfused", "use_flash_attention") if flash.known else flash
 
@@ -119,7 +118,7 @@ def quotient(number: Value, divisor: Value) -> Value:
 
 
 def negated(value: Value) -> Value:
-    """The contrary of a switch."""
+    """The negation of a switch."""
     return value.derived(not value.raw, value.note) if value.known else value
 
 
@@ -173,7 +172,7 @@ def _written_name(run: Run, name: str, part: str) -> str:
 
 
 def legacy_shape(run: Run) -> Model:
-    """The shape of a legacy model, as far as its type's names are known."""
+    """The shape of a legacy model, as far as the names of its type are known."""
     own, known = {**_NAMES[""], **_NAMES.get(run.model, {})}, run.table.models.get(run.model)
 
     def get(part: str) -> Value:
@@ -214,13 +213,13 @@ def legacy_shape(run: Run) -> Model:
 
 
 def _family(model: str) -> str:
-    """The family of networks that a type of model belongs to."""
+    """The family of a model type."""
     prefixed = (family for prefix, family in _PREFIXES if model.startswith(prefix))
     return _FAMILY.get(model, "") or next(prefixed, model.removesuffix("Config").lower())
 
 
 def _plain_layer(run: Run, family: str) -> dict[str, Value]:
-    """What every legacy decoder layer has in common."""
+    """The common part of every legacy decoder layer."""
     return {
         "positions": derived(0),
         "tied": run.value(f"{LEGACY}tie_word_embeddings") if family == "llama" else derived(False),
@@ -238,7 +237,7 @@ _PREFIXES = (("ViT", "vit"), ("CLIP", "clip"), ("Swin", "vit"), ("Sam", "sam"), 
 
 
 def _experts(run: Run, experts: Value, layers: Value, ffn: Value) -> dict[str, Value]:
-    """The mixture of a legacy model; moe_config.expert_num 1 is not a mixture."""
+    """The experts of a legacy model; moe_config.expert_num 1 means none."""
     if not experts.known or not isinstance(experts.raw, int) or experts.raw <= 1:
         return {
             "experts": derived(None) if experts.known else experts,
@@ -265,7 +264,7 @@ def _experts(run: Run, experts: Value, layers: Value, ffn: Value) -> dict[str, V
 
 
 def _ffn(run: Run, hidden: Value) -> Value:
-    """The intermediate size of a Llama layer: given, or two thirds of four times the hidden size, rounded up."""
+    """The intermediate size of a Llama layer: explicit, or two thirds of four times the hidden size, rounded up."""
     given = run.value(f"{LEGACY}intermediate_size")
     if not given.known or given.raw is not None:
         return given
@@ -340,7 +339,7 @@ _NUMBERS = (
 
 
 def _core_experts(run: Run, layers: Value, experts: Value) -> dict[str, Value]:
-    """The mixture of an mcore model."""
+    """The experts of an mcore model."""
     return {
         "experts": experts,
         "top_k": whole(run.value("mcore.moe_router_topk")),

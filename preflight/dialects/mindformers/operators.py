@@ -1,7 +1,7 @@
-"""Operator patterns of select_recompute: which cells and operators of a decoder layer a pattern hits.
+"""Operator patterns of select_recompute: the cells and operators of a decoder layer that a pattern matches.
 
 A layer is a tree of cells; a pattern is split on the two characters `\\.` and each part must match a child's name in
-full. Patterns are data from strangers: one that could backtrack without end is refused, never tried.
+full. Patterns are untrusted: one that could backtrack without end is rejected without being tried.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ MAX_COST = 100_000
 _NAME = 40  # characters of the longest name, about; what one unbounded repeat can try
 _ATTRIBUTES = ("construct", "training", "cls_name", "shard")  # every cell has them; they are not operators
 _OWN = ("__class__", "cell_init_args", "enable_backward_hook", "pipeline_segment", "pipeline_stage")
-"""What every cell lists besides: its class, whose method recompute wants a cell, and attributes that cannot be read."""
+"""Names that every cell also lists: its class, whose recompute method needs a cell, and unreadable attributes."""
 _OF_LINEAR = ("in_channels", "out_channels", "has_bias")
 _RENAMED = (
     *(("attention." + name, "attention.w_qkv") for name in ("wq", "wk", "wv")),
@@ -41,9 +41,8 @@ _RENAMED = (
 
 
 class Operator(NamedTuple):
-    """A name that the last part of a pattern can match. conditional: exists under some settings or versions only.
-
-    marked: the model itself has called `recompute` on it; a second call dies.
+    """A name that the last part of a pattern can match. conditional: it exists only under some settings or versions.
+    marked: the model itself has called `recompute` on it; a second call fails.
     """
 
     name: str
@@ -52,7 +51,7 @@ class Operator(NamedTuple):
 
 
 class Cell(NamedTuple):
-    """A cell of a layer. opaque: its contents are not known."""
+    """A cell of a layer. opaque: its contents are unknown."""
 
     name: str
     operators: tuple[Operator, ...] = ()
@@ -62,7 +61,7 @@ class Cell(NamedTuple):
 
 
 class Hit(NamedTuple):
-    """An operator or a cell that a pattern reaches, written as in a config."""
+    """An operator or a cell that a pattern matches, as written in a config."""
 
     path: str
     cell: bool = False
@@ -71,11 +70,9 @@ class Hit(NamedTuple):
 
 
 class Match(NamedTuple):
-    """What a pattern does in one layer. unsure: it may reach what is not known; invalid: why a part is not an
-    expression.
-
-    attribute: a plain attribute of a cell that its last part names as well, "" for none. own: one that every
-    cell lists and the walk dies of.
+    """The effect of a pattern on one layer. unsure: it may match unknown names; invalid: why a part is not an
+    expression. attribute: a plain attribute of a cell that its last part also names, "" for none. own: an attribute of
+    every cell at which the walk fails.
     """
 
     hits: tuple[Hit, ...] = ()
@@ -103,7 +100,7 @@ def _operators(text: str) -> tuple[Operator, ...]:
 
 
 def match(pattern: str, layer: Cell) -> Match:
-    """What a pattern hits in a layer, as LayerSetting.set_pattern_recompute walks it."""
+    """The matches of a pattern in a layer, as LayerSetting.set_pattern_recompute walks it."""
     hits: list[Hit] = []
     state = {"unsure": "", "invalid": "", "attribute": "", "own": ""}
     _walk(layer, pattern.split(SEPARATOR), (), False, hits, state)
@@ -141,8 +138,8 @@ def _walk(
 
 @lru_cache(maxsize=1024)
 def compiled(part: str) -> re.Pattern[str] | str:
-    """A part of a pattern, ready to match; or "invalid:why" for no expression,
-    "unsure:why" for one that might not end."""
+    """A compiled part of a pattern; or "invalid:why" if it is not an expression, "unsure:why" if it might not
+    terminate."""
     if cost(part) > MAX_COST:
         return f"unsure:{part[:60]!r} repeats too much to be tried safely"
     try:
@@ -173,7 +170,7 @@ def cost(part: str) -> float:
 
 
 def paths(layer: Cell, prefix: tuple[str, ...] = ()) -> Iterator[Hit]:
-    """Every operator and cell of a layer that a pattern can name, as a config writes it."""
+    """Every operator and cell of a layer that a pattern can name, in the notation of a config."""
     for operator in layer.operators:
         yield Hit(SEPARATOR.join((*prefix, operator.name)), False, operator.conditional, operator.marked)
     for cell in layer.cells:
@@ -183,8 +180,8 @@ def paths(layer: Cell, prefix: tuple[str, ...] = ()) -> Iterator[Hit]:
 
 
 def nearest(pattern: str, layers: tuple[Cell, ...], taken: frozenset[str] = frozenset()) -> str:
-    """The real path that a pattern most likely means, or "" when none is near. taken: paths other patterns name
-    already."""
+    """The existing path that a pattern most likely means, or "" if none is similar. taken: paths that other patterns
+    already name."""
     if re.search(r"[*+?|()\[\]{}]", pattern):
         return _nearest_last(pattern, layers)
     wanted = plain(pattern)
@@ -205,7 +202,7 @@ def nearest(pattern: str, layers: tuple[Cell, ...], taken: frozenset[str] = froz
 
 
 def _nearest_last(pattern: str, layers: tuple[Cell, ...]) -> str:
-    """For a true expression: the same with its last part spelled like an operator that the rest of it reaches."""
+    """For a real regular expression: the same with its last part spelled like an operator that the rest matches."""
     head, found, last = pattern.rpartition(SEPARATOR)
     if not last.isidentifier() or not found:
         return ""
@@ -223,7 +220,7 @@ def _nearest_last(pattern: str, layers: tuple[Cell, ...]) -> str:
 
 @lru_cache(maxsize=4096)
 def plain(pattern: str) -> str:
-    """A pattern with the ways of misspelling its separators and case taken out."""
+    """A pattern normalized for common misspellings of its separators and case."""
     text = re.sub(r"\\+\.|\.", ".", pattern.strip().lower())
     return re.sub(r"[\s\-]+", "_", text)
 
@@ -232,7 +229,7 @@ _ALIKE = 0.78
 
 
 def _similar(one: str, other: str) -> float:
-    """How alike two paths are, 0 for those that are not; the same last part counts too."""
+    """The similarity of two paths, 0 if they are unrelated; the same last part also counts."""
     from difflib import SequenceMatcher
 
     matcher = SequenceMatcher(None, one, other)
@@ -242,7 +239,7 @@ def _similar(one: str, other: str) -> float:
 
 
 def _translated(wanted: str) -> set[str]:
-    """What a path is called in the other variants of the layer: concatenated projections, mcore."""
+    """The name of a path in the other variants of the layer: concatenated projections, mcore."""
     found = set()
     for old, new in _RENAMED:
         if re.search(rf"(^|\.){re.escape(old)}(\.|$)", wanted):

@@ -1,4 +1,4 @@
-"""How pages name the settings of MindFormers."""
+"""The names of MindFormers settings on pages."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _CLAUSES = {
 
 
 def spelled(handle: Handle) -> Spelled:
-    """The key of a setting, or words for it."""
+    """The key of a setting, or a description of it."""
     if handle.name in _CLAUSES:
         return Spelled(handle.name, *_CLAUSES[handle.name])
     if handle.name in _WORDS:

@@ -1,4 +1,4 @@
-"""Degrees, modes and batch sizes as the trainer resolves them: what is reset, what multiplies to the global batch."""
+"""Degrees, modes and batch sizes as the trainer resolves them: resets, and the factors of the global batch."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _RESET = {"1.0.0": 228, "1.2.0": 234, "1.3.2": 265, "1.5.0": 262, "1.7.0": 278, 
 _ACCUMULATION = {"1.0.0": 250, "1.2.0": 256, "1.3.2": 286, "1.5.0": 290, "1.7.0": 306, "2.1.0": 319}
 _DEGREES = ("data_parallel", "model_parallel", "pipeline_stage", "micro_batch_num")
 _LATER = {"context_parallel": 1, "expert_parallel": 1, "use_seq_parallel": False}
-"""What else is reset from 1.6 on, and to what; sequence parallelism from 1.8 on."""
+"""Other settings that are reset since 1.6, and their new values; sequence parallelism since 1.8."""
 _VOCABULARY = "parallel_config.vocab_emb_dp"
 _STEPS = "runner_config.gradient_accumulation_steps"
 _BATCH = ("runner_config.batch_size", "parallel_config.data_parallel", "micro_batch_interleave_num")
@@ -71,7 +71,7 @@ def derive_parallel(run: Run, world: int | None) -> None:
 
 
 def _lose(run: Run, because: Unknown) -> None:
-    """What the mode decides is not known without it: degrees may count as 1, and interleaving may be off."""
+    """Values that depend on the mode are unknown without it: degrees may count as 1, and interleaving may be off."""
     for name in (*_DEGREES, *_LATER):
         if run.raw(f"parallel_config.{name}") != _LATER.get(name, 1):
             run.lose(f"parallel_config.{name}", because.because)
@@ -103,7 +103,7 @@ def _mode(run: Run) -> str | Unknown:
 
 
 def _pipeline(run: Run, mode: str) -> None:
-    """Interleaving has two switches: one alone does nothing."""
+    """Interleaving has two switches, which only work together."""
     asked = run.raw("parallel.pipeline_config.pipeline_interleave")
     on = (
         bool(asked) and mode != "stand_alone"
@@ -134,7 +134,7 @@ def _accumulation(run: Run, mode: str) -> None:
 
 
 def _ulysses(run: Run) -> int | Unknown:
-    """Over how many ranks Ulysses spreads the heads."""
+    """The number of ranks over which Ulysses distributes the heads."""
     size, algorithm = run.raw("parallel_config.context_parallel"), run.raw("parallel_config.context_parallel_algo")
     if isinstance(size, Unknown) or isinstance(algorithm, Unknown) or not isinstance(size, int):
         return Unknown("context_parallel is not usable")
@@ -145,7 +145,7 @@ def _ulysses(run: Run) -> int | Unknown:
 
 
 def _global_batch(run: Run, mode: str, world: int | None) -> Any:
-    """Samples per step; an output of the layout, never an input."""
+    """Samples per step; derived from the layout, never an input."""
     numbers = [run.number(name) for name in _BATCH]
     pipeline, micro = run.number("parallel_config.pipeline_stage"), run.number("parallel_config.micro_batch_num")
     steps = run.number(_STEPS)

@@ -1,4 +1,4 @@
-"""A graph-mode run as a Plan, and what keeps memory from following from its layout."""
+"""A graph-mode run as a Plan, and the reasons why its memory does not follow from its layout."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def unmodelled(run: Run) -> tuple[Unmodelled, ...]:
 
 
 def switched_off(run: Run) -> tuple[Unmodelled, ...]:
-    """A layout for many devices under use_parallel: False is usually switched on by the command line:
-    have no effect on memory."""
+    """A layout for many devices under use_parallel: False is usually enabled on the command line; such values have no
+    effect on memory."""
     off = run.written.get("use_parallel") is not None and run.raw("use_parallel") is False
     sizes = [
         run.written.get(f"parallel_config.{name}") for name in ("data_parallel", "model_parallel", "pipeline_stage")
@@ -47,11 +47,11 @@ _SCHEDULES = {
 }
 _LEVELS = {"level1": 1, "level2": 2, "level3": 3}
 ONE_BY_ONE = 1 << 20
-"""So many parts that each is a single parameter."""
+"""Maximum number of parts that are each a single parameter."""
 
 
 def make_plan(run: Run, target: Target, model: Model, laid: Spread | None) -> Plan:
-    """Every part of the plan that the config decides."""
+    """All parts of the plan that the config determines."""
     return Plan(
         target=target,
         model=replace(model, **_kernels(run)),
@@ -67,7 +67,7 @@ def make_plan(run: Run, target: Target, model: Model, laid: Spread | None) -> Pl
 
 
 def _kernels(run: Run) -> dict[str, Value]:
-    """What MindSpore runs the layers on, and how experts are computed."""
+    """The backend on which MindSpore runs the layers, and the implementation of experts."""
     mcore = run.kind == "mcore"
     return {
         "kernels": derived("mindspore"),
@@ -78,8 +78,7 @@ def _kernels(run: Run) -> dict[str, Value]:
 
 
 def degree(run: Run, name: str) -> Value:
-    """A parallel size that is a whole number of at least 1; anything else is unknown, because another rule reports
-    it."""
+    """A parallel size of at least 1; anything else is unknown, and another rule reports it."""
     value = run.value(f"parallel_config.{name}")
     if not value.known:
         return value
@@ -207,7 +206,7 @@ def _precision(run: Run) -> Precision:
 
 
 def accumulates(run: Run) -> bool:
-    """Whether gradients are kept from one micro-batch to the next; without it each is reduced as it comes."""
+    """Whether gradients are kept between micro-batches; otherwise each is reduced immediately."""
     stages, steps = run.raw("parallel_config.pipeline_stage"), run.raw("runner_config.gradient_accumulation_steps")
     return (isinstance(stages, int) and stages > 1) or (isinstance(steps, int) and steps > 1)
 
@@ -237,22 +236,22 @@ def _optimizer(run: Run, experts: Value) -> Optimizer:
 
 
 def _swapped(run: Run, name: Value) -> Value:
-    """Since 1.7, AdamW's moments may lie on the host, and visit the device one parameter at a time (v1.7.0,
+    """Since 1.7, AdamW's moments may be on the host and are copied to the device one parameter at a time (v1.7.0,
     core/optim/adamw.py:181, fused_adamw.py:193)."""
     able = name.raw in ("AdamW", "PmaAdamW") and matches(run.table.version, ">=1.7")
     return derived(ONE_BY_ONE if able and run.raw("optimizer.swap") is True else 0)
 
 
 def _same(run: Run) -> int | None:
-    """Ranks of a stage that hold the same slice of a dense weight, which optimizer parallelism shares out:
-    data x context parallel."""
+    """Ranks of a stage with the same slice of a dense weight, which optimizer parallelism divides: data x context
+    parallel."""
     data, context = run.number("parallel_config.data_parallel"), run.number("parallel_config.context_parallel")
     return data * context if data and context else data
 
 
 def _expert_shards(run: Run, experts: Value, ranks: int | None) -> Value:
-    """Ranks that share the same experts split them further, where each gets whole ones:
-    optimizer parallelism splits the first dimension."""
+    """Ranks with the same experts divide them further if each gets whole ones: optimizer parallelism splits the first
+    dimension."""
     expert, same = run.number("parallel_config.expert_parallel"), _same(run)
     if not isinstance(experts.raw, int) or not expert or not same or not ranks or expert < 1:
         return derived(1)

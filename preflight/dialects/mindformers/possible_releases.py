@@ -1,5 +1,5 @@
-"""Which releases a graph-mode config may be of, where it is not stated:
-those that know as many of its keys as the one that it is read as."""
+"""The releases that a graph-mode config without a stated release may be of: those that know as many of its keys as the
+one it is read as."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FIRST_CORE = (1, 6)
 
 
 def possible_releases(tree: Node, kind: str, read_as: str) -> tuple[str, ...]:
-    """The releases, oldest first, that a config fits as well as the one that it is read as, that one among them."""
+    """The releases, oldest first, that a config fits as well as the one it is read as, including that one."""
     known = Counter(takers for key in frozenset(_keys(tree)) if (takers := _takers(kind, *key)))
     misfits = {
         version: sum(keys for takers, keys in known.items() if version not in takers) for version in _candidates(kind)
@@ -51,7 +51,7 @@ def _candidates(kind: str) -> tuple[str, ...]:
 
 
 def _keys(tree: Node) -> Iterator[tuple[str, str]]:
-    """Section and key of each setting; the type of the network stands for a separate key."""
+    """Section and key of each setting; the type of the network is represented by a separate key."""
     model = tree.get("model", "model_config")
     named = model.get("type") if model is not None else None
     name = named.value if named is not None and isinstance(named.value, str) else ""
@@ -64,7 +64,7 @@ def _keys(tree: Node) -> Iterator[tuple[str, str]]:
 
 
 def _knows(t: Table, kind: str, section: str, key: str) -> bool:
-    """Whether a release knows a key of a section, as far as its table shows: what it hands on unread it takes."""
+    """Whether a release knows a key of a section, judged by its table: keys that it passes on unread count as known."""
     if section.startswith("class "):
         if kind == "mcore":
             return not key or key in mcore.names(t.version, "", t.mcore).targets
@@ -74,8 +74,8 @@ def _knows(t: Table, kind: str, section: str, key: str) -> bool:
 
 
 def _sections(t: Table) -> tuple[str, ...]:
-    """The sections that a release knows; before there were templates,
-    those of the first template but the strict ones that came with it."""
+    """The sections that a release knows; before templates existed, those of the first template except the strict ones
+    added with it."""
     first = table(FIRST_TEMPLATE)
     return (
         tuple(t.sections)

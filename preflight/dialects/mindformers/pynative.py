@@ -1,4 +1,4 @@
-"""Reads a pynative config (MindFormers 2.1): arguments as typed, what the trainer derives and changes, the plan."""
+"""Reads a pynative config (MindFormers 2.1): explicit arguments, the trainer's derivations and changes, the plan."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ VERSION = "2.1.0"
 
 
 def read_pynative(document: Document, tree: Node, surroundings: Surroundings) -> Reading:
-    """Read a config. The names of the network's fields are `net.<field>`, whatever key of `model` sets them."""
+    """Read a config. The network's fields are named `net.<field>`, regardless of the key of `model` that sets them."""
     request = surroundings.request
     asked = known_version(request.target.version) if request.target else VERSION
     target = Target("mindformers", asked if asked.startswith("2") else VERSION)
@@ -84,7 +84,7 @@ def _switches(found: Derived) -> tuple[Switch, ...]:
 
 
 class _Defaults:
-    """What holds where nothing is typed: the schema's defaults, and the model's own for fields of the network."""
+    """Values that apply if nothing is set: the schema's defaults, and the model's own for fields of the network."""
 
     def __init__(self, typed: Mapping[str, Value]) -> None:
         kind = typed.get("model.model_type")

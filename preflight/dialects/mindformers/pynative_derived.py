@@ -1,5 +1,4 @@
-"""What the pynative trainer computes before anything runs: data parallel, FSDP degrees, micro-batches,
-layers per stage."""
+"""Values that the pynative trainer computes first: data parallel, FSDP degrees, micro-batches, layers per stage."""
 
 from __future__ import annotations
 
@@ -17,15 +16,14 @@ _RANGE = re.compile(r"\s*(\d+)\s*(?:-\s*(\d+)\s*)?")
 
 @dataclass(slots=True)
 class Derived:
-    """Derived values by name, and what was changed without a word. stages: layers held by chunk and stage; ranges: as
-    typed."""
+    """Derived values by name, and silent changes. stages: layers by chunk and stage; ranges: as written."""
 
     values: dict[str, Value] = field(default_factory=dict)
     switches: list[Switch] = field(default_factory=list)
 
 
 def derive(typed: Mapping[str, Value], fallback: Callable[[str], Value], world: Value) -> Derived:
-    """Everything that follows from what is typed and the number of devices."""
+    """Everything that follows from the explicit values and the number of devices."""
     found = Derived()
 
     def get(name: str) -> Value:
@@ -53,7 +51,7 @@ def derive(typed: Mapping[str, Value], fallback: Callable[[str], Value], world: 
 
 
 def _ulysses(get: Callable[[str], Value], method: object) -> Value:
-    """Ranks that share the heads: all of context parallel in plain Ulysses, unless a degree is given."""
+    """Ranks that share the heads: all of context parallelism in plain Ulysses, unless a degree is set."""
     wish, context = get("parallelism.ulysses_degree_in_cp"), get("parallelism.context_parallel")
     if method == "colossal":
         return derived(1, "colossal")
@@ -61,7 +59,7 @@ def _ulysses(get: Callable[[str], Value], method: object) -> Value:
 
 
 def _lower(value: Value, empty: str) -> Value:
-    """A name as the framework compares it."""
+    """A name in the form that the framework compares."""
     return (
         value.derived(value.raw.lower() or empty, "in lower case")
         if isinstance(value.raw, str)
@@ -75,7 +73,7 @@ def whole(value: Value) -> int | None:
 
 
 def _distributed(sizes: Mapping[str, int | None], world: Value) -> Value:
-    """Whether more than one device takes part; many checks run only then."""
+    """Whether more than one device takes part; many checks run only in that case."""
     if (count := whole(world)) is not None:
         return derived(count > 1, "devices > 1")
     known = [size for size in sizes.values() if size is not None]
@@ -96,7 +94,7 @@ def _data(sizes: Mapping[str, int | None], world: Value) -> Value:
 
 
 def _shard(found: Derived, written: Value | None, data: Value) -> None:
-    """FSDP shards and replicas; the typed degree is only a request."""
+    """FSDP shards and replicas; the configured degree is only a request."""
     total, wish = whole(data), -1 if written is None else whole(written)
     names = ("parallelism.data_parallel_shard", "data_parallel_replicate")
     if wish == 0 or wish is None or total is None:
@@ -120,7 +118,7 @@ def _shard(found: Derived, written: Value | None, data: Value) -> None:
 
 
 def _batch(found: Derived, get: Callable[[str], Value], typed: Mapping[str, Value], data: Value) -> None:
-    """Micro-batches per step: the global batch and the micro-batch of a rank are given."""
+    """Micro-batches per step: the global batch and the micro-batch per rank are given."""
     total, local, ranks = whole(get("training.global_batch_size")), whole(get("training.local_batch_size")), whole(data)
     name = "parallelism.pipeline_parallel_microbatch_size"
     if total is None or local is None or ranks is None or local < 1 or total < 1 or total % (ranks * local):
@@ -153,7 +151,7 @@ def _first_batch(ramp: object, total: int) -> int:
 
 
 def _stages(get: Callable[[str], Value]) -> Value:
-    """Layers by chunk and stage, as built; unknown where the config is refused."""
+    """Layers by chunk and stage, as built; unknown if the config is refused."""
     pipeline, chunks = (
         whole(get("parallelism.pipeline_parallel")),
         whole(get("parallelism.pipeline_parallel_interleave_num")),
@@ -178,7 +176,7 @@ def _stages(get: Callable[[str], Value]) -> Value:
 
 
 def layer_ranges(raw: object, pipeline: int, chunks: int) -> list[list[tuple[int, int]]] | None:
-    """First and last layer by chunk and stage of an explicit list; None where the framework refuses the list."""
+    """First and last layer by chunk and stage of an explicit list; None if the framework refuses the list."""
     if not isinstance(raw, list) or len(raw) != pipeline or not all(isinstance(text, str) for text in raw):
         return None
     split = [text.split(",") for text in raw]

@@ -1,4 +1,4 @@
-"""The network of a pynative config: the names of its fields, and those that constraints may use."""
+"""The network of a pynative config: the names of its fields, and those available to constraints."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ NAMES: dict[str, tuple[str, ...]] = {
         )
     },
 }
-"""Field of the network → the keys of `model` that set it."""
+"""Network field → the keys of `model` that set it."""
 
 _ANY: dict[str, Any] = {
     "seq_length": 4096,
@@ -197,7 +197,7 @@ DEFAULTS: dict[str, dict[str, Any]] = {
         "qk_layernorm": True,
     },
 }
-"""Model type → field → what the model's own configuration class gives when the file does not set it."""
+"""Model type → field → the value of the model's own configuration class if the file sets none."""
 
 _DERIVED = (
     "world",

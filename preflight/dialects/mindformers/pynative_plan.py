@@ -29,13 +29,13 @@ _SIZES = frozenset(
 
 
 def net(arguments: Arguments, field: str) -> Value:
-    """A field of the network; a size that is not an integer is refused elsewhere, and not known here."""
+    """A field of the network; a size that is not an integer is reported elsewhere, and unknown here."""
     value = arguments.get(f"net.{field}")
     return sound(value) if field in _SIZES else value
 
 
 def sound(value: Value) -> Value:
-    """A size, or unknown where something else was typed."""
+    """A size, or unknown if the value is not one."""
     return (
         value
         if value.raw is None or isinstance(value.raw, Unknown) or whole(value) is not None
@@ -109,7 +109,7 @@ def _experts(a: Arguments, model: Model) -> Model:
 
 
 def _layers(a: Arguments) -> Value:
-    """Decoder layers; a number that no model has is not taken for one."""
+    """Decoder layers; unrealistically large numbers are ignored."""
     value = net(a, "num_layers")
     count = whole(value)
     return value if count is None or 0 < count <= MOST_LAYERS else unknown(f"{count} is not a number of layers")
@@ -138,7 +138,7 @@ def _shared(a: Arguments) -> Value:
 
 
 def _mixture(a: Arguments, layers: int | None, experts: Value) -> Value:
-    """Which decoder layers hold experts."""
+    """The decoder layers that hold experts."""
     if layers is None or not 0 < layers <= MOST_LAYERS:
         return unknown("the number of layers is not known")
     if experts.raw in (None, 0):
@@ -210,7 +210,7 @@ def _layout(a: Arguments, found: Derived) -> Layout:
 
 
 def _degree(a: Arguments, name: str) -> Value:
-    """A parallel degree; one that is refused anyway is not known."""
+    """A parallel degree; one that is refused anyway is unknown."""
     value = a.get(f"parallelism.{name}")
     size = whole(value)
     return value if size is not None and size >= 1 else unknown(f"{name} is not a positive integer")
@@ -280,7 +280,7 @@ def _optimizer(a: Arguments) -> Optimizer:
 
 
 def attention_variant(a: Arguments) -> str:
-    """The experimental attention of the network, "" for the usual one."""
+    """The experimental attention of the network, "" for the standard one."""
     name = net(a, "experimental_attention_variant").raw
     return name if isinstance(name, str) else ""
 

@@ -1,4 +1,4 @@
-"""The pynative schema over a document, and the settings of a network that must hold a number or a name."""
+"""The pynative schema applied to a document, and the settings of a network that must hold a number or a name."""
 
 from __future__ import annotations
 
@@ -43,10 +43,8 @@ _COMPARED = frozenset(  # compared while the section is made, before types are l
 
 
 class Fault(NamedTuple):
-    """One place where a document does not follow the schema.
-
-    kind: unknown, type or missing. choices: the names there are. accepted: the kinds that the place takes, where its
-    type is wrong.
+    """One violation of the schema. kind: unknown, type or missing. choices: the known names. accepted: the allowed
+    types, if the type is wrong.
     """
 
     kind: str
@@ -67,7 +65,7 @@ def schema() -> dict[str, Any]:
 
 @lru_cache(maxsize=1)
 def defaults() -> dict[str, Any]:
-    """Dotted name → default, for every field that has one."""
+    """Dotted name → default, for every field with one."""
     found: dict[str, Any] = {}
 
     def walk(part: dict[str, Any], prefix: str) -> None:
@@ -81,7 +79,7 @@ def defaults() -> dict[str, Any]:
 
 
 def faults(tree: Node) -> Iterator[Fault]:
-    """Every place where a document does not follow the schema, in reading order."""
+    """All violations of the schema in a document, in reading order."""
     yield from _object(tree, schema(), ())
 
 
@@ -124,7 +122,7 @@ def _value(node: Node, part: dict[str, Any], key: Key) -> Iterator[Fault]:
 
 
 def _held(node: Node) -> object:
-    """What a node holds, as far as its type counts: a mapping and a list without their entries."""
+    """The type of a node's contents: mappings and lists without their entries."""
     return {} if node.kind == "mapping" else [] if node.kind == "sequence" else node.value
 
 
@@ -142,7 +140,7 @@ def _place(node: Node, kinds: tuple[str, ...], key: Key) -> str:
 
 
 def strangers(tree: Node) -> Iterator[Entry]:
-    """Top-level keys that nothing reads: the top level accepts every name."""
+    """Unused top-level keys: the top level accepts every name."""
     known = schema()["properties"]
     for entry in tree.entries:
         if not entry.shadowed and entry.key.value not in known:
@@ -168,8 +166,8 @@ INTEGER, NUMBER, TYPE, NAME, SWITCH_OF_NETWORK = (
 
 
 class Held(NamedTuple):
-    """A field of the network and what it must hold. text, null: where upstream dies of a text, of null;
-    "" where it does not.
+    """A field of the network and its required type. text, null: where upstream fails on a string, on null; "" if it
+    does not.
 
     when: "" for every network, "plain" or "latent" attention, "rotary" or "yarn" (scaled) positions, "experts",
     "groups" of experts.

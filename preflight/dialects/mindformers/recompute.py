@@ -1,4 +1,4 @@
-"""recompute_config in graph mode: which layers each value means, and which values are refused."""
+"""recompute_config in graph mode: the layers that each value means, and the values that are refused."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ MOST_LAYERS = 100_000  # no model has more; a larger number is a slip or an atta
 
 
 class Run(Protocol):
-    """What is looked at of a run."""
+    """Limit of patterns per run."""
 
     @property
     def documents(self) -> tuple[Document, ...]: ...
@@ -46,11 +46,11 @@ class Run(Protocol):
 
 
 MOST_PATTERNS = 500
-"""Of a setting: each is compared with every operator of a model."""
+"""Limit per setting: each pattern is compared with every operator of a model."""
 
 
 class Item(NamedTuple):
-    """One pattern of one setting. node: its place; value: what selects the layers in which it holds, None for all."""
+    """One pattern of one setting. node: its place; value: selects the layers in which it applies, None for all."""
 
     setting: str
     pattern: str
@@ -68,13 +68,13 @@ def section(run: Run) -> Node | None:
 
 
 def whole_layers(run: Run) -> Node | None:
-    """What selects the layers that are recomputed whole."""
+    """Selects the fully recomputed layers."""
     here = section(run)
     return None if here is None else here.get(FULL)
 
 
 def applies(run: Run) -> bool:
-    """Whether this is a training run in graph mode; only there recompute_config is used."""
+    """Whether this is a training run in graph mode; recompute_config is only used there."""
     mode = run.arguments.given("run_mode")
     return "mindformers" in run.arguments.versions and (
         mode is None or mode.raw in ("train", "finetune", "predict_with_train_model")
@@ -82,7 +82,7 @@ def applies(run: Run) -> bool:
 
 
 def swap_on(run: Run) -> bool | None:
-    """Whether swap_config.swap turns lists into layer ids; None when that is not known."""
+    """Whether swap_config.swap turns lists into layer ids; None if unknown."""
     value = run.arguments.given("swap_config.swap")
     if value is None:
         return False
@@ -99,7 +99,7 @@ def stages(run: Run) -> Stages | None:
 
 def items(run: Run) -> Iterator[Item]:
     """Every pattern of the run: typed ones, and the defaults where only layers are given.
-    A typed pattern that is not a text is left out."""
+    An explicit pattern that is not a string is left out."""
     here = section(run)
     if here is None or here.kind != "mapping":
         return
@@ -124,7 +124,7 @@ def _items(run: Run, setting: str, node: Node) -> Iterator[Item]:
 
 
 def default_patterns(run: Run, setting: str) -> tuple[str, ...]:
-    """The patterns that a bool or a plain list stands for."""
+    """The patterns that a bool or a plain list represents."""
     if "comm" in setting:
         return _DEFAULTS["comm"]
     legacy = run.arguments.given("use_legacy")
@@ -132,7 +132,7 @@ def default_patterns(run: Run, setting: str) -> tuple[str, ...]:
 
 
 def allocate(node: Node | None, layout: Stages, swap: bool) -> frozenset[int] | None:
-    """Ids of the layers that a value means; None when the value is refused."""
+    """Ids of the layers that a value means; None if the value is refused."""
     total = sum(map(sum, layout))
     if not 0 <= total <= MOST_LAYERS or any(held < 0 for row in layout for held in row):
         return None
@@ -153,7 +153,7 @@ def allocate(node: Node | None, layout: Stages, swap: bool) -> frozenset[int] | 
 
 
 def _spread(plain: list[int], layout: Stages) -> list[list[int]] | None:
-    """Layers per stage, dealt out one by one over the chunks of the stage."""
+    """Layers per stage, distributed one by one over the chunks of the stage."""
     counts = [[0] * len(row) for row in layout]
     if len(plain) > len(layout[0]):
         return None
@@ -196,7 +196,7 @@ def _ids(counts: list[list[int]], layout: Stages) -> frozenset[int]:
 
 
 def wanted_layers(run: Run, item: Item) -> frozenset[int] | None:
-    """Ids of the layers that an item is meant for; None when that is not known."""
+    """Ids of the layers that an item applies to; None if unknown."""
     layout, swap = stages(run), swap_on(run)
     if swap is None or layout is None:
         return None
@@ -204,8 +204,7 @@ def wanted_layers(run: Run, item: Item) -> frozenset[int] | None:
 
 
 def active_layers(run: Run, item: Item) -> frozenset[int] | None:
-    """Ids of the layers where an item is really tried: not where the whole layer is recomputed anyway.
-    None when not known."""
+    """Ids of the layers where an item takes effect: not in fully recomputed layers. None if unknown."""
     wanted, here, layout = wanted_layers(run, item), section(run), stages(run)
     if wanted is None or here is None or layout is None or item.setting in EXCLUDING:
         return wanted
@@ -215,7 +214,7 @@ def active_layers(run: Run, item: Item) -> frozenset[int] | None:
 
 
 def without(run: Run, item: Item) -> Fix:
-    """A pattern is left out; of a list the others stay."""
+    """Removes a pattern; the others in a list stay."""
     title = Message("remove the pattern {pattern}", pattern=item.pattern)
     if item.default:
         title = Message("switch {setting} off", setting=item.setting)
@@ -231,9 +230,8 @@ def without(run: Run, item: Item) -> Fix:
 
 class Fault(NamedTuple):
     """Why a value is refused. kind: list-length, form, endless, index, nested, or with swap on swap-none, swap-key,
-    swap-layers, swap-entry, swap-id; the place upstream depends on it.
-
-    path: the pattern whose value it is, if any; meant: the value that would be taken, None when that is unknown.
+    swap-layers, swap-entry, swap-id; the place upstream depends on it. path: the pattern with the value, if any; meant:
+    the value that would be accepted, None if unknown.
     """
 
     kind: str
@@ -267,7 +265,7 @@ def _patterns(node: Node) -> bool:
 
 
 def _with_swap(setting: str, node: Node) -> Iterator[Fault]:
-    """With swap on every list holds layer ids, and a pattern needs a separate list."""
+    """With swap on, every list holds layer ids, and a pattern needs a separate list."""
     shown = node.span.text[:40] or "null"
     if node.kind == "mapping":
         for entry in node.entries:
@@ -353,7 +351,7 @@ _MIXED = "{what} mixes {item} with other kinds of entries; use one count per sta
 
 
 def _summed(plain: list[object], pipeline: int) -> list[int] | None:
-    """As many layers of each stage, counted over its chunks; None where rows are not counts for every stage."""
+    """A number of layers of each stage, distributed over its chunks; None if rows are not counts for every stage."""
     rows = [
         row
         for row in plain

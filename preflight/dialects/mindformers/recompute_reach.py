@@ -1,4 +1,4 @@
-"""What each recompute pattern of a run reaches: its operators, in how many layers, and the bytes that it frees."""
+"""The effect of each recompute pattern of a run: its operators, the number of layers, and the freed bytes."""
 
 from __future__ import annotations
 
@@ -65,12 +65,12 @@ _REPEATED: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
     ("fc2", ("feed_forward.w2", "feed_forward.w2.matmul", "mlp.linear_fc2", "mlp.linear_fc2.matmul"), ("add",)),
 )
 # fmt: on
-"""Matrix work that runs again: its paths, and what else must be recomputed for it to be needed (a sum needs its
+"""Recomputed matrix work: its paths, and what else must be recomputed for it to be needed (a sum needs its
 summands)."""
 
 
 def repeats(reached: Iterable[tuple[tuple[str, ...], Counts]]) -> tuple[tuple[str, Counts], ...]:
-    """From what patterns reach to the matrix work that runs again, with its layers."""
+    """From the matches of patterns to the recomputed matrix work, with its layers."""
     where = _where(reached)
     found = []
     for name, paths, needed in _REPEATED:
@@ -83,9 +83,8 @@ def repeats(reached: Iterable[tuple[tuple[str, ...], Counts]]) -> tuple[tuple[st
 
 
 def rows(reached: Iterable[tuple[tuple[str, ...], Counts]], *, interleaved: bool = False) -> Rows:
-    """From what patterns reach (paths, layers by chunk and stage) to outputs that are not kept, with their layers.
-
-    interleaved: there are no reshapes between linears and what is next to them.
+    """From the matches of patterns (paths, layers by chunk and stage) to outputs that are not kept, with their layers.
+    interleaved: there are no reshapes between linears and their neighbours.
     """
     where = _where(reached)
     found = []
@@ -142,8 +141,8 @@ _PROJECTIONS = ("wq", "flash_attention", "merger_head_transpose")
 
 
 def saved(path: str, plan: Plan) -> int | None:
-    """Bytes per layer and micro-batch that stay in memory without the pattern;
-    None where the shape is not plain or not known."""
+    """Bytes per layer and micro-batch that stay in memory without the pattern; None if the shape is unusual or
+    unknown."""
     if plan.model.experts.raw not in (None, 0, 1):
         return None
     values = known(plan.model.sequence, plan.batch.micro, plan.model.hidden, plan.layout.tensor, plan.layout.context)
@@ -166,7 +165,7 @@ def _width(parts: list[str], plan: Plan, hidden: int, tensor: int) -> float | No
 
 
 class Reach(NamedTuple):
-    """One pattern: the setting it is in, the paths it hits, and the layers by chunk and stage where it hits one."""
+    """One pattern: its setting, the paths that it matches, and the layers by chunk and stage where it matches one."""
 
     setting: str
     pattern: str
@@ -181,7 +180,7 @@ class _Read(NamedTuple):
 
 
 def with_patterns(documents: tuple[Document, ...], arguments: Arguments, plan: Plan) -> Plan:
-    """The plan with the patterns that recompute something: each with its layers by chunk and stage."""
+    """The plan with effective recompute patterns, each with its layers by chunk and stage."""
     if not any_starts(arguments.written, "recompute_config.select"):
         return plan
     run = _Read(documents, arguments, plan)
@@ -199,7 +198,7 @@ def with_patterns(documents: tuple[Document, ...], arguments: Arguments, plan: P
 
 
 def _as_written(run: Run) -> Iterator[tuple[tuple[str, ...], Stages]]:
-    """Patterns taken for paths, where the operators of the model are not known, with the layers they are meant for."""
+    """Patterns interpreted as paths if the model's operators are unknown, with the layers that they apply to."""
     layout, found = stages(run), layers(run.arguments, run.plan)
     hidden = found is None or any(cell.opaque for kind in found.kinds for cell in kind.cells)
     for item in items(run) if layout is not None and hidden else ():
@@ -209,7 +208,7 @@ def _as_written(run: Run) -> Iterator[tuple[tuple[str, ...], Stages]]:
 
 
 def reaches(run: Run) -> Iterator[Reach]:
-    """The reach of every pattern; nothing where the operators or the stages of the model are not known."""
+    """The reach of every pattern; empty if the operators or the stages of the model are unknown."""
     layout, found = stages(run), layers(run.arguments, run.plan)
     if layout is None or found is None:
         return
@@ -234,7 +233,7 @@ def _reach(item: Item, here: frozenset[int], layout: Stages, found: Layers) -> R
 
 
 def _paths(item: Item, kind: Cell) -> list[str]:
-    """What a pattern names in a sort of layer, conditional operators only where there are no others."""
+    """The names that a pattern matches in a kind of layer, conditional operators only if there are no others."""
     operators_only = "comm" in item.setting or item.setting in EXCLUDING
     hits = [one for one in match(item.pattern, kind).hits if not (operators_only and one.cell)]
     return [one.path for one in hits if not one.conditional] or [one.path for one in hits]

@@ -1,4 +1,5 @@
-"""Which classes a graph-mode run builds from its sections, and what they take: read once from schemas/mindformers."""
+"""The classes that a graph-mode run builds from its sections, and their arguments: read once from
+schemas/mindformers."""
 
 from __future__ import annotations
 
@@ -18,10 +19,8 @@ _TRAINED = ("optimizer", "lr_schedule", "train_dataset_task")
 
 
 class Argument(NamedTuple):
-    """What a class takes for an argument, and where it checks that.
-
-    behind: what is used in its place once it is given: arguments of the same section, or settings by their dotted
-    names.
+    """The values that a class accepts for an argument, and where it checks them. behind: replacements that take
+    precedence over it: arguments of the same section, or settings by their dotted names.
     """
 
     kind: ValueKind
@@ -30,10 +29,8 @@ class Argument(NamedTuple):
 
 
 class Takes(NamedTuple):
-    """What classes of a section take. types: "*" for every one.
-
-    accepts: all names, where one more name switches the checks off. unless: an argument that, once it is set, hands the
-    others to another class; only: one that must be set.
+    """The arguments of the classes of a section. types: "*" for all. accepts: all names, if any other name switches the
+    checks off. unless: an argument that, if set, passes the others to another class; only: one that must be set.
     """
 
     section: str
@@ -53,7 +50,7 @@ def classes() -> dict[str, list[str]]:
 
 @lru_cache(maxsize=8)
 def taken(version: str) -> tuple[Takes, ...]:
-    """What the classes of a release take."""
+    """The arguments of the classes of a release."""
     rows = schemas.read("mindformers/arguments")
     return tuple(_takes(row, version) for row in rows if matches(version, row["versions"]))
 
@@ -73,7 +70,7 @@ def _argument(kind: str, places: dict[str, str], behind: Sequence[str] = (), *, 
 
 
 def _place(places: dict[str, str], version: str) -> str:
-    """Where it is checked in the newest release up to a version."""
+    """The place of the check in the newest release up to a version."""
     return next(
         (place for since, place in reversed(places.items()) if numbers(since) <= numbers(version)),
         next(iter(places.values())),
@@ -81,11 +78,11 @@ def _place(places: dict[str, str], version: str) -> str:
 
 
 MOST_ENTRIES = 200
-"""Of a list of classes: no run has so many callbacks."""
+"""Maximum length of a list of classes: no run has that many callbacks."""
 
 
 def built(a: Arguments, pipeline: object) -> Iterator[tuple[str, str]]:
-    """The sections whose class this run looks up, and the place of each."""
+    """The sections whose class this run looks up, with their places."""
     yield "trainer", "trainer"
     if a.get("kind").raw == "legacy":
         yield from (("model.arch", "model.arch"), ("model.model_config", "model.model_config"))
@@ -112,12 +109,13 @@ def _each(a: Arguments, section: str) -> Iterator[tuple[str, str]]:
 
 
 def trains(a: Arguments) -> bool:
-    """Whether the run builds what training needs; a prediction with the training model builds no optimizer."""
+    """Whether the run builds the parts needed for training; a prediction with the training model builds no
+    optimizer."""
     return a.get("run_mode").raw in ("train", "finetune")
 
 
 def registers(a: Arguments, document: Document) -> bool:
-    """Whether classes from elsewhere are registered for this run."""
+    """Whether third-party classes are registered for this run."""
     said = document.launch is not None and any(
         (word.text or "").startswith("--register_path") for word in document.launch.words
     )

@@ -1,4 +1,4 @@
-"""The tables of keys and defaults per release, under schemas/mindformers/graph: one small JSON file each, read once."""
+"""Tables of keys and defaults per release, under schemas/mindformers/graph: one small JSON file each, read once."""
 
 from __future__ import annotations
 
@@ -9,19 +9,17 @@ from preflight import schemas
 from preflight.source.record import NamedTuple
 
 VERSIONS = tuple[str, ...](reversed(schemas.read("releases")["mindformers"]))
-"""The releases that are described, the oldest first."""
+"""The described releases, oldest first."""
 _BESIDE: dict[str, str] = schemas.read("releases")["mindformers beside"]
 
 
 def read_at(version: str) -> str:
-    """The release near a version at which the rules name their lines:
-    the evidence has the place of the same in the version."""
+    """The release whose lines the rules cite for a version: the evidence maps them to the version."""
     return _BESIDE.get(version, version)
 
 
 class Table(NamedTuple):
-    """What one release knows. strict: sections that refuse an unknown key; required: keys a section must have.
-
+    """The keys of one release. strict: sections that refuse an unknown key; required: keys that a section must have.
     general: top-level scalars; sections, models, mcore_models, mcore: key → default, per section, per legacy model
     type, per mcore model type, of the mcore transformer config.
     """
@@ -41,7 +39,7 @@ class Table(NamedTuple):
         return bool(self.general)
 
     def default(self, name: str, model: str = "") -> Any:
-        """The default of a dotted name, None where there is none. model: the type whose model_config it is."""
+        """The default of a dotted name, None if there is none. model: the type of its model_config."""
         section, _, key = name.partition(".")
         if not key:
             return self.general.get(name, _UNTEMPLATED.get(name))

@@ -1,6 +1,5 @@
-"""What a graph-mode run must be for a check to be made in it: conditions that tables of checks and rules name.
-
-The handles need no table of keys: a test checks that each is a known name.
+"""Conditions on graph-mode runs, named by tables of checks and by rules. The handles need no table of keys: a test
+checks that each is a known name.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ a = Handles()
 
 
 def _on(switch: Handle) -> Expression:
-    """True itself, and nothing else that Python takes for true."""
+    """True itself, and not another value that Python treats as true."""
     return all_of(switch.is_a(SWITCH), switch)
 
 
@@ -53,4 +52,4 @@ unsized = all_of(trained, _width.is_none)
 latent = all_of(trained, _latent)
 rotary = all_of(trained, _positions.is_in("rope", "yarn"), _unscaled)
 spread = all_of(trained, _positions == "yarn", _unscaled, _latent)
-"""Positions by yarn's own settings."""
+"""Positions with yarn's own settings."""

@@ -1,4 +1,4 @@
-"""How the layers are spread over pipeline stages: offsets, virtual chunks, and which layers are recomputed in full."""
+"""The distribution of layers over pipeline stages: offsets, virtual chunks, and fully recomputed layers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Spread(NamedTuple):
 
 
 def offsets(raw: object) -> tuple[tuple[int, ...], ...] | int | None:
-    """An offset as an array: an int, or rows of ints; None where the framework cannot make an array of it."""
+    """An offset as an array: an int, or rows of ints; None if the framework cannot convert it."""
     number = _number(raw)
     if _finite(number):
         return int(number)
@@ -37,7 +37,7 @@ def offsets(raw: object) -> tuple[tuple[int, ...], ...] | int | None:
 
 
 def _number(raw: object) -> object:
-    """Text of a whole number counts as that number."""
+    """The text of a whole number counts as that number."""
     return int(raw) if isinstance(raw, str) and raw.strip().lstrip("+-").isdecimal() and len(raw) < 20 else raw
 
 
@@ -46,7 +46,7 @@ def _finite(value: object) -> TypeGuard[float]:
 
 
 def spread(layers: int, pipeline: int, chunks: int, raw: object, version: str, *, reverse: bool = False) -> Spread:
-    """Lay layers out as LayerSetting does. reverse: the second chunk runs backwards (zero-bubble V)."""
+    """Distribute layers as LayerSetting does. reverse: the second chunk runs backwards (zero-bubble V)."""
     strict = matches(version, ">=1.8")
     parts = pipeline * chunks
     if strict and parts <= 1:
@@ -96,8 +96,8 @@ def _wrong_sum(layers: int, pipeline: int, chunks: int, total: int) -> Message:
 
 
 def full_layers(raw: Any, stages: Stages, *, ids: bool = False) -> Stages | None:
-    """Fully recomputed layers[v][s] of a `recompute` value; None where it is refused. ids: a list holds layer ids (swap
-    is on)."""
+    """Fully recomputed layers[v][s] of a `recompute` value; None if it is refused. ids: a list holds layer ids (swap is
+    on)."""
     if ids and isinstance(raw, list):
         return _of_ids(raw, stages)
     if isinstance(raw, bool) or (isinstance(raw, list) and raw and all(isinstance(n, str) for n in raw)):
@@ -118,7 +118,7 @@ def full_layers(raw: Any, stages: Stages, *, ids: bool = False) -> Stages | None
 
 
 def _of_ids(wanted: list[Any], stages: Stages) -> Stages | None:
-    """Layers by id, counted where they lie; ids run stage by stage within a chunk."""
+    """Layers by id, counted per chunk and stage; ids run stage by stage within a chunk."""
     if not all(isinstance(n, int) for n in wanted):
         return None
     chosen, start, rows = set(wanted), 0, []
@@ -132,7 +132,7 @@ def _of_ids(wanted: list[Any], stages: Stages) -> Stages | None:
 
 
 def _dealt(counts: list[int], stages: Stages) -> Stages | None:
-    """Counts per stage dealt out one by one over the chunks of the stage."""
+    """Counts per stage, distributed one by one over the chunks of the stage."""
     dealt = [[0] * len(row) for row in stages]
     if len(counts) > len(stages[0]) or any(n < 0 for n in counts):
         return None
@@ -151,7 +151,7 @@ def _dealt(counts: list[int], stages: Stages) -> Stages | None:
 
 
 def derive_layering(run: Run, layers: int | None) -> Spread | None:
-    """The spread of a run with this many layers, MTP layers included; None when a number is missing."""
+    """The distribution of a run with this many layers, MTP layers included; None if a number is missing."""
     pipeline = run.number("parallel_config.pipeline_stage")
     chunks = virtual(run)
     offset = run.value(OFFSET).raw
@@ -172,7 +172,7 @@ INTERLEAVE = "model.model_config.pp_interleave_num"
 
 
 def virtual(run: Run) -> int | None:
-    """Virtual chunks per stage that take effect; None when that is not known."""
+    """Effective virtual chunks per stage; None if unknown."""
     on = run.raw("pipeline_interleave")
     if isinstance(on, Unknown):
         return None

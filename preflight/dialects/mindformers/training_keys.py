@@ -1,4 +1,4 @@
-"""What a key decides about the training: those that are never removed, those whose change is reported."""
+"""The effect of a key on the training: keys that are never removed, and keys whose changes are reported."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _DECIDED = {
 
 
 def decides(name: str) -> str:
-    """What of the training a key decides; "" for none of it."""
+    """The part of the training that a key affects; "" for none."""
     section, _, last = name.partition(".")[0], "", name.rpartition(".")[2]
     if section in ("model", "net") and last == "seq_length":
         return "the tokens per step"

@@ -1,4 +1,4 @@
-"""Keys that a step may take longer or shorter for, and that step time has no term for."""
+"""Keys that may make a step faster or slower and for which step time has no term."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ UNTIMED: dict[Unmodelled, str] = {
 }
 """By feature: keys of any section that switch it on."""
 FUSED = ("fused_rms_norm", "fused_norm", "bias_swiglu_fusion", "apply_rope_fusion", "masked_softmax_fusion")
-"""Keys that are on where nothing is written."""
+"""Keys that are on by default."""
 SAVES, SAVE_KEY = 100, "save_checkpoint_steps"
 OFF = (None, False, 0, 1, "", "OFF", "off")
 
 
 def find_untimed(written: Mapping[str, Value]) -> tuple[Unmodelled, ...]:
-    """The features that are on, as far as the config gives their keys itself."""
+    """The features that are on, as far as the config sets their keys itself."""
     given = {name.rpartition(".")[2]: name for name in written}
     found = [
         feature for feature, keys in UNTIMED.items()

@@ -23,7 +23,7 @@ from preflight.source.record import dataclass
 
 @dataclass(frozen=True, slots=True)
 class ReadAsWhole(ValueKind):
-    """What Python's `int` makes a whole number of: "8", 8.5, True. minimum: the least that it may become."""
+    """Values that Python's `int` converts to a whole number: "8", 8.5, True. minimum: the smallest allowed result."""
 
     minimum: int | None = None
 
@@ -40,7 +40,7 @@ class ReadAsWhole(ValueKind):
 
 @dataclass(frozen=True, slots=True)
 class Falsy(ValueKind):
-    """What Python takes for false: null, 0, False, an empty text, list or mapping."""
+    """Values that Python treats as false: null, 0, False, an empty string, list or mapping."""
 
     @property
     def words(self) -> str:
@@ -52,7 +52,7 @@ class Falsy(ValueKind):
 
 @dataclass(frozen=True, slots=True)
 class Leads(ValueKind):
-    """A list that begins with a word, however it is written."""
+    """A list that begins with a word, in any notation."""
 
     word: str
 
@@ -72,7 +72,7 @@ WHOLE_FROM_MINUS_1 = Number(-1, whole=True, booleans=True)
 WHOLE_FROM_0 = Number(0, whole=True, booleans=True)
 WHOLE_FROM_1 = Number(1, whole=True, booleans=True)
 DIVIDED = WHOLE_FROM_0.worded(POSITIVE.words)
-"""0 is taken, and refused later by what divides by it."""
+"""0 is accepted here, and refused later by a division."""
 SEED = (Falsy() | COUNT).worded(COUNT.words)
 DEPTH = ReadAsWhole(1)
 REAL = Number(booleans=True)
@@ -147,7 +147,7 @@ PRECISION_MODE = OneOf(
 _FROM_0 = Number(0, booleans=True)
 _WITHIN = Number(above=0.0, below=1.0, pointed=True)
 _MULTIPLE = NULL | Text(r"\s*\d+\s*") | Number(above=-1, booleans=True)
-"""What steps can be multiplied with and read as a count: a text of digits is repeated, and read."""
+"""Values that steps can be multiplied by and that can be read as a count: a string of digits is repeated, then read."""
 
 ARGUMENT_KINDS: Mapping[str, ValueKind] = {
     "float above 0": POINTED_ABOVE_0,

@@ -1,1 +1,1 @@
-"""Configs that are put together of others, as OmegaConf and Hydra do it, over nodes: every value keeps its place."""
+"""Composed configs, as in OmegaConf and Hydra, over nodes: every value keeps its place."""

@@ -1,4 +1,4 @@
-"""The grammar that OmegaConf's interpolations and Hydra's overrides share: text to a small tree, nothing evaluated."""
+"""The common grammar of OmegaConf's interpolations and Hydra's overrides: text to a small tree, without evaluation."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from preflight.source.record import NamedTuple
 
 
 class Malformed(ValueError):
-    """A text that the grammar does not have."""
+    """A text that is not in the grammar."""
 
 
 class Literal(NamedTuple):
-    """A number, a text, a truth value or null. quoted: it is in quotes."""
+    """A number, a text, a boolean or null. quoted: it is in quotes."""
 
     value: object
     quoted: bool = False
 
 
 class Text(NamedTuple):
-    """Parts that make one text together."""
+    """Parts that together form one text."""
 
     parts: tuple[Part, ...]
 
 
 class Reference(NamedTuple):
-    """Another value. up: 0 from the root, 1 next to this value, 2 one level higher, …"""
+    """A reference to another value. up: 0 from the root, 1 next to this value, 2 one level higher, …"""
 
     up: int
     keys: tuple[Part, ...]
@@ -55,12 +55,12 @@ Part = Literal | Text | Reference | Call | Many | Pairs
 
 
 def has_interpolation(value: object) -> bool:
-    """Whether a scalar has an interpolation in it."""
+    """Whether a scalar contains an interpolation."""
     return isinstance(value, str) and "${" in value
 
 
 MAX_TEXT = 4000
-"""Characters of a text with an interpolation."""
+"""Maximum characters of a text with an interpolation."""
 MAX_DEPTH = 20
 _INT = lazy_pattern(r"[+-]?(?:0|[1-9](?:_?\d)*)")
 _FLOAT = lazy_pattern(
@@ -75,14 +75,14 @@ _ESCAPED = "\\()[]{}:=, \t"
 
 
 def template(text: str) -> Part:
-    """The parts of a scalar of a config: what is outside of interpolations is text. Raises Malformed."""
+    """The parts of a scalar of a config; everything outside of interpolations is text. Raises Malformed."""
     reader = _Reader(text)
     parts = reader.texts("")
     return parts[0] if len(parts) == 1 else Text(parts)
 
 
 def element(text: str) -> Part:
-    """A value as it is typed behind the equal sign of an override. Raises Malformed."""
+    """A value as written after the equals sign of an override. Raises Malformed."""
     reader = _Reader(text)
     reader.blank()
     if reader.at == len(text):
@@ -95,7 +95,7 @@ def element(text: str) -> Part:
 
 
 def typed(text: str) -> object:
-    """A word without quotes as the value that it is."""
+    """The value of an unquoted word."""
     if (low := text.lower()) in _WORDS:
         return _WORDS[low]
     if _INT.fullmatch(text):
@@ -124,7 +124,7 @@ class _Reader:
             raise Malformed(f"{what} is missing")
 
     def texts(self, end: str) -> tuple[Part, ...]:
-        """Text and interpolations up to an end that is not escaped, which is taken ("": the whole text)."""
+        """Text and interpolations up to an unescaped end, which is consumed ("": the whole text)."""
         parts: list[Part] = []
         plain = ""
         while self.at < len(self.text) and not (end and self.text.startswith(end, self.at)):
@@ -181,7 +181,7 @@ class _Reader:
         return Reference(up, tuple(keys))
 
     def _elements(self, end: str) -> tuple[Part, ...]:
-        """Values with commas between them, up to an end, which is taken."""
+        """Comma-separated values up to an end, which is consumed."""
         self.blank()
         if self.take(end):
             return ()

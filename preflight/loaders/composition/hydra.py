@@ -1,4 +1,4 @@
-"""A Hydra config with the configs of its defaults list, as `hydra.main` composes it, over nodes."""
+"""A Hydra config with the configs of its defaults list, composed like `hydra.main` over nodes."""
 
 from __future__ import annotations
 
@@ -18,9 +18,8 @@ _GLOBAL = "_global_"
 
 
 class Default(NamedTuple):
-    """An entry. group: "" where it names a config itself. option: None where none is chosen, or the names of several.
-
-    package: the text behind @, None without it. place: the folder and the package of the config that has the entry.
+    """An entry. group: "" if it names a config directly. option: None if none is chosen, or several names. package: the
+    text after @, None without it. place: the folder and the package of the config with the entry.
     """
 
     group: str
@@ -33,7 +32,7 @@ class Default(NamedTuple):
 
     @property
     def is_self(self) -> bool:
-        """Whether it is the place of the config itself among its defaults."""
+        """Whether it is the place of the config itself in its defaults."""
         return not self.group and self.option == SELF
 
     @property
@@ -46,14 +45,14 @@ class Default(NamedTuple):
 
     @property
     def config_path(self) -> str:
-        """The config among the folders that are searched, without .yaml."""
+        """The path of the config in the searched folders, without .yaml."""
         if self.group:
             return f"{self.group_path}/{self.option}"
         path = str(self.option)
         return path[1:] if path.startswith("/") else "/".join(part for part in (self.folder, path) if part)
 
     def package_of(self, header: str | None) -> str:
-        """The keys below which its values come. header: what its file itself has."""
+        """The keys above its values. header: those in the header of its file."""
         own = self.package if self.package is not None else header
         if own is None:
             own = (self.group or str(self.option).lstrip("/").rpartition("/")[0]).lstrip("/").replace("/", ".")
@@ -65,7 +64,7 @@ class Default(NamedTuple):
 
     @property
     def override_key(self) -> str:
-        """What an override of its choice is called."""
+        """The name of an override that changes its choice."""
         final = self.package_of(None)
         return (
             self.group_path if final == self.group_path.replace("/", ".") else f"{self.group_path}@{final or _GLOBAL}"
@@ -73,7 +72,7 @@ class Default(NamedTuple):
 
 
 def defaults_of(tree: Node) -> tuple[Default, ...] | None:
-    """The entries of a config, None where it has no list; entries that Hydra does not have are left out."""
+    """The entries of a config, None if it has no list; invalid entries are omitted."""
     listed = tree.get("defaults")
     if listed is None or listed.kind != "sequence":
         return None
@@ -107,19 +106,19 @@ def _option(value: Node) -> str | None:
 
 
 MAX_CONFIGS = 200
-"""Configs that one is composed of: verl's trainer has 30."""
+"""Maximum number of configs in a composition: verl's trainer has 30."""
 MAX_LEVELS = 20
 MAX_PARTS = 1000
-"""Times that configs are put in, each as often as a list names it."""
+"""Maximum number of merged configs, each counted as often as a list names it."""
 Opened = Callable[[str], Document | None]
-"""Opens a config by its path among the folders that are searched ("model/7b"), None where it is not found."""
+"""Opens a config by its path in the searched folders ("model/7b"), None if it is not found."""
 _HEADER = lazy_pattern(r"\A(?:[^\S\n]*(?:#[^\n]*)?\n)*?[^\S\n]*#[^\S\n]*@package:?[ \t]+(\S+)")
-"""Among the comments and empty lines at the beginning; each can be read in one way only."""
+"""Matches a line among the initial comments and empty lines, unambiguously."""
 _CHOICE = lazy_pattern(r"\$\{([^${}:]+)\}")
 
 
 class Hydra(NamedTuple):
-    """A composed config: its documents, the primary first; configs that were not read; overrides that chose none."""
+    """A composed config: its documents, the primary first; unread configs; overrides that chose none."""
 
     tree: Node
     documents: tuple[Document, ...]
@@ -128,14 +127,14 @@ class Hydra(NamedTuple):
 
 
 class _Part(NamedTuple):
-    """A config of the list in its order; package: below which keys it comes."""
+    """A config of the list in its order; package: the keys above its values."""
 
     document: Document
     package: str
 
 
 def composed(name: str, opened: Opened, overrides: Iterable[Override] = ()) -> Hydra | None:
-    """A config by its name, with overrides that choose configs; None where it is not found."""
+    """A config by its name, with overrides that choose configs; None if it is not found."""
     composer = _Composer(opened, tuple(overrides))
     primary = composer.open(name)
     if primary is None or primary.tree is None:
@@ -171,7 +170,7 @@ class _Composer:
         self.missing: list[str] = []
 
     def open(self, path: str) -> Document | None:
-        """A config; each is opened once."""
+        """A config; each is opened only once."""
         path = posixpath.normpath(path)
         if path not in self._opened:
             allowed = len(self._opened) < MAX_CONFIGS and not path.startswith(("../", "/"))
@@ -185,7 +184,7 @@ class _Composer:
         return (override for override in self._overrides if id(override) not in self._used)
 
     def parts(self, default: Default, document: Document, level: int) -> Iterator[_Part]:
-        """A config and those of its list, in the order in which they are merged."""
+        """A config and those in its list, in merging order."""
         assert document.tree is not None
         header = _HEADER.match(document.source.text[:4000])
         said = None if header is None else "_global_" if header[1] == "_global_" else f"_global_.{header[1]}"
@@ -210,7 +209,7 @@ class _Composer:
 
     @property
     def _appended(self) -> tuple[Default, ...]:
-        """Groups that +group=option adds: those of which there is such a config."""
+        """Groups added by +group=option, if such a config exists."""
         found = []
         for override in self._overrides:
             value = override.node.value if override.node is not None and override.node.kind == "scalar" else None
@@ -222,14 +221,14 @@ class _Composer:
         return tuple(found)
 
     def _ordered(self, entries: list[Default]) -> Iterator[tuple[int, Default]]:
-        """What is chosen by an interpolation comes last: it stands for a choice of another."""
+        """Entries chosen by an interpolation come last, because they refer to the choice of another entry."""
         kept = [(index, entry) for index, entry in enumerate(entries) if not entry.override]
         later = [pair for pair in kept if has_interpolation(self._option(pair[1]))]
         yield from (pair for pair in kept if not has_interpolation(self._option(pair[1])))
         yield from later
 
     def _option(self, entry: Default) -> str | tuple[str, ...] | None:
-        """What is chosen for an entry: on the command line, in a config above, or in its own list."""
+        """The choice for an entry: on the command line, in a config above, or in its own list."""
         if not entry.group:
             return entry.option
         key = entry.override_key
@@ -270,7 +269,7 @@ class _Composer:
 
 
 def _chooses(override: Override) -> bool:
-    """Whether an override may choose a config: its key has no dot, and its value is a name or a list of them."""
+    """Whether an override may choose a config: its key has no dot, and its value is a name or a list of names."""
     node = override.node
     if override.action != "set" or node is None or node.kind == "mapping":
         return False

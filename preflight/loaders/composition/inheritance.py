@@ -1,5 +1,5 @@
-"""Configs that name their parents in `defaults` by paths, as NeMo RL reads them: depth first, the later wins, and a
-section with `_override_: true` replaces the parent's."""
+"""Configs that name their parents in `defaults` by paths, as in NeMo RL: depth first, later ones win, and a section
+with `_override_: true` replaces the parent's."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from preflight.loaders.document import Document, Entry, Node
 from preflight.source.record import NamedTuple
 
 MAX_PARENTS = 30
-"""Files that a config is made of: published ones have four."""
+"""Maximum number of files of a config: published ones have four."""
 MAX_LEVELS = 10
 Open = Callable[[Document, str], Document | None]
-"""Opens a file that a document names, None where it is missing or must not be opened."""
+"""Opens a file that a document names, None if it is missing or must not be opened."""
 
 
 class Inherited(NamedTuple):
-    """A config with its parents below it: its documents, its own first, and the names of those that were not read."""
+    """A config merged over its parents: its documents, its own first, and the names of unread parents."""
 
     tree: Node
     documents: tuple[Document, ...]
@@ -26,7 +26,7 @@ class Inherited(NamedTuple):
 
 
 def inherited(document: Document, opened: Open) -> Inherited:
-    """A config over its parents. A parent that is missing, in a circle or one too many is listed, and not in it."""
+    """A config over its parents. Missing, circular or excess parents are listed, and not merged."""
     family = _Family(opened)
     tree = family.over_parents(document, (document.source.name,))
     return Inherited(tree, (document, *family.found), tuple(family.missing))
@@ -39,7 +39,7 @@ class _Family:
         self.missing: list[str] = []
 
     def over_parents(self, document: Document, above: tuple[str, ...]) -> Node:
-        """above: the names of the documents that led to it."""
+        """above: the names of the documents that include it."""
         assert document.tree is not None
         own = omegaconf_values(document.tree)
         names = own.get("defaults")
@@ -62,7 +62,7 @@ class _Family:
 
 
 def _over(base: Node, own: Node) -> Node:
-    """A config over its parents: a section that is marked so replaces theirs."""
+    """A config over its parents: marked sections replace theirs."""
     replaced = [entry.key.value for entry in own.entries if _replaces(entry)]
     for name in replaced:
         base = without(base, str(name))

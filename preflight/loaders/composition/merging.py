@@ -1,4 +1,4 @@
-"""One mapping over another, as OmegaConf.merge does it: key by key, lists and scalars as a whole."""
+"""One mapping over another, as in OmegaConf.merge: key by key, with lists and scalars replaced as a whole."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from preflight.source.budget import draw_values
 from preflight.source.text import Span
 
 MISSING = "???"
-"""What OmegaConf takes as not yet given."""
+"""OmegaConf's marker for a missing value."""
 WORD = "word"
 """The style of a node that is exactly a word of a command, or part of one: its span can be replaced."""
 WORDS = "words"
-"""The style of a node of a command whose text is made of several places, or of none."""
+"""The style of a command node whose text comes from several places, or from none."""
 
 
 def mapping(entries: tuple[Entry, ...], span: Span) -> Node:
-    """A mapping made of entries of others."""
+    """A mapping built from entries of others."""
     return Node("mapping", entries, span, "block")
 
 
 def merge(base: Node, over: Node) -> Node:
-    """The values of one mapping over another's. What is ??? above leaves what is below. Raises Exceeded."""
+    """The values of one mapping over another's. A ??? keeps the value below it. Raises Exceeded."""
     draw_values(len(base.entries) + len(over.entries), over.span.source.name)
     below = {entry.key.value: entry for entry in base.entries if not entry.shadowed}
     if not below:
@@ -46,7 +46,7 @@ def without(node: Node, key: str) -> Node:
 
 
 def put(node: Node, path: tuple[str, ...], key: Node, value: Node) -> Node:
-    """A tree with a value at a path; mappings on the way to it are made, and scalars on the way are replaced."""
+    """A tree with a value at a path; missing mappings on the way are created, and scalars replaced."""
     inner = node.get(path[0]) if node.kind == "mapping" else None
     if len(path) > 1:
         below = inner if inner is not None and inner.kind == "mapping" else mapping((), value.span)
@@ -60,7 +60,7 @@ def put(node: Node, path: tuple[str, ...], key: Node, value: Node) -> Node:
 
 
 def _key(node: Node, name: str, typed: Node) -> Node:
-    """The key of a mapping on the way: its place, else where the whole path was typed."""
+    """The key of an intermediate mapping: its own place, otherwise that of the whole path."""
     return next((e.key for e in node.entries if e.key.value == name and not e.shadowed), typed._replace(value=name))
 
 

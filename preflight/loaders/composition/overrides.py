@@ -1,4 +1,4 @@
-"""Overrides of a command line as Hydra reads them, and their edits."""
+"""Hydra overrides on a command line, and their edits."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SIGNS: dict[str, Of["set", "add", "force", "delete"]] = {"": "set", "+": "add", 
 
 
 class Override(NamedTuple):
-    """One override. node: its value, None for ~key. word: the whole of it as typed, value: what is behind the sign."""
+    """One override. node: its value, None for ~key. word: the complete text, value: the part after the equals sign."""
 
     action: Of["set", "add", "force", "delete"]
     key: str
@@ -33,12 +33,12 @@ class Override(NamedTuple):
 
     @property
     def path(self) -> tuple[str, ...]:
-        """The keys of a dotted key."""
+        """The parts of a dotted key."""
         return tuple(self.key.split("."))
 
 
 class Refused(NamedTuple):
-    """An override that Hydra does not take. kind: "unknown" (the key is not in the config), "exists" (there is a value
+    """An override that Hydra rejects. kind: "unknown" (the key is not in the config), "exists" (there is a value
     already), "absent" (nothing to delete)."""
 
     kind: Of["unknown", "exists", "absent"]
@@ -46,7 +46,7 @@ class Refused(NamedTuple):
 
 
 def read_override(word: Word) -> Override | None:
-    """A word as an override; None where it is none, or where its key is not known."""
+    """A word as an override; None if it is not one, or its key is unknown."""
     pieces = word.pieces or (Piece(word.text, word.span, word.uses, word.editable, word.because, word.maybe),)
     head = pieces[0].text
     match = KEY.match(head) if head is not None else None
@@ -74,14 +74,14 @@ def _node(value: Word) -> Node:
 
 
 def _made(part: Part, typed: Node) -> Node:
-    """A value; one with an interpolation stays text, which is followed in the config."""
+    """A value; with an interpolation it stays text, which is resolved in the config."""
     if isinstance(part, Text | Reference | Call):
         return typed
     return as_node(part, typed._replace(style=typed.style if isinstance(part, Literal | Many | Pairs) else WORDS))
 
 
 def apply(root: Node, overrides: Iterable[Override], complete: bool = True) -> tuple[Node, tuple[Refused, ...]]:
-    """A config with overrides, and those that Hydra refuses. complete: no key of the config is missing here."""
+    """A config with overrides, and the rejected ones. complete: the config has all of its keys."""
     refused: list[Refused] = []
     for override in overrides:
         found = Composed(root, "" if complete else "not all of it is read").at(*override.path)
@@ -105,7 +105,7 @@ def _has_value(found: Found) -> bool:
 
 
 def replaced(document: Document, override: Override, text: str) -> tuple[Edit, ...]:
-    """The edit that makes the value of an override another one; none where it is composed of several places."""
+    """The edit that changes the value of an override; none if it comes from several places."""
     word = override.value
     if word is None or document.launch is None:
         return ()
@@ -122,7 +122,7 @@ def replaced(document: Document, override: Override, text: str) -> tuple[Edit, .
 
 
 def added(document: Document, overrides: Iterable[Override], key: str, text: str, sign: str = "") -> tuple[Edit, ...]:
-    """The edit that puts another override behind the one with which it has most in common."""
+    """The edit that adds another override after the one with which it shares most of its path."""
     beside = [one for one in overrides if _stands_alone(document, one.word)]
     if not beside:
         return ()
@@ -139,7 +139,7 @@ def added(document: Document, overrides: Iterable[Override], key: str, text: str
 
 
 def _stands_alone(document: Document, word: Word) -> bool:
-    """Whether a word is typed in this file as it is, so that another can follow it."""
+    """Whether a word is written literally in this file, so that another can follow it."""
     known = word.text is not None and not word.maybe and word.span.source is document.source
     return known and word.editable and word.span.text == word.text
 
@@ -155,13 +155,13 @@ def _shared_parts(one: str, other: str) -> int:
 
 
 def _quoted(text: str, span: Span | None) -> str:
-    """A value as a shell takes it; inside quotes it stays as it is."""
+    """A value in shell notation; inside quotes it is unchanged."""
     inside = span is not None and span.source.text[span.start - 1 : span.start] in ("'", '"')
     return text if inside else shlex.quote(text)
 
 
 def spelled(value: object) -> str:
-    """A value as Hydra reads it."""
+    """A value in Hydra notation."""
     if value is None:
         return "null"
     if isinstance(value, bool):

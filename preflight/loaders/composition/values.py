@@ -1,4 +1,4 @@
-"""The values of a composed config: interpolations followed to the places where their values are typed."""
+"""The values of a composed config: interpolations resolved to the places where their values are written."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ MAX_NUMBER = 10**18
 
 
 def _number(value: object) -> Any:
-    """A number of ordinary size. Raises TypeError for anything else: Python multiplies texts, too."""
+    """A number of ordinary size. Raises TypeError for anything else, because Python also multiplies texts."""
     if isinstance(value, bool) or not isinstance(value, int | float) or abs(value) > MAX_NUMBER:
         raise TypeError
     return value
 
 
 def mul(one: object, other: object) -> object:
-    """One number times another."""
+    """The product of two numbers."""
     return _number(one) * _number(other)
 
 
 def div(one: object, other: object) -> object:
-    """One number by another, with a fraction."""
+    """The quotient of two numbers, with a fraction."""
     return _number(one) / _number(other)
 
 
@@ -64,7 +64,7 @@ MAX_DEPTH = 200
 
 
 def omegaconf_values(node: Node) -> Node:
-    """A tree with its scalars as OmegaConf reads them; the same tree where nothing differs."""
+    """A tree with its scalars as OmegaConf reads them; the same object if nothing differs."""
     if node.kind == "scalar":
         return _scalar(node)
     if node.kind == "sequence":
@@ -91,18 +91,17 @@ def _scalar(node: Node) -> Node:
 
 
 MAX_STEPS = 20_000
-"""Interpolations that are followed for one config."""
+"""Maximum number of interpolations resolved for one config."""
 MAX_CHAIN = 40
 MAX_TEXT = 20_000
-"""Characters of a text that interpolations make."""
+"""Maximum characters of a text produced by interpolations."""
 Path = tuple[str | int, ...]
 
 
 class Found(NamedTuple):
-    """A value. node: what is typed, its path in `path`; uses: the interpolations that led there.
-
-    value: a scalar, or Unknown; of a mapping or list nothing but None. exact: the text of the node is this value.
-    key: the node of its key, None in a list. absent: there is no such key, and nothing that is not known hides it.
+    """A value. node: the text in the file, with its path in `path`; uses: the interpolations that led there. value: a
+    scalar, or Unknown; None for a mapping or list. exact: the text of the node is this value. key: the node of its key,
+    None in a list. absent: there is certainly no such key.
     """
 
     value: object
@@ -115,12 +114,12 @@ class Found(NamedTuple):
 
     @property
     def known(self) -> bool:
-        """Whether there is a value that is known."""
+        """Whether there is a known value."""
         return not self.absent and not isinstance(self.value, Unknown)
 
 
 class Composed:
-    """A composed config. open: why keys may be missing here that the run has ("" where none are)."""
+    """A composed config. open: why keys of the run may be missing here ("" if none are)."""
 
     def __init__(
         self,
@@ -176,7 +175,7 @@ class Composed:
             self._active.discard(found.path)
 
     def _evaluated(self, part: Part, at: Found) -> Found:
-        """at: the value that has the interpolation."""
+        """at: the value with the interpolation."""
         inner = at._replace(exact=False)
         if isinstance(part, Reference):
             target = self._target(part, at)
@@ -201,8 +200,8 @@ class Composed:
         return self.at(*self._indices((*base, *keys)))
 
     def dead(self, path: Path, node: Node) -> str:
-        """The value that an interpolation at a path leads to and that is not in the config, as it names it; "" where it
-        leads somewhere, or is unknown."""
+        """The target of an interpolation at a path that is missing in the config, as it names it; "" if it exists, or
+        is unknown."""
         try:
             part = template(str(node.value)) if has_interpolation(node.value) else None
         except Malformed:
@@ -210,7 +209,7 @@ class Composed:
         return self._lost(part, Found(None, node, path)) if part is not None else ""
 
     def _lost(self, part: Part, at: Found) -> str:
-        """The first reference of a part that leads nowhere; what oc.select names may be missing."""
+        """The first reference in a part to a missing value; the targets of oc.select may be missing."""
         if isinstance(part, Reference):
             inner = next((lost for key in part.keys if (lost := self._lost(key, at))), "")
             named = "." * part.up + ".".join(str(self._plain(key, at)) for key in part.keys)
@@ -222,7 +221,7 @@ class Composed:
         return ""
 
     def _indices(self, path: Path) -> Path:
-        """A path with numbers where it goes into a list."""
+        """A path with numeric indices for lists."""
         node: Node | None = self.root
         made: list[str | int] = []
         for part in path:
@@ -248,7 +247,7 @@ class Composed:
             return inner._replace(value=Unknown(f"${{{part.name}:…}} cannot be computed"))
 
     def _selected(self, part: Call, at: Found) -> Found:
-        """oc.select: another value, or what follows the comma where it is not given."""
+        """oc.select: another value, or the text after the comma if it is not set."""
         name = self._plain(part.arguments[0], at) if part.arguments else None
         if not isinstance(name, str) or len(part.arguments) > 2:
             return at._replace(value=Unknown("${oc.select:…}"), exact=False)

@@ -1,4 +1,4 @@
-"""Python functions that return the configuration of a run, as far as what they assign is literal."""
+"""Python functions that return the configuration of a run, as far as their assignments are literal."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from preflight.source.record import NamedTuple
 from preflight.source.text import Source, Span
 
 NAME = "recipe"
-"""The key under which the name of the function is kept."""
+"""The key for the name of the function."""
 MOST_RECIPES, MOST_NODES, MAX_CHAIN = 100, 60_000, 4
 
 
 def recipes(source: Source, tree: ast.Module) -> tuple[Document, ...]:
-    """A document for each function that returns a configuration, with what it assigns as a tree."""
+    """A document for each function that returns a configuration, with its assignments as a tree."""
     if len(list(islice(ast.walk(tree), MOST_NODES))) == MOST_NODES:
         return ()
     functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
@@ -36,14 +36,14 @@ def recipes(source: Source, tree: ast.Module) -> tuple[Document, ...]:
 
 
 class Program(NamedTuple):
-    """A program that takes recipes. package: what recipes import; helpers: what its functions set, by their names."""
+    """A program that uses recipes. package: imported by recipes; helpers: what its functions set, by their names."""
 
     package: str
     helpers: dict[str, frozenset[Path]]
 
 
 class _Reader:
-    """The functions of a file, each read once."""
+    """The functions of a file, each read only once."""
 
     def __init__(
         self, source: Source, tree: ast.Module, functions: dict[str, ast.FunctionDef], program: Program
@@ -55,7 +55,7 @@ class _Reader:
         self.read: dict[str, Recipe | None] = {}
 
     def recipe(self, name: str, depth: int) -> Recipe | None:
-        """What a function makes; None for one that makes no configuration, or is reached through too many others."""
+        """The result of a function; None if it creates no configuration, or is reached through too many others."""
         function = self.functions.get(name)
         if function is None or depth > MAX_CHAIN or function.decorator_list or not _makes(function):
             return None
@@ -89,7 +89,7 @@ def _imports(node: ast.AST, package: str) -> bool:
 
 
 def _imported(tree: ast.Module, program: Program) -> dict[str, frozenset[Path]]:
-    """What functions of the program that are imported by name may set."""
+    """The parts that imported functions of the program may set."""
     return {
         alias.asname or alias.name: program.helpers[alias.name]
         for node in tree.body
@@ -126,7 +126,7 @@ def _stored(node: ast.Name) -> bool:
 
 
 def _tree(source: Source, function: ast.FunctionDef, values: dict[Path, Assigned], base: bool) -> Node:
-    """What is assigned as nested mappings, each value at its place. base: others start from it, so it is not edited."""
+    """The assignments as nested mappings, each value at its place. base: others start from it, so it is not edited."""
     start = source.text.index(function.name, source.starts[function.lineno - 1])
     name = Span(source, start, start + len(function.name))
     kept = {path: made(one) for path, one in values.items()} if base else values

@@ -1,4 +1,4 @@
-"""A function that makes a configuration, statement by statement: what is assigned last, and what is not known."""
+"""Follows a function that builds a configuration, statement by statement: the last assignments, and what is unknown."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from preflight.source.text import Span
 
 Path = tuple[str, ...]
 Names = Mapping[str, Path]
-"""Names that stand for a configuration or a part of it, by the path of that part."""
+"""Names for a configuration or a part of it, with the path of that part."""
 MAX_DEPTH = 8
 READERS = frozenset(["hasattr", "getattr", "isinstance", "len", "str", "int", "float", "bool", "print", "type", "max"])
-"""Functions that change nothing of what they are handed."""
+"""Functions that do not modify their arguments."""
 
 
 def chain(node: ast.AST, names: Names) -> Path | None:
-    """The path that an expression like `cfg.model.x` stands for."""
+    """The path of an expression such as `cfg.model.x`."""
     parts: list[str] = []
     while isinstance(node, ast.Attribute):
         parts.append(node.attr)
@@ -30,8 +30,8 @@ def chain(node: ast.AST, names: Names) -> Path | None:
 
 
 class Effects:
-    """The parts of a configuration that functions with it as first argument may set; each function is read once. known:
-    the parts for functions that are not read here.
+    """The parts of a configuration that functions may set if it is their first argument; each function is read once.
+    known: the parts for functions that are not read here.
     """
 
     def __init__(self, functions: Mapping[str, ast.FunctionDef], known: Mapping[str, frozenset[Path]]) -> None:
@@ -39,7 +39,7 @@ class Effects:
         self.known: dict[str, frozenset[Path] | None] = {**known}
 
     def of(self, name: str, depth: int = 0) -> frozenset[Path] | None:
-        """The keys that a function may set; None where any may be."""
+        """The keys that a function may set; None if any may be set."""
         function = self.functions.get(name)
         if name not in self.known and function is not None and function.args.args and depth < MAX_DEPTH:
             self.known[name] = None  # where it calls itself
@@ -48,7 +48,7 @@ class Effects:
 
 
 def set_by(statements: Iterable[ast.stmt], names: Names, effects: Effects, depth: int = 0) -> frozenset[Path] | None:
-    """The keys that statements may set; None where any may be."""
+    """The keys that statements may set; None if any may be set."""
     found: set[Path] = set()
     for node in (node for statement in statements for node in ast.walk(statement)):
         paths = _set_at(node, names, effects, depth)
@@ -72,7 +72,7 @@ def _set_at(node: ast.AST, names: Names, effects: Effects, depth: int) -> set[Pa
 
 
 def _renames(node: ast.AST, names: Names) -> bool:
-    """Whether a part of the configuration gets another name, under which it may be changed."""
+    """Whether a part of the configuration gets another name, through which it may be changed."""
     value = getattr(node, "value", None) or getattr(node, "iter", None) or getattr(node, "context_expr", None)
     targets = getattr(node, "targets", None) or [getattr(node, "target", None) or getattr(node, "optional_vars", None)]
     path = chain(value, names) if value is not None else None
@@ -96,7 +96,7 @@ def _set_by_call(call: ast.Call, names: Names, effects: Effects, depth: int) -> 
 
 
 def handed_over(call: ast.Call, names: Names) -> Iterator[Path]:
-    """The parts of the configuration that a call gets, at any place; numbers and texts in them cannot be changed."""
+    """The parts of the configuration passed to a call; numbers and texts in them cannot be changed."""
     for argument in (*call.args, *(one.value for one in call.keywords)):
         inner = argument.value if isinstance(argument, ast.Starred) else argument
         path = chain(inner, names)
@@ -107,14 +107,14 @@ def handed_over(call: ast.Call, names: Names) -> Iterator[Path]:
 
 
 MADE = "made"
-"""The style of a value that is elsewhere than where it is assigned: it is not edited there."""
+"""The style of a value assigned elsewhere: it is not edited there."""
 CONTAINER = "ConfigContainer"
 MODEL, PUBLISHED = "hf_model_id", ("from_hf_pretrained", "from_hf_config")
 TARGET = "_target_"
-"""The key under which the class of a section is kept, as in a file that Megatron-Bridge writes."""
+"""The key for the class of a section, as in a file that Megatron-Bridge writes."""
 MAX_STEPS, MAX_NAME = 8, 200
 MOST_VALUES, MOST_LITERALS = 1000, 50_000
-"""Keys of a configuration, and literals that are looked at for it."""
+"""Limits on the keys of a configuration, and on the literals read for it."""
 
 
 class Assigned(NamedTuple):
@@ -125,7 +125,7 @@ class Assigned(NamedTuple):
 
 
 class Recipe:
-    """What is known of a configuration. values: by path; settled: whether it was returned as it is."""
+    """The known values of a configuration. values: by path; settled: whether it was returned unchanged."""
 
     def __init__(
         self,
@@ -140,11 +140,11 @@ class Recipe:
         self.names: dict[str, Path] = {}
         self.settled = False
         self.above: set[Path] = set()
-        """Paths below which something may be known."""
+        """Paths below which values may be known."""
         self.looked, self.twice = 0, False
 
     def follow(self, function: ast.FunctionDef) -> None:
-        """Read a function up to where it returns."""
+        """Read a function up to its return statement."""
         arguments = function.args
         for one in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg):
             self.constants.pop(one.arg if one is not None else "", None)
@@ -177,7 +177,7 @@ class Recipe:
         self._put(path, self.places.span(target), value)
 
     def _named(self, target: str, value: ast.expr, name: str) -> None:
-        """A separate name: the configuration, a part of it, or something that is used later."""
+        """A separate name: the configuration, a part of it, or a value used later."""
         if target == name:
             self.values.clear()
             self.names = {name: ()}
@@ -193,7 +193,7 @@ class Recipe:
             self.constants[target] = value
 
     def _start(self, value: ast.expr) -> None:
-        """What a configuration is made from: its class with keywords, or another function that was read."""
+        """The origin of a configuration: its class with keywords, or another function that was read."""
         if not isinstance(value, ast.Call) or not isinstance(value.func, ast.Name):
             return
         if value.func.id == CONTAINER:
@@ -220,7 +220,7 @@ class Recipe:
             self._keep(path, Assigned(key, node))
 
     def _linked(self, path: Path, value: ast.expr) -> Assigned | None:
-        """What a part is the same as: what is set by one of the names is set by the other from now on."""
+        """The aliases of a part: a value set through one name is also set through the other."""
         part = chain(value, self.names)
         for name in [name for name, known in self.names.items() if known and known[: len(path)] == path]:
             del self.names[name]
@@ -231,7 +231,7 @@ class Recipe:
         return self.values.get(part) if part is not None else None
 
     def _published(self, call: ast.Call) -> Node | None:
-        """The name of the published model of which a provider is made."""
+        """The name of the published model from which a provider is created."""
         for inner in (node for node in ast.walk(call) if isinstance(node, ast.Call) and node.args):
             if isinstance(inner.func, ast.Attribute) and inner.func.attr in PUBLISHED:
                 node = self._literal(inner.args[0])
@@ -239,7 +239,7 @@ class Recipe:
         return None
 
     def _expand(self, path: Path, call: ast.Call, depth: int = 0) -> None:
-        """The class that is called, and its keywords."""
+        """The called class, and its keywords."""
         place = self.places.span(call.func)
         self._keep((*path, TARGET), Assigned(place, Node("scalar", place.text[:MAX_NAME], place, MADE)))
         for one in call.keywords:
@@ -251,7 +251,7 @@ class Recipe:
                 self._put((*path, one.arg), key, one.value, depth)
 
     def _literal(self, value: ast.expr, depth: int = 0) -> Node | None:
-        """A number, a text, a list of them, or a name that stands for one."""
+        """A number, a text, a list of them, or a name for one."""
         self.looked += 1
         if self.looked > MOST_LITERALS:
             return None
@@ -270,7 +270,7 @@ class Recipe:
         return Node("scalar", plain, span) if plain is None or isinstance(plain, bool | int | float | str) else None
 
     def _lose_by(self, statement: ast.stmt) -> None:
-        """What a statement may set is not known after it."""
+        """Values that a statement may set are unknown after it."""
         found = set_by([statement], self.names, self.effects)
         for path in ((),) if found is None else found:
             self._lose(path)
@@ -291,5 +291,5 @@ class Recipe:
 
 
 def made(one: Assigned) -> Assigned:
-    """A value that another function assigns: it is reported there, and not edited for the sake of this one."""
+    """A value that another function assigns: it is reported there, and not edited for this one."""
     return one._replace(value=one.value._replace(style=MADE))

@@ -73,7 +73,7 @@ def load_script(
 def _ended(
     source: Source, tree: Tree, commands: Commands, environment: Mapping[str, str], refused: Refusal | None
 ) -> Document | None:
-    """The launch that a script does not come to; None where it has none."""
+    """The launch that a script does not come to; None if it has none."""
     if "<<" in source.text and (found := swallowed(source)) is not None:
         problem, meant = found
         if any(one.statement.start < problem.span.start for one in commands.found) or refusal(meant) is not None:

@@ -1,4 +1,4 @@
-"""Whole-number arithmetic as bash does it: 64 bits that wrap, bounded, and unknown where a name is."""
+"""Whole-number arithmetic as bash does it: 64 bits that wrap, bounded, and unknown if a name is."""
 
 from __future__ import annotations
 
@@ -312,7 +312,7 @@ def _computed(expander: Expands, text: str, span: Span, *, once: bool) -> Piece:
 
 
 def _forget(expander: Expands, names: Iterable[str], span: Span) -> None:
-    """Names that are set to what is not known."""
+    """Names set to what is not known."""
     for name in names:
         unknown = Piece(None, span, exact=False, because=f"${name}")
         expander.state.put(name, Variable(((unknown,),), False, span))

@@ -115,8 +115,8 @@ T = TypeVar("T")
 
 
 def in_each(state: State, text: str, read: Callable[[], T]) -> Iterator[T]:
-    """What reading a text gives under each of the commands that its first variable of several may hold;
-    nothing where it has none."""
+    """What reading a text gives under each of the commands that its first variable of several may hold; nothing if it
+    has none."""
     found = _several(state, text) if state.several else None
     if found is None:
         return

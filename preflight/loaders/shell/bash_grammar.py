@@ -95,7 +95,7 @@ class Commands:
         return self.kind
 
     def _take(self, *kinds: str) -> str:
-        """The token that is one of these. Raises Refused where bash would refuse it."""
+        """The token that is one of these. Raises Refused if bash would refuse it."""
         kind = self._peek()
         if kind not in kinds:
             self._refuse()

@@ -26,8 +26,8 @@ class Refused(Exception):
     """bash stops at a place of a script.
 
     fault: "quote" where something is opened and never closed, "token" where a word does not fit, "array" for one in an
-    array, "loop" for the parts of for (( )), "condition" for a wrong [[ ]] and "arithmetic" for a (( that has no )):
-    at these two bash ends like the command before. text: the sign that is not closed, else the word; empty at the end
+    array, "loop" for the parts of for (( )), "condition" for a wrong [[ ]] and "arithmetic" for a (( that has no )): at
+    these two bash ends like the command before. text: the sign that is not closed, otherwise the word; empty at the end
     of the script.
     """
 

@@ -241,7 +241,7 @@ class Tokens:
         return self._array(found.end()) if found is not None else at
 
     def _array(self, at: int) -> int:
-        """The end of the array that begins at a place, else that place."""
+        """The end of the array that begins at a place, otherwise that place."""
         if self.text[at : at + 1] != "(":
             return at
         state, self.last, self.in_array = self.state(), WORD, True
@@ -357,7 +357,7 @@ class Tokens:
         return token if token == "]]" and self.in_condition else ""
 
     def _reserved(self, token: str) -> str:
-        """The word where it is a reserved one, else empty."""
+        """The word where it is a reserved one, otherwise empty."""
         if token not in RESERVED or not self._at_command():
             return ""
         if self.in_pattern and (token != "esac" or self.last in ("|", "(")):

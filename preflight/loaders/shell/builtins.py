@@ -55,7 +55,7 @@ def change_folder(expander: Expander, tree: Tree, node: Node) -> None:
 
 
 def working_folder(state: State) -> Word | None:
-    """The folder that a command runs in; None where the script stays where it is started."""
+    """The folder that a command runs in; None if the script stays where it is started."""
     found = state.get(NAME)
     return word(Field(list(found.scalar)), found.place) if found is not None and found.items else None
 

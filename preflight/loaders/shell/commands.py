@@ -186,7 +186,7 @@ class Commands:
                 self._execute(tree, node, words, own, streams)
 
     def _print(self, tree: Tree, node: Node, plain: str, streams: Streams) -> None:
-        """A command that prints: to a file, or the text of a script that is meant to run."""
+        """A command that prints: to a file, or the text of a script meant to run."""
         place, files = tree.span(node), [(streams.to, streams.grows)] if streams.to else []
         shows_script = plain in ("cat", "tee") and streams.document is not None
         if not files and plain != "tee" and not shows_script:
@@ -293,8 +293,8 @@ class Commands:
             self.launches.note(Met(tree.span(node), words, own), Front(self.prefix, self.asked), self._follow_script)
 
     def _follow_script(self, taken: Taken, words: list[Word]) -> bool:
-        """`bash other.sh args`: its launches, where the file lies next to this one.
-        A word that is not known is taken for one parameter."""
+        """`bash other.sh args`: its launches, where the file is next to this one. A word that is not known is taken for
+        one parameter."""
         entry = taken.launch.entry
         written = self.scripts.text(entry)
         inner = written.source if written is not None else self.files.open(entry.text)
@@ -416,7 +416,7 @@ class Commands:
             self._nested(text, apart=True)
 
     def _script_text(self, text: Nested | None, submitted: bool = False, meant: bool = False) -> None:
-        """A script that sbatch reads, or that is meant to run; its #SBATCH lines state what it gets."""
+        """A script that sbatch reads, or meant to run; its #SBATCH lines state what it gets."""
         if text is None or (meant and not text.source.text.startswith("#!")):
             return
         outer, given, foreign = self.asked, self.given, self.state.foreign

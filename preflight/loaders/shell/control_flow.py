@@ -1,4 +1,4 @@
-"""Conditions, branches and loops of a script: one way where the outcome is known, else every way."""
+"""Conditions, branches and loops of a script: one way where the outcome is known, otherwise every way."""
 
 from __future__ import annotations
 

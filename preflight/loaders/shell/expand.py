@@ -60,7 +60,7 @@ def subscript(expander: Expands, variable: Variable, text: str, span: Span) -> s
 
 
 def elements_of(expander: Expands, values: list[Value], operand: str, span: Span) -> list[Value] | None:
-    """The values that `offset:length` takes of a list; None where that is not known, or refused by bash."""
+    """The values that `offset:length` takes of a list; None if that is not known, or refused by bash."""
     offset, colon, length = operand.partition(":")
     try:
         start = _number(expander, offset.strip() or "0", span)

@@ -97,8 +97,8 @@ def indices(variable: Variable | None, form: Form, span: Span, quoted: bool) -> 
 
 
 def listed(values: Sequence[Value], span: Span, quoted: bool, whole: str) -> Bits:
-    """Values as bits: each a separate word for "${A[@]}", one word with blanks between for "${A[*]}",
-    else cut at blanks."""
+    """Values as bits: each a separate word for "${A[@]}", one word with blanks between for "${A[*]}", otherwise cut at
+    blanks."""
     if quoted and whole == "@" and len(values) == 1 and len(values[0]) == 1 and values[0][0].text is None:
         return [Bit(values[0][0], True)]
     found: Bits = []

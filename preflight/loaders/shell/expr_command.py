@@ -1,4 +1,4 @@
-"""What `expr` prints for its words; None where that cannot be known."""
+"""What `expr` prints for its words; None if that cannot be known."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ _MAX_REPEATED = 4
 
 
 def match(pattern: str, text: str) -> str | None:
-    """What `expr text : pattern` prints: the group if there is one, else how many characters match; None: not known."""
+    """What `expr text : pattern` prints: the group if there is one, otherwise how many characters match; None: not
+    known."""
     made = _translated(pattern)
     if made is None or len(text) > (_MAX_TEXT if made.pattern.count("*") < 3 else _MAX_INVOLVED):
         return None
@@ -33,7 +34,7 @@ def match(pattern: str, text: str) -> str | None:
 
 @lru_cache(maxsize=64)
 def _translated(pattern: str) -> re.Pattern[str] | None:
-    """The pattern as Python writes it; None where it holds more than the simple forms."""
+    """The pattern as Python writes it; None if it holds more than the simple forms."""
     made, at, repeatable = "", 0, False
     pattern = pattern.removeprefix("^")
     while at < len(pattern):
@@ -136,7 +137,7 @@ def _computing(operate: Callable[[int, int], int]) -> Callable[[str, str], str]:
 
 
 def _comparing(compare: Callable[[int, int], bool], *, order: bool) -> Callable[[str, str], str]:
-    """Whole numbers by value, else texts; their order depends on the language of the machine."""
+    """Whole numbers by value, otherwise texts; their order depends on the language of the machine."""
 
     def compared(a: str, b: str) -> str:
         if _INTEGER.fullmatch(a) and _INTEGER.fullmatch(b):
@@ -160,7 +161,7 @@ def _first_of(text: str, characters: str) -> str:
 
 
 def _part(text: str, start: str, length: str) -> str:
-    """Counted from 1; nothing where a number is none or lies outside."""
+    """Counted from 1; nothing if a number is none or is outside."""
     if not (_INTEGER.fullmatch(start) and _INTEGER.fullmatch(length)) or int(start) < 1 or int(length) < 1:
         return ""
     return text[int(start) - 1 : int(start) - 1 + int(length)]

@@ -36,7 +36,7 @@ _NO_ASSIGNMENT = frozenset(["comment", "string", "raw_string", "heredoc_body", "
 
 
 def meant_variable(name: str, commands: Commands, used: set[str]) -> str:
-    """The variable of the script that another name is a slip of; "" where none is, or several are."""
+    """The variable of the script that another name is a misspelling of; "" where none is, or several are."""
     known = [other for other, variable in commands.state.variables.items() if variable.items and not variable.array]
     if commands.state.foreign:
         return ""
@@ -150,7 +150,7 @@ _GROUP_LINE = lazy_pattern(
 LOST = "lost-continuation"
 MOST_BROKEN = 200
 MOST_LINES = 10
-"""Further lines without a continuation that a finding shows."""
+"""Additional lines without a continuation that a finding shows."""
 _BELOW = 10_000
 """Characters of a command that goes on below a broken line."""
 _CRLF = lazy_pattern(r"^(?![ \t]*(?:#|echo\b|\r?$))[^\n]*\r\n", re.MULTILINE)
@@ -333,7 +333,7 @@ def _group_lines(source: Source) -> tuple[re.Match[str], ...]:
 
 
 def _passed(name: str, variable: Variable, tree: Tree) -> tuple[str, Span, str] | None:
-    """Passes a group next to another one that a launch takes on a separate line; None where no line is like that."""
+    """Passes a group next to another one that a launch takes on a separate line; None if no line is like that."""
     last = next((line for line in _group_lines(tree.source) if line[3] != name), None)
     if last is None or last.start() <= variable.place.start or variable.array != ("[@]" in last[4]):
         return None

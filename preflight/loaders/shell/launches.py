@@ -83,7 +83,7 @@ def settle(
 
 
 _BETWEEN = lazy_pattern(r"(?:[ \t]*(?:\\[ \t]*)?(?:#[^\n]*|\r)?\n)+[ \t]*(?:\\[ \t]*)?(?:#[^\n]*)?")
-"""What may be between a command and the line that was meant to go on with it: ends of lines and comments."""
+"""What may be between a command and the line meant to go on with it: ends of lines and comments."""
 _NUMBER = lazy_pattern(r"-?[\d.]+(?:[eE][-+]?\d+)?")
 _STARTERS = frozenset("torchrun msrun deepspeed accelerate srun mpirun mpiexec orterun".split())
 """Commands that start another one: by themselves they do nothing."""
@@ -190,8 +190,8 @@ class Found(NamedTuple):
 class Met(NamedTuple):
     """A command as it was met: its place, its words, what is set in front of it.
 
-    launch: the number of its launch, -1 where it is none. reached: how many of the words are its own, where further
-    ones were meant to be. lines: how many lines of these are joined to it.
+    launch: the number of its launch, -1 if it is none. reached: how many of the words are its own, where more of them
+    were meant to be. lines: how many lines of these are joined to it.
     """
 
     place: Span
@@ -210,7 +210,7 @@ class Front(NamedTuple):
 
 
 class Launches:
-    """The launches of one script. given: names of variables that are set from outside."""
+    """The launches of one script. given: names of variables set from outside."""
 
     def __init__(self, state: State, given: frozenset[str]) -> None:
         self.state, self.given = state, given
@@ -278,7 +278,7 @@ class Launches:
         return not options and not any(v.holds_options for v in self.state.variables.values())
 
     def continues(self, place: Span, words: list[Field], front: Front, follow: Follow) -> bool:
-        """Whether a command is none, but words that were meant for the one above: then they are read as part of it."""
+        """Whether a command is none, but words meant for the one above: then they are read as part of it."""
         last = self.last
         started = last is not None and last.launch == len(self.found) - 1 >= 0
         joins = last is not None and last.lines < MAX_LINES

@@ -28,7 +28,7 @@ class Nested(NamedTuple):
     used: tuple[Span, ...] = ()
 
     def origins(self, piece: Piece) -> list[Piece]:
-        """The pieces that a piece of this text came from."""
+        """The pieces from which a piece of this text came."""
         first = max(0, bisect_right(self.starts, piece.span.start) - 1)
         if not piece.exact or piece.text is None:
             origin = self.pieces[first]
@@ -60,7 +60,7 @@ class Nested(NamedTuple):
 
 
 class Texts:
-    """All texts that were parsed by themselves while a script was followed; leads from them back to files."""
+    """All texts parsed by themselves while a script was followed; leads from them back to files."""
 
     def __init__(self) -> None:
         self._known: dict[int, Nested] = {}
@@ -114,8 +114,7 @@ class Texts:
 
 
 def nested(words: list[Field]) -> Nested | None:
-    """The text that words make together, blanks between them.
-    Unknown pieces become a variable of an impossible name."""
+    """The text formed by words with blanks between them. Unknown pieces become a variable of an impossible name."""
     pieces: list[Piece] = []
     for index, field in enumerate(words):
         if index:
@@ -155,9 +154,9 @@ MOST_FRONT = 40
 
 
 class Inside(NamedTuple):
-    """Where a shell gets a text. front: how many words are in front of it and count; string: the word that is the
-    text; script: the file that it runs; neither: it reads stdin. arguments: its positional parameters, None where those
-    of the script around it hold."""
+    """The source of a shell's text. front: the number of words before it that count; string: the word with the text;
+    script: the file that it runs; neither: it reads stdin. arguments: its positional parameters, None if those of the
+    surrounding script apply."""
 
     front: int
     string: Field | None = None
@@ -193,7 +192,7 @@ def inner_shell(words: Sequence[Field]) -> Inside | None:
 
 
 def _remote(words: Sequence[Field], away: int) -> Field | None:
-    """The command line that another host, or a terminal, is sent as one word."""
+    """The command line that is sent to another host, or a terminal, as one word."""
     string = len(words) - 1
     while words and string > away + 2 and text_of(words[string].pieces) in _KEYS:
         string -= 1
@@ -218,7 +217,7 @@ def _names(words: Sequence[Field]) -> list[str]:
 
 
 def _string_of_shell(words: Sequence[Field], shell: int) -> int | None:
-    """Which word is the command string of a shell, that is what follows `-c`."""
+    """The command string of a shell, which follows `-c`."""
     at = shell + 1
     while at < len(words) - 1:
         text = text_of(words[at].pieces) or ""
@@ -231,7 +230,7 @@ def _string_of_shell(words: Sequence[Field], shell: int) -> int | None:
 
 
 def _string_of_option(words: Sequence[Field], program: str) -> Field | None:
-    """What `-c` is given, wherever it is among the words of a program; of `env`, what `-S` is given."""
+    """The argument of `-c` anywhere among the words of a program; for `env`, that of `-S`."""
     for at, field in enumerate(words):
         text = text_of(field.pieces) or ""
         if text == "--":
@@ -249,7 +248,7 @@ def _string_of_option(words: Sequence[Field], program: str) -> Field | None:
 
 
 def _of_shell(front: int, words: Sequence[Field]) -> Inside | None:
-    """What a shell without a command string runs; None for one that only looks at it."""
+    """The text of a shell without a command string; None if it only checks it."""
     at, stdin = 0, False
     while at < len(words):
         text = text_of(words[at].pieces)

@@ -15,12 +15,12 @@ RULE = "script-ends-before-launch"
 _NAMES = lazy_pattern(r"\$\{?([A-Za-z_]\w*)")
 _SUM, _IN_SUM = lazy_pattern(r"\(\((.{0,200}?)\)\)"), lazy_pattern(r"(?<![\w$])[A-Za-z_]\w*")
 _OUTSIDE = lazy_pattern(r"\$[0-9@*#?!]|\$\((?!\()|\$\{[0-9@*#!]|`|(?<!\S)-[a-zA-Z] |\$\{\w+:?[-+=?]")
-"""What a condition asks of the caller of the script, or of the machine."""
+"""What a condition requires from the caller of the script, or from the machine."""
 _LITERAL = lazy_pattern(r"\w+=(?P<value>\"[^\"$`\n]*\"|'[^'\n]*'|[^\s$`\"';|&()]*)(?=[ \t]*(?:[\n;#]|\Z))")
 
 
 def own_exit(tree: Tree, commands: Commands) -> Problem | None:
-    """The exit with an error that a script surely takes, for a value that it sets itself."""
+    """The failing exit that a script certainly takes, for a value that it sets itself."""
     if not commands.ended or commands.exits is None:
         return None
     inside, node, code = commands.exits
@@ -43,8 +43,8 @@ def own_exit(tree: Tree, commands: Commands) -> Problem | None:
 
 
 def swallowed(source: Source) -> tuple[Problem, Source] | None:
-    """A here-document whose end is indented or has blanks behind it, so that it goes on to the end of the script; with
-    the text as it was meant, in which every character stays where it was."""
+    """A here-document whose end marker is indented or followed by blanks, so that it extends to the end of the script;
+    with the corrected text, in which every character keeps its position."""
     found = unclosed_document(source.text)
     if found is None:
         return None
@@ -66,13 +66,13 @@ def swallowed(source: Source) -> tuple[Problem, Source] | None:
 
 
 def not_launched(source: Source, launch: Launch, problem: Problem, also: tuple[Source, ...]) -> Document:
-    """The document of a launch that never begins: nothing but that is reported about it."""
+    """The document of a launch that is never reached: nothing else is reported about it."""
     bare = Launch("", (), launch.entry, (), open=True)
     return Document(source, "script", launch=bare, problems=(problem,), also=also)
 
 
 def _asked(tree: Tree, around: Node) -> str:
-    """What a case or an if asks."""
+    """The question in a case or an if."""
     if around.type == "case_statement":
         value = around.child_by_field_name("value")
         return tree.text(value) if value is not None else ""
@@ -85,7 +85,7 @@ def _asked(tree: Tree, around: Node) -> str:
 
 
 def _set_here(name: str, tree: Tree, commands: Commands) -> Span | None:
-    """Where a script sets a variable to a plain text, which nothing outside replaces."""
+    """Where a script sets a variable to plain text, which nothing outside replaces."""
     variable = commands.state.variables.get(name)
     if variable is None or name in commands.state.held or variable.array or variable.sometimes:
         return None

@@ -1,5 +1,4 @@
-"""A script as it runs where another branch of a `case` or an `if` is taken: for each, the text in which only that one
-is."""
+"""A script with another branch of a `case` or an `if` taken: for each branch, the text with only that branch."""
 
 from __future__ import annotations
 
@@ -12,27 +11,27 @@ from preflight.source.record import NamedTuple
 from preflight.source.text import InputError, Source
 
 MOST = 12
-"""Branches of one script that are followed."""
+"""Maximum number of branches of one script that are followed."""
 MOST_CHARACTERS = 40_000
-"""Of a script whose branches are followed."""
+"""Maximum size of a script whose branches are followed."""
 _BRANCHES = lazy_pattern(r"\b(?:esac|elif|else)\b")
 _SUBJECT = lazy_pattern(r'"?\$(?:\{?\w+(?::?-[\w.-]*)?\}?)"?')
 _CHOICE = lazy_pattern(r"[\w.-]+")
 _TEST = lazy_pattern(r"(?:\[\[?|test)\s")
 _COMPARES = lazy_pattern(r"\s(?:==?|!=|-eq|-ne|-gt|-lt|-ge|-le)\s")
 _INPUT = ("while_statement", "for_statement", "function_definition")
-"""Around a case: it reads options one by one, or is called with separate words."""
+"""Commands around a case that reads options one by one, or is called with separate words."""
 
 
 class Branch(NamedTuple):
-    """A branch that a caller may choose. where: what is chosen; text: the script in which nothing else is."""
+    """A branch that a caller may choose. where: the choice; text: the script with only this branch."""
 
     where: str
     text: str
 
 
 def other_branches(source: Source) -> tuple[Branch, ...]:
-    """What a script is with each value that its branches ask for, one choice at a time."""
+    """The script for each value that its branches test, one choice at a time."""
     if len(source.text) > MOST_CHARACTERS or not (
         "esac" in source.text or "elif" in source.text or "else" in source.text
     ):
@@ -50,7 +49,7 @@ def _branches(tree: Tree, text: str) -> Iterator[Branch]:
 
 
 def _choices(node: Node) -> Iterator[Node]:
-    """The cases and ifs of a script that set variables, the outer ones first."""
+    """The cases and ifs of a script that set variables, outer ones first."""
     for child in node.named_children:
         if child.type in _INPUT:
             continue
@@ -88,7 +87,7 @@ def _of_if(tree: Tree, text: str, node: Node) -> Iterator[Branch]:
 
 
 def _compares(test: str) -> bool:
-    """Whether a test compares a variable with something."""
+    """Whether a test compares a variable with a value."""
     return _TEST.match(test) is not None and _COMPARES.search(test.partition("$")[2]) is not None
 
 
@@ -107,7 +106,7 @@ def _tests(node: Node) -> Iterator[tuple[Node, ...]]:
 
 
 def _with(tree: Tree, text: str, tests: Sequence[Node], taken: int) -> str:
-    """The text in which only one of the tests holds; none where the number is behind the last."""
+    """The text in which only one of the tests holds; none if the number is too large."""
     for number, test in reversed(list(enumerate(tests))):
         place = tree.span(test)
         text = text[: place.start] + ("true" if number == taken else "false") + text[place.end :]

@@ -19,7 +19,7 @@ def _tree(source: Source) -> Tree:
 
 
 def _around(source: Source, offset: int) -> str:
-    """The kind of node that decides about lines: "string", "raw_string", "array" or "command"."""
+    """The kind of node that determines the lines: "string", "raw_string", "array" or "command"."""
     node = _tree(source).root.descendant_for_byte_range(offset, offset + 1)
     for ancestor in ancestors(node) if node is not None else ():
         if ancestor.type in ("string", "raw_string", "array", "heredoc_body") and ancestor.start_byte < offset:
@@ -34,7 +34,7 @@ def context(source: Source, offset: int) -> str:
 
 
 def quoted(text: str, quote: str, expands: bool) -> str:
-    """A value as it is typed inside these quotes. expands: it is expanded outside quotes later, so it cannot hold
+    """A value in the notation for these quotes. expands: it is later expanded without quotes, so it cannot contain
     blanks."""
     if not re.search(r"[^\w@%+=:,./-]", text, re.ASCII) and text:
         return text
@@ -48,12 +48,12 @@ def quoted(text: str, quote: str, expands: bool) -> str:
 
 
 def splits(word: Word) -> bool:
-    """Whether a word is expanded outside quotes on its way, so that blanks in it would end it."""
+    """Whether a word is later expanded without quotes, so that blanks would split it."""
     return any(use.source.text[use.start - 1 : use.start] != '"' for use in word.uses)
 
 
 def site(word: Word, level: Word) -> Span:
-    """The place of a word in the text that another word was typed in: itself, or the variable that contains it."""
+    """The place of a word in the text that contains another word: itself, or the variable that contains it."""
     uses, base = word.uses, level.uses
     more = len(uses) - len(base)
     if more < 0 or uses[more:] != base:
@@ -62,7 +62,7 @@ def site(word: Word, level: Word) -> Span:
 
 
 def widened(span: Span) -> Span:
-    """A place with the quotes around it, where they hold nothing else."""
+    """A place including its quotes, if they contain nothing else."""
     text = span.source.text
     before, after = text[span.start - 1 : span.start], text[span.end : span.end + 1]
     if before and before == after and before in "\"'" and (span.start < 2 or text[span.start - 2] in " \t\n=("):
@@ -74,7 +74,7 @@ def widened(span: Span) -> Span:
 
 
 def removal(source: Source, region: Span) -> Span:
-    """What to delete so that neither an empty line nor a backslash without use is left."""
+    """The range to delete so that neither an empty line nor a useless backslash remains."""
     text = source.text
     line, last = source.starts[region.line - 1], text.find("\n", region.end)
     last = len(text) if last < 0 else last
@@ -91,7 +91,7 @@ def removal(source: Source, region: Span) -> Span:
 
 
 class Place:
-    """The place after a word, and the style in which the next word is written there."""
+    """The place after a word, and the style of the next word there."""
 
     def __init__(self, source: Source, region: Span) -> None:
         self.source, self.region = source, region
@@ -99,7 +99,7 @@ class Place:
         self.quote = context(source, region.start)
 
     def after(self, line: str) -> Splice:
-        """Insert a word or several: on a separate line, where the word here has one."""
+        """Insert one or more words, on a separate line if the word here is on one."""
         text, region = self.source.text, self.region
         start = self.source.starts[region.line - 1]
         end = text.find("\n", region.end)

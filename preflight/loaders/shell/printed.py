@@ -1,4 +1,4 @@
-"""What commands print, where that can be known (`echo`, `printf`, `cat`, `tee`), and where it goes."""
+"""The output of commands, if it can be known (`echo`, `printf`, `cat`, `tee`), and its destination."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ MOST_ROUNDS = 200
 
 
 class Streams(NamedTuple):
-    """Where a command reads and writes. text: its stdin; source: the file that it reads; to: the file that gets its
-    output; grows: behind what is there; away: the output goes to no later command. document: its here-document."""
+    """The input and output of a command. text: its stdin; source: the file that it reads; to: its output file; grows:
+    appended; away: the output goes to no later command. document: its here-document."""
 
     document: Node | None = None
     text: Read | None = None
@@ -40,14 +40,13 @@ class Streams(NamedTuple):
 
 
 def path_of(value: Value) -> str:
-    """A path as a script names it: what is not known in it stays as it is typed. "" for a device, and where there is no
-    path."""
+    """A path as a script names it, with unknown parts as written. "" for a device, and if there is no path."""
     text = "".join(piece.because if piece.text is None else piece.text for piece in value)
     return FILE + os.path.normpath(text) if text and not text.startswith("/dev/") else ""
 
 
 def streams_of(expander: Expander, tree: Tree, nodes: Sequence[Node], given: Read | None = None) -> Streams:
-    """The streams of a command, from the nodes of its redirections. given: what a pipe hands to it."""
+    """The streams of a command, from its redirections. given: the input from a pipe."""
     found = Streams(text=given)
     for node in (child for around in nodes for child in around.children):
         if node.type == "heredoc_redirect":
@@ -85,7 +84,7 @@ def _redirected(expander: Expander, tree: Tree, node: Node, found: Streams) -> S
 
 
 class Printer:
-    """Knows what statements print. content: of a file that the script has written, by its path."""
+    """Determines the output of statements. content: of a file that the script has written, by its path."""
 
     def __init__(self, expander: Expander) -> None:
         self.expander = expander
@@ -97,8 +96,8 @@ class Printer:
         return variable.scalar if variable is not None else None
 
     def printed(self, tree: Tree, node: Node, given: Read | None = None, whole: bool = True) -> Value | None:
-        """What a statement hands to the next command of a pipeline; None where that is not known. whole: with the
-        commands on the line of its here-document."""
+        """The output of a statement for the next command of a pipeline; None if unknown. whole: including the commands
+        on the line of its here-document."""
         if self.depth >= MOST_DEPTH:
             return None
         self.depth += 1
@@ -142,7 +141,7 @@ class Printer:
         return value
 
     def of_words(self, words: list[Field], streams: Streams) -> Value | None:
-        """What a simple command prints."""
+        """The output of a simple command."""
         name = text_of(words[0].pieces) if words else None
         if name == "echo":
             return _echo(words)
@@ -169,7 +168,7 @@ def _known(value: Value | None) -> Read | None:
 
 
 def _parts(tree: Tree, node: Node) -> list[Node] | None:
-    """The statements of which each one prints after the other."""
+    """Statements that print one after the other."""
     if node.type in _TOGETHER and not tree.text(node).startswith("(("):
         return [child for child in node.named_children if child.type != "comment"]
     if node.type == "list" and all(child.is_named or child.type == "&&" for child in node.children):
@@ -195,7 +194,7 @@ def _echo(words: list[Field]) -> Value:
 
 
 def _whole(pieces: Sequence[Piece]) -> list[Piece]:
-    """Pieces that do not end in the middle of an escape: a backslash that is escaped in quotes counts by itself."""
+    """Pieces that do not end inside an escape: an escaped backslash in quotes counts by itself."""
     found: list[Piece] = []
     for piece in pieces:
         before = found[-1].text if found else None
@@ -207,7 +206,7 @@ def _whole(pieces: Sequence[Piece]) -> list[Piece]:
 
 
 def _decoded(piece: Piece) -> list[Piece]:
-    """A piece with its escapes as `echo -e` and `printf` read them; unknown with one that is not read here."""
+    """A piece with its escapes as read by `echo -e` and `printf`; unknown if one of them is unsupported."""
     text, found, at = piece.text, list[Piece](), 0
     for match in _ESCAPE.finditer(text) if text is not None else ():
         if match[1] not in _SIGNS:
@@ -219,7 +218,7 @@ def _decoded(piece: Piece) -> list[Piece]:
 
 
 def _printf(words: list[Field]) -> Value | None:
-    """The format as often as there are words for it: %s, %d and %b take one each."""
+    """The format, repeated as long as there are words: %s, %d and %b take one each."""
     if words and text_of(words[0].pieces) == "--":
         words = words[1:]
     if not words or text_of(words[0].pieces) is None or (text_of(words[0].pieces) or "").startswith("-v"):
@@ -241,7 +240,7 @@ def _printf(words: list[Field]) -> Value | None:
 
 
 def _form(field: Field) -> list[Piece | str] | None:
-    """A format in its parts: text, and the letter of each word that it takes; None where it has others."""
+    """The parts of a format: text, and the letter for each word; None for other formats."""
     found: list[Piece | str] = []
     for piece in _whole(field.pieces):
         text, at = piece.text or "", 0
@@ -263,7 +262,7 @@ _PLAIN = lazy_pattern(r"(?:[^%\\]|%s)*")
 
 
 def print_to_variable(expander: Expander, tree: Tree, node: Node) -> None:
-    """The variable is what is printed; unknown where that is more than texts put instead of %s."""
+    """The variable receives the output; unknown if it is more than texts inserted for %s."""
     texts = [text_of(field.pieces) for field in words_of(expander, tree, node)]
     name = texts[2] if len(texts) > 2 else None
     if name is None or not re.fullmatch(r"[A-Za-z_]\w*", name):

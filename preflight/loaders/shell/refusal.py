@@ -1,4 +1,4 @@
-"""Where bash stops at a script because it is not shell, and why, in the words of its author."""
+"""Where and why bash stops at a script because it is not valid shell, in terms that its author understands."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _CLOSES |= {"do": "for", ";;": "case", ";&": "case", ";;&": "case", "in": "for"}
 _STRING = lazy_pattern(r"\\.|'[^']*'|\"(?:[^\"\\]|\\.)*\"|(?:(?<=\s)|^)#[^\n]*", re.DOTALL | re.MULTILINE)
 _SWALLOWED = lazy_pattern(r"\\\n[ \t]*(fi|done|esac)(?=[ \t;]*$)", re.MULTILINE)
 MOST_TRIED = 5
-"""Places at which a cause is looked for."""
+"""Maximum number of places examined for a cause."""
 _JOINS = frozenset(["|", "||", "&&", "|&", ";", "&"])
 
 
@@ -34,10 +34,9 @@ _CAUSES = frozenset(["lost-continuation", "blank-after-backslash"])
 
 
 class Refusal(NamedTuple):
-    """Where bash stops. start, end: the place to show. related: the place of a block that is not closed.
-
-    unit: where the command begins that bash reads as a whole, of which nothing runs. readable: the fault is small, a
-    placeholder or a line that is not continued, so that the rest of the script is read as it is meant.
+    """Where bash stops. start, end: the place to show. related: the place of an unclosed block. unit: the start of the
+    command that bash reads as a whole, none of which runs. readable: the fault is small (a placeholder, or a missing
+    line continuation), so the rest of the script is read as intended.
     """
 
     rule: str
@@ -49,20 +48,20 @@ class Refusal(NamedTuple):
     readable: bool = False
 
     def problem(self, source: Source) -> Problem:
-        """As a rule reports it."""
+        """In the form that a rule reports."""
         related = () if self.related is None else (Span(source, self.related, self.related + 1),)
         return Problem(self.rule, self.message, Span(source, self.start, self.end), related)
 
 
 def has_open_quote(source: Source) -> bool:
-    """Whether a text that may be no script opens a quote that it never closes."""
+    """Whether a text, which may not be a script, opens a quote without closing it."""
     found = refusal(source)
     return found is not None and source.text[found.start : found.end] in ("'", '"') and found.rule == SYNTAX
 
 
 def refusal(source: Source) -> Refusal | None:
-    """Where bash refuses a script; None where it accepts it, and where that is unknown: for another shell, for a
-    template that a program has yet to fill in, and for what nests too deeply."""
+    """Where bash rejects a script; None if it accepts it, or if that is unknown: for another shell, for an unrendered
+    template, and for too deep nesting."""
     text = source.text
     if len(text) > MAX_SCRIPT or (text.startswith("#!") and _SHELL.match(text) is None):
         return None
@@ -70,13 +69,12 @@ def refusal(source: Source) -> Refusal | None:
 
 
 def stops_at_line_ends(source: Source) -> bool:
-    """Whether carriage returns at the ends of lines are why bash refuses a script."""
+    """Whether carriage returns at line ends are the reason why bash rejects a script."""
     return "\r\n" in source.text and refusal(source) is None and _judged(source.text) is not None
 
 
 def with_cause(refused: Refusal, noticed: Iterable[Problem], source: Source) -> Iterator[Problem]:
-    """What was noticed of a script that bash refuses; a line that is not continued, where that is the cause, reports
-    it."""
+    """The problem in a script that bash rejects; if a missing line continuation is the cause, that is reported."""
     line, told = source.position(refused.start).line, False
     for problem in noticed:
         own = problem.kind in _CAUSES and problem.span.source is source and line - 1 <= problem.span.line <= line
@@ -105,7 +103,7 @@ def _refusal(text: str) -> Refusal | None:
 
 
 def _judged(text: str) -> tuple[Refused, Commands] | None:
-    """Where bash stops at a text, with what it had read; None where it does not, or it is unknown."""
+    """Where bash stops in a text, with what it had read; None if it does not stop, or that is unknown."""
     for patterns in (False, True) if "extglob" in text else (False,):
         commands = Commands(text, patterns=patterns)
         try:
@@ -160,8 +158,8 @@ def _explained(refused: Refused, commands: Commands) -> Refusal:
 
 
 def _open_quote(refused: Refused, commands: Commands) -> Refusal:
-    """A quote or a bracket that is never closed. Quotes are read in pairs: where one is missing further up, this one is
-    only the last, and a text that ends where another should begin shows it."""
+    """A quote or a bracket that is never closed. Quotes are read in pairs: if one is missing earlier, this one is only
+    the last, which is visible from a text that ends where another should begin."""
     text, at = commands.text, refused.at
     message, related = Message("bash refuses this script: this `{sign}` is never closed", sign=refused.text), None
     astray = (found for found in _STRING.finditer(text, 0, at) if found[0][:1] == found[0][-1:] == refused.text)
@@ -178,7 +176,7 @@ def _open_quote(refused: Refused, commands: Commands) -> Refusal:
 
 
 def _swallowed(refused: Refused, commands: Commands) -> Refusal | None:
-    """The end of a block that a backslash on the line above makes a word of the command there."""
+    """The end of a block that a preceding backslash turns into a word of the command there."""
     if refused.text.strip() or not commands.opened:
         return None
     block, text = commands.opened[-1], commands.text
@@ -207,7 +205,7 @@ def _early(refused: Refused, text: str) -> tuple[Message, int, int]:
 
 
 def _shown(text: str, at: int, token: str) -> tuple[int, int]:
-    """The place of a token; of the end of a line, or of the script, the last character in front of it."""
+    """The place of a token; for the end of a line, or of the script, the last character before it."""
     if _of_line(token):
         return at, at + len(token)
     before = len(text[:at].rstrip())
@@ -215,7 +213,7 @@ def _shown(text: str, at: int, token: str) -> tuple[int, int]:
 
 
 def _of_line(token: str) -> str:
-    """A token; nothing for the end of a line, behind which bash reads the here-documents of the line."""
+    """A token; none for the end of a line, after which bash reads the here-documents of the line."""
     return "" if token.startswith("\n") else token.strip()
 
 
@@ -225,7 +223,7 @@ def _name(token: str) -> str:
 
 
 def _because(refused: Refused, commands: Commands) -> tuple[Message, Block | None]:
-    """Why a token cannot be in its place, and the block that it leaves open."""
+    """Why a token is not valid in its place, and the block that it leaves open."""
     token, before = _of_line(refused.text), commands.tokens.before
     block = commands.opened[-1] if commands.opened else None
     if refused.fault == "array":
@@ -278,7 +276,7 @@ def _at_end(block: Block | None, line: int) -> tuple[Message, Block | None]:
 
 
 def _closing(token: str, block: Block | None, line: int) -> tuple[Message, Block | None]:
-    """A word that belongs to a block, where that is not open or another one is in between."""
+    """A word that belongs to a block, which is not open here or is interrupted by another one."""
     if block is None:
         return Message("this `{token}` belongs to no `{block}`", token=token, block=_CLOSES[token]), None
     message = Message(

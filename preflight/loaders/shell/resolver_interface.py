@@ -1,4 +1,4 @@
-"""What the parts of the resolver need of each other; following a script is mutually recursive, imports are not."""
+"""The interfaces between the parts of the resolver; following a script is mutually recursive, imports are not."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from preflight.loaders.shell.word_splitting import Value
 from preflight.source.text import Span
 
 Read = Callable[[], Value | None]
-"""What a command reads from stdin, where that is known: expanded only where it is asked for."""
+"""The known stdin of a command, expanded only on demand."""
 
 
 class Expands(Protocol):
-    """Gives expansions their values; arithmetic asks it for the variables in an expression."""
+    """Evaluates expansions; arithmetic asks it for the variables in an expression."""
 
     state: State
     unset: Callable[[str, Span | None], Value]
@@ -25,7 +25,7 @@ class Expands(Protocol):
 
 
 class RunsCommands(Protocol):
-    """Knows what a single command does."""
+    """Determines the effect of a single command."""
 
     def command(self, tree: Tree, node: Node, around: Node | None = None, given: Read | None = None) -> None: ...
     def redirected(self, tree: Tree, node: Node, given: Read | None) -> None: ...

@@ -23,14 +23,14 @@ from preflight.source.text import InputError, Source, Span
 MAX_FILES = 20
 MAX_BYTES = 2_000_000
 MOST_TRIED = 400
-"""Names that are looked for without success until no other folder is tried."""
+"""Number of unsuccessful look-ups after which no other folder is tried."""
 MOST_SOURCED = 3_000
-"""Different names that a script and the texts that it sources may source."""
+"""Number of different names that a script and its sourced texts may source."""
 _BATCH = lazy_pattern(r"^#SBATCH(?=[ \t])", re.MULTILINE)
 
 
 class Files:
-    """Opens files around a script; remembers them, and which it looked for."""
+    """Opens files around a script; remembers them, and the names that it looked up."""
 
     def __init__(self, source: Source) -> None:
         self.source = source
@@ -41,7 +41,7 @@ class Files:
         self._tops: tuple[Path, ...] | None = None
 
     def open(self, name: str | None) -> Source | None:
-        """A file by the name a script gives it, or None when it is not there, lies elsewhere, or is too large."""
+        """A file by the name in a script, or None if it does not exist, is outside, or is too large."""
         script = self.source.path
         if not name or script is None:
             return None
@@ -49,8 +49,8 @@ class Files:
         return next((source for source in found if source is not None), None)
 
     def sourced(self, name: str, end: bool, source: Source) -> Source | None:
-        """The same, for what a text sources: a name that leads nowhere from the folder of the script may be one from
-        the folder of the text, or from the top of the checkout. end: whether only the end of the name is known."""
+        """The same for sourced files: a name that does not exist in the folder of the script may be relative to the
+        folder of the text, or to the top of the checkout. end: only the end of the name is known."""
         asked = (name, end, source.path)
         if asked not in self._sourced and len(self._sourced) < MOST_SOURCED:
             self._sourced[asked] = self._find_sourced(name, end, source)
@@ -74,10 +74,9 @@ class Files:
         return found or next((source for source in places if source is not None), None)
 
     def _folders(self, script: Path, name: str) -> Iterator[Path]:
-        """Where the script may have been started, and the folders of scripts that the settings name.
-
-        Slurm runs a batch script where it was submitted, never in the script's own folder: of several folders the one
-        nearest to the top of the checkout counts. Any other script is taken to run in its own folder first.
+        """Possible working directories of the script, and the script folders in the settings. Slurm runs a batch script
+        where it was submitted, never in the script's own folder: of several folders the one nearest to the top of the
+        checkout counts. Other scripts are assumed to run in their own folder first.
         """
         if os.path.isabs(name) or len(self.looked) > MOST_TRIED:
             yield script.parent
@@ -107,14 +106,13 @@ class Files:
         return self.opened[path]
 
     def _shown(self, script: Path, path: Path) -> str:
-        """How another file is called, as seen from where the script is shown to lie."""
+        """The name of another file, relative to the displayed location of the script."""
         if os.path.abspath(self.source.name) != os.path.abspath(script):  # a submission, called as it was typed
             return os.path.relpath(path, script.parent.resolve())
         return os.path.normpath(Path(self.source.name).parent / os.path.relpath(path, script.parent.resolve()))
 
     def _may_be_read(self, script: Path, path: Path) -> bool:
-        """Whether a file lies in the checkout around the script, where that may be read, or in a folder that the
-        settings name."""
+        """Whether a file is in the checkout around the script, if that may be read, or in a folder of the settings."""
         if self._tops is None:
             around = (Path(checkout_root(script)), *islice(started_from(script), 1)) if self.source.in_checkout else ()
             self._tops = (*around, *(folder.resolve() for folder in self.source.search))
@@ -122,22 +120,23 @@ class Files:
 
 
 def _from_top(name: str, top: str) -> str:
-    """A path as it is from the top folder of a checkout: a relative one, or what follows the folder's name in one of
-    another machine; "" where nothing does."""
+    """A path relative to the top folder of a checkout: a relative one, or the part after the folder's name in a path of
+    another machine; "" if there is none."""
     return name.partition(f"/{top}/")[2] if name.startswith("/") else name
 
 
 class WrittenScripts:
-    """The files that a script writes. follow: notes the launches of one that is meant to run, whatever runs it."""
+    """The files that a script writes. follow: notes the launches of a script meant to run, regardless of what runs
+    it."""
 
     def __init__(self, printer: Printer, launches: Launches, follow: Callable[[Nested], None]) -> None:
         self.printer, self.launches, self.follow = printer, launches, follow
         self.started: dict[str, list[Found]] = {}
-        """Launches of scripts, from before the script itself runs them; by path."""
+        """Launches of scripts, noted before the script itself runs them; by path."""
         self.grown: set[str] = set()
 
     def write(self, path: Value, grows: bool, value: Value | None, place: Span) -> None:
-        """Text into a file, instead of what is there or behind it."""
+        """Write text to a file, replacing or appending."""
         key = path_of(path)
         if not key or value is None:
             return
@@ -150,16 +149,16 @@ class WrittenScripts:
             self.grown.add(key)
 
     def finish(self) -> None:
-        """At the end: scripts of which more was written after their launches were noted."""
+        """At the end: scripts that were extended after their launches were noted."""
         for key in sorted(self.grown):
             self._begin(key)
 
     def text(self, path: Word) -> Nested | None:
-        """A file that is written, by the name that the script gives it."""
+        """A written file, by the name in the script."""
         return self._nested(path_of(value_of(path)))
 
     def run(self, path: Word) -> None:
-        """The script runs a file itself: its launches are noted there."""
+        """The script runs a file itself: its launches are noted at this place."""
         self._forget(path_of(value_of(path)))
 
     def _nested(self, key: str) -> Nested | None:
@@ -174,7 +173,7 @@ class WrittenScripts:
             self.started[key] = self.launches.found[count:]
 
     def _forget(self, key: str) -> None:
-        """Take the launches of a file back that were noted before it ran, or was written again."""
+        """Withdraw the launches of a file noted before it ran, or before it was rewritten."""
         self.grown.discard(key)
         for found in self.started.pop(key, ()):
             at = next((at for at, one in enumerate(self.launches.found) if one is found), None)

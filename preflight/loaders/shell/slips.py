@@ -1,5 +1,5 @@
-"""Slips that bash lets pass: words that reach the launch as they are, tests that never hold, pipes that are never read,
-checkpoints that are removed before they are loaded."""
+"""Mistakes that bash accepts: words that reach the launch unchanged, tests that never hold, unread pipes, checkpoints
+removed before they are loaded."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from preflight.source.text import Span
 
 _MOST = 20
 _NODES = 20_000
-"""Nodes of a script that are looked at."""
+"""Maximum number of examined nodes of a script."""
 _DOTTED = lazy_pattern(r"(?<!\\)\$\{(?:oc\.|[A-Za-z_]\w*\.)[\w.]*(?![\w.])(?::([A-Za-z_]\w*)(?!\w))?[^{}\n]*\}")
-"""An interpolation of OmegaConf, which bash takes for an expansion."""
+"""An interpolation of OmegaConf, which bash treats as an expansion."""
 _LITERAL = frozenset(["raw_string", "comment", "ansi_c_string"])
 _DEAF = frozenset("hostname echo date pwd export uname whoami nproc basename dirname seq".split())
 """Commands that read no input."""
@@ -39,7 +39,7 @@ _APART = ("function_definition", "test_command", "expansion", "heredoc_body", "a
 
 
 def slips(tree: Tree, commands: Commands) -> Iterator[Problem]:
-    """Slips of a script as a whole."""
+    """Mistakes in a script as a whole."""
     text = tree.source.text
     if "${oc." in text or ("." in text and _DOTTED.search(text)):
         yield from _bad_substitutions(tree)
@@ -55,7 +55,7 @@ def slips(tree: Tree, commands: Commands) -> Iterator[Problem]:
 
 
 def launch_slips(found: Found, commands: Commands) -> Iterator[Problem]:
-    """Slips in what a launch is given."""
+    """Mistakes in the arguments of a launch."""
     words = found.taken.launch.words
     for flag, value in pairwise((*words, *words[-1:])):
         at, own = flag.parts
@@ -88,7 +88,7 @@ def _bad_substitutions(tree: Tree) -> Iterator[Problem]:
 
 
 def _unread(tree: Tree, node: Node) -> Iterator[Problem]:
-    """The commands of a pipeline that get something to read and read nothing."""
+    """The commands of a pipeline that receive input and do not read it."""
     for before, child in pairwise(node.named_children):
         if child.type != "command" or before.type == "comment":
             continue
@@ -141,7 +141,7 @@ def _is_assigned(name: str, text: str) -> bool:
     """Whether a script assigns a name somewhere, if only in a branch that is not taken."""
     return (
         re.search(
-            rf"(?<![\w$-]){name}(?:\[[^]\n]*\])?\+?=(?!=)|\b(?:printf -v|mapfile|readarray|getopts)\b[^\n]*\b{name}\b",
+            rf"(?<![\w$-]){name}(?:\[[^]\n]*\])?\+?=(?!=)|\b(?:printf -v|mapfile|readarray|getopts)\b[^\n]{{0,400}}\b{name}\b",
             text,
         )
         is not None
@@ -149,7 +149,8 @@ def _is_assigned(name: str, text: str) -> bool:
 
 
 def _misspelt(tree: Tree, test: Span, name: str, meant: str, commands: Commands) -> Problem:
-    """One of two names is a slip: what is set, where a part of its name is found nowhere else in the script."""
+    """One of two names is a misspelling: the one that is set, if a part of its name occurs nowhere else in the
+    script."""
     variable = commands.state.variables.get(meant)
     set_at = variable.place if variable is not None and variable.place.source is tree.source else None
     parts, others = meant.split("_"), name.split("_")
@@ -167,7 +168,7 @@ def _misspelt(tree: Tree, test: Span, name: str, meant: str, commands: Commands)
 
 
 def _unexpanded(word: Word, flag: str) -> Iterator[Problem]:
-    """A value in which the name of a variable stays as a text, because single quotes kept bash from expanding it."""
+    """A value that contains the name of a variable as text, because single quotes prevented its expansion."""
     match = _UNEXPANDED.search(word.text or "")
     if match is None or (word.text or "").startswith("-"):
         return
@@ -180,7 +181,7 @@ def _unexpanded(word: Word, flag: str) -> Iterator[Problem]:
 
 
 def _in_double_quotes(word: Word) -> tuple[str, Span, str] | None:
-    """The same text in double quotes, where nothing else in it means something there."""
+    """The same text in double quotes, if nothing else in it has a special meaning there."""
     span, text = word.span, word.span.source.text
     if text[span.start : span.start + 1] != "'":
         span = span._replace(start=span.start - 1, end=span.end + 1)
@@ -210,8 +211,8 @@ def _removed(found: Found, commands: Commands) -> Iterator[Problem]:
 
 
 def _started_in(path: str, removed: str, found: Found) -> str:
-    """The checkout in which a relative folder is part of an absolute path; "" where nothing shows that it is started
-    there: its program lies in the folder that it is started in, and another path of the script has the same name."""
+    """The checkout in which a relative folder is part of an absolute path; "" if nothing shows that the script starts
+    there: its program must be in the working directory, and another path of the script must have the same name."""
     folder, mark, _ = f"{path}/".partition(f"/{removed}/")
     name = posixpath.basename(folder)
     relative = (

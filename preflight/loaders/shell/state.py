@@ -1,4 +1,4 @@
-"""The variables of a script while it is followed, and what remains of them after branches."""
+"""The variables of a script while it is followed, and their state after branches."""
 
 from __future__ import annotations
 
@@ -19,10 +19,9 @@ MAX_MAYBE = 1500
 
 
 class Variable(NamedTuple):
-    """A variable. items: one value, or the elements of an array. place: the assignment that set it last.
-
-    exported: on every way that the script may take; sometimes: on one of them.
-    others: the commands that it may hold instead, where branches differ and the value is unknown for that.
+    """A variable. items: one value, or the elements of an array. place: the last assignment. exported: on every
+    possible path; sometimes: on one of them. others: alternative commands, if branches differ and the value is
+    therefore unknown.
     """
 
     items: tuple[Value, ...]
@@ -47,14 +46,14 @@ class Variable(NamedTuple):
 
 
 OPTION = lazy_pattern(r"--|(?<![\w.@/+~-])[+~]{0,2}[A-Za-z_]\w*[.@/][\w.@/-]+=")
-"""How an option begins, or a setting without dashes whose key has a dot: what can be no assignment."""
+"""The beginning of an option, or of a setting without dashes whose key has a dot: these cannot be assignments."""
 Changes = dict[str, Variable | None]
 FILE = "<"
-"""In front of the name of a file that the script writes, where such names are next to those of variables."""
+"""Prefix for the name of a file that the script writes, because such names are stored next to those of variables."""
 
 
 class State:
-    """Variables by name, and the files that the script writes; changes inside a frame can be taken back."""
+    """Variables by name, and the files that the script writes; changes inside a frame can be undone."""
 
     def __init__(self) -> None:
         self.variables: dict[str, Variable] = {}
@@ -62,15 +61,15 @@ class State:
         """The text of each file that the script writes, by FILE and its path."""
         self.ever: set[str] = set()
         self.early: set[str] = set()
-        """Names that were read before anything set them."""
+        """Names that were read before they were set."""
         self.by_caller: set[str] = set()
-        """Names that only a loop over the arguments of the script sets."""
+        """Names that only a loop over the script's arguments sets."""
         self.several = False
         """A variable may hold one of several commands."""
         self.foreign = False
         """A file was sourced that cannot be read here: it may set any variable."""
         self.held: frozenset[str] = frozenset()
-        """Names whose value is stated outside the script: its own assignments have no effect."""
+        """Names whose value is stated outside the script, so that its assignments have no effect."""
         self._frames: list[Changes] = []
 
     def get(self, name: str) -> Variable | None:
@@ -82,7 +81,7 @@ class State:
             self.early.add(name)
 
     def late(self, name: str, use: Span) -> bool:
-        """Whether a variable was read before anything set it, and is set further down."""
+        """Whether a variable was read before it is set further down."""
         variable = self.variables.get(name) if name in self.early else None
         return variable is not None and variable.place.source is use.source and variable.place.start > use.start
 
@@ -117,7 +116,7 @@ class State:
                     outer.setdefault(name, old)
 
     def undo(self, changes: Changes) -> Changes:
-        """Take changes back; returns what they had set."""
+        """Undo changes; returns the values that they had set."""
         new: Changes = {name: self._table(name).get(name) for name in changes}
         for name, old in changes.items():
             if old is None:
@@ -127,9 +126,8 @@ class State:
         return new
 
     def merge(self, branches: list[Changes], because: str, defaults: frozenset[str] = frozenset()) -> None:
-        """After branches of which one was taken, it is unknown which: each with what it set (an empty one set nothing).
-
-        defaults: variables that a branch sets because they are not set; that value is taken.
+        """Merges the effects of alternative branches (an empty one set nothing), because it is unknown which was taken.
+        defaults: variables that a branch sets because they are unset; that value is used.
         """
         for name in {name: None for branch in branches for name in branch}:
             before = self._table(name).get(name)
@@ -160,19 +158,19 @@ def _either(values: list[Variable | None], because: str, default: bool) -> Varia
 
 
 def _one_text(values: list[Variable | None]) -> bool:
-    """Whether each branch that writes a file writes the same: the others leave it to those that do."""
+    """Whether each branch that writes a file writes the same; other branches do not write it."""
     known = [value.items for value in values if value is not None]
     return bool(known) and all(items == known[0] for items in known)
 
 
 def _say_the_same(known: list[Variable]) -> bool:
-    """Whether every branch writes the same text: it is known then, and is in several places."""
+    """Whether every branch writes the same text: then it is known, with several places."""
     texts = [[[piece.text for piece in value] for value in variable.items] for variable in known]
     return all(text == texts[0] for text in texts) and not any(None in value for value in texts[0])
 
 
 def _same_command(values: list[Variable | None]) -> bool:
-    """One command that branches add options to."""
+    """One command to which branches add options."""
     if any(v is None or v.others for v in values):
         return False
     scalars = [v.scalar for v in values if v is not None]
@@ -202,7 +200,7 @@ def _is_command(value: Value) -> bool:
 
 
 def _is_group(value: Value) -> bool:
-    """A list of flags, or nothing. One dash alone begins the end of a name as well."""
+    """A list of flags, or nothing. A single dash also begins the end of a name."""
     text = next((piece.text for piece in value if piece.text is None or piece.text.strip()), "")
     return text is not None and (
         not text or text.lstrip().startswith("--") or (text.lstrip().startswith("-") and " " in text.strip())
@@ -210,7 +208,7 @@ def _is_group(value: Value) -> bool:
 
 
 def _maybe(values: list[Variable | None], array: bool) -> tuple[Value, ...]:
-    """Everything that any branch sets: what all begin with is certain, the rest may be there."""
+    """Everything that any branch sets: the common beginning is certain, the rest is possible."""
     lists: list[list[Value]] = [
         (list(v.items) if array else [(p,) for p in v.scalar]) if v is not None else [] for v in values
     ]
@@ -233,14 +231,14 @@ def _maybe(values: list[Variable | None], array: bool) -> tuple[Value, ...]:
 
 
 def _same(one: Value, other: Value) -> bool:
-    """Whether two values are one, however they came here."""
+    """Whether two values are equal, regardless of their origin."""
     return len(one) == len(other) and all(
         a.text == b.text and a.span == b.span and a.maybe == b.maybe for a, b in zip(one, other, strict=True)
     )
 
 
 def _together(value: Value) -> Iterator[Piece]:
-    """Pieces with neighbours that are certain made one, whose places are those of the first."""
+    """Pieces with adjacent certain ones merged, at the place of the first."""
     for known, group in groupby(value, lambda piece: piece.text is not None and not piece.maybe):
         pieces = list(group)
         whole = pieces[0]._replace(text="".join(piece.text or "" for piece in pieces), exact=False)
@@ -248,8 +246,8 @@ def _together(value: Value) -> Iterator[Piece]:
 
 
 def bounded(value: Value) -> Value:
-    """A value of sane size: a longer one is unknown; one of many parts that holds no options, as a list of data files,
-    is composed."""
+    """A value of reasonable size: a longer one is unknown; one with many parts and no options, such as a list of data
+    files, is composed."""
     if len(value) > MANY_PIECES and not any("--" in (piece.text or "") for piece in value):
         value = tuple(_together(value))
     if len(value) > MAX_PIECES or sum(len(p.text or "") for p in value) > MAX_TEXT:

@@ -1,4 +1,4 @@
-"""The words of a command, its here-documents, and the few command substitutions whose output can be known."""
+"""The words of a command, its here-documents, and the few command substitutions with known output."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from preflight.source.text import Span
 
 
 def read(expander: Expander, tree: Tree, node: Node, document: Node | None) -> None:
-    """`read`, `mapfile` and kin: unknown values, but for the text of a here-document."""
+    """`read`, `mapfile` and similar commands: unknown values, except for the text of a here-document."""
     names = [
         child
         for child in node.named_children
@@ -46,7 +46,7 @@ _NO_WORDS = frozenset(
 )
 _WHOLE = lazy_pattern(r"-?\d{1,9}")
 MOST_LINES = 1000
-"""Of `seq`: more is not a list of options."""
+"""Maximum output of `seq`: more is not a list of options."""
 
 
 def words_of(expander: Expander, tree: Tree, node: Node) -> list[Field]:
@@ -63,7 +63,7 @@ def words_of(expander: Expander, tree: Tree, node: Node) -> list[Field]:
 
 
 def substitute(expander: Expander, tree: Tree, node: Node) -> Value | None:
-    """The output of $(echo …), $(expr …), $(cat <<EOF …) and a comment in backticks, else None."""
+    """The output of $(echo …), $(expr …), $(cat <<EOF …) and a comment in backticks, otherwise None."""
     inner, place = node.named_children, tree.span(node)
     if len(inner) == 1 and inner[0].type == "redirected_statement":
         return _cat(expander, tree, inner[0])
@@ -81,7 +81,7 @@ def substitute(expander: Expander, tree: Tree, node: Node) -> Value | None:
 
 
 def _echo(words: list[Field], place: Span) -> Value | None:
-    """The words with blanks between them, each where it is typed; None where one of them is not known."""
+    """The words with blanks between them, each at its place; None if one of them is unknown."""
     pieces: list[Piece] = []
     for field in words:
         if text_of(field.pieces) is None:

@@ -21,12 +21,12 @@ UNFILLED = lazy_pattern(
     r"|(?<=[\s\"'])(<[A-Za-z][\w.-]*(?: [\w.-]+)+>)(?=/)",
     re.MULTILINE,
 )
-"""A placeholder, a word to its author and redirections to bash and to the grammar, which would take the next
-line with it."""
+"""A placeholder: a word to its author, but redirections to bash and to the grammar, which would include the next
+line."""
 
 
 def without_placeholders(text: str) -> str:
-    """The text with a plain word of the same length for each placeholder."""
+    """The text with each placeholder replaced by a plain word of the same length."""
     return UNFILLED.sub(lambda m: (m[1] or "") + "%" * len(m[2] or m[3] or m[4] or m[5]), text)
 
 
@@ -41,14 +41,13 @@ _BLANKS = lazy_pattern(r"\s\s+")
 _LONGEST_SUM = 200
 """Characters of arithmetic, in which `<<` does not begin a here-document and `#` does not begin a comment."""
 _COSTLY = 50
-"""A here-document in tokens: the pattern of its end has to be compiled."""
+"""A here-document in tokens: the pattern of its end must be compiled."""
 
 
 def without_padding(text: str, most: int) -> str | None:
-    """A text of the same length with blanks instead of comments; None where more than so many characters are left.
-
-    A run of blanks counts as one. Comments for preflight stay where there is room for them. Where a quotation
-    or a here-document does not end nothing behind it is taken for a comment.
+    """A text of the same length with blanks instead of comments; None if too many characters are left. Consecutive
+    blanks count as one. Comments for preflight are kept if there is room. After an unterminated quotation or
+    here-document nothing counts as a comment.
     """
     for keep in (MARK, None) if MARK in text else (None,):
         if (bare := _without_comments(text, most, keep)) is not None and len(_BLANKS.sub(" ", bare)) <= most:
@@ -57,7 +56,7 @@ def without_padding(text: str, most: int) -> str | None:
 
 
 def _without_comments(text: str, most: int, keep: str | None) -> str | None:
-    """keep: what a comment has in it that stays."""
+    """keep: the marker of comments that are kept."""
     parts, done, tokens = [], 0, 0
     at: int | None = 0
     while at is not None and tokens <= most and (found := _TOKEN.search(text, at)) is not None:
@@ -71,7 +70,7 @@ def _without_comments(text: str, most: int, keep: str | None) -> str | None:
 
 
 def _blank(comments: str, keep: str | None) -> str:
-    """Blanks, and the newline that ends the last of some lines of comments."""
+    """Blanks, and the newline that ends the last of several comment lines."""
     if keep is not None and keep in comments:
         return "\n".join(line if keep in line else " " * len(line) for line in comments.split("\n"))
     head, newline, tail = comments.rpartition("\n")
@@ -79,7 +78,7 @@ def _blank(comments: str, keep: str | None) -> str:
 
 
 def _end(text: str, begun: re.Match[str]) -> int | None:
-    """The end of the open construct, None where it does not end."""
+    """The end of the open construct, None if it has none."""
     kind, at = begun.lastgroup, begun.end()
     if kind == "single":
         return text.find("'", at) + 1 or None
@@ -96,7 +95,7 @@ def _end(text: str, begun: re.Match[str]) -> int | None:
 
 
 def unclosed_document(text: str) -> tuple[int, str] | None:
-    """The first here-document that is not closed: where it begins, and the word that would end it."""
+    """The first unclosed here-document: its start, and the word that would end it."""
     at: int | None = 0
     while at is not None and (found := _TOKEN.search(text, at)) is not None:
         at = found.end() if found.lastgroup == "comment" else _end(text, found)
@@ -106,7 +105,7 @@ def unclosed_document(text: str) -> tuple[int, str] | None:
 
 
 Node = Any
-"""A tree-sitter node: the library's types are not needed by those who do not parse."""
+"""A tree-sitter node: code that does not parse does not need the library's types."""
 
 _CHUNK = 2048
 _SECONDS = 0.8
@@ -114,16 +113,16 @@ _ANYTHING = lazy_pattern(r"[^\n]")
 _FOREIGN = lazy_pattern(r"[^\x00-\x7f]")
 _INNER = lazy_pattern(r"(\$?\(\([^\n]*?\)\))|(?<=[^\s\"'$(){}|&;<>`\\])\$(?=[A-Za-z_]\w*[.,/+*-])")
 _PLAIN = lazy_pattern(r"(?<=[^\s\"'$(){}|&;<>`\\])\$(?=[A-Za-z_]\w*[.,/+*-])")
-"""A variable inside a word with a sign behind it (`${A}/x_$B.log`): the grammar would end the word there, so it is
-shown a plain letter; the expansion reads the real text. Arithmetic is left alone."""
+"""A variable inside a word with a sign behind it (`${A}/x_$B.log`): the grammar would end the word there, so it gets a
+plain letter instead; the expansion reads the real text. Arithmetic is unchanged."""
 
 _COMMENT = lazy_pattern(r"`#[^`\n]*`")
-"""A comment between continued lines: to the grammar it would go on to the end of the line."""
+"""A comment between continued lines: for the grammar it would extend to the end of the line."""
 _GLUED = lazy_pattern(r"^([^#\n]*[\w.%/}\])])\\\r?\n(?=--\w)", re.MULTILINE)
-"""A continuation without a blank on either side: bash makes one word of what is around it, the grammar two."""
+"""A continuation without blanks around it: bash joins both sides into one word, the grammar reads two."""
 _LONG = lazy_pattern(rb" {2000,}|\n{2000,}")
 _BRACKETS = lazy_pattern(r"\$\(\((?=\()([^\n;'\"`\\]{1,400}?)\)\)(?![)])")
-"""Arithmetic that begins with another bracket: to the grammar its three brackets may open a substitution."""
+"""Arithmetic that begins with another bracket: the grammar might read its three brackets as a substitution."""
 _DEFAULT = lazy_pattern(r"(\$\{\w+:?[-=+][\"']?[^\s${}()]{0,80}\$\()\(([^\n;'\"`\\]{1,400}?)\)\)(?![)])")
 """Arithmetic in a default: the grammar would read commands there."""
 _SIGN = lazy_pattern(r"\$\w+|\$\{\w+\}|[^$\w]")
@@ -131,14 +130,14 @@ _BRACKET = lazy_pattern(r"(?<!\$)[()]")
 
 
 class Tree(NamedTuple):
-    """A parsed script. cut: the text was too involved to be parsed to its end."""
+    """A parsed script. cut: the text was too complex to be parsed completely."""
 
     source: Source
     root: Node
     cut: bool
 
     def span(self, node: Node) -> Span:
-        """The place of a node, without the blanks and continuations that the grammar puts in front of some."""
+        """The place of a node, without the blanks and continuations that the grammar includes before some nodes."""
         start: int = node.start_byte
         text = self.source.text
         while (
@@ -161,8 +160,8 @@ def _language() -> Any:
 
 
 def _grammar() -> Any:
-    """The compiled part of tree_sitter_bash alone, where it can be found:
-    the package imports a tenth of a check for what is not asked for here."""
+    """The compiled part of tree_sitter_bash alone, if it can be found: importing the package takes a tenth of a check
+    for parts that are not needed."""
     from importlib.machinery import PathFinder
     from importlib.util import module_from_spec
 
@@ -179,8 +178,8 @@ def _grammar() -> Any:
 
 
 def _masked(text: str) -> str:
-    """The text with a letter for each variable inside a word.
-    Arithmetic is only looked for where it ends on the line, so that the search does too."""
+    """The text with a letter for each variable inside a word. Arithmetic is only searched if it ends on the same line,
+    so that the search ends there."""
     if "`#" in text:
         text = _COMMENT.sub(lambda m: f"`:{' ' * (len(m[0]) - 3)}`", text)
     if "\\\n--" in text or "\\\r\n--" in text:
@@ -201,7 +200,7 @@ def _masked(text: str) -> str:
 
 
 def _as_command(default: re.Match[str]) -> str:
-    """Arithmetic as a command without signs, of which the grammar finds both ends and the variables."""
+    """Arithmetic as a command without operators, in which the grammar finds both ends and the variables."""
     inner = default[2]
     if "$(" in inner or inner.count("(") != inner.count(")"):
         return default[0]
@@ -210,7 +209,7 @@ def _as_command(default: re.Match[str]) -> str:
 
 
 def _without_brackets(arithmetic: re.Match[str]) -> str:
-    """Arithmetic with blanks for the brackets inside it, which leaves the grammar the same variables."""
+    """Arithmetic with blanks instead of inner brackets, which leaves the same variables to the grammar."""
     inner = arithmetic[1]
     if "$(" in inner or inner.count("(") != inner.count(")"):
         return arithmetic[0]
@@ -218,7 +217,7 @@ def _without_brackets(arithmetic: re.Match[str]) -> str:
 
 
 def _read(source: Source, most: int) -> str:
-    """What the grammar sees: the text, without its padding where it is long. Raises InputError."""
+    """The text for the grammar, without padding if it is long. Raises InputError."""
     refuse_large(source, most)
     if len(source.text) <= MAX_SCRIPT:
         return source.text
@@ -229,7 +228,7 @@ def _read(source: Source, most: int) -> str:
 
 
 def _skipping(data: bytes) -> Any:
-    """A parser for this text: where it is long, one that is not shown the long runs of blanks in it."""
+    """A parser for this text; if it is long, long stretches of blanks are skipped."""
     import tree_sitter
 
     if len(data) <= MAX_SCRIPT:
@@ -246,10 +245,9 @@ def _tried(data: bytes) -> Any:
 
 
 def parse(source: Source, most: int = MAX_SCRIPT, end: int | None = None) -> Tree:
-    """The tree of a script. Every character outside ASCII counts as one byte of a plain word,
-    so offsets are characters. end: where to stop; what follows is not read.
-
-    Raises InputError where it is too much for the grammar, or has more characters, comments included.
+    """The tree of a script. Every character outside ASCII counts as one byte of a plain word, so offsets are
+    characters. end: where to stop; later text is not read. Raises InputError if it is too complex for the grammar, or
+    too long, comments included.
     """
     text = _FOREIGN.sub("%", _read(source, most))
     if end is not None:
@@ -268,7 +266,7 @@ def parse(source: Source, most: int = MAX_SCRIPT, end: int | None = None) -> Tre
 
 
 def ancestors(node: Node) -> Iterator[Node]:
-    """The node and those around it, inside out."""
+    """The node and its ancestors, innermost first."""
     current: Node | None = node
     while current is not None:
         yield current

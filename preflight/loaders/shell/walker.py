@@ -1,4 +1,4 @@
-"""Follows the statements of a script without running anything: both ways where a condition is not known."""
+"""Follows the statements of a script without running anything: both ways if a condition is unknown."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from preflight.loaders.shell.syntax import Node, Tree
 
 MAX_DEPTH = 60
 MAX_CONDITION = 2000
-"""Characters of a condition that are looked at."""
+"""Maximum characters of a condition that is examined."""
 _ASSIGNMENTS = ("variable_assignment", "variable_assignments")
 _BLOCKS = ("program", "do_group", "ERROR", "else_clause")
 _SKIPPED = frozenset(
@@ -34,19 +34,19 @@ _SKIPPED = frozenset(
 
 
 class Stop:
-    """Where following has come to an end: nowhere (""), or at exit, return, break or continue."""
+    """The reason why following ended: none (""), or exit, return, break or continue."""
 
     def __init__(self) -> None:
         self.at = ""
 
     def reached(self, *kinds: str) -> None:
-        """The end of what these kinds leave."""
+        """The end of the constructs that these kinds leave."""
         if self.at in kinds:
             self.at = ""
 
 
 class Follower:
-    """Walks statements. commands: what single commands do."""
+    """Walks statements. commands: the effects of single commands."""
 
     def __init__(self, expander: Expander, commands: RunsCommands) -> None:
         self.expander, self.state, self.commands = expander, expander.state, commands
@@ -57,7 +57,7 @@ class Follower:
         self.exhausted = False
 
     def block(self, tree: Tree, nodes: Sequence[Node]) -> None:
-        """Statements one after another, up to an exit."""
+        """Follow statements one after another, up to an exit."""
         for node in nodes:
             if self.stop.at:
                 return
@@ -141,7 +141,7 @@ class Follower:
                 self.statement(tree, child)
 
     def _pipeline(self, tree: Tree, node: Node, given: Read | None) -> None:
-        """Commands of which each reads what the one before it prints; each is a subshell."""
+        """Commands that each read the output of the previous one; each is a subshell."""
         for child in node.named_children:
             with self._subshell():
                 if child.type == "command":
@@ -156,7 +156,7 @@ class Follower:
             given = self.commands.printed(tree, child, given)
 
     def apart(self, tree: Tree, nodes: Sequence[Node]) -> None:
-        """A subshell: what it sets is lost."""
+        """A subshell: its assignments are lost."""
         with self._subshell():
             self.block(tree, nodes)
 
@@ -168,7 +168,7 @@ class Follower:
         self.stop.reached("exit", "return", "break", "continue")
 
     def status(self, tree: Tree, node: Node, testing: bool = False) -> bool | None:
-        """Run a statement for its outcome. An ordinary command is taken to succeed, unless it is tested."""
+        """Run a statement for its outcome. An ordinary command is assumed to succeed, unless it is tested."""
         kind = node.type
         if kind == "test_command":
             return control_flow.test(self.expander, tree, node)
@@ -185,7 +185,7 @@ class Follower:
         return None if testing or (kind == "command" and tree.text(node).startswith("test ")) else True
 
     def _list(self, tree: Tree, node: Node, testing: bool) -> bool | None:
-        """A list of any length: the grammar puts all but its last command into a list on the left, and that again."""
+        """A list of any length: the grammar nests all but its last command in a list on the left, recursively."""
         spine = [node]
         while (left := spine[-1].children[0]).type == "list" and len(left.children) == 3:
             spine.append(left)
@@ -197,7 +197,7 @@ class Follower:
         return value
 
     def _joined(self, tree: Tree, node: Node, value: bool | None, testing: bool) -> bool | None:
-        """What a list comes to. value: of its left side."""
+        """The outcome of a list. value: that of its left side."""
         left, sign, right = node.children
         certain = left.type in ("test_command", "list", "compound_statement", "negated_command") or _constant(
             tree, left
@@ -220,8 +220,8 @@ class Follower:
         defaults: frozenset[str] = frozenset(),
         default: Sequence[Node] | None = None,
     ) -> None:
-        """Follow each of several branches of which one is taken. default: the one that is assumed to be, if it has an
-        end."""
+        """Follow each of several branches of which one is taken. default: the branch assumed to be taken, if it
+        ends."""
         unset = frozenset(name for name in defaults if name not in self.state.variables)
         ended: list[Changes] = []
         stops = []

@@ -1,4 +1,4 @@
-"""What an expansion yields, and how bash cuts it into words."""
+"""The result of an expansion, and how bash splits it into words."""
 
 from __future__ import annotations
 
@@ -26,30 +26,30 @@ class Bit(NamedTuple):
 
 
 class Break:
-    """The end of a word that no quoting removes: between the elements of "${A[@]}"."""
+    """A word boundary that quoting does not remove: between the elements of "${A[@]}"."""
 
 
 BREAK = Break()
 UNREAD, PILED = ", which a file that is not read may set", ", which branches make too long"
-"""Ends of the reasons of a list that may have any words."""
+"""Endings of the reasons for a list that may contain any words."""
 Bits = list["Bit | Break"]
 Value = tuple[Piece, ...]
 
 
 class Field(NamedTuple):
-    """A word as pieces. loose: all of it is an unknown expansion outside quotes, so it may be no word or several."""
+    """A word as pieces. loose: it is entirely an unknown expansion without quotes, so it may be no word or several."""
 
     pieces: list[Piece]
     loose: bool = False
 
 
 def is_sentence(text: str) -> bool:
-    """Words for a person to replace ("your model ckpt path"), not a list of values."""
+    """Words that a person should replace ("your model ckpt path"), not a list of values."""
     return " " in text and bool(_SENTENCE.fullmatch(text.strip().lower()))
 
 
 def fields(bits: Iterable[Bit | Break]) -> list[Field]:
-    """Cut an expansion into words. An unquoted expansion that is empty vanishes."""
+    """Split an expansion into words. An empty unquoted expansion disappears."""
     cutter = _Cutter()
     for bit in bits:
         if isinstance(bit, Break):
@@ -92,7 +92,7 @@ class _Cutter:
 
 
 def joined(bits: Iterable[Bit | Break], blank: Span) -> Value:
-    """An expansion where no words are cut: the value of an assignment."""
+    """An expansion without splitting: the value of an assignment."""
     pieces: list[Piece] = []
     for bit in bits:
         pieces.append(Piece(" ", blank, exact=False) if isinstance(bit, Break) else bit.piece)
@@ -100,7 +100,7 @@ def joined(bits: Iterable[Bit | Break], blank: Span) -> Value:
 
 
 def merged(pieces: Sequence[Piece]) -> Value:
-    """Pieces without empty ones next to others, and with neighbours of one stretch made one."""
+    """Pieces without empty ones next to others, and with adjacent pieces of one stretch merged."""
     found: list[Piece] = []
     for piece in pieces:
         if piece.text == "" and len(pieces) > 1:
@@ -138,7 +138,7 @@ def value_of(given: Word) -> Value:
 
 
 def text_of(value: Iterable[Piece]) -> str | None:
-    """The text of a value, None when part of it is not known or not certain."""
+    """The text of a value, None if part of it is unknown or uncertain."""
     parts = []
     for piece in value:
         if piece.text is None or piece.maybe:
@@ -148,5 +148,5 @@ def text_of(value: Iterable[Piece]) -> str | None:
 
 
 def why(value: Iterable[Piece]) -> str:
-    """What makes a value unknown."""
+    """The reason why a value is unknown."""
     return next((p.because or "a condition" for p in value if p.text is None or p.maybe), "")

@@ -1,2 +1,2 @@
-"""The checkout around a file: which framework lies in it, of which release,
-with which further options and checks. Read, never run."""
+"""The checkout around a file: which framework is in it, of which release, with which additional options and checks.
+Read, never run."""

@@ -1,4 +1,4 @@
-"""Finds the checkout around a file, each once in a call: the nearest folder above it in which a framework lies."""
+"""Finds the checkout around a file, each once in a call: the nearest folder above it in which a framework is."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from preflight.program.checkout.packages import (
 )
 from preflight.program.locate import Located, locate
 
-if TYPE_CHECKING:  # it loads when a framework lies there
+if TYPE_CHECKING:  # it loads when a framework is there
     from preflight.loaders.document import Document
     from preflight.program.checkout.callers import FrontEndPackage
     from preflight.program.checkout.package import Package
@@ -49,7 +49,7 @@ class Checkout:
         self._entries: dict[str, Mapping[str, OwnOption]] = {}
 
     def package(self, framework: str) -> Package | None:
-        """A framework that lies in it."""
+        """A framework that is in it."""
         if framework not in self._packages:
             found = next(((layout, at) for layout, at in self._places.items() if layout.framework == framework), None)
             if found is None:
@@ -62,13 +62,13 @@ class Checkout:
 
     @property
     def frameworks(self) -> frozenset[str]:
-        """The frameworks whose packages lie in it."""
+        """The frameworks whose packages are in it."""
         return frozenset(layout.framework for layout in self._places)
 
     def roots(self, versions: Mapping[str, str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """The folders in which the packages of some frameworks lie, and the frameworks that lie nowhere.
+        """The folders in which the packages of some frameworks are, and the frameworks that are nowhere.
 
-        versions: of the frameworks. What the checkout lacks may lie in a neighbouring folder: in one, of that version.
+        versions: of the frameworks. What the checkout lacks may be in a neighbouring folder: in one, of that version.
         """
         places = {layout.framework: at for layout, at in reversed(list(self._places.items()))}
         for name in [name for name in versions if name not in places]:
@@ -79,7 +79,7 @@ class Checkout:
         return tuple(dict.fromkeys(places[name] for name in versions if name in places)), lacking
 
     def _beside(self, framework: str, version: str) -> Iterator[str]:
-        """The neighbouring folders in which a version of a framework lies."""
+        """The neighbouring folders in which a version of a framework is."""
         from preflight.program.checkout.package import Package
 
         above = os.path.dirname(self.root)
@@ -91,7 +91,7 @@ class Checkout:
                     yield one
 
     def described(self, framework: str) -> str:
-        """How people know the source of a framework: where it lies, its release, how much of that it changes."""
+        """How people know the source of a framework: where it is, its release, how much of that it changes."""
         package = self.package(framework)
         if package is None:
             return ""
@@ -204,7 +204,7 @@ class Checkouts:
         return self._isolated
 
     def around(self, path: Path | None) -> Checkout | None:
-        """The checkout in which a file lies; None where there is none, or nothing shows it."""
+        """The checkout in which a file is; None if there is none, or nothing shows it."""
         if path is None:
             return None
         start = os.path.dirname(os.path.abspath(path))
@@ -231,7 +231,7 @@ class Checkouts:
         return self._made[start]
 
     def located(self, document: Document) -> Located:
-        """Where the program of a document's launch lies."""
+        """Where the program of a document's launch is."""
         key = (document.source.path, document.source.text, document.run)
         if key not in self._located:
             start = os.path.dirname(os.path.abspath(document.source.path or Path.cwd() / "command"))
@@ -248,13 +248,13 @@ class Checkouts:
         return self._with_paths((folder, *where.paths), self._above(folder))
 
     def _installed_by(self, document: Document) -> Checkout | None:
-        """The folder around a document where it installs a release, and no framework lies in it."""
+        """The folder around a document where it installs a release, and no framework is in it."""
         around = self.around(document.source.path)
         none = around is None or around.frameworks or around.reader or around.patches or not around.names_release
         return None if none else around
 
     def _with_paths(self, paths: tuple[str, ...], around: Checkout | None) -> Checkout | None:
-        """A checkout with the frameworks that lie in folders of modules instead of those inside it."""
+        """A checkout with the frameworks that are in folders of modules instead of those inside it."""
         told = tuple(path for path in paths if found_in(path))
         if not told or (around is not None and told[0] == around.root):
             return around
@@ -365,13 +365,13 @@ class Checkouts:
 
 
 def _installed_in(folder: str) -> Iterator[str]:
-    """A folder, its src, and those of the packages that are installed in it as an environment."""
+    """A folder, its src, and those of the packages installed in it as an environment."""
     yield from (folder, os.path.join(folder, "src"))
     yield from map(str, sorted(Path(folder).glob("lib/python3*/site-packages")))
 
 
 def _named_so(folder: str) -> bool:
-    """Whether a folder is called like a checkout of a framework."""
+    """Whether a folder has the same name as a checkout of a framework."""
     name = os.path.basename(folder).lower()
     return any(part in name for part in ("megatron", "mindspeed", "mindformers"))
 

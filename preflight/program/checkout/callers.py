@@ -12,12 +12,12 @@ from preflight.program.checkout.files import Files, listed
 from preflight.program.checkout.packages import MOST_FOLDERS
 from preflight.source.record import NamedTuple
 
-if TYPE_CHECKING:  # most runs lie in no checkout of a front end
+if TYPE_CHECKING:  # most runs are in no checkout of a front end
     from preflight.program.checkout.parser_options import OwnOption
 
 
 class FrontEndLayout(NamedTuple):
-    """How a program lies in a checkout. mark: a file that shows it; version: the file with its release, and the pattern
+    """How a program is in a checkout. mark: a file that shows it; version: the file with its release, and the pattern
     that finds it; parser: where it adds options, () where its keys are none of a parser; configs: the folder of the
     files that have its keys."""
 

@@ -14,12 +14,12 @@ MAX_BYTES = 1_000_000
 """Of one file: the largest parser of a framework has 300,000."""
 MOST_FILES = 4_000
 MOST_BYTES = 40_000_000
-"""Of all files that are opened in one checkout."""
+"""Of all files opened in one checkout."""
 MOST_ENTRIES = 20_000
 MOST_BESIDE = 5_000
 """Entries of one folder; of a larger one none is looked at."""
 MAX_CODE, MOST_CODE = 300_000, 2_000_000
-"""Characters of a file, and of a checkout, that are parsed as Python: the largest parser of a framework has 250,000."""
+"""Characters of a file, and of a checkout, parsed as Python: the largest parser of a framework has 250,000."""
 DEEPEST = 10
 NEVER = ("node_modules", "__pycache__", "site-packages", "build")
 
@@ -36,7 +36,7 @@ class Files:
         self._texts: dict[str, str | None] = {}
 
     def text(self, name: str) -> str | None:
-        """The text of a file; None where there is none, it lies outside, or the bounds are reached."""
+        """The text of a file; None if there is none, it is outside, or the bounds are reached."""
         if name not in self._texts:
             self._texts[name] = self._read(name)
         return self._texts[name]
@@ -94,7 +94,7 @@ def _entered(name: str) -> bool:
 
 
 def listed(folder: str) -> list[os.DirEntry[str]]:
-    """What lies in a folder, sorted by name; nothing where it cannot be listed, or has more than any folder of code."""
+    """What is in a folder, sorted by name; nothing if it cannot be listed, or has more than any folder of code."""
     try:
         with os.scandir(folder) as entries:
             found = list(islice(entries, MOST_BESIDE + 1))

@@ -93,7 +93,7 @@ def likeness(framework: str, files: Files) -> Likeness:
 
 
 def _tag(framework: str, found: Mapping[str, str | None]) -> str:
-    """The tag whose files lie here, "" where they are those of none."""
+    """The tag whose files are here, "" where they are those of none."""
     listed = _listed(framework)
     order = list(listed["releases"])
     for tag, row in published(framework).items():
@@ -113,7 +113,7 @@ def object_of(text: str) -> str:
 def nearest(framework: str, said: str, like: Likeness) -> str:
     """The described release that a checkout is most like; "" where nothing shows it.
 
-    The one that it names, else the one with most of its files, else the newest before the one that it names.
+    The one that it names, otherwise the one with most of its files, otherwise the newest before the one that it names.
     """
     releases, wanted = known_releases(framework), numbers(said)
     same = [name for name in releases if wanted and numbers(name)[:2] == wanted[:2]]
@@ -127,7 +127,7 @@ def nearest(framework: str, said: str, like: Likeness) -> str:
 
 
 RECKONED = 12
-"""Files of a checkout that are compared for one rule."""
+"""Files of a checkout compared for one rule."""
 
 
 class OwnChecks:
@@ -153,7 +153,7 @@ class OwnChecks:
     def has(self, rule: str) -> bool | None:
         """Whether one of the statements that a rule repeats is in the checkout.
 
-        None where the rule repeats none of this framework, or where the run dies at a statement that is not a check.
+        None if the rule repeats none of this framework, or where the run dies at a statement that is not a check.
         """
         if rule not in self._answers:
             self._answers[rule] = self._compared(rule)
@@ -176,7 +176,7 @@ class OwnChecks:
         return any(wanted & self._in(path, everything) for path in list(paths)[:RECKONED])
 
     def _places(self, path: str) -> Iterator[str]:
-        """Where a file of upstream may lie here: under its name, under the old name of the package, in the parser."""
+        """Where a file of upstream may be here: under its name, under the old name of the package, in the parser."""
         ours = path.replace(*self._renamed, 1) if self._renamed else path
         package = ours.partition("/")[0]
         yield from (ours, f"{package}/training/arguments.py", f"{package}/arguments.py")
@@ -215,7 +215,7 @@ MOST_PARSERS = 300
 
 
 class Package:
-    """What lies in a checkout. The release is looked at once, options and checks when they are asked for."""
+    """What is in a checkout. The release is looked at once, options and checks when they are asked for."""
 
     def __init__(self, layout: Layout, files: Files) -> None:
         self.layout, self.files = layout, files
@@ -285,7 +285,7 @@ class Package:
 
 
 def _joined(first: OwnOption | None, other: OwnOption) -> OwnOption:
-    """An option that is added in several places: as the first adds it, with the choices of all."""
+    """An option added in several places: as the first adds it, with the choices of all."""
     if first is None or not first.kind:
         return other if first is None or first.choices is None else other._replace(choices=_both(other, first))
     return first._replace(choices=_both(first, other))

@@ -1,4 +1,4 @@
-"""Which frameworks lie in a folder: the packages that identify them, and the place of their version."""
+"""Which frameworks are in a folder: the packages that identify them, and the place of their version."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from preflight.source.record import NamedTuple
 
 
 class Layout(NamedTuple):
-    """How a framework lies in a checkout.
+    """How a framework is in a checkout.
 
     marks: files of which one shows that it is there. version: the file that names the release, and the pattern that
     finds it.
@@ -106,12 +106,12 @@ _NAMES = {"megatron-lm": "megatron", "megatron-core": "megatron", "modellink": "
 
 
 def found_in(folder: str) -> tuple[Layout, ...]:
-    """The frameworks whose packages lie in a folder."""
+    """The frameworks whose packages are in a folder."""
     return tuple(one for one in LAYOUTS if any(os.path.isfile(os.path.join(folder, mark)) for mark in one.marks))
 
 
 def found_below(folder: str) -> dict[Layout, str]:
-    """The frameworks in the folders of a repository, those that lie there once."""
+    """The frameworks in the folders of a repository, those that are there once."""
     places: dict[Layout, list[str]] = {}
     for one in _folders(folder):
         for layout in found_in(one):
@@ -163,7 +163,7 @@ def declared_in(text: str) -> dict[str, str]:
 
 
 def installed_in(root: str) -> dict[str, tuple[str, str]]:
-    """Framework → the release that is installed in an environment in a folder, and the record that states it."""
+    """Framework → the release installed in an environment in a folder, and the record that states it."""
     found: dict[str, tuple[str, str]] = {}
     for name in ENVIRONMENTS:
         library = os.path.join(root, name, "lib")

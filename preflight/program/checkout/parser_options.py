@@ -94,7 +94,7 @@ def _hands_on(call: ast.Call) -> bool:
 
 
 def _widened(call: ast.Call) -> Iterator[OwnOption]:
-    """A choice that is added to an option which other code has."""
+    """A choice added to an option which other code has."""
     said = [one.value for one in call.args if isinstance(one, ast.Constant)]
     if len(said) == 2 and isinstance(said[0], str) and said[0].startswith("--"):
         yield OwnOption(said[0], said[0][2:].replace("-", "_"), "", choices=(said[1],))

@@ -52,7 +52,7 @@ def _parsed(source: str) -> ast.Module:
 
 
 def _around(source: str, line: int) -> tuple[list[ast.stmt], tuple[str, ...]]:
-    """The definition around a line with the names of those around it; nothing where the text alone does not show it."""
+    """The definition around a line with the names of those around it; nothing if the text alone does not show it."""
     rows = source.split("\n")
     if not 0 < line <= len(rows):
         return [], ()

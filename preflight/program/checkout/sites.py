@@ -26,11 +26,10 @@ class Site:
     """One statement of interest.
 
     kind: assert, raise, call (of a checking function), exit, assign (of an argument, under a condition), parser (an
-    option is added),
-    statement (anything else that a rule names) or text (a line of documentation).
-    condition: the parts that have to hold for it to take effect; of an assertion also what it denies.
-    what: what it calls, assigns or is, "" for a refusal. number: which one of several alike in its function.
-    start: the first line that belongs to it: of the branch that it alone fills, else its own.
+    option is added), statement (anything else that a rule names) or text (a line of documentation). condition: the
+    parts that have to hold for it to take effect; of an assertion also what it denies. what: what it calls, assigns or
+    is, "" for a refusal. number: which one of several alike in its function. start: the first line that belongs to it:
+    of the branch that it alone fills, otherwise its own.
     """
 
     file: str
@@ -246,7 +245,7 @@ def _matched(subject: ast.expr, case: ast.match_case) -> Parts:
 
 
 class _Told(NamedTuple):
-    """Describes a statement: kind, condition and content; None where it is not asked for."""
+    """Describes a statement: kind, condition and content; None if it is not asked for."""
 
     calls: re.Pattern[str]
     everything: bool
