@@ -139,13 +139,9 @@ def _runs(node: Node) -> bool:
 
 def _is_assigned(name: str, text: str) -> bool:
     """Whether a script assigns a name somewhere, if only in a branch that is not taken."""
-    return (
-        re.search(
-            rf"(?<![\w$-]){name}(?:\[[^]\n]*\])?\+?=(?!=)|\b(?:printf -v|mapfile|readarray|getopts)\b[^\n]{{0,400}}\b{name}\b",
-            text,
-        )
-        is not None
-    )
+    assigned = rf"(?<![\w$-]){name}(?:\[[^]\n]*\])?\+?=(?!=)"
+    filled = rf"\b(?:printf -v|mapfile|readarray|getopts)\b[^\n]{{0,400}}\b{name}\b"
+    return re.search(f"{assigned}|{filled}", text) is not None
 
 
 def _misspelt(tree: Tree, test: Span, name: str, meant: str, commands: Commands) -> Problem:
