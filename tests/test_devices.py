@@ -29,7 +29,7 @@ def test_the_accelerators_people_train_on_are_known(name: str) -> None:
     device = find_device(devices(), name)
     assert device is not None
     assert 24e9 <= device.memory <= 300e9
-    assert 0.9 < device.budget / device.memory < 1.08  # what is sold as 80 GB are GiB
+    assert 0.9 < device.budget / device.memory < 1.08  # devices sold with 80 GB have 80 GiB
 
 
 @pytest.mark.parametrize(

@@ -36,6 +36,8 @@ UNNATURAL = re.compile(
         says? | said | saying | tells? | told | telling | stands?(?!\ for\b) | stood
         | nobody | anybody | somebody | whoever | in\ place\ of | anew | beside
         | (?<!there\ )(?:is|are)\ no(?!\ (?:longer|more)\b) | of\ (?:its|their)\ own
+        | gravest | at\ the\ (?:most|least) | in\ small\ letters | once\ a\ process | hands?\ on | no\ further
+        | ways\ out | who\ mends | raises\ \w+\ where
     )(?![\w`/-])""",
     re.VERBOSE | re.IGNORECASE,
 )
@@ -116,6 +118,10 @@ def test_the_guides(page: Path) -> None:
         "4 in place of 8",
         "a command of its own",
         "it stands in another file",
+        "the gravest finding",
+        "8 at the most",
+        "Raises InputError where it is missing",
+        "the other ways out",
     ],
 )
 def test_the_list_finds_what_it_names(text: str) -> None:

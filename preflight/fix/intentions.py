@@ -137,7 +137,7 @@ def _siblings(path: Path) -> Sequence[Path]:
 
 
 def _is_slip(typed: object, meant: object) -> bool:
-    """Whether a number is another one with a slip: one more or less, a digit too many, missing, swapped or another."""
+    """Whether a number is another one with a typo: one more or less, or an extra, missing, swapped or wrong digit."""
     one, other = str(typed), str(meant)
     if not (one.isdecimal() and other.isdecimal()):
         return False

@@ -84,7 +84,7 @@ KEPT_FREE = 0.02
 """The share of device memory that a layout leaves free if possible: idle usage on devices of the same kind differs by
 0.5 GiB and more (npu-smi: 2.8 to 3.3 GiB of 64), and one run in twenty needs more than the estimate's high end."""
 RANK_TRIES = 300
-"""The number of candidates with a faster estimate than the present layout tried to find its rank."""
+"""The maximum number of faster candidates that are tried to find the rank of the present layout."""
 BEYOND = 4
 """The number of additional layouts proven beyond those shown: their exact times may move them forward."""
 KIND = ("tensor", "pipeline", "expert")

@@ -75,7 +75,7 @@ GAPS: dict[Unmodelled, Gap] = {
     # layers of one operator each instead of attention and an MLP: a Mamba layer (d_inner = 2 h) has 6 h² weights and
     # keeps 28·T·h, attention alone from 2 h² on; a whole layer has 12 h² and keeps 34·T·h (Korthikanti et al. 2022)
     Unmodelled.HYBRID_MODEL: Gap(least=0.2, most=1.1, steady=0.2),
-    # its own head and pooler besides the layers, and scores of padded samples
+    # a separate head and pooler in addition to the layers, and scores of padded samples
     Unmodelled.ENCODER_ALONE: Gap(most=1.2, whole=1.1),
     # a decoder as deep again, with attention to the encoder in each layer: 4/3 of the encoder's weights
     Unmodelled.ENCODER_AND_A_DECODER: Gap(most=2.5, whole=2.6),

@@ -68,7 +68,7 @@ def _after(part: str) -> str:
 
 
 def _folded(text: str, script: str, working: str, top: str) -> str:
-    """A text with folders in place of the shell expressions for them."""
+    """A text in which folders replace the shell expressions for them."""
     text = text.replace('"', "")
     if script:
         text = _HERE.sub(lambda _: os.path.dirname(script), text)

@@ -286,7 +286,7 @@ class Megatron:
         return self.with_provider(started)
 
     def with_provider(self, started: Names) -> Names:
-        """The arguments with which training starts, with the function that adds options in place of the script's."""
+        """The arguments with which training starts, with the function that replaces the script's for adding options."""
         return {**started, PROVIDER: Builtin(PROVIDER, self._add)} if self.provider is not None else started
 
     def _add(self, parser: Value) -> Value:

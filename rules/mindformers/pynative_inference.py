@@ -1,4 +1,5 @@
-"""What a pynative run that predicts over a pipeline refuses: schedules and swapping for a backward pass."""
+"""What a pynative run that predicts over a pipeline refuses:
+schedules and swapping that are made for a backward pass."""
 
 from preflight.dialects.mindformers.pynative_network import names
 from preflight.lint.constraint import ConstraintSet, put, refuse

@@ -218,7 +218,7 @@ def test_a_file_that_cannot_be_read_is_named(project: Path) -> None:
 
 
 def test_appending_asks_as_well(tmp_path: Path) -> None:
-    """What the gate's audit file is opened by."""
+    """The functions that open the gate's audit file."""
     (tmp_path / "link").symlink_to("there")
     os.mkfifo(tmp_path / "pipe")
     for name in ("link", "pipe", "."):

@@ -1,4 +1,4 @@
-"""Commands that change where a script is: its working folder, its parameters, the folders that it removes."""
+"""Commands that change the state of a script: its working folder, its parameters, the folders that it removes."""
 
 from __future__ import annotations
 
