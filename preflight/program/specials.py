@@ -174,7 +174,7 @@ class Specials(Signatures):
         if isinstance(value, (Function, Bound)):
             return kind in (types.FunctionType, types.MethodType) or kind is object
         if isinstance(value, Symbol):
-            return False
+            return self.gap(f"whether {value.name} is a class") if kind is type else kind is object
         return self.native(isinstance, [value, kind])
 
     def _issubclass(self, given: list[Value], named: Names) -> Value:

@@ -158,6 +158,20 @@ def test_outside_names_are_equal_only_to_themselves(tmp_path: Path) -> None:
     assert judged(root).outcome == "accepts" and judged(root, ["--fast"]).outcome == "refuses"
 
 
+@pytest.mark.parametrize(
+    ("check", "outcome"),
+    [
+        ("assert not isinstance(kernels.Layer, type), 'a class'", "may refuse"),
+        ("assert isinstance(kernels.Layer, type), 'no class'", "may refuse"),
+        ("assert isinstance(kernels.Layer, object), 'nothing'", "accepts"),
+        ("assert not isinstance(kernels.Layer, str), 'a name'", "accepts"),
+    ],
+)
+def test_whether_an_outside_name_is_a_class_is_not_known(tmp_path: Path, check: str, outcome: str) -> None:
+    root = write_tree(tmp_path, check, head="import kernels\n")
+    assert judged(root, [], machine=Machine(present=frozenset({"kernels"}))).outcome == outcome
+
+
 def test_what_one_command_changes_is_gone_for_the_next(tmp_path: Path) -> None:
     from preflight.program.judge import Session, in_thread
     from preflight.program.verdict import Budget, Program
