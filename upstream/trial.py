@@ -102,10 +102,10 @@ def same_before(
     ask: Ask, errors: Callable[[Case], list[Finding]], own: Sequence[Case], run: Case, told: Sequence[Finding]
 ) -> bool:
     """Whether preflight refuses a run of the described release by the same rules while its source accepts it. own:
-    configs that this release accepts, to be changed in the same way where it does not decide the run."""
+    configs that this release accepts, to be changed in the same way where it does not accept the run."""
     rules = {one.rule for one in told}
     same = [run]
-    if own and _sure(ask(run)) is None:
+    if own and not _sure(ask(run)):
         same = [changed(base, *run["change"]) for base in own if run["change"][0] in base["config"]]
     return any(_sure(ask(one)) and rules <= {error.rule for error in errors(one)} for one in same)
 
