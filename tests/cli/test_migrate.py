@@ -105,6 +105,12 @@ def words_of(text: str) -> list[str]:
         ("--encoder-pipeline-model-parallel-size 0", "0.13.0", "0.19.0", ""),
         ("--moe-token-dispatcher-type alltoall_seq", "0.12.1", "0.15.0", "--moe-token-dispatcher-type alltoall"),
         ("--retro-num-neighbors 3", "0.13.0", "0.19.0", ""),
+        ("--s3-cache-path /data/index", "0.12.1", "0.14.0", "--object-storage-cache-path /data/index"),
+        ("--grpo-default-temperature 0.8", "0.15.0", "0.17.0", "--rl-default-temperature 0.8"),
+        ("--grpo-default-top-p 0.9", "0.15.0", "0.16.0", "--rl-default-top-p 0.9"),
+        ("--teacher-model-config /t.yaml", "0.15.0", "0.16.0", "--export-kd-teacher-model-config /t.yaml"),
+        ("--disable-ckpt-fully-parallel-save", "0.16.0", "0.17.0", "--no-ckpt-fully-parallel-save"),
+        ("--optimizer muon --muon-use-nesterov", "0.17.0", "0.18.0", "--optimizer muon --muon-nesterov"),
     ],
 )
 def test_write_rewrites_in_place(
