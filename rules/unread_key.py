@@ -17,7 +17,8 @@ Use instead:
     ray job submit -- python3 train.py --rollout-batch-size 32 --max-tokens-per-gpu 8192
 
 ## Fix safety
-Unsafe: the nearest key is a guess.
+Unsafe: the nearest key is a guess. Safe where a key is moved in the release, or where it is gone and the value that is
+typed is its default.
 
 ## References
 slime v0.3.1, slime/backends/megatron_utils/arguments.py:186, ignore_unknown_args
@@ -25,7 +26,8 @@ slime v0.3.1, slime/backends/megatron_utils/arguments.py:186, ignore_unknown_arg
 
 from collections.abc import Iterator
 
-from preflight import Edit, Finding, Fix, Job, Severity, rule
+from preflight import Edit, Finding, Fix, Job, Safety, Severity, rule
+from preflight.job import fix_of
 from preflight.loaders.document import Problem
 from preflight.source.finding import Kind
 from preflight.source.spelling import is_other_phrase
@@ -42,7 +44,10 @@ def check(job: Job) -> Iterator[Finding]:
 
 
 def _renamed(job: Job, problem: Problem) -> Fix | None:
-    """Write the name that may be meant, unless it is there already."""
+    """Write the name that may be meant, unless it is there already; what changes nothing that is trained, in place."""
+    if problem.safe:
+        own = problem.fix is not None and problem.fix[1].source is job.documents[0].source
+        return fix_of(problem, Safety.SAFE) if own else None
     if problem.fix is None or any(v.key[-1:] == (problem.fix[2],) for v in job.arguments.written.values()):
         return None
     typed, meant = problem.span.text.partition("=")[0], problem.fix[2]

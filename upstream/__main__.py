@@ -166,8 +166,10 @@ def _update(given: argparse.Namespace) -> int:
     frameworks = chosen(given.frameworks)
     try:
         if given.check:
-            differing = list(stale(frameworks, Repositories(given.repository, pinned=pinned()), given.python, say))
-            print(*(f"{name} would be written otherwise" for name in differing), sep="\n")
+            differing = 0
+            for name in stale(frameworks, Repositories(given.repository, pinned=pinned()), given.python, say):
+                print(f"{name} would be written otherwise", flush=True)
+                differing += 1
             return 1 if differing else 0
         lines = list(update(frameworks, Repositories(given.repository), given.python, given.offline, given.again, say))
     except (NoRepository, NoRevision, NoOptions) as error:

@@ -20,7 +20,7 @@ from preflight.run.versions import numbers
 from preflight.source.finding import Severity
 from preflight.source.text import InputError
 from upstream.checkout import Checkout
-from upstream.frameworks import FRONT_ENDS, Framework
+from upstream.frameworks import FRONT_ENDS, MEGATRON, Framework
 from upstream.frontends import contracts, option_releases
 from upstream.news import VERSION, WHEEL, Say, known_patches, missing_wheels
 from upstream.repositories import Repositories, wheels
@@ -77,11 +77,13 @@ def offered(front_end: Framework, repositories: Repositories, say: Say, *, offli
     return [found[name] for name in sorted(found, key=numbers) if numbers(name) > newest]
 
 
-def contract(front_end: str, one: Offered, repository: Path) -> str | None:
+def contract(front_end: str, one: Offered, repositories: Repositories) -> str | None:
     """The contract of a release; None if no tool reads one."""
+    repository = repositories.path(FRONT_ENDS[front_end])
     if front_end in option_releases.READ:
         packed = one.wheel.parent if one.wheel is not None else None
-        return option_releases.contract_text(option_releases.Clone(repository, front_end, packed), one.name)
+        megatron = option_releases.Clone(repositories.path(MEGATRON)) if repositories.has(MEGATRON) else None
+        return option_releases.contract_text(option_releases.Clone(repository, front_end, packed), one.name, megatron)
     if front_end not in contracts.EXTRACTS:
         return None
     if one.wheel is None:
@@ -96,7 +98,7 @@ def describe(front_end: Framework, repositories: Repositories, one: Offered) -> 
     """Reads a release, and keeps its contract where its own runs are taken as before."""
     like = max(described(front_end.name), key=numbers)
     repository = repositories.path(front_end)
-    text = contract(front_end.name, one, repository)
+    text = contract(front_end.name, one, repositories)
     if text is None:
         return Seen(one.name, like, written=False)
     path = contracts.CONTRACTS / f"{front_end.name}-{one.name}.json"
@@ -182,5 +184,5 @@ def stale(repositories: Repositories) -> Iterator[str]:
                 continue
             tag = f"v{release}" if f"v{release}" in tags else ""
             one = Offered(release, tag, None if tag else packed[0])
-            if contract(front_end.name, one, repositories.path(front_end)) != path.read_text(encoding="utf-8"):
+            if contract(front_end.name, one, repositories) != path.read_text(encoding="utf-8"):
                 yield f"frontends/contracts/{path.name}"

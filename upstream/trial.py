@@ -14,6 +14,7 @@ import random
 import sys
 import tempfile
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -88,16 +89,25 @@ def trial(
         false = [(run, told) for run, verdict, told in found if _sure(verdict) and told]
 
         def as_before() -> set[str]:
-            ask = _asking(framework, repositories, like, Path(folder, "old")) if false else None
-            return {
-                run["id"]
-                for run, told in false
-                if ask is not None
-                and _sure(ask(run))
-                and {one.rule for one in told} <= {one.rule for one in errors(before, run)}
-            }
+            ask = _asking(framework, repositories, like, Path(folder, "old"))
+            there = [] if commands else _configs(framework, repositories, (like,))
+            own = _accepted(ask, [run for run in there if not errors(before, run)], seed)
+            return {run["id"] for run, told in false if same_before(ask, partial(errors, before), own, run, told)}
 
-        return _compared(found, in_thread(as_before) if like.revision != release.revision else ())
+        asked = bool(false) and like.revision != release.revision
+        return _compared(found, in_thread(as_before) if asked else ())
+
+
+def same_before(
+    ask: Ask, errors: Callable[[Case], list[Finding]], own: Sequence[Case], run: Case, told: Sequence[Finding]
+) -> bool:
+    """Whether preflight refuses a run of the described release by the same rules while its source accepts it. own:
+    configs that this release accepts, to be changed in the same way where it does not accept the run."""
+    rules = {one.rule for one in told}
+    same = [run]
+    if own and not _sure(ask(run)):
+        same = [changed(base, *run["change"]) for base in own if run["change"][0] in base["config"]]
+    return any(_sure(ask(one)) and rules <= {error.rule for error in errors(one)} for one in same)
 
 
 def _texts(framework: Framework, repositories: Repositories, releases: Iterable[Release]) -> list[Case]:
@@ -173,17 +183,26 @@ def changed_configs(bases: Sequence[Case], table: Table, count: int, seed: int) 
     chance = random.Random(seed)
     for number in range(count if bases else 0):
         base = chance.choice(bases)
-        tree = json.loads(json.dumps(base["config"], default=str))
+        tree = _plain(base)
         section = chance.choice([name for name, inner in tree.items() if isinstance(inner, dict)])
         named = [name.partition(".")[2] for name in table if name.startswith(f"{section}.")]
         key = chance.choice(sorted({*named, *tree[section]}) or ["unknown_key"])
         value = chance.choice([None, *map(int, NUMBERS), True, False, "x"])
-        if value is None:
-            tree[section].pop(key, None)
-        else:
-            tree[section][key] = value
-        what = f"{section}.{key} {'left out' if value is None else repr(value)}"
-        yield {**base, "id": f"mutation-{seed}-{number}", "config": tree, "what": what}
+        yield {**changed(base, section, key, value), "id": f"mutation-{seed}-{number}"}
+
+
+def changed(base: Case, section: str, key: str, value: object) -> Case:
+    """A config with a key of a section set, or left out where the value is None."""
+    tree = _plain(base)
+    inner = tree[section] if isinstance(tree[section], dict) else {}
+    tree[section] = {name: old for name, old in inner.items() if name != key} if value is None else inner | {key: value}
+    what = f"{section}.{key} {'left out' if value is None else repr(value)}"
+    return {**base, "config": tree, "what": what, "change": (section, key, value)}
+
+
+def _plain(base: Case) -> dict[str, Any]:
+    tree: dict[str, Any] = json.loads(json.dumps(base["config"], default=str))
+    return tree
 
 
 def command_errors(target: str, run: Case) -> list[Finding]:

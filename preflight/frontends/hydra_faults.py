@@ -11,10 +11,11 @@ from preflight.loaders.composition.grammar import Malformed, element, has_interp
 from preflight.loaders.composition.overrides import KEY, Override, Refused
 from preflight.loaders.composition.values import Composed
 from preflight.loaders.document import Problem, Word
+from preflight.loaders.shell.place import word_removal
 from preflight.source.finding import Message
 from preflight.source.pattern import lazy_pattern
 from preflight.source.spelling import nearest
-from preflight.source.text import Source
+from preflight.source.text import Source, Span
 
 REFUSED = "composition-refused"
 DECAYS = ("constant", "linear", "cosine", "inverse-square-root", "WSD")
@@ -134,9 +135,9 @@ def of_keys(
     accepts is not an error if no release is stated."""
     for kind, one in refused:
         if kind == "unknown" and not contract.has(one.key):
-            elsewhere = tuple(other.release for other in others if one.key in other.keys)
-            found = _unknown(contract, one, elsewhere)
-            yield found._replace(harmless=bool(elsewhere) and not stated)
+            having = [other for other in others if one.key in other.keys]
+            found = _of_other_release(contract, one, having) if having else _unknown(contract, one)
+            yield found._replace(harmless=bool(having) and not stated)
         elif kind == "exists":
             found = _refused(one, "{key} has a value already, which + does not change; write {key}= or ++{key}=")
             there = all(one.key in other.keys for other in others)
@@ -146,24 +147,70 @@ def of_keys(
             yield found._replace(harmless=any(one.key in other.keys for other in others) and not stated)
 
 
-def _unknown(contract: Contract, one: Override, elsewhere: Sequence[str]) -> Problem:
-    """A key without + that the config lacks: a typo, or one that must be added."""
+def _of_other_release(contract: Contract, one: Override, having: Sequence[Contract]) -> Problem:
+    """A key that other releases have: where it is moved to, or taken away where its value is their default."""
+    releases = tuple(other.release for other in having)
+    moved = _moved_to(contract, one, having)
+    if moved:
+        hint = Message("; it is {near} now", near=moved)
+    elif len(releases) == 1:
+        hint = Message("; {releases:and} has it", releases=releases)
+    else:
+        hint = Message("; {releases:and} have it", releases=releases)
+    fix: tuple[str, Span, str] | None = None
+    if moved:
+        fix = (f"write {moved}", one.key_span, moved)
+    elif _is_default(one, having) and (gone := word_removal(one.word)) is not None:
+        fix = (Message("remove {key}, which is set to its default", key=one.key), gone, "")
+    keys = (one.key, moved) if moved else (one.key,)
+    return Problem(
+        UNREAD,
+        _no_key(contract, one, hint),
+        one.key_span,
+        fix=fix,
+        keys=keys,
+        unknown_option=True,
+        safe=fix is not None,
+    )
+
+
+def _moved_to(contract: Contract, one: Override, having: Sequence[Contract]) -> str:
+    """The only key of the same name below the same section that no release with the old key has; "" where there is
+    no such key, or the value is not one word."""
+    section, _, name = one.key.rpartition(".")
+    if one.node is None or one.node.kind != "scalar" or not isinstance(contract.at(section.split(".")), dict):
+        return ""
+    below = [key for key in contract.keys if key.startswith(f"{section}.") and key.rpartition(".")[2] == name]
+    return below[0] if len(below) == 1 and not any(below[0] in other.keys for other in having) else ""
+
+
+def _is_default(one: Override, having: Sequence[Contract]) -> bool:
+    """Whether an override sets a key to the default that it has in each of some releases."""
+    if one.action != "set" or one.node is None or one.node.kind != "scalar":
+        return False
+    value, path = one.node.value, one.path
+    return all(type(default := other.at(path)) is type(value) and default == value for other in having)
+
+
+def _no_key(contract: Contract, one: Override, hint: str) -> Message:
+    return Message(
+        "{front_end} has no key {key}: it refuses the run{hint}", front_end=contract.label, key=one.key, hint=hint
+    )
+
+
+def _unknown(contract: Contract, one: Override) -> Problem:
+    """A key without + that no release has: a slip, or one that has to be added."""
     length, fields = contract.fields_at(one.path)
     addable = bool(fields) and one.path[length] in fields
     inside = next((n for n in range(len(one.path) - 1, 0, -1) if isinstance(contract.at(one.path[:n]), dict)), 0)
     plain = inside > 0 and not fields and (not contract.at(one.path[:inside]) or "override" in one.path[inside - 1])
-    meant = "" if elsewhere or plain or addable else contract.meant(one.key)
+    meant = "" if plain or addable else contract.meant(one.key)
     hint: str = Message("; did you mean {near}", near=meant) if meant else ""
-    if elsewhere:
-        hint = Message("; {releases:and} has it", releases=tuple(elsewhere))
-    elif plain or addable:
+    if plain or addable:
         hint = Message("; +{key} adds it", key=one.key)
-    message = Message(
-        "{front_end} has no key {key}: it refuses the run{hint}", front_end=contract.label, key=one.key, hint=hint
-    )
     beside = meant and meant.rpartition(".")[0] == one.key.rpartition(".")[0]
     fix = (f"write {meant}", one.key_span, meant.rpartition(".")[2]) if beside else None
-    return Problem(UNREAD, message, one.key_span, fix=fix, unknown_option=True)
+    return Problem(UNREAD, _no_key(contract, one, hint), one.key_span, fix=fix, unknown_option=True)
 
 
 def of_another_engine(contract: Contract, refused: Iterable[Refused]) -> Iterator[Problem]:

@@ -6,7 +6,13 @@ from collections.abc import Callable
 from typing import Any
 
 from preflight.program.interpreter import Interpreter
-from preflight.program.mindspore_setters import Veto, coefficient_fault, context_fault, parallel_fault
+from preflight.program.mindspore_setters import (
+    Veto,
+    coefficient_fault,
+    context_fault,
+    memory_fault,
+    parallel_fault,
+)
 from preflight.program.values import OPAQUE_VALUES, Builtin, Class, Names, Object, Raised, Symbol, Unknown, Value
 
 WORLD = "world size"
@@ -111,6 +117,7 @@ class MindSpore:
         calls[f"{DISTRIBUTED}.get_world_size"] = lambda *given, **named: self._size(size) if not given else _unknown()
         calls[f"{DISTRIBUTED}.get_rank"] = lambda *given, **named: 0 if not given else _unknown()
         calls[f"{DISTRIBUTED}.init_process_group"] = self._initialize
+        calls["mindspore.runtime.set_memory"] = self._set_memory
         calls[COEFFICIENT] = lambda value: self._judged([coefficient_fault(value)])
         for place in PARALLEL_MODE:
             calls[place] = lambda: self.context["parallel_mode"]
@@ -162,6 +169,9 @@ class MindSpore:
         self._judged([context_fault(key, self.run.plain(value)) for key, value in given.items()])
         for key in self.general.keys() & given.keys():
             self.run.put(self.general, key, given[key])
+
+    def _set_memory(self, **given: Value) -> None:
+        self._judged([memory_fault(key, self.run.plain(value)) for key, value in given.items()])
 
     def _set(self, **given: Value) -> None:
         self._judged([parallel_fault(key, self.run.plain(value)) for key, value in given.items()])

@@ -105,6 +105,12 @@ def words_of(text: str) -> list[str]:
         ("--encoder-pipeline-model-parallel-size 0", "0.13.0", "0.19.0", ""),
         ("--moe-token-dispatcher-type alltoall_seq", "0.12.1", "0.15.0", "--moe-token-dispatcher-type alltoall"),
         ("--retro-num-neighbors 3", "0.13.0", "0.19.0", ""),
+        ("--s3-cache-path /data/index", "0.12.1", "0.14.0", "--object-storage-cache-path /data/index"),
+        ("--grpo-default-temperature 0.8", "0.15.0", "0.17.0", "--rl-default-temperature 0.8"),
+        ("--grpo-default-top-p 0.9", "0.15.0", "0.16.0", "--rl-default-top-p 0.9"),
+        ("--teacher-model-config /t.yaml", "0.15.0", "0.16.0", "--export-kd-teacher-model-config /t.yaml"),
+        ("--disable-ckpt-fully-parallel-save", "0.16.0", "0.17.0", "--no-ckpt-fully-parallel-save"),
+        ("--optimizer muon --muon-use-nesterov", "0.17.0", "0.18.0", "--optimizer muon --muon-nesterov"),
     ],
 )
 def test_write_rewrites_in_place(
@@ -159,6 +165,56 @@ def test_a_front_end_is_rewritten_too(tmp_path: Path, capsys: pytest.CaptureFixt
     assert [row["rule"] for row in one["changed"]] == ["verl/rollout-mode"]
     assert one["left"] == []
     assert "rollout.mode=async" in path.read_text(encoding="utf-8")
+
+
+VERL = """\
+OFFLOAD=(
+    actor_rollout_ref.actor.megatron.param_offload=True
+    {array}
+)
+python3 -m verl.trainer.main_ppo --config-name=ppo_megatron_trainer data.train_batch_size=1024 \\
+  actor_rollout_ref.model.path=Qwen/Qwen2-7B-Instruct "${{OFFLOAD[@]}}" \\
+  trainer.n_gpus_per_node=8 trainer.nnodes=1 {more}
+"""
+ROLLOUT, ACTOR = "actor_rollout_ref.rollout", "actor_rollout_ref.actor"
+
+
+@pytest.mark.parametrize(
+    ("frm", "to", "array", "more", "array_after", "more_after"),
+    [
+        ("0.6.1", "0.9.1", "", f"{ACTOR}.load_weight=True", "", ""),
+        ("0.9.0", "0.9.1", f"{ACTOR}.megatron.grad_offload=False", "", "", ""),
+        ("0.9.0", "0.9.1", "", "critic.megatron.grad_offload=False", "", ""),
+        ("0.8.0", "0.9.1", "", f"'{ACTOR}.megatron.grad_offload=False'", "", ""),
+        ("0.6.1", "0.8.0", "", f"{ROLLOUT}.skip_rollout=False", "", ""),
+        ("0.6.1", "0.9.0", f"{ROLLOUT}.layer_name_map=null", "", f"{ROLLOUT}.layer_name_map=null", ""),
+        (
+            *("0.6.1", "0.9.1", "", f"{ROLLOUT}.update_weights_bucket_megabytes=1024", ""),
+            f"{ROLLOUT}.checkpoint_engine.update_weights_bucket_megabytes=1024",
+        ),
+        (
+            *("0.6.1", "0.7.1", f"{ROLLOUT}.update_weights_bucket_megabytes=512", ""),
+            *(f"{ROLLOUT}.checkpoint_engine.update_weights_bucket_megabytes=512", ""),
+        ),
+        (
+            *("0.9.0", "0.9.1", "", f"{ACTOR}.megatron.grad_offload=True", ""),
+            f"{ACTOR}.megatron.grad_offload=True",
+        ),
+        (
+            *("0.9.0", "0.9.1", "", f"{ACTOR}.megatron.grad_offload=$UNKNOWN", ""),
+            f"{ACTOR}.megatron.grad_offload=$UNKNOWN",
+        ),
+        ("0.6.1", "0.9.1", "", f"{ROLLOUT}.skip_dump_dir=/data/dump", "", f"{ROLLOUT}.skip_dump_dir=/data/dump"),
+    ],
+)
+def test_a_key_that_goes_is_moved_or_taken_away_where_there_is_one_way(
+    tmp_path: Path, frm: str, to: str, array: str, more: str, array_after: str, more_after: str
+) -> None:
+    path = tmp_path / "run.sh"
+    path.write_text(VERL.format(array=array, more=more), encoding="utf-8")
+    code = run(["migrate", str(path), "--target", f"verl@{frm}", "--to", f"verl@{to}", "--write"])
+    assert words_of(path.read_text(encoding="utf-8")) == words_of(VERL.format(array=array_after, more=more_after))
+    assert code == (1 if (array, more) == (array_after, more_after) else 0)
 
 
 def test_stdin_cannot_be_rewritten(capsys: pytest.CaptureFixture[str]) -> None:

@@ -159,3 +159,9 @@ def _comment(source: Source, start: int, end: int, following: Node | None) -> Co
         return Comment(Span(source, start, end), True, Span(source, first, max(first, following.end_byte) + 1))
     last = source.starts[line + 1] if line + 1 < len(source.starts) else len(source.text) + 1
     return Comment(Span(source, start, end), True, Span(source, first, last))
+
+
+def word_removal(word: Word) -> Span | None:
+    """What to delete so that a word that is typed whole is gone; None where it is composed or taken from elsewhere."""
+    whole = word.editable and not word.maybe and word.text is not None
+    return removal(word.span.source, widened(word.span)) if whole else None
