@@ -91,7 +91,7 @@ def _is_settled(total: int, ranks: int) -> bool:
 
 def _smaller_parts(micro: Value, total: int, ranks: int) -> Iterator[Fix]:
     """The micro-batches next to the one that was typed with which a round global batch divides."""
-    if not _is_settled(total, ranks) or (_is_power(total) and _is_power(micro.raw)):
+    if total % ranks or not (_is_power(total) or total % ROUND == 0) or (_is_power(total) and _is_power(micro.raw)):
         return
     share = total // ranks
     below = next(size for size in range(micro.raw, 0, -1) if share % size == 0)
