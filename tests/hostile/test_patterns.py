@@ -46,6 +46,7 @@ RUN_TIME = {
     "preflight/dialects/megatron/sizes.py": [pattern for pattern, _ in vocabularies()],
     "preflight/dialects/mindformers/operators.py": [r"(^|\.)name(\.|$)", r"(^|(?<=\.))name(?=\.|$)"],
     "preflight/checking/workspace.py": [r"(?<![\w-])name(?!\w)"],
+    "preflight/program/checkout/class_arguments.py": [r"(?m)^class name\b"],
     "preflight/program/mindformers.py": [r"(?m)^[ \t]*(?:class|def)[ \t]+name\b"],
     "preflight/program/locate.py": [form.pattern for form in locate._FORMS],
     "preflight/lint/value_kinds.py": sorted({text.pattern for text in gc.get_objects() if isinstance(text, Text)}),
@@ -54,7 +55,9 @@ RUN_TIME = {
     "preflight/loaders/shell/syntax.py": ["\n\t*word(?=\n|\\Z)"],
     "preflight/loaders/shell/not_launched.py": [r"(?<=\n)([ \t]+)word[ \t]*(?=\n|\Z)|(?<=\n)word[ \t]+(?=\n|\Z)"],
     "preflight/loaders/shell/slips.py": [
-        r"\$\{name:?[-+=?]|-v name\b|\b(?:read|for|local|export|declare)\b[^\n]{0,400}\bname\b"
+        r"\$\{name:?[-+=?]|-v name\b|\b(?:read|for|local|export|declare)\b[^\n]{0,400}\bname\b",
+        r"(?<![\w$-])name(?:\[[^]\n]*\])?\+?=(?!=)"
+        r"|\b(?:printf -v|mapfile|readarray|getopts)\b[^\n]{0,400}\bname\b",
     ],
     "preflight/loaders/shell/launch_faults.py": [r"(?m)^[ \t]*name[ \t]+="],
     "preflight/logs/signatures.py": ["|".join(f"(?:{one.pattern})" for one in SIGNATURES)],
