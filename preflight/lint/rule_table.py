@@ -8,7 +8,6 @@ from binascii import crc32
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from importlib import import_module
-from typing import Any
 
 import preflight
 from preflight import schemas
@@ -20,6 +19,7 @@ from preflight.lint.rule import Checkable, RulePack, Said, collect, takes_part
 from preflight.loaders.document import UNKNOWN, Unknown
 from preflight.source import cache
 from preflight.source.finding import Kind, Severity, Unverified
+from preflight.source.hints import Any
 
 HERE = os.path.dirname(str(preflight.__file__))
 Silent = Callable[[Job], bool]

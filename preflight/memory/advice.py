@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from preflight.memory.activations import FLASH
 from preflight.memory.estimate import counted, stage
@@ -11,6 +10,7 @@ from preflight.memory.shape import Shape
 from preflight.memory.unmodelled import Gap
 from preflight.run.cluster import Cluster
 from preflight.run.plan import Plan
+from preflight.source.hints import Any
 from preflight.source.record import NamedTuple, replace
 
 SHOWN = 5

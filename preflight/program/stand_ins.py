@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from preflight.program.values import Class, Symbol, Unknown, Value
+from preflight.source.hints import Any
 
 STANDS_IN = "_stands_in"
 """What marks a type of Python's own that stands for a class that lies elsewhere."""
