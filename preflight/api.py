@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from preflight.checking.engine import Policy, Report
 from preflight.checking.failure import with_refused_shape
@@ -22,6 +21,7 @@ from preflight.run.plan import Plan
 from preflight.run.request import Request, Target
 from preflight.run.settings import Choice, Facts, Settings
 from preflight.source.finding import Finding, Severity
+from preflight.source.hints import TYPE_CHECKING
 from preflight.source.text import InputError, Source
 
 if TYPE_CHECKING:

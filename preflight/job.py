@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Literal
 
 from preflight.loaders.document import Document, Problem, Setting
 from preflight.run.arguments import Answers, Arguments, Switch
@@ -14,6 +13,7 @@ from preflight.run.plan import Plan, Sizes
 from preflight.run.request import Target
 from preflight.run.value import Value, known
 from preflight.source.finding import Edit, Finding, Fix, Message, Related, Safety, Unverified
+from preflight.source.hints import TYPE_CHECKING, Literal
 from preflight.source.record import NamedTuple, dataclass, replace
 from preflight.source.text import Span
 

@@ -8,7 +8,6 @@ for one minor release.
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
 
 from preflight.dialects import Dialect, Reading, Surroundings
 from preflight.lint.rule import Rule, RulePack
@@ -18,6 +17,7 @@ from preflight.run.cluster import Cluster, Device
 from preflight.run.plan import Batch, Layout, Model, Plan, Precision, Recompute
 from preflight.run.value import Origin, Value, default, derived, known, unknown
 from preflight.source.finding import Kind
+from preflight.source.hints import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # few plugins have a front end, and what reads one is large
     from preflight.frontends.claims import FrontEndDialect as FrontEndDialect

@@ -15,7 +15,6 @@ import shlex
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any
 
 from preflight.api import installed
 from preflight.checking.engine import Policy, Report, check_documents
@@ -26,6 +25,7 @@ from preflight.plugins.manager import Plugins
 from preflight.report.concise import line
 from preflight.run.request import Request, SiteRequest, Target
 from preflight.source.finding import Severity
+from preflight.source.hints import Any
 from preflight.source.text import Source
 from preflight.source.writing import write_file
 

@@ -6,7 +6,8 @@ from __future__ import annotations
 import json
 import os
 from functools import cache
-from typing import Any
+
+from preflight.source.hints import Any
 
 FOLDER = os.path.dirname(__file__)
 

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
 from preflight.checking.discovery import Named
 from preflight.checking.engine import UNUSED, Policy, Report
@@ -24,6 +23,7 @@ from preflight.run.request import Given, NamesRead, Request, SiteRequest, Target
 from preflight.run.settings import SEVERITIES, Choice, Facts, Measured, Settings
 from preflight.source.budget import CHECK_SECONDS, SEARCH_SECONDS
 from preflight.source.finding import Finding, Related
+from preflight.source.hints import Any
 from preflight.source.record import dataclass, replace
 from preflight.source.text import InputError, Source
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
-from typing import Any
 
 from preflight.checking.surroundings import NOTHING, Beside
 from preflight.dialects import Surroundings, claim
@@ -22,6 +21,7 @@ from preflight.run.plan import Plan
 from preflight.run.request import Request
 from preflight.run.unmodelled import Unmodelled
 from preflight.source.finding import Finding, Kind, Message, Severity, Unverified
+from preflight.source.hints import Any
 from preflight.source.record import NamedTuple, dataclass, replace
 from preflight.source.text import Span
 

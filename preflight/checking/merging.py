@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 from preflight.checking.engine import Report, distinct, order
 from preflight.source.finding import Finding
+from preflight.source.hints import Any
 
 
 def merge(reports: Iterable[Report]) -> Report:

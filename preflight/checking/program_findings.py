@@ -6,7 +6,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING
 
 from preflight.checking.fix_policy import implied_fix
 from preflight.checking.surroundings import Beside
@@ -17,6 +16,7 @@ from preflight.run.cluster import Device
 from preflight.run.request import Request
 from preflight.run.value import Value
 from preflight.source.finding import Finding, Message, Related, Severity, Unverified
+from preflight.source.hints import TYPE_CHECKING
 from preflight.source.pattern import lazy_pattern
 from preflight.source.record import NamedTuple, replace
 from preflight.source.text import Span

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from preflight.job import Job, Judged, Refused
 from preflight.loaders.document import Node
 from preflight.run.request import Request
 from preflight.source.finding import Finding, Message, Related, Unverified
+from preflight.source.hints import TYPE_CHECKING
 from preflight.source.word import Unknown
 
 if TYPE_CHECKING:

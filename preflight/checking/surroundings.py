@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from preflight.loaders.document import Document
+from preflight.source.hints import TYPE_CHECKING
 from preflight.source.record import NamedTuple
 
 if TYPE_CHECKING:  # most files are in no checkout

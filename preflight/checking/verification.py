@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 from preflight.lint.former_names import renamed_by
 from preflight.lint.rule import Checkable
@@ -13,6 +12,7 @@ from preflight.run.cluster import find_device, network_rate, networks
 from preflight.run.request import MOST_DEVICES, Target
 from preflight.run.settings import Choice, Facts
 from preflight.run.versions import numbers
+from preflight.source.hints import Any
 from preflight.source.spelling import did_you_mean
 from preflight.source.text import InputError
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from inspect import get_annotations
 from types import MappingProxyType
-from typing import Annotated, Any, get_args, get_type_hints
+from typing import Annotated, Any, get_args
 
 import click
 import typer
@@ -47,7 +47,7 @@ def _made(ours: Option) -> Any:
 def for_typer(function: Callable[..., Any]) -> Callable[..., Any]:
     """A function with one parameter per option, which packs the groups and calls a command function."""
     groups: Groups = getattr(function, "groups", ())
-    hints = [get_type_hints(group, include_extras=True) for group in groups]
+    hints = [get_annotations(group, eval_str=True) for group in groups]
     flat = [
         inspect.Parameter(
             name, inspect.Parameter.KEYWORD_ONLY, default=group._field_defaults[name], annotation=declared(hint)

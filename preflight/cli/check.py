@@ -6,7 +6,6 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Annotated
 
 from preflight.checking.checker import Checker
 from preflight.checking.discovery import Named
@@ -22,6 +21,7 @@ from preflight.cli.stream import say
 from preflight.report.terminal import Look, plain
 from preflight.report.text import shown
 from preflight.report.totals import added
+from preflight.source.hints import Annotated
 from preflight.source.language import local
 from preflight.source.record import NamedTuple
 from preflight.source.spelling import did_you_mean

@@ -7,7 +7,6 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
 
 from preflight.checking.checker import Checker
 from preflight.checking.discovery import Named
@@ -19,6 +18,7 @@ from preflight.cli.stream import refuse_gone
 from preflight.report.terminal import Look
 from preflight.report.text import tell
 from preflight.report.totals import Told
+from preflight.source.hints import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # one file needs no more process
     from multiprocessing.connection import Connection

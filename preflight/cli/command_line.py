@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from typing import Any
 
 from preflight.cli.option_table import TABLES
 from preflight.cli.options import Entry, Table
+from preflight.source.hints import Any
 from preflight.source.record import NamedTuple
 from preflight.source.text import InputError
 

@@ -8,7 +8,6 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from typing import Annotated
 
 from preflight.checking.checker import Checker, Suggest
 from preflight.checking.failure import unreadable
@@ -27,6 +26,7 @@ from preflight.loaders import COMMAND
 from preflight.report.terminal import Look, counted, plain
 from preflight.report.text import one
 from preflight.source.finding import Finding, Severity
+from preflight.source.hints import Annotated
 from preflight.source.language import joined, local
 from preflight.source.record import replace
 from preflight.source.text import InputError, Source

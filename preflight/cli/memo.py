@@ -11,7 +11,6 @@ import os
 import re
 import time
 from stat import S_ISDIR
-from typing import Any
 
 from preflight import __version__
 from preflight.checking.checker import Checker
@@ -22,6 +21,7 @@ from preflight.report.terminal import Look, obeyed
 from preflight.report.totals import Entry, Told
 from preflight.run.settings import Settings
 from preflight.source import cache
+from preflight.source.hints import Any
 from preflight.source.language import spoken
 
 VARIABLE = "PREFLIGHT_NO_CACHE"

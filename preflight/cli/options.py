@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated, Any, TypeVar
 
+from preflight.source.hints import Annotated, Any, TypeVar
 from preflight.source.record import NamedTuple
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Sequence, Set
 from pathlib import Path
-from typing import TextIO
 
 from preflight.checking.checker import Checker
 from preflight.checking.discovery import Named, Wanted, discover
@@ -23,6 +22,7 @@ from preflight.run.request import SiteRequest
 from preflight.run.settings import Choice, Facts, Settings
 from preflight.run.settings_search import Search
 from preflight.source.finding import Message
+from preflight.source.hints import TextIO
 from preflight.source.language import local
 from preflight.source.spelling import did_you_mean
 from preflight.source.text import InputError, Source, read_all

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
 
 from preflight.loaders.document import Document
 from preflight.run.arguments import Arguments
@@ -13,6 +12,7 @@ from preflight.run.cluster import Cluster, Device
 from preflight.run.plan import Plan
 from preflight.run.request import Request, Target
 from preflight.source.checkout_root import started_from
+from preflight.source.hints import TYPE_CHECKING, Protocol
 from preflight.source.record import NamedTuple
 from preflight.source.text import InputError
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 from preflight.run.patches import patch
 from preflight.run.request import Target
+from preflight.source.hints import TYPE_CHECKING
 from preflight.source.record import NamedTuple
 
 if TYPE_CHECKING:  # most files are in no checkout

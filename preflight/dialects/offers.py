@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Any
 
 from preflight.dialects.megatron.options import is_a_text_of_options as is_a_text_of_options
 from preflight.source.finding import Key
+from preflight.source.hints import Any
 from preflight.source.record import NamedTuple
 
 

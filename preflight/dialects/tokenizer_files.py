@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from typing import Any
+
+from preflight.source.hints import Any
 
 MOST = 1 << 19
 """Maximum number of pieces: no vocabulary has more, and counting ends there."""

@@ -8,12 +8,12 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any
 
 from preflight.loaders import load
 from preflight.loaders.document import REFUSED, Document, Word, walk
 from preflight.loaders.yaml_edit import dotted
 from preflight.source.finding import Edit, Key, NotProven
+from preflight.source.hints import Any
 from preflight.source.pattern import lazy_pattern
 from preflight.source.text import InputError, Source, Span
 

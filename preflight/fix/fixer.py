@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Literal
 
 from preflight.checking.checker import Checker, Suggest
 from preflight.checking.engine import Report
@@ -19,6 +18,7 @@ from preflight.run.settings import SEVERITIES, Choice
 from preflight.run.value import known
 from preflight.source.budget import FIX_SECONDS, SEARCH_SECONDS
 from preflight.source.finding import Finding, Safety, Severity
+from preflight.source.hints import Literal
 from preflight.source.record import NamedTuple, replace
 from preflight.source.text import Position, Source
 

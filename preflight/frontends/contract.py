@@ -6,7 +6,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, cached_property
-from typing import Any
 
 from preflight import schemas
 from preflight.frontends.described import FOLDER
@@ -15,6 +14,7 @@ from preflight.loaders.document import Node
 from preflight.loaders.yaml import load_yaml
 from preflight.run.request import Target
 from preflight.run.versions import numbers
+from preflight.source.hints import Any
 from preflight.source.spelling import nearest
 from preflight.source.text import Source
 

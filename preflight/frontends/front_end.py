@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, cached_property
 from types import MappingProxyType
-from typing import Any
 
 from preflight import schemas
 from preflight.dialects import Surroundings
@@ -20,6 +19,7 @@ from preflight.run.plan import Plan
 from preflight.run.request import Target
 from preflight.run.value import Value, default
 from preflight.source.finding import Message, values_of
+from preflight.source.hints import Any
 from preflight.source.record import NamedTuple
 from preflight.source.spelling import nearest
 from preflight.source.text import Span

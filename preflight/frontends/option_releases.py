@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import cache
-from typing import Any
 
 from preflight import schemas
 from preflight.dialects.megatron.options import Flag
@@ -15,6 +14,7 @@ from preflight.frontends.described import FOLDER, contracts
 from preflight.frontends.front_end import FrontEnd, Keys, as_flags, data
 from preflight.run.request import Target
 from preflight.run.versions import numbers
+from preflight.source.hints import Any
 
 
 def at_stated(front_end: FrontEnd, asked: Target | None) -> FrontEnd:

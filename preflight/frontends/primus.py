@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from functools import cache
-from typing import Any
 
 from preflight.dialects import Reading, Surroundings
 from preflight.dialects.megatron.conversions import BadValue, convert
@@ -21,6 +20,7 @@ from preflight.loaders.document import Document, Node, Problem
 from preflight.loaders.yaml import load_yaml
 from preflight.run.value import Origin, Value
 from preflight.source.finding import Message
+from preflight.source.hints import Any
 from preflight.source.pattern import lazy_pattern
 from preflight.source.spelling import nearest
 from preflight.source.text import Source

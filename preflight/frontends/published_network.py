@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from preflight.dialects.megatron.namespace import Run
 from preflight.dialects.megatron.unmodelled import ADAPTED
 from preflight.frontends.front_end import Keys
 from preflight.run.models import Published
 from preflight.run.value import Value
+from preflight.source.hints import Any
 
 ASSUMED = "published_model"
 """The name of the model in an assumed run."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from preflight.dialects.megatron.namespace import NotKnown, Run
 from preflight.frontends.published_network import ASSUMED
@@ -11,6 +10,7 @@ from preflight.run.models import Published
 from preflight.run.plan import Colocated, Plan
 from preflight.run.unmodelled import Unmodelled
 from preflight.run.value import Value, default, derived, unknown
+from preflight.source.hints import Any
 from preflight.source.record import replace
 
 WHOLE = ("weights", "gradients", "optimizer")

@@ -5,13 +5,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Container, Iterator, Mapping, Sequence
-from typing import Any
 
 from preflight.frontends.front_end import UNREAD
 from preflight.frontends.hydra_faults import REFUSED
 from preflight.loaders.composition.values import Composed
 from preflight.loaders.document import Node, Problem, Unknown
 from preflight.source.finding import Message
+from preflight.source.hints import Any
 from preflight.source.record import NamedTuple
 from preflight.source.spelling import nearest
 from preflight.source.text import Span

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
-from typing import Any
 
 from preflight.dialects import Reading, Surroundings
 from preflight.dialects.megatron import batch, layout, pipeline, sizes
@@ -36,6 +35,7 @@ from preflight.loaders.composition.values import Composed, omegaconf_values
 from preflight.loaders.document import Document, Node, Word
 from preflight.loaders.yaml import load_yaml
 from preflight.run.value import Value, unknown
+from preflight.source.hints import Any
 from preflight.source.text import Source
 
 ENGINE = "verl/workers/engine/megatron/transformer_impl.py"

@@ -10,8 +10,8 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
 
+from preflight.source.hints import Any
 from preflight.source.text import InputError
 from preflight.source.writing import open_to_append
 

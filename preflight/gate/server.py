@@ -19,13 +19,13 @@ from contextlib import contextmanager
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
-from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from preflight.gate.desk import Desk
 from preflight.gate.submission import Question
 from preflight.gate.verdict import Policies, Reply
 from preflight.report.terminal import plain
+from preflight.source.hints import Any
 from preflight.source.text import InputError
 
 

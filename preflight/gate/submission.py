@@ -7,7 +7,6 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path, PurePath
-from typing import Any
 
 from preflight.checking.engine import Policy, Report, check_documents
 from preflight.checking.merging import merge
@@ -18,6 +17,7 @@ from preflight.loaders.manifest import Manifest, load_manifests
 from preflight.plugins.manager import Plugins
 from preflight.program.checkout.around import Checkouts
 from preflight.run.request import Request
+from preflight.source.hints import Any
 from preflight.source.record import NamedTuple, replace
 from preflight.source.text import InputError, Source
 

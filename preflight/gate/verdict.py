@@ -8,7 +8,6 @@ import textwrap
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
 
 import preflight
 from preflight.checking.engine import Policy, Report
@@ -19,6 +18,7 @@ from preflight.lint.rule import Checkable
 from preflight.plugins.manager import Plugins
 from preflight.report.terminal import counted, plain
 from preflight.source.finding import Finding, Severity
+from preflight.source.hints import Any
 from preflight.source.language import columns, local
 from preflight.source.record import NamedTuple
 from preflight.source.text import InputError

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+
+from preflight.source.hints import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from preflight.layouts.result import Found, Result

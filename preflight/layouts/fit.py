@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -15,6 +14,7 @@ from preflight.memory.parameters import Parameters
 from preflight.memory.shape import Shape
 from preflight.run.cluster import Cluster
 from preflight.run.plan import Sizes
+from preflight.source.hints import Any
 from preflight.source.record import NamedTuple
 from preflight.steptime.estimate import timed
 from preflight.steptime.machine import machine

@@ -7,12 +7,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from math import isqrt
-from typing import Any
 
 import numpy as np
 
 from preflight.memory.shape import Shape
 from preflight.run.plan import Sizes
+from preflight.source.hints import Any
 from preflight.steptime.machine import Machine
 from preflight.steptime.traits import Traits
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 from preflight.job import Job
 from preflight.layouts.fit import fewest
@@ -19,6 +18,7 @@ from preflight.run.cluster import Cluster
 from preflight.run.plan import Sizes
 from preflight.run.value import known
 from preflight.source.finding import Edit, Finding, Severity
+from preflight.source.hints import Protocol
 from preflight.source.record import NamedTuple
 from preflight.steptime.estimate import Timed, completed, timed
 from preflight.steptime.operators import model_operations

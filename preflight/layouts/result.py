@@ -7,11 +7,11 @@ import math
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
 
 from preflight.memory import MemoryEstimate
 from preflight.run.plan import Sizes
 from preflight.source.finding import Edit
+from preflight.source.hints import Any
 from preflight.source.record import NamedTuple
 from preflight.steptime.arithmetic import greater, lesser
 

@@ -6,7 +6,6 @@ import math
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -21,6 +20,7 @@ from preflight.memory.shape import Missing
 from preflight.run.cluster import Device
 from preflight.run.plan import Sizes
 from preflight.source.finding import Edit, Finding, Severity
+from preflight.source.hints import Any
 from preflight.source.record import NamedTuple
 from preflight.steptime.layer import PASSES
 

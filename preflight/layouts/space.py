@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 from preflight.job import Job
 from preflight.layouts.grid import Space
@@ -15,6 +14,7 @@ from preflight.memory.shape import Missing, Shape, shape
 from preflight.run.plan import Layout, Model, Plan, Sizes
 from preflight.run.request import MOST_DEVICES
 from preflight.run.value import Value, derived, known
+from preflight.source.hints import Any
 from preflight.source.record import NamedTuple
 from preflight.steptime.estimate import completed, machine_of_era
 from preflight.steptime.machine import FALLBACK, devices_per_node

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -14,6 +13,7 @@ from preflight.layouts.grid import COUNTED, Columns, Space
 from preflight.memory.shape import Missing, Shape, shape
 from preflight.run.cluster import Device
 from preflight.run.plan import Sizes
+from preflight.source.hints import Any
 from preflight.source.record import NamedTuple
 from preflight.steptime.estimate import completed, timed
 from preflight.steptime.layer import Parts

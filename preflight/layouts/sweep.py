@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable
 from functools import cache, partial
 from os import PathLike
 from pathlib import Path
-from typing import Any, Protocol
 
 from preflight.checking.workspace import Workspace
 from preflight.fix.attempts import Attempts
@@ -15,6 +14,7 @@ from preflight.layouts.search import Progress, search
 from preflight.layouts.space import Limits
 from preflight.plugins.manager import Plugins, load
 from preflight.run.request import Request, Target
+from preflight.source.hints import Any, Protocol
 from preflight.source.text import Source
 
 NO_CONFIG = "this is not recognised as a training config"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from functools import cached_property
-from typing import Any
 
 from preflight.job import Job
 from preflight.lint.evaluator import Condition, Reader, compiled, evaluate, reader
@@ -21,6 +20,7 @@ from preflight.lint.rule import RuleSet
 from preflight.loaders.document import UNKNOWN, Unknown
 from preflight.run.value import Value
 from preflight.source.finding import Finding, Kind, Message, Severity, Unverified, placeholders
+from preflight.source.hints import Any
 from preflight.source.record import dataclass, field, replace
 
 Upstream = str | Mapping[str, str]

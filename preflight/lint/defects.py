@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
 
 from preflight import schemas
 from preflight.job import Job
@@ -13,6 +12,7 @@ from preflight.lint.expressions import Expression, Handle, Handles, all_of, any_
 from preflight.lint.repairs import Repair
 from preflight.run.versions import NEWEST, numbers
 from preflight.source.finding import Finding, Severity, Unverified
+from preflight.source.hints import Any
 
 PREFIX = "known-defect-"
 NOTED = ("slow", "memory", "seldom")

@@ -5,11 +5,11 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
 
 from preflight.lint.expressions import Expression, Handle
 from preflight.loaders.document import UNKNOWN, Unknown
 from preflight.run.arguments import Answers, Arguments
+from preflight.source.hints import Any
 
 Reader = Callable[[Handle], Any]
 Key = tuple[str, str]

@@ -6,7 +6,6 @@ import json
 from bisect import bisect
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, cached_property, lru_cache
-from typing import Any
 
 from preflight import schemas
 from preflight.job import Job
@@ -14,6 +13,7 @@ from preflight.run.arguments import Switch
 from preflight.run.patches import gained
 from preflight.run.versions import branch, matches, numbers
 from preflight.source.finding import Message, Severity
+from preflight.source.hints import Any
 
 REFUSALS = ("assert", "raise", "call", "exit")
 """Kinds of statements at which a run ends."""

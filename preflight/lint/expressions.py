@@ -7,7 +7,8 @@ Nothing is evaluated here; `evaluator` walks these trees with three-valued logic
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NoReturn
+
+from preflight.source.hints import TYPE_CHECKING, NoReturn
 
 if TYPE_CHECKING:
     from preflight.lint.value_kinds import ValueKind

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Protocol
 
 from preflight.lint.evidence import found_places
 from preflight.lint.expressions import Expression, Handle
 from preflight.lint.value_kinds import ValueKind
 from preflight.source.finding import Severity
+from preflight.source.hints import Any, Protocol
 from preflight.source.record import NamedTuple
 
 

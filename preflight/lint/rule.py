@@ -5,11 +5,11 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import ModuleType
-from typing import Any, Protocol
 
 from preflight.job import Job
 from preflight.lint.evidence import evidence, found_place, held_in
 from preflight.source.finding import Finding, Kind, Severity, Unverified
+from preflight.source.hints import Any, Protocol
 from preflight.source.record import NamedTuple, dataclass, replace
 
 Said = Finding | Unverified

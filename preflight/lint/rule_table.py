@@ -8,7 +8,6 @@ from binascii import crc32
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from importlib import import_module
-from typing import Any
 
 import preflight
 from preflight import schemas
@@ -20,6 +19,7 @@ from preflight.lint.rule import Checkable, RulePack, Said, collect, takes_part
 from preflight.loaders.document import UNKNOWN, Unknown
 from preflight.source import cache
 from preflight.source.finding import Kind, Severity, Unverified
+from preflight.source.hints import Any
 
 HERE = os.path.dirname(str(preflight.__file__))
 Silent = Callable[[Job], bool]
@@ -27,19 +27,19 @@ LIST = "list"
 
 
 class Gate:
-    """A constraint's condition from the table, compiled on demand. whole: it is the complete condition, not only a
-    necessary part."""
+    """A constraint's condition from the table, a text that is compiled on demand. whole: it is the complete condition,
+    not only a necessary part."""
 
     __slots__ = ("_compiled", "_kept", "whole")
 
-    def __init__(self, kept: object, whole: bool) -> None:
+    def __init__(self, kept: str, whole: bool) -> None:
         self._kept, self.whole = kept, whole
         self._compiled: Condition | None = None
 
     def broken(self, job: Job) -> Any:
         """Whether a run violates it; Unknown if that is not known."""
         if self._compiled is None:
-            self._compiled = condition(self._kept)
+            self._compiled = condition(json.loads(self._kept))
         return self._compiled(job.answers)
 
     def silent(self, job: Job) -> bool:
@@ -67,7 +67,7 @@ class KeptRule:
         "triggers",
     )
 
-    def __init__(self, module: str, row: Sequence[Any]) -> None:
+    def __init__(self, module: str, row: Sequence[Any], conditions: Sequence[str]) -> None:
         id, severity, kind, frameworks, after, beside, noticed, triggers, gate = row
         self.noticed: bool = noticed
         self.triggers: frozenset[str] | None = None if triggers is None else frozenset(triggers)
@@ -79,7 +79,7 @@ class KeptRule:
         self._module = module
         self._real: Checkable | None = None
         self._versions: tuple[str, str] | None = None if gate is None else (gate[0], gate[1])
-        self._gate = None if gate is None else Gate(*gate[2:])
+        self._gate = None if gate is None else Gate(conditions[gate[2]], gate[3])
         self.silent: Silent = _never if self._gate is None else self._gate.silent
 
     @property
@@ -144,10 +144,11 @@ def load(package: str) -> tuple[Checkable, ...]:
     kept = cache.read(name)
     if kept is not None and kept.startswith(json.dumps(good)):
         try:
-            table = json.loads(kept[kept.index("\n") :])
+            _, rows_of, *conditions = kept.split("\n")
+            table = json.loads(rows_of)
             if {module for module, _ in table} == set(_modules(package, folder)):
-                return tuple(KeptRule(module, row) for module, rows in table for row in rows)
-        except (ValueError, TypeError, KeyError):
+                return tuple(KeptRule(module, row, conditions) for module, rows in table for row in rows)
+        except (ValueError, TypeError, LookupError):
             pass
     return _make(package, folder, name, good)
 
@@ -161,22 +162,33 @@ def _modules(package: str, folder: str) -> list[str]:
 def _make(package: str, folder: str, name: str, good: str) -> tuple[Checkable, ...]:
     modules = _modules(package, folder)
     rules = {module: tuple(collect(import_module(module))) for module in modules}
-    table = [(module, [_row(rule) for rule in rules[module]]) for module in modules]
-    cache.write(name, f"{json.dumps(good)}\n{json.dumps(table, separators=(',', ':'))}")
+    conditions: list[str] = []
+    table = [(module, [_row(rule, conditions) for rule in rules[module]]) for module in modules]
+    cache.write(name, "\n".join([json.dumps(good), _plainly(table), *conditions]))
     return tuple(rule for module in modules for rule in rules[module])
 
 
-def _row(rule: Checkable) -> tuple[Any, ...]:
+def _plainly(value: object) -> str:
+    """JSON in one line."""
+    return json.dumps(value, separators=(",", ":"))
+
+
+def _row(rule: Checkable, conditions: list[str]) -> tuple[Any, ...]:
+    """What the table has of a rule, but its condition, which is added to the others: a run asks few of them."""
     triggers = None if rule.triggers is None else sorted(rule.triggers)
     ids = (rule.frameworks, rule.after, rule.beside)
-    return (rule.id, rule.severity.value, rule.kind.value, *ids, rule.noticed, triggers, _gate(rule))
+    return (rule.id, rule.severity.value, rule.kind.value, *ids, rule.noticed, triggers, _gate(rule, conditions))
 
 
-def _gate(rule: Checkable) -> tuple[Any, ...] | None:
-    """The versions and the condition of a declared check; None for other rules, which must be run."""
+def _gate(rule: Checkable, conditions: list[str]) -> tuple[str, str, int, bool] | None:
+    """The versions of a declared check, and the number of its condition; None for other rules, which must be run."""
     from preflight.lint.constraint import Constraint
 
-    return (rule.versions, rule.unless_framework, *necessary(rule.refuse)) if isinstance(rule, Constraint) else None
+    if not isinstance(rule, Constraint):
+        return None
+    needed, whole = necessary(rule.refuse)
+    conditions.append(_plainly(needed))
+    return rule.versions, rule.unless_framework, len(conditions) - 1, whole
 
 
 def necessary(node: object) -> tuple[object, bool]:

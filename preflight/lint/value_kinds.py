@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any
 
 from preflight.loaders.document import Unknown
 from preflight.source.finding import Edit, Fix, Safety
+from preflight.source.hints import Any
 from preflight.source.pattern import lazy_pattern
 from preflight.source.record import dataclass
 from preflight.source.spelling import float_of_yaml

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Literal
 
 from preflight.source.finding import Key
+from preflight.source.hints import Literal
 from preflight.source.record import NamedTuple, dataclass, field
 from preflight.source.text import Source, Span
 from preflight.source.word import UNKNOWN as UNKNOWN

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import repeat
-from typing import Any
 
 from preflight.loaders.document import MARK, Document, Entry, Node, Problem
 from preflight.loaders.yaml_comments import yaml_comments
 from preflight.loaders.yaml_scalars import LONG, PREFIX, constructed, plain, resolve, yaml
 from preflight.source.budget import draw_values
 from preflight.source.finding import Message
+from preflight.source.hints import Any
 from preflight.source.pattern import lazy_pattern
 from preflight.source.text import InputError, Source, Span
 

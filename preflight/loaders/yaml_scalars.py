@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 import sys
 from functools import lru_cache
-from typing import Any
 
+from preflight.source.hints import Any
 from preflight.source.pattern import LazyPattern
 
 _compile = re.compile

@@ -10,10 +10,10 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO, cast
 
 from preflight.logs.failures import Failure, Failures
 from preflight.logs.stream import Reads, lines_of_interest
+from preflight.source.hints import BinaryIO, cast
 from preflight.source.text import InputError
 
 STDIN = "-"

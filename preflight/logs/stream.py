@@ -6,8 +6,8 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Iterator
-from typing import Protocol
 
+from preflight.source.hints import Protocol
 from preflight.source.record import NamedTuple
 
 BLOCK = 2 << 20

@@ -4,7 +4,6 @@ itself."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from preflight.memory.activations import FLASH
 from preflight.memory.estimate import counted, stage
@@ -12,6 +11,7 @@ from preflight.memory.shape import Shape
 from preflight.memory.unmodelled import Gap
 from preflight.run.cluster import Cluster
 from preflight.run.plan import Plan
+from preflight.source.hints import Any
 from preflight.source.record import NamedTuple, replace
 
 SHOWN = 5

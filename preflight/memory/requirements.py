@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from preflight.run.plan import Plan
 from preflight.run.value import Origin, Value, default
+from preflight.source.hints import Any
 from preflight.source.record import NamedTuple, replace
 
 BYTES = {"fp32": 4, "bf16": 2, "fp16": 2, "fp8": 1, "int8": 1, "nf4": 0.5625, "none": 0}

@@ -4,8 +4,8 @@ throughout."""
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Literal
 
+from preflight.source.hints import Literal
 from preflight.source.record import NamedTuple, dataclass
 
 LOW = 0.92

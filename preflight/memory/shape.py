@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from preflight.memory.figures import CUDA, TORCH_NPU, Experts, Latent, Mamba, Shape, Streams
 from preflight.memory.requirements import BYTES, MOST, Missing, verify
 from preflight.run.plan import Plan
 from preflight.run.value import Value
+from preflight.source.hints import Any
 
 __all__ = ["CUDA", "TORCH_NPU", "Experts", "Latent", "Mamba", "Missing", "Shape", "shape"]
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING
+
+from preflight.source.hints import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from preflight.dialects import Dialect

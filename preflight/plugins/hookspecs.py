@@ -4,9 +4,10 @@ preflight's own loop does the rest."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import pluggy
+
+from preflight.source.hints import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from preflight.dialects import Dialect

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
 
 from preflight.lint.rule import Checkable
 from preflight.lint.rule_table import RuleTable, RuleTableError, Selection
 from preflight.plugins.entry_points import entry_points
+from preflight.source.hints import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from preflight.dialects import Dialect

@@ -7,7 +7,6 @@ import dataclasses
 import enum
 import types
 from collections.abc import Callable
-from typing import Any
 
 from preflight.program import arrays
 from preflight.program.allowed import BUILTINS, MODULES, readable
@@ -33,6 +32,7 @@ from preflight.program.values import (
     Unknown,
     Value,
 )
+from preflight.source.hints import Any
 
 NAMESPACES = (argparse.Namespace, types.SimpleNamespace)
 NOTHING = Builtin("nothing", lambda *given, **named: None)

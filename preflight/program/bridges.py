@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 import functools
-from typing import Any
 
 from preflight.program.values import Raised, Unknown, Value
+from preflight.source.hints import Any
 
 
 class Bridge:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from typing import Any
 
 from preflight.program.engine import Done
 from preflight.program.guards import safe_format
@@ -25,6 +24,7 @@ from preflight.program.values import (
     both,
     opposite,
 )
+from preflight.source.hints import Any
 
 UNARY: dict[str, Callable[[Any], Any]] = {"USub": operator.neg, "UAdd": operator.pos, "Invert": operator.inv}
 CODES = {114: repr, 97: ascii}

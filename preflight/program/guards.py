@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import warnings
-from typing import Any
+
+from preflight.source.hints import Any
 
 LENGTH = 1_000_000
 BITS = 8192

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
 
 from preflight.program.classes import dataclass_specials
 from preflight.program.facts import Facts
@@ -12,6 +11,7 @@ from preflight.program.options import Options
 from preflight.program.sources import Sources
 from preflight.program.values import Names, Scope
 from preflight.program.verdict import Budget
+from preflight.source.hints import Any
 
 
 class Interpreter(Options):

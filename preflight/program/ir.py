@@ -8,7 +8,8 @@ import marshal
 import re
 import warnings
 from collections.abc import Iterator, Mapping
-from typing import Any
+
+from preflight.source.hints import Any
 
 Node = tuple[Any, ...]
 VERSION = 2

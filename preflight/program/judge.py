@@ -7,7 +7,6 @@ import sys
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from preflight.program.engine import Journal
 from preflight.program.facts import FILES, Facts
@@ -23,6 +22,7 @@ from preflight.program.sources import Sources
 from preflight.program.values import OPAQUE_VALUES, Exhausted, Raised, Unknown, Value
 from preflight.program.verdict import Budget, Machine, Place, Program, Refusal, Remark, Rewrite, Verdict
 from preflight.source import cache
+from preflight.source.hints import Any
 
 PARSER = "argparse"
 MESSAGE = 2000

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Literal
 
 from preflight.loaders.document import Document, Launch, Piece, Word, word_of
+from preflight.source.hints import Literal
 from preflight.source.pattern import lazy_pattern
 from preflight.source.record import NamedTuple
 

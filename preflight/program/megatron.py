@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from types import SimpleNamespace
-from typing import Any
 
 from preflight.program.calls import Hook
 from preflight.program.facts import SIZE
@@ -23,6 +22,7 @@ from preflight.program.values import (
     Unknown,
     Value,
 )
+from preflight.source.hints import Any
 
 ARGUMENTS = ("megatron.training.arguments", "megatron.arguments")
 TRAINING = "megatron.training.training"

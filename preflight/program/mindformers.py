@@ -7,7 +7,6 @@ import posixpath
 import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from typing import Any
 
 from packaging.version import InvalidVersion, Version
 
@@ -19,6 +18,7 @@ from preflight.program.layers import Layers
 from preflight.program.mindformers_start import CONFIGURATION, is_pynative, start
 from preflight.program.mindspore import DATA, MindSpore
 from preflight.program.values import Exhausted, Function, Module, Names, Raised, Scope, Unknown, Value
+from preflight.source.hints import Any
 
 ENTRY = "run_mindformer.py"
 CONFIG = "mindformers.tools.register.config.MindFormerConfig"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from preflight.program.interpreter import Interpreter
 from preflight.program.mindspore_setters import (
@@ -14,6 +13,7 @@ from preflight.program.mindspore_setters import (
     parallel_fault,
 )
 from preflight.program.values import OPAQUE_VALUES, Builtin, Class, Names, Object, Raised, Symbol, Unknown, Value
+from preflight.source.hints import Any
 
 WORLD = "world size"
 DEFAULTS: dict[str, Value] = {

@@ -9,7 +9,6 @@ import inspect
 import re
 import types
 from collections.abc import Callable
-from typing import Any
 
 from preflight.program import arrays
 from preflight.program.allowed import CALLABLE, readable
@@ -39,6 +38,7 @@ from preflight.program.values import (
     Value,
     both,
 )
+from preflight.source.hints import Any
 
 OPAQUE = (Unknown, Symbol, Object, Class, Function, Bound, Partial, Module, Property, Super, Decorator, Builtin)
 SIZED = (str, list, tuple, dict, set, frozenset)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import re
-from typing import Any, NoReturn
 
 from preflight.program.bridges import Converter, unknown_type
 from preflight.program.classes import Classes
@@ -24,6 +23,7 @@ from preflight.program.values import (
     both,
 )
 from preflight.program.verdict import Unstated
+from preflight.source.hints import Any, NoReturn
 
 OWN = (Function, Bound, Partial, Class)
 UNREAD = "options that could not be read"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from preflight.program.natives import OPAQUE, Natives, Special
 from preflight.program.values import (
     Names,
@@ -11,6 +9,7 @@ from preflight.program.values import (
     Value,
     both,
 )
+from preflight.source.hints import Any
 
 SPREAD = (list, tuple, set, frozenset, enumerate, reversed, zip, sum)
 

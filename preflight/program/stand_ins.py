@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from preflight.program.values import Class, Symbol, Unknown, Value
+from preflight.source.hints import Any
 
 STANDS_IN = "_stands_in"
 """Marks a Python type that represents a class defined elsewhere."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from preflight.program.values import Value
+from preflight.source.hints import Any
 
 Make = Callable[[Sequence[int]], Any]
 Decision = tuple[Make, Any]

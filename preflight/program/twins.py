@@ -12,12 +12,12 @@ from __future__ import annotations
 import argparse
 import dataclasses
 from collections.abc import Callable
-from typing import Any
 
 from preflight.program.engine import Engine
 from preflight.program.ir import Node, body_of
 from preflight.program.values import MISSING, Function, Names, Scope, Value
 from preflight.source import cache
+from preflight.source.hints import Any
 
 Twin = Callable[[Engine, Function, list[Value], Names], Value]
 RANKS = 1 << 20

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 from preflight.program.ir import Node
 from preflight.program.verdict import Place
+from preflight.source.hints import Any
 
 Value = Any
 """Any value of the interpreted program: its type is what the interpreter asks for at every step."""

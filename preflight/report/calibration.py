@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from preflight.logs.calibration import GIB, Run, settings_of
 from preflight.report.terminal import Look, counted, plain
 from preflight.run.cluster import Factor
+from preflight.source.hints import Any
 from preflight.source.language import local, padded
 
 LABEL = 8

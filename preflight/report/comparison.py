@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
 
 from preflight.checking.comparison import Comparison, Difference, RunChange
 from preflight.job import Job
@@ -16,6 +15,7 @@ from preflight.report.memory import between, need
 from preflight.report.terminal import Look, counted, plain
 from preflight.run.value import Value, known
 from preflight.source.finding import Finding, Severity
+from preflight.source.hints import Any
 from preflight.source.language import columns, local, padded, phrases
 from preflight.steptime import estimate
 

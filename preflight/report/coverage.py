@@ -7,11 +7,11 @@ import json
 import re
 import sys
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 from preflight import schemas
 from preflight.lint.evidence import evidence
 from preflight.lint.rule import Checkable, Rule
+from preflight.source.hints import Any
 
 _PLACE = re.compile(r"(?<![\w./-])([\w./-]+\.py):(\d+)")
 HOW = (

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from typing import Any
+
+from preflight.source.hints import Any
 
 _COMMAND = re.compile(r"#(?=#(?:\[|vso\[|teamcity\[))")
 """What makes a line of a log a command, for some also where JSON is printed to it."""

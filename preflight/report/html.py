@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime, timezone
 from hashlib import sha256
 from itertools import groupby
-from typing import Any
 
 from jinja2 import Environment, PackageLoader
 
@@ -23,6 +22,7 @@ from preflight.report.overview import layers_per_stage, rows
 from preflight.report.page import documented, rule_text, section_url
 from preflight.report.terminal import Look, counted, plain
 from preflight.source.finding import Finding, Severity
+from preflight.source.hints import Any
 from preflight.source.language import local, spoken
 from preflight.source.record import NamedTuple
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from math import isfinite
-from typing import Any
 
 import preflight
 from preflight.checking.engine import Report
@@ -14,6 +13,7 @@ from preflight.loaders.document import Unknown
 from preflight.report.dump import dumped
 from preflight.report.terminal import Look
 from preflight.source.finding import Edit, Finding, Fix, Severity
+from preflight.source.hints import Any
 from preflight.source.text import Span
 
 SCHEMA = 1

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from itertools import chain, groupby
-from typing import Any
 
 from preflight.layouts import Found, Result
 from preflight.report.memory import between
 from preflight.report.terminal import plain
 from preflight.run.plan import Sizes
+from preflight.source.hints import Any
 from preflight.source.language import columns, local, padded
 from preflight.source.record import NamedTuple
 

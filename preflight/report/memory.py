@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from preflight.job import Job
 from preflight.memory import MemoryEstimate, Stage
@@ -11,6 +10,7 @@ from preflight.memory.advice import Saving
 from preflight.memory.result import term_names
 from preflight.report.terminal import Look, plain
 from preflight.run.cluster import GIB, Device
+from preflight.source.hints import Any
 from preflight.source.language import columns, local, padded
 from preflight.source.record import replace
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from preflight.checking.migration import Changed, Migration
 from preflight.fix.fixer import Outcome
 from preflight.fix.rewrite import Rewritten
 from preflight.report.terminal import Look, plain
 from preflight.source.finding import Finding, Message
+from preflight.source.hints import Any
 from preflight.source.language import local
 
 COLORS = {"error": "red", "warning": "yellow"}

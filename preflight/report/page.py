@@ -8,7 +8,6 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
-from typing import Any
 from urllib.parse import quote
 
 import preflight
@@ -22,6 +21,7 @@ from preflight.lint.rule import Checkable, Rule, collect
 from preflight.lint.rule_table import stamp
 from preflight.report.distribution import installed_page, page_url, site
 from preflight.source import cache as kept_file
+from preflight.source.hints import Any
 from preflight.source.record import NamedTuple
 from preflight.source.spelling import did_you_mean, nearest
 from preflight.source.text import InputError

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from preflight.job import Job
 from preflight.loaders.document import Unknown
@@ -11,6 +10,7 @@ from preflight.report.json import site_dict
 from preflight.report.terminal import Look, plain
 from preflight.report.utilisation import lines, step_dict
 from preflight.run.value import Value
+from preflight.source.hints import Any
 from preflight.source.language import columns, local, padded, phrases
 
 DEGREES = (("DP", "data"), ("TP", "tensor"), ("PP", "pipeline"), ("CP", "context"))

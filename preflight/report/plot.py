@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from io import BytesIO
 from pathlib import Path
-from typing import Any
 
 from preflight.job import Job
 from preflight.memory import MemoryEstimate
 from preflight.memory.result import term_names
 from preflight.run.cluster import GIB
+from preflight.source.hints import Any
 from preflight.source.text import InputError
 from preflight.source.writing import write_report
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import PurePath
-from typing import Any
 from urllib.parse import quote
 
 import preflight
@@ -20,6 +19,7 @@ from preflight.report.fingerprint import fingerprints
 from preflight.report.page import rule_text, section_url
 from preflight.report.terminal import Look, plain
 from preflight.source.finding import Finding, Fix, Severity
+from preflight.source.hints import Any
 from preflight.source.text import Span
 
 Part = dict[str, Any]

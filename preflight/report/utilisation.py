@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
 from preflight.job import Job
 from preflight.memory import flops
 from preflight.memory.shape import Missing, Shape, shape
+from preflight.source.hints import Any
 from preflight.source.record import replace
 from preflight.source.text import InputError
 from preflight.steptime import StepTimeEstimate, estimate

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from preflight.logs.causes import Cause
 from preflight.logs.diagnosis import Diagnosis, Group
@@ -12,6 +11,7 @@ from preflight.report.memory import between
 from preflight.report.terminal import Look, counted, plain
 from preflight.report.text import one
 from preflight.source.finding import Finding
+from preflight.source.hints import Any
 from preflight.source.language import local
 
 SHOWN_FRAMES = 3

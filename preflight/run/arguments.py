@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
-from typing import Any
 
 from preflight.loaders.document import Node, Problem, Unknown, Word
 from preflight.run.plan import Sizes
 from preflight.run.request import Target
 from preflight.run.value import Value, unknown
 from preflight.source.finding import Edit
+from preflight.source.hints import Any
 from preflight.source.record import NamedTuple, dataclass, field
 
 _ADDED, _MAYBE = (

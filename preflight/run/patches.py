@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from typing import Any
 
 from preflight import schemas
 from preflight.run.request import Target
 from preflight.run.versions import branch
+from preflight.source.hints import Any
 
 
 def patch(target: Target | None) -> Mapping[str, Any]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, MutableMapping
 from pathlib import Path
-from typing import Any
 
 from preflight.run.cluster import Factor
+from preflight.source.hints import Any
 from preflight.source.record import NamedTuple
 
 

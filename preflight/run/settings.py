@@ -11,13 +11,13 @@ from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
 
 from preflight import schemas
 from preflight.run.cluster import GIB, Device, Factor
 from preflight.run.request import SiteRequest
 from preflight.source import cache
 from preflight.source.checkout_root import checkout_root
+from preflight.source.hints import Any
 from preflight.source.record import NamedTuple
 from preflight.source.spelling import did_you_mean
 from preflight.source.text import InputError, note_file

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from preflight.run.settings import MAX_SETTINGS, PYPROJECT, Settings, made, parse, verify
 from preflight.run.settings_search import distrust
 from preflight.source.checkout_root import checkout_root
+from preflight.source.hints import Any
 from preflight.source.text import InputError, Source
 
 MOST = 8

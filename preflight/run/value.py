@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import Enum
-from typing import Any
 
 from preflight.loaders.document import Setting, Unknown
 from preflight.source.finding import Edit, Key, Related
+from preflight.source.hints import Any
 from preflight.source.record import NamedTuple
 from preflight.source.text import Span
 

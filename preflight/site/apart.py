@@ -13,10 +13,10 @@ import sys
 import time
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
 
 from preflight.job import Opened
 from preflight.loaders.bounds import address_space, fork
+from preflight.source.hints import Any
 from preflight.source.record import NamedTuple
 
 LARGEST = 64 * 1024 * 1024

@@ -7,10 +7,10 @@ import json
 import os
 import re
 from collections import Counter
-from typing import Any
 
 from preflight.job import NodeGroup, Package
 from preflight.site.apart import Eyes, Unread
+from preflight.source.hints import Any
 
 PACKAGES = (
     *("megatron-core", "megatron-bridge", "mindspeed", "mindspeed-llm", "mindformers", "mindspore", "torch"),

@@ -7,13 +7,13 @@ import json
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 from preflight.job import Checkpoint, Plain
 from preflight.site.apart import Eyes, Unread
 from preflight.site.pickles import Made, fields, is_named, loaded, mapping, plain
 from preflight.site.places import find
 from preflight.site.torch_zip import CutOff, Window, saved, whole
+from preflight.source.hints import Any
 
 TRACKER = "latest_checkpointed_iteration.txt"
 NOT_PERSISTENT = "non_persistent"

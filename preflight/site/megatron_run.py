@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
 
 from preflight.job import DataFile, Draw, Job
 from preflight.run.value import known
@@ -15,6 +14,7 @@ from preflight.site.megatron_checkpoint import first_checkpoint
 from preflight.site.named_paths import read_path, read_save_folder
 from preflight.site.places import find
 from preflight.site.samples import SPLITS, SURPLUS, Blend, Need, blend_of, draws, split_bounds
+from preflight.source.hints import Any
 from preflight.source.record import NamedTuple
 
 WHOLE: Bounds = (0.0, 1.0)

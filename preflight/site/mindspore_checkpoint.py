@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import json
 import os
-from typing import Any
 
 from preflight.site.apart import Eyes, Unread
+from preflight.source.hints import Any
 from preflight.source.record import NamedTuple
 
 MOST_TENSORS = 20_000

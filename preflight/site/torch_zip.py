@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import struct
-from typing import Any
 
 from preflight.site.apart import Eyes, Unread
 from preflight.site.pickles import loaded
+from preflight.source.hints import Any
 from preflight.source.record import NamedTuple
 
 TAIL = 22 + 65_535

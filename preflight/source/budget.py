@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING
 
+from preflight.source.hints import TYPE_CHECKING
 from preflight.source.text import InputError
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping
 from enum import Enum
 from functools import cache
-from typing import Literal
 
+from preflight.source.hints import Literal
 from preflight.source.record import NamedTuple, dataclass, replace
 from preflight.source.text import Span
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
+from preflight.source.hints import TYPE_CHECKING
 from preflight.source.record import NamedTuple
 
 if TYPE_CHECKING:

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+
+from preflight.source.hints import TYPE_CHECKING, Any
 
 METHODS = ("match", "fullmatch", "search", "sub", "finditer", "findall", "split", "pattern", "flags")
 

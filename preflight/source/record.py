@@ -11,7 +11,7 @@ takes more than twice as long.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from dataclasses import dataclass as dataclass

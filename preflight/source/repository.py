@@ -12,8 +12,8 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain, islice
 from pathlib import Path
-from typing import IO
 
+from preflight.source.hints import IO
 from preflight.source.record import NamedTuple
 from preflight.source.text import MAX_BYTES, InputError, bytes_of
 

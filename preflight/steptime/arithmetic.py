@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Any
+
+from preflight.source.hints import Any
 
 Number = Any
 """A float, or an array of floats: one per candidate."""

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from preflight.memory.shape import TORCH_NPU, Shape
 from preflight.run.plan import LinearAttention, Plan, SparseAttention
 from preflight.run.value import Value
+from preflight.source.hints import Any
 from preflight.source.record import NamedTuple
 from preflight.steptime.arithmetic import Number
 

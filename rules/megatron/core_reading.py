@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from preflight import Job, Unverified, Value
 from preflight.lint.evidence import evidence
 from preflight.loaders.document import Unknown
+from preflight.source.hints import Any
 
 
 def read(job: Job, *names: str) -> list[Any] | Unverified:

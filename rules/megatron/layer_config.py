@@ -19,12 +19,12 @@ Megatron-LM, megatron/training/arguments.py, validate_model_config_args_from_het
 
 import json
 from collections.abc import Iterator
-from typing import Any
 
 from preflight import Finding, Job, Message, Severity, Unverified, rule
 from preflight.loaders.document import Unknown
 from preflight.rules.megatron.core_reading import place_of, typed
 from preflight.source.finding import Kind
+from preflight.source.hints import Any
 
 NAME = "heterogeneous_layers_config_encoded_json"
 FIXED = {

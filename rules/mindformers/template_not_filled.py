@@ -23,11 +23,11 @@ MindFormers v1.7.0 and 2.1.0, mindformers/tools/register/register.py:357
 """
 
 from collections.abc import Iterator
-from typing import TypeGuard
 
 from preflight import Finding, Job, Related, Severity, rule
 from preflight.dialects.mindformers.release_tables import read_at
 from preflight.loaders.document import Node
+from preflight.source.hints import TypeGuard
 
 _LINE = {"1.5.0": 288, "1.7.0": 357, "2.1.0": 357}
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from preflight import Severity
 from preflight.lint.constraint import ConstraintSet, drop, put, refuse
 from preflight.rules.mindspeed.shorthand import CORE, LLM, a, clash
+from preflight.source.hints import Any
 
 MINDSPEED = ConstraintSet("mindspeed")
 BASIC = "megatron_basic/transformer_engine_basic.py"

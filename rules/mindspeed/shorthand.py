@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from preflight.lint.constraint import Constraint, conflicts, requires
 from preflight.lint.expressions import Expression, Handle, Handles
+from preflight.source.hints import Any
 
 a = Handles()
 """Arguments of the parser; a test holds the names against the option tables."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from preflight.source.hints import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from preflight.dialects.megatron.argument_names import DERIVED, megatron_names

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from math import lcm
-from typing import Protocol
 
 from preflight.dialects.megatron.namespace import NotKnown, Run
 from preflight.dialects.megatron.parse_faults import UNKNOWN_FLAG
@@ -16,6 +15,7 @@ from preflight.run.plan import Plan, Supposed
 from preflight.run.request import Target
 from preflight.run.unmodelled import Unmodelled
 from preflight.run.value import Origin, Value
+from preflight.source.hints import Protocol
 from preflight.source.record import replace
 
 FROZEN = "--freeze-LM"

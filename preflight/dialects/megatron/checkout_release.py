@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING
 
 from preflight.dialects import Surroundings
 from preflight.dialects.identify import Identity, has_checks, identify, named_by_image
@@ -19,6 +18,7 @@ from preflight.run.patches import lacking, patch
 from preflight.run.request import Target
 from preflight.run.versions import numbers
 from preflight.source.finding import Message
+from preflight.source.hints import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from preflight.program.checkout.around import Checkout

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from preflight.dialects import Reading, Surroundings
 from preflight.loaders.document import Document
 from preflight.run.request import Request, Target
+from preflight.source.hints import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from preflight.dialects.offers import Offers

@@ -6,9 +6,9 @@ import ast
 import json
 import re
 from collections.abc import Callable
-from typing import Any
 
 from preflight.dialects.megatron.options import Flag
+from preflight.source.hints import Any
 
 LONGEST = 100_000
 """Maximum length of a list of layers; "[1]*1000000000" is not expanded."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import cache
-from typing import Any
 
 from preflight import schemas
 from preflight.dialects.megatron.command_words import entry_path
@@ -12,6 +11,7 @@ from preflight.dialects.megatron.options import Flag
 from preflight.dialects.megatron.targets import ENTRIES, versions
 from preflight.loaders.document import Document
 from preflight.run.request import Target
+from preflight.source.hints import Any
 from preflight.source.record import NamedTuple
 
 PRETRAINS = "pretrain_"

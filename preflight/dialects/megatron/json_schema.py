@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from typing import Any
 
 from preflight import schemas
 from preflight.dialects.megatron.options import UNASKED, Flag, table
 from preflight.dialects.offers import Offer, Offers
 from preflight.job import Job
+from preflight.source.hints import Any
 
 TYPES: dict[str, list[str]] = {
     "int": ["integer", "string"],

@@ -7,13 +7,13 @@ and everything that the step was to derive becomes unknown for the same reason.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 from preflight.dialects.megatron.options import Table, destinations
 from preflight.loaders.document import Unknown
 from preflight.run.arguments import Switch
 from preflight.run.value import Origin, Value, default, derived, unknown
 from preflight.run.versions import matches
+from preflight.source.hints import Any
 
 ARGUMENTS = "megatron/training/arguments.py"
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from functools import cache, cached_property, lru_cache
-from typing import Any
 
 from preflight import schemas
 from preflight.run.patches import patch
 from preflight.run.request import Target
 from preflight.run.value import Value, default
 from preflight.run.versions import numbers
+from preflight.source.hints import Any
 from preflight.source.pattern import lazy_pattern
 from preflight.source.record import NamedTuple
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import cached_property, partial
-from typing import Any
 
 from preflight.dialects.megatron.conversions import BadValue, convert
 from preflight.dialects.megatron.options import Flag, Table
@@ -28,6 +27,7 @@ from preflight.dialects.megatron.parse_faults import (
 from preflight.loaders.document import Problem, Setting, Unknown, Word
 from preflight.run.value import Origin, Value
 from preflight.source.finding import Edit, Key
+from preflight.source.hints import Any
 from preflight.source.pattern import lazy_pattern
 from preflight.source.text import Span
 

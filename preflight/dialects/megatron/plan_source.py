@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol
 
 from preflight.dialects.megatron.namespace import NotKnown, Run
 from preflight.run.value import Value, derived, unknown
 from preflight.source.finding import Edit
+from preflight.source.hints import Any, Protocol
 
 
 class Puts(Protocol):

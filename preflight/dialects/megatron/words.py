@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any
 
 from preflight.dialects.megatron import batch, layout, mindspeed, pipeline, silent_switches, sizes
 from preflight.dialects.megatron.checkpoint import FILLED, FORCED, from_checkpoint
@@ -22,6 +21,7 @@ from preflight.run.cluster import Cluster
 from preflight.run.plan import Plan, Supposed
 from preflight.run.request import Given, Target
 from preflight.run.value import BY_CALLER, Origin, Value, default, unknown
+from preflight.source.hints import Any
 from preflight.source.pattern import lazy_pattern
 from preflight.source.record import NamedTuple
 from preflight.source.text import InputError, Span

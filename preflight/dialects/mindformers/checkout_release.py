@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
 
 from preflight.dialects import Surroundings
 from preflight.dialects.identify import Identity, has_checks, identify, named_by_image
@@ -13,6 +12,7 @@ from preflight.loaders.document import Document, Node, Unknown
 from preflight.run.arguments import Certainty
 from preflight.run.value import Origin, Value, unknown
 from preflight.run.versions import numbers
+from preflight.source.hints import TYPE_CHECKING
 
 if TYPE_CHECKING:  # most files are in no checkout
     from preflight.program.checkout.around import Checkout

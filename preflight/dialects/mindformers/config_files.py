@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Literal
 
 from preflight.dialects import Surroundings
 from preflight.dialects.mindformers.release_tables import VERSIONS as VERSIONS
@@ -12,6 +11,7 @@ from preflight.loaders.document import Document, Entry, Node
 from preflight.run.patches import patch
 from preflight.run.request import Request, Target
 from preflight.run.versions import numbers
+from preflight.source.hints import Literal
 from preflight.source.record import NamedTuple
 
 Kind = Literal["legacy", "mcore", "pynative"]

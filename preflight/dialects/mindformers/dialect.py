@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from preflight.dialects import Reading, Surroundings
 from preflight.dialects.mindformers.checkout_release import certainty, identified, set_beside
 from preflight.dialects.mindformers.config_files import VERSIONS, kind_of, known_version, looks_like
 from preflight.dialects.mindformers.release_tables import read_at
 from preflight.loaders.document import Document
 from preflight.run.request import Request, Target
+from preflight.source.hints import TYPE_CHECKING
 from preflight.source.record import replace
 
 if TYPE_CHECKING:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any
 
 from preflight import schemas
 from preflight.dialects.mindformers import mcore, run_conditions
@@ -19,6 +18,7 @@ from preflight.dialects.offers import Offers
 from preflight.job import Job
 from preflight.run.versions import matches
 from preflight.source.finding import Key
+from preflight.source.hints import Any
 
 VERSIONS = {"legacy": ("1.0.0", "1.2.0", "1.3.2", "1.5.0", "1.7.0", "2.1.0"), "mcore": ("1.7.0", "2.1.0")}
 _WHEN = {"legacy": run_conditions.legacy, "mcore": run_conditions.mcore}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from itertools import chain
-from typing import Any
 
 from preflight.dialects import Reading, Surroundings
 from preflight.dialects.machine import listed_devices, rank_table, which
@@ -17,6 +16,7 @@ from preflight.run.plan import Plan
 from preflight.run.request import Request, Target
 from preflight.run.value import Origin, Value, derived, unknown
 from preflight.source.finding import Edit
+from preflight.source.hints import Any
 from preflight.source.record import replace
 
 NAMES = {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any
 
 from preflight import schemas
 from preflight.dialects.mindformers.operators import Cell, read_cell
@@ -11,6 +10,7 @@ from preflight.loaders.document import Unknown
 from preflight.run.arguments import Arguments
 from preflight.run.plan import Plan
 from preflight.run.value import Value
+from preflight.source.hints import Any
 from preflight.source.record import NamedTuple
 
 _LEGACY = {

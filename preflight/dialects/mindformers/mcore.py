@@ -5,13 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import Any
 
 from preflight import schemas
 from preflight.dialects import Surroundings
 from preflight.dialects.mindformers.namespace import Run
 from preflight.loaders.document import Document, Node, Unknown
 from preflight.run.value import Origin, Value
+from preflight.source.hints import Any
 from preflight.source.record import NamedTuple
 
 SECTIONS = ("parallel_config", "recompute_config", "swap_config")

@@ -6,7 +6,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
-from typing import Any
 
 from preflight.dialects.mindformers.release_tables import Table, table
 from preflight.loaders.document import Document, Node, Setting, Unknown
@@ -14,6 +13,7 @@ from preflight.run.arguments import REMOVE, Switch
 from preflight.run.request import Given
 from preflight.run.value import BY_CALLER, Origin, Value, default, derived, unknown
 from preflight.source.finding import Edit, Key
+from preflight.source.hints import Any
 from preflight.source.text import Source, Span
 
 Place = tuple[Key, "str | int", Node, Node]

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
 from preflight.dialects.mindformers.namespace import Run, any_starts
 from preflight.dialects.mindformers.operators import compiled
 from preflight.loaders.document import Unknown
 from preflight.run.plan import Model
 from preflight.run.value import Value, derived, unknown
+from preflight.source.hints import Any
 
 _PET = "model.model_config.pet_config"
 # fmt: off

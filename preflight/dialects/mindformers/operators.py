@@ -10,8 +10,8 @@ import re
 import warnings
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import Any
 
+from preflight.source.hints import Any
 from preflight.source.record import NamedTuple
 
 SEPARATOR = "\\."

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from preflight.dialects.mindformers.namespace import TRAINING, Run
 from preflight.dialects.mindformers.release_tables import read_at
 from preflight.loaders.document import Unknown
 from preflight.run.versions import matches
+from preflight.source.hints import Any
 
 MODES: dict[object, str] = {
     "DATA_PARALLEL": "data_parallel",

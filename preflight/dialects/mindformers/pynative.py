@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from preflight.dialects import Reading, Surroundings
 from preflight.dialects.mindformers.config_files import known_version
@@ -20,6 +19,7 @@ from preflight.run.cluster import Cluster
 from preflight.run.request import Target
 from preflight.run.value import Value, default, derived, unknown
 from preflight.source.finding import Edit
+from preflight.source.hints import Any
 from preflight.source.record import replace
 
 FRAMEWORK = "pynative"

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from preflight.dialects.mindformers.pynative_schema import defaults
+from preflight.source.hints import Any
 
 NAMES: dict[str, tuple[str, ...]] = {
     "num_layers": ("num_hidden_layers", "num_layers"),

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from preflight.dialects.mindformers.plan import STREAMS
 from preflight.dialects.mindformers.pynative_derived import MOST_LAYERS, Derived, whole
 from preflight.dialects.mindformers.untimed import find_untimed
@@ -13,6 +11,7 @@ from preflight.run.plan import Batch, Inference, Layout, Model, Optimizer, Plan,
 from preflight.run.request import Target
 from preflight.run.unmodelled import Unmodelled
 from preflight.run.value import Value, default, derived, unknown
+from preflight.source.hints import Any
 from preflight.source.record import replace
 
 # fmt: off

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
-from typing import Any
 
 from preflight import schemas
 from preflight.lint.value_kinds import LIST, MAPPING, NULL, SWITCH, TEXT, Number, ValueKind, whole
 from preflight.loaders.document import Entry, Node
 from preflight.source.finding import Key
+from preflight.source.hints import Any
 from preflight.source.record import NamedTuple
 
 _CONFIG = "mindformers/pynative/config/config.py"

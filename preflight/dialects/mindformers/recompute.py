@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import islice
-from typing import Protocol
 
 from preflight.loaders.document import Document, Node, Unknown
 from preflight.run.arguments import Arguments
 from preflight.run.plan import Plan
 from preflight.source.finding import Edit, Fix, Key, Message
+from preflight.source.hints import Protocol
 from preflight.source.record import NamedTuple
 
 SECTION = "recompute_config"

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any
 
 from preflight import schemas
+from preflight.source.hints import Any
 from preflight.source.record import NamedTuple
 
 VERSIONS = tuple[str, ...](reversed(schemas.read("releases")["mindformers"]))

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from math import isfinite
-from typing import Any, TypeGuard
 
 from preflight.dialects.mindformers.namespace import Run
 from preflight.loaders.document import Unknown
 from preflight.run.versions import matches
 from preflight.source.finding import Message
+from preflight.source.hints import Any, TypeGuard
 from preflight.source.record import NamedTuple
 
 Stages = tuple[tuple[int, ...], ...]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from preflight.lint.value_kinds import (
     MAPPING,
@@ -18,6 +17,7 @@ from preflight.lint.value_kinds import (
     one_of,
     whole,
 )
+from preflight.source.hints import Any
 from preflight.source.record import dataclass
 
 

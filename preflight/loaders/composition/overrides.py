@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterable, Sequence
-from typing import Literal as Of
 
 from preflight.loaders.composition.grammar import Call, Literal, Malformed, Many, Pairs, Part, Reference, Text, element
 from preflight.loaders.composition.merging import WORD, WORDS, put, removed
 from preflight.loaders.composition.values import Composed, Found, as_node
 from preflight.loaders.document import Document, Node, Word, word_of
 from preflight.source.finding import Edit
+from preflight.source.hints import Literal as Of
 from preflight.source.pattern import lazy_pattern
 from preflight.source.record import NamedTuple
 from preflight.source.text import Span

@@ -6,7 +6,6 @@ import datetime
 import re
 from collections.abc import Callable, Mapping
 from itertools import count
-from typing import Any
 
 from preflight.loaders.composition.grammar import (
     Call,
@@ -23,6 +22,7 @@ from preflight.loaders.composition.grammar import (
 from preflight.loaders.composition.merging import MISSING
 from preflight.loaders.document import Entry, Node, Unknown
 from preflight.loaders.yaml_scalars import MAX_DIGITS
+from preflight.source.hints import Any
 from preflight.source.pattern import lazy_pattern
 from preflight.source.record import NamedTuple
 from preflight.source.text import Span

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Protocol
 
 from preflight.loaders import is_script
 from preflight.loaders.bounds import MAX_PADDED
@@ -19,6 +18,7 @@ from preflight.loaders.shell.refusal import Refusal, refusal, with_cause
 from preflight.loaders.shell.slips import launch_slips, slips
 from preflight.loaders.shell.syntax import Tree, parse
 from preflight.loaders.slurm import sbatch, variables
+from preflight.source.hints import Protocol
 from preflight.source.text import Source, Span
 from preflight.source.word import Piece
 

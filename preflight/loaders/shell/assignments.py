@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
-from typing import TypeVar
 
 from preflight.loaders.document import Launch, Piece
 from preflight.loaders.shell.expand import Expander
@@ -13,6 +12,7 @@ from preflight.loaders.shell.expansion_forms import BARE, EXPANSIONS, QUOTES
 from preflight.loaders.shell.state import State, Variable, bounded
 from preflight.loaders.shell.syntax import Node, Tree
 from preflight.loaders.shell.word_splitting import UNREAD, Field, Value, fields, joined, merged, text_of, word
+from preflight.source.hints import TypeVar
 from preflight.source.pattern import lazy_pattern
 from preflight.source.text import Span
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any
 
 from preflight.loaders.shell.bash_quotes import Quotes, Refused
+from preflight.source.hints import Any
 from preflight.source.pattern import lazy_pattern
 from preflight.source.record import NamedTuple
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import posixpath
 import re
-from typing import Protocol
 
 from preflight.loaders.document import Piece, Word
 from preflight.loaders.shell.expand import Expander
@@ -12,6 +11,7 @@ from preflight.loaders.shell.state import State, Variable
 from preflight.loaders.shell.substitutions import words_of
 from preflight.loaders.shell.syntax import Node, Tree, ancestors
 from preflight.loaders.shell.word_splitting import Field, Value, text_of, word
+from preflight.source.hints import Protocol
 from preflight.source.text import Span
 
 

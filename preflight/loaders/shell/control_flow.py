@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Protocol
 
 from preflight.loaders.document import Piece
 from preflight.loaders.shell.arithmetic import arithmetic as computed
@@ -14,6 +13,7 @@ from preflight.loaders.shell.expansion_forms import glob
 from preflight.loaders.shell.state import State, Variable
 from preflight.loaders.shell.syntax import Node, Tree
 from preflight.loaders.shell.word_splitting import text_of
+from preflight.source.hints import Protocol
 from preflight.source.pattern import lazy_pattern
 
 

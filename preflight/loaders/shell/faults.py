@@ -7,7 +7,6 @@ from bisect import bisect
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import islice
-from typing import Any
 
 from preflight.loaders.document import Problem
 from preflight.loaders.shell.commands import Commands
@@ -15,6 +14,7 @@ from preflight.loaders.shell.launches import chains
 from preflight.loaders.shell.state import OPTION, Variable
 from preflight.loaders.shell.syntax import Tree, ancestors
 from preflight.source.finding import Message
+from preflight.source.hints import Any
 from preflight.source.pattern import lazy_pattern
 from preflight.source.spelling import slips
 from preflight.source.text import Source, Span

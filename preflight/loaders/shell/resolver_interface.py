@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
 
 from preflight.loaders.shell.state import State
 from preflight.loaders.shell.syntax import Node, Tree
 from preflight.loaders.shell.word_splitting import Value
+from preflight.source.hints import Protocol
 from preflight.source.text import Span
 
 Read = Callable[[], Value | None]

@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 from time import thread_time
-from typing import Any
 
 from preflight.loaders.bounds import MAX_SCRIPT, refuse_involved, refuse_large
 from preflight.loaders.document import MARK
+from preflight.source.hints import Any
 from preflight.source.pattern import lazy_pattern
 from preflight.source.record import NamedTuple
 from preflight.source.text import InputError, Source, Span

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from preflight.program.checkout.callers import HIGHEST_RUNNER, Neighbours, folders_above
 from preflight.program.checkout.files import Files, listed
@@ -22,6 +21,7 @@ from preflight.program.checkout.packages import (
     installed_in,
 )
 from preflight.program.locate import Located, locate
+from preflight.source.hints import TYPE_CHECKING
 
 if TYPE_CHECKING:  # it loads when a framework is there
     from preflight.loaders.document import Document

@@ -6,10 +6,10 @@ import os
 import re
 from collections.abc import Iterator
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from preflight.program.checkout.files import Files, listed
 from preflight.program.checkout.packages import MOST_FOLDERS
+from preflight.source.hints import TYPE_CHECKING
 from preflight.source.record import NamedTuple
 
 if TYPE_CHECKING:  # most runs are in no checkout of a front end

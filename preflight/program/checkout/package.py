@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache, cached_property
 from types import MappingProxyType
-from typing import Any
 
 from preflight import schemas
 from preflight.lint.evidence import REFUSALS
@@ -14,6 +13,7 @@ from preflight.program.checkout.files import Files
 from preflight.program.checkout.packages import Layout, said_version
 from preflight.program.checkout.parser_options import GENERATES, OwnOption, adds_options, own_options
 from preflight.run.versions import numbers
+from preflight.source.hints import Any
 from preflight.source.record import NamedTuple
 
 

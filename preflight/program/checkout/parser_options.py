@@ -6,9 +6,9 @@ import ast
 import json
 import re
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 from preflight.source import cache
+from preflight.source.hints import Any
 from preflight.source.record import NamedTuple
 
 ADDS = "add_argument"
