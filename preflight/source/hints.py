@@ -1,8 +1,8 @@
 """The names of `typing` that preflight's type hints use, without `typing` itself at run time.
 
-Hints are not evaluated when a check runs, and to import `typing` takes 16 of the 390 million instructions of a cold
-check of one YAML file. A hint that is evaluated all the same (an alias such as `Literal["a", "b"] | None`) is a class
-that says nothing; `Annotated` keeps what it is given, as the options of the command line are read from it.
+Hints are not evaluated when a check runs, and to import `typing` takes 10 of the 390 million instructions of a cold
+check of one YAML file. A hint that is evaluated all the same (an alias such as `Literal["a", "b"] | None`) is an empty
+class; `Annotated` keeps what it is given, as the options of the command line are read from it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ else:
     IO = Any = BinaryIO = Literal = NoReturn = Protocol = TextIO = TypeGuard = Hint
 
     class Annotated:
-        """A hint with what is said about it, under the names that `typing` gives them."""
+        """A hint with its metadata, under the names that `typing` gives them."""
 
         __slots__ = ("__metadata__", "__origin__")
 
