@@ -10,8 +10,9 @@ C = Cause
 OF_COMMUNICATION: tuple[Signature, ...] = (
     Signature(
         "communicator", C.COMMUNICATION,
-        r"hcclCommInitRootInfo|operator name is Hccl|HCCL function error|call hccl api failed|ERR02200|ncclInvalidUsage"
-        r"|ncclUnhandledCudaError|EI000[1345]\b|EJ0001",
+        r"hcclCommInitRootInfo|connectFullMesh failed|no socket interface found|Unable to find address for"
+        r"|operator name is Hccl|HCCL function error|call hccl api failed|ERR02200|ncclInvalidUsage"
+        r"|ncclUnhandledCudaError|EI(?:000[1345789]|001\d)\b|EJ000\d",
         "a communicator could not be made",
         "the network interface (HCCL_SOCKET_IFNAME, NCCL_SOCKET_IFNAME, GLOO_SOCKET_IFNAME), a firewall, or the "
         "rank table",
@@ -21,7 +22,9 @@ OF_COMMUNICATION: tuple[Signature, ...] = (
         "collective-timeout", C.COMMUNICATION,
         r"[Ww]atchdog caught collective|watchdog got stuck|collective operation timeout|EI000[26]\b"
         r"|Notify register times out"
-        r"|[Hh]eartbeat [Ll]ost|wait timeout|Timeout at NCCL|HCCL [Tt]ime ?out|SeqNum=",
+        r"|[Hh]eartbeat [Ll]ost|wait timeout|Timeout at NCCL|HCCL [Tt]ime ?out|SeqNum="
+        r"|failure detected by watchdog|Some NCCL operations have failed|flight recorder dumps"
+        r"|we are taking the entire process down",
         "ranks waited for others that did not come: they had died, hung, or were slow",
         "the cause is on the rank that did not come: read its log, or the IP/ID that EI0002 names",
         weak=True,
@@ -60,7 +63,7 @@ KINDS = frozenset(
     " RendezvousConnectionError RendezvousClosedError KeyboardInterrupt CalledProcessError RayTaskError "
     "DistNetworkError"
     " ProcessRaisedException ProcessExitedException TaskUnschedulableError NodeDiedError OwnerDiedError "
-    "EOFError".split()
+    "EOFError EngineDeadError AsyncEngineDeadError HTTPStatusError".split()
 )
 """Exceptions of those that wait for, start or watch the process that died."""
 MESSAGE = re.compile(

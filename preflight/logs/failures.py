@@ -12,9 +12,13 @@ from preflight.logs.signatures import signed
 from preflight.logs.stream import Line
 from preflight.source.record import NamedTuple
 
-TRACEBACK = re.compile(r"^\s*\W{0,2}Traceback \(most recent call last\):?")
+TRACEBACK = re.compile(r"^(?:\s*\W{0,2}|.{1,400}[:,] |╭─+ )Traceback \(most recent call last\):?")
 FRAME = re.compile(r"""^\s*File ["'](.+?)["'], line (\d+)(?:,? in (.+))?$""")
 SHORT_FRAME = re.compile(r"""^\s*(?:\S*/)?([\w./-]+\.py)["'], line (\d+), in (\S+)$""")
+BOXED_FRAME = re.compile(r"^│ (\S+\.py):(\d+) in *(\S*) *│?$")
+"""A frame as rich draws it, with a long path in two lines."""
+OF_RAY = re.compile(r"^\s?(?:ray\.exceptions\.)?RayTaskError\((\w+)\): ?(.*)$")
+"""What Ray's driver repeats of an exception in an actor, whose frames and message follow."""
 NAMES = r"(?:Error|Exception|Interrupt|Exit|Failure|Timeout|Abort|NotImplemented|StopIteration)"
 RAISED = re.compile(rf"^\s?((?:[A-Za-z_]\w*\.)*_?[A-Z]\w*{NAMES}\w*)(?:: ?(.*))?$")
 LOOSE = re.compile(r"\b((?:[A-Za-z_]\w{0,80}\.){0,8}[A-Z]\w{0,80}(?:Error|Exception)): (\S.*)$")
@@ -122,6 +126,11 @@ class Failures:
             self._until = self._order + NEAR
         elif text.startswith(CHAINED):
             open_.chained, open_.last = True, None
+        elif told := OF_RAY.match(text):
+            made_ = self._failure(name, line, written, "RayTaskError", f"({told[1]})", ())
+            self._keep(made_._replace(text=text.strip()))
+            open_.frames, open_.began, open_.at, open_.last = [], True, line, None
+            self._until = self._order + NEAR
         elif raised := self._raised(text, open_):
             self._exception(name, line, written, raised, open_)
         elif open_.frames and text.startswith(("    ", "\t")) and not open_.frames[-1].source:
@@ -223,5 +232,5 @@ class Failures:
 
 
 def _frame(text: str) -> Frame | None:
-    found = FRAME.match(text) or SHORT_FRAME.match(text)
+    found = FRAME.match(text) or SHORT_FRAME.match(text) or BOXED_FRAME.match(text)
     return Frame(found[1], int(found[2]), (found[3] or "").strip()) if found else None

@@ -8,6 +8,9 @@ from functools import cache
 
 from preflight.logs.aftermath import OF_COMMUNICATION
 from preflight.logs.causes import Cause, Signature
+from preflight.logs.devices import OF_DEVICES
+from preflight.logs.engines import OF_ENGINES
+from preflight.logs.python_errors import OF_PYTHON
 
 C = Cause
 SIGNATURES: tuple[Signature, ...] = (
@@ -15,7 +18,8 @@ SIGNATURES: tuple[Signature, ...] = (
         "cuda-out-of-memory", C.MEMORY,
         r"CUDA out of memory|(?i:cuda error): out of memory|\bCUDA OOM\b"
         r"|torch\.(?:cuda\.)?OutOfMemoryError|CUBLAS_STATUS_ALLOC_FAILED"
-        r"|[Cc]uda failure 2\b|Cuda failure 'out of memory'|cudaErrorMemoryAllocation|HIP out of memory",
+        r"|[Cc]uda failure 2\b|Cuda failure 'out of memory'|cudaErrorMemoryAllocation|HIP out of memory"
+        r"|RayTaskError: \(OutOfMemoryError\)",
         "the device ran out of memory",
         "compare with `preflight memory`; a smaller micro batch, more recomputation or more model parallelism "
         "needs less",
@@ -47,7 +51,9 @@ SIGNATURES: tuple[Signature, ...] = (
         r"oom[-_]kill|Out of memory: Kill(?:ed)? process|Killed process \d+|main process disappeared"
         r"|OUT_OF_MEMORY|OOMKilled"
         r"|DefaultCPUAllocator: can't allocate memory|Cannot allocate memory|^MemoryError\b|exceeded.*memory limit"
-        r"|Detected \d+ oom[-_]kill|slurmstepd.*[Oo]ut [Oo]f [Mm]emory|due to memory pressure|\(OOM\)",
+        r"|Detected \d+ oom[-_]kill|slurmstepd.*[Oo]ut [Oo]f [Mm]emory|due to memory pressure|\(OOM\)"
+        r"|running low on memory|exceeds the memory usage threshold|RayOutOfMemoryError|std::bad_alloc"
+        r"|ArrayMemoryError|Unable to allocate [\d.]+ [KMGT]iB for an array",
         "the host ran out of memory, and the kernel killed a process",
         "the node's memory, not the device's: fewer workers of the data loader, no whole checkpoint read by "
         "every process",
@@ -98,7 +104,7 @@ SIGNATURES: tuple[Signature, ...] = (
         r"invalid device ordinal|Invalid device ID|SetDevice failed|No CUDA GPUs are available|no NVIDIA driver"
         r"|DrvErr=87"
         r"|Duplicate GPU detected|cuda runtime error \(101\)|CUDA driver version is insufficient"
-        r"|all CUDA-capable devices are busy"
+        r"|all CUDA-capable devices are busy|device < num_gpus INTERNAL ASSERT"
         r"|error code is 107001|local_rank.*device_count|NPU device is not available|EE1001.*device",
         "a process asks for a device that is not there",
         "as many processes a node as devices are visible: --nproc-per-node, CUDA_VISIBLE_DEVICES, "
@@ -181,7 +187,7 @@ SIGNATURES: tuple[Signature, ...] = (
     ),
     Signature(
         "arguments-differ", C.ENVIRONMENT,
-        r"TypeError: \S*__init__\(\) (?:got an unexpected keyword|missing \d+ required)"
+        r"TypeError: \S*\(\) (?:got an unexpected keyword|missing \d+ required|got multiple values)"
         r"|AttributeError: (?:partially initialized )?module \S+ has no attribute"
         r"|takes \d+ positional arguments? but \d+",
         "a part of the program calls another with arguments that it does not take: the two are of other versions",
@@ -262,7 +268,7 @@ SIGNATURES: tuple[Signature, ...] = (
         r"PytorchStreamReader failed|HeaderTooLarge|InvalidHeaderDeserialization|SafetensorError"
         r"|MetadataIncompleteBuffer|invalid load key"
         r"|Ran out of input|No checkpoint could be resumed|EOFError: Ran out|pickle data was truncated"
-        r"|UnpicklingError",
+        r"|UnpicklingError|corrupt file\?|[Tt]he file might be corrupted|storage has wrong byte size",
         "a checkpoint file is cut off, or is none",
         "its last save may not have finished: resume from the one before; a Git LFS pointer is not a checkpoint either",
     ),
@@ -275,6 +281,7 @@ SIGNATURES: tuple[Signature, ...] = (
         "a model or tokenizer of Hugging Face is not at hand",
         "download it before the job and name its folder; nodes often have no network",
     ),
+    *OF_ENGINES,
     Signature(
         "data-index", C.DATA,
         r"reading document index\.\.\.|self\.sizes\.shape|INDEX_HEADER|doesn't match expected format"
@@ -309,7 +316,8 @@ SIGNATURES: tuple[Signature, ...] = (
     ),
     Signature(
         "index-out-of-bounds", C.DATA,
-        r"index out of (?:bounds|range)|device-side assert triggered|srcIndex < srcSelectDimSize"
+        r"(?<!list )(?<!tuple )(?<!string )index out of (?:bounds|range)"
+        r"|device-side assert triggered|srcIndex < srcSelectDimSize"
         r"|IndexKernel\.cu.*Assertion|t < n_classes|out of range in self",
         "an index is larger than its table: token ids against the vocabulary, or positions against their table",
         "compare the tokenizer that made the data with that of the run; CUDA_LAUNCH_BLOCKING=1 names the operator",
@@ -347,6 +355,7 @@ SIGNATURES: tuple[Signature, ...] = (
         "a device failed, or a kernel reached outside of its memory",
         "look at the node (dmesg, nvidia-smi -q, npu-smi); where it stays with another node it is the program",
     ),
+    *OF_DEVICES,
     Signature(
         "inner-error", C.ENVIRONMENT,
         r"\bEE9999\b",
@@ -392,6 +401,7 @@ SIGNATURES: tuple[Signature, ...] = (
         "the program does not take an argument as it is written",
         "`preflight check` names the option that was meant, or that this release has no longer",
     ),
+    *OF_PYTHON,
 )  # fmt: skip
 
 
