@@ -10,7 +10,8 @@ C = Cause
 OF_COMMUNICATION: tuple[Signature, ...] = (
     Signature(
         "communicator", C.COMMUNICATION,
-        r"hcclCommInitRootInfo|connectFullMesh failed|no socket interface found|Unable to find address for"
+        r"hcclCommInitRootInfo|MPI_Init|MPI_ERRORS_ARE_FATAL|MPI_ABORT was invoked"
+        r"|connectFullMesh failed|no socket interface found|Unable to find address for"
         r"|operator name is Hccl|HCCL function error|call hccl api failed|ERR02200|ncclInvalidUsage"
         r"|ncclUnhandledCudaError|EI(?:000[1345789]|001\d)\b|EJ000\d",
         "a communicator could not be made",
@@ -31,7 +32,8 @@ OF_COMMUNICATION: tuple[Signature, ...] = (
     ),
     Signature(
         "communication-failed", C.COMMUNICATION,
-        r"NCCL Error \d|unhandled (?:system|cuda) error|Call to ibv_\w+ failed|\bHccl[A-Z]\w+(?::|, error code)",
+        r"NCCL Error \d|NCCL error in: |nccl(?:Internal|System|Remote)Error"
+        r"|unhandled (?:system|cuda) error|Call to ibv_\w+ failed|\bHccl[A-Z]\w+(?::|, error code)",
         "a call of the library of communication failed",
         "NCCL_DEBUG=INFO or the device's log (plog) names the call: the network's cards and drivers, locked memory "
         "(`ulimit -l`), or another rank that died",

@@ -16,7 +16,8 @@ OF_DEVICES: tuple[Signature, ...] = (
     ),
     Signature(
         "cuda-call", C.ENVIRONMENT,
-        r"CUDA error: (?:peer access|invalid (?:argument|configuration|resource handle|device function|device context"
+        r"CUDA error(?: \(.{1,200}\))?: (?:peer access"
+        r"|invalid (?:argument|configuration|resource handle|device function|device context"
         r"|memory|program counter)|too many resources|the launch timed out|an illegal instruction|hardware stack"
         r"|mapping of|context is destroyed|driver shutting down|CUDA-capable device|API call is not supported)"
         r"|[Cc]uda failure \d|Cuda failure '|CUDA driver error|cudaError[A-Z]\w+|HIP error:",
@@ -78,4 +79,4 @@ OF_DEVICES: tuple[Signature, ...] = (
         weak=True,
     ),
 )  # fmt: skip
-"""Texts of devices and their operators, beside those of memory and of devices that failed."""
+"""Texts of devices and their operators, without those of memory and of devices that failed."""

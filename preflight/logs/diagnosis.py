@@ -131,7 +131,7 @@ BY_STAGE = ("no-file",)
 TELLS_ALONE = (Cause.CONFIG, Cause.UPSTREAM, Cause.ENVIRONMENT)
 """Classes that the frames alone determine, without the exception."""
 AFTER_STAGE = ("own-code", "name-not-there", "autograd", "data-reader")
-"""Signatures that tell less than the stage of the job, a checkpoint's apart: its code fails on versions, too."""
+"""Signatures that give way to the stage of the job, except to a checkpoint's, whose code fails on versions, too."""
 IMPORTS = re.compile(r"(?:from|fro|import|impor|impo|imp)\b")
 LOADS = "it died while packages were loaded or processes started"
 Meaning = tuple[Cause, str, str, Statement | None, Signature | None]

@@ -96,6 +96,20 @@ OF_ENGINES: tuple[Signature, ...] = (
         weak=True,
     ),
     Signature(
+        "weights-to-engine", C.UPSTREAM,
+        r"Failed to update parameter online|[Ww]eight sync failed"
+        r"|Failed to (?:update|load) weights? (?:from|online|in)",
+        "the engine that generates refused the weights that the training sent",
+        "versions of the engine and the framework that belong together; else the names and shapes that one of the two "
+        "gives a weight of this model",
+    ),
+    Signature(
+        "remote-code", C.CONFIG,
+        r"pass the argument `trust_remote_code=True`|requires you to execute the \w+ file",
+        "the model has code of its own, which is not allowed to run",
+        "trust_remote_code: true, if the source of the model is trusted",
+    ),
+    Signature(
         "tracking", C.ENVIRONMENT,
         r"wandb\.(?:errors|sdk)\.|\bCommError\b|api_key not configured|No API key configured|swanlab\.\w*[Ee]rror"
         r"|mlflow\.exceptions|UsageError: (?:api_key|Permission)",
@@ -107,10 +121,10 @@ OF_ENGINES: tuple[Signature, ...] = (
         r"Max retries exceeded|NewConnectionError|NameResolutionError|Temporary failure in name resolution"
         r"|Name or service not known|Could not resolve host|getaddrinfo failed|CERTIFICATE_VERIFY_FAILED"
         r"|\b(?:Connect|Read)Timeout\b|No route to host|Network is unreachable|ServerDisconnectedError"
-        r"|ClientConnectorError|APIConnectionError|StatusCode\.UNAVAILABLE|GetTimeoutError|httpx\.\w+Error",
+        r"|ClientConnectorError|APIConnectionError|StatusCode\.UNAVAILABLE|GetTimeoutError|\bTimeoutError\b|httpx\.\w+Error",
         "a host in the network was not found, or did not answer",
         "the name and port in the message, from the node of the job: many nodes have no way out",
         weak=True,
     ),
 )  # fmt: skip
-"""Texts of what a run of reinforcement learning starts beside the training, and of the network."""
+"""Texts of the engines and services of a run of reinforcement learning, and of the network."""

@@ -31,6 +31,8 @@ PARTS: tuple[tuple[str, re.Pattern[str]], ...] = (
 )
 """What a launcher or logger puts before a line: torchrun, srun -l, Ray, kubectl, pdsh, vLLM, loguru."""
 OF_ACTOR = re.compile(r"\brank=(\d+)")
+REPEATED = re.compile(r" \[repeated \d+x across cluster\]$")
+"""What Ray puts behind a line that several actors wrote."""
 MINDSPORE = re.compile(
     r"^\[(?:WARNING|ERROR|CRITICAL|INFO)\] \w+\((\d+),[0-9a-fx]+,[\w.-]+\):"
     r"(\d{4}-\d\d-\d\d-\d\d:\d\d:\d\d[\d.]*) \[[^\]]*\] ?(?:\w+\])? ?"
@@ -74,6 +76,8 @@ def taken_apart(line: str) -> Written:
         elif kind == "actor" and (own_rank := OF_ACTOR.search(match[1])):
             rank, certain = int(own_rank[1]), True
         text = text[match.end() :]
+    if text.endswith("across cluster]"):
+        text = REPEATED.sub("", text)
     if (own := MINDSPORE.match(text)) or (own := PLOG.match(text)):
         time, text = seconds(own[own.lastindex or 1]), text[own.end() :]
     return Written(by, rank, time, text)

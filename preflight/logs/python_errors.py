@@ -26,7 +26,8 @@ OF_PYTHON: tuple[Signature, ...] = (
         "binary-of-other-version", C.ENVIRONMENT,
         r"numpy\.\w+ size changed|compiled using NumPy 1|_ARRAY_API not found|Descriptors cannot be created directly"
         r"|CUDA Setup failed|was compiled (?:with|against) .{0,60}(?:but|than)|failed to import on the worker"
-        r"|command not found|Failed to find C compiler|cannot find -l\w+|[Nn]o module named",
+        r"|command not found|Failed to find C compiler|cannot find -l\w+|[Nn]o module named"
+        r"|SyntaxError: |TabError: |IndentationError: ",
         "a package was built for another version of one that is installed, or is not there",
         "install the versions that belong together again, in every node's environment",
     ),
@@ -35,7 +36,9 @@ OF_PYTHON: tuple[Signature, ...] = (
         r"DatasetGenerationError|DataFilesNotFoundError|EmptyDatasetError|pyarrow\.lib\.\w+|ArrowInvalid|CastError"
         r"|Couldn't find (?:any data file|a dataset)|UnidentifiedImageError|cannot identify image file"
         r"|image file is truncated|UnicodeDecodeError|DataLoader timed out|JSONDecodeError|Expecting value: line"
-        r"|DecordError|Invalid data found when processing|No valid (?:data|sample)|dataset (?:is|was) empty",
+        r"|Cannot find data file|Not able to read records|Dataset \S+ load failed|Couldn't find cache for"
+        r"|deserialize thrift|DecordError|Invalid data found when processing"
+        r"|No valid (?:data|sample)|dataset (?:is|was) empty",
         "a file of the data cannot be read, or holds no sample",
         "the file and line in the message; a cut download and a Git LFS pointer look so, too",
     ),
@@ -92,7 +95,7 @@ OF_PYTHON: tuple[Signature, ...] = (
         "own-code", C.UPSTREAM,
         r"AttributeError: '\w+' object has no attribute|'\w+' object is not (?:subscriptable|iterable|callable)"
         r"|cannot unpack non-iterable|(?:too many|not enough) values to unpack|UnboundLocalError"
-        r"|unsupported operand type|object cannot be interpreted as an integer",
+        r"|unsupported operand type|RecursionError|object cannot be interpreted as an integer",
         "the program fails in its own code, on a value that it does not expect",
         DEFECT,
         weak=True,

@@ -35,7 +35,7 @@ SIGNATURES: tuple[Signature, ...] = (
     Signature(
         "mindspore-out-of-memory", C.MEMORY,
         r"Memory not enough|Out of Memory!!!|Allocate memory failed|Device\(id:\d+\) memory isn't enough"
-        r"|Malloc for kernel .* failed",
+        r"|Malloc for kernel .* failed|is more than total mem size",
         "MindSpore ran out of device memory",
         "compare with `preflight memory`; `max_device_memory` must leave room for HCCL",
     ),
@@ -88,7 +88,7 @@ SIGNATURES: tuple[Signature, ...] = (
     Signature(
         "port-in-use", C.ENVIRONMENT,
         r"Address already in use|EADDRINUSE|errno: 98|error code: -?98\b|EI0019"
-        r"|The IP address and port have been bound",
+        r"|The IP address and port have been bound|server socket has failed to listen",
         "the port that processes meet at is taken",
         "another MASTER_PORT, or end the job that still holds this one",
     ),
@@ -102,7 +102,7 @@ SIGNATURES: tuple[Signature, ...] = (
     Signature(
         "too-few-devices", C.ENVIRONMENT,
         r"invalid device ordinal|Invalid device ID|SetDevice failed|No CUDA GPUs are available|no NVIDIA driver"
-        r"|DrvErr=87"
+        r"|DrvErr=87|Torch not compiled with CUDA|CUDA is not available|Torch not linked with support for"
         r"|Duplicate GPU detected|cuda runtime error \(101\)|CUDA driver version is insufficient"
         r"|all CUDA-capable devices are busy|device < num_gpus INTERNAL ASSERT"
         r"|error code is 107001|local_rank.*device_count|NPU device is not available|EE1001.*device",
@@ -145,7 +145,7 @@ SIGNATURES: tuple[Signature, ...] = (
     Signature(
         "compiler-of-kernels", C.ENVIRONMENT,
         r"\b\d+ active drivers \(\[|triton\.compiler\.errors|triton\.runtime\.errors|\(CompilationError\)|PTXASError"
-        r"|Triton Error \[|libcuda\.so cannot found|_inductor\.exc\.",
+        r"|Triton Error \[|libcuda\.so cannot found|_inductor\.exc\.|_dynamo\.exc\.|InductorError|OutOfResources",
         "Triton could not compile or load a kernel",
         "versions of Triton, torch and the driver that belong together, a compiler on the node, and on NPUs "
         "triton-ascend",
@@ -153,13 +153,15 @@ SIGNATURES: tuple[Signature, ...] = (
     Signature(
         "build", C.ENVIRONMENT,
         r"Error building extension|Failed to compile the C\+\+|ninja: build stopped|nvcc fatal"
-        r"|fatal error: \S+\.h: No such",
+        r"|fatal error: \S+\.h: No such|CUDA_HOME environment variable is not set"
+        r"|detected CUDA version .{0,40}mismatches|Unknown CUDA arch",
         "an extension could not be compiled where the job runs",
         "a compiler, headers of Python and of CUDA or CANN on the node, or an image that has the extension built",
     ),
     Signature(
         "precision", C.CONFIG,
-        r"must have the same dtype|expected scalar type \w+ but found|expected \w+ and \w+ to have the same dtype",
+        r"must have the same dtype|expected scalar type \w+ but found|expected \w+ and \w+ to have the same dtype"
+        r"|not implemented for '(?:Half|BFloat16|Float8\w*|Double)'",
         "tensors of two precisions meet in one operation",
         "the precision of the run against that of the weights it loads, and of parts that are frozen or added",
         weak=True,
@@ -277,7 +279,8 @@ SIGNATURES: tuple[Signature, ...] = (
         r"huggingface_hub\.|HfHubHTTPError|LocalEntryNotFoundError|RepositoryNotFoundError|HFValidationError"
         r"|couldn't connect to 'https://huggingface"
         r"|Can't load (?:tokenizer|the configuration|config)|We couldn't connect|OfflineModeIsEnabled"
-        r"|does not appear to have a file named",
+        r"|does not appear to have a file named|modelscope\.hub\.errors|gated repo|40[134] Client Error"
+        r"|is not a valid model identifier|Incorrect path_or_model_id|[Rr]epo id must",
         "a model or tokenizer of Hugging Face is not at hand",
         "download it before the job and name its folder; nodes often have no network",
     ),

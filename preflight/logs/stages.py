@@ -100,7 +100,7 @@ STAGES = (
     ),
 )
 MEET = re.compile(r"shape '.*' is invalid for input|[Ss]izes? of tensor|must match the size|mat1 and mat2")
-"""Messages of torch about two tensors of sizes that do not fit: they tell nothing without the place."""
+"""Messages of torch about two tensors whose sizes do not fit. They show a cause only with their place."""
 SHAPES = re.compile(
     r"not divisible|divisible by|size mismatch|invalid input shape|alignment mismatch"
     r"|[Dd]imension .* (?:does not|must)|divided by"
@@ -109,13 +109,21 @@ SHAPES = re.compile(
 """Messages of libraries about sizes that do not fit."""
 SIZES = re.compile(r"\b(?:world[_ ]size|tp_size|pp_size|cp_size|ep_size|\w+_parallel_size|num_key_value_heads)\b")
 """Names of sizes of a layout, whatever raises the error."""
-CHECKED = ("AssertionError", "ValueError", "NotImplementedError", "argparse", "ConfigError", "ValidationError")
+CHECKED = (
+    "Exception",
+    "AssertionError",
+    "ValueError",
+    "NotImplementedError",
+    "argparse",
+    "ConfigError",
+    "ValidationError",
+)
 MESSAGES = re.compile(
     r"world[_ ]size|_parallel_size|parallel size|pp_size|tp_size|batch[_ ]size|num_layers|micro_batch"
-    r"|too large to fit in the bucket|Please (?:increase|set|specify)|is None$|is not set"
+    r"|too large to fit in the bucket|Please (?:increase|set|specify)|is None$|is not set|(?:is|are) required"
     r"|must be (?:specified|set|provided|given)|--?[a-z]+[-_][a-z-_]+ (?:must|requires?|is|cannot|should|needs?|has)"
     r"|(?:must|should|cannot|can not) be|please check the config|^For '[\w.]+',.* but got\b"
-    r"|only support|not support|[Uu]nsupported"
+    r"|[Oo]nly support|not support|[Uu]nsupported"
     r"|^assert (?:args|self\.config|config)\.|^[Ii]nvalid (?:\w+ ){0,2}arguments?\b"
 )
 """Messages of a check about a configuration, where no table has its words."""
@@ -126,6 +134,12 @@ FRAMEWORKS = re.compile(
     r"|transformers|vllm\w*|sglang|trl|peft|deepspeed|pretrain\w*\.py|accelerate|torchtitan)(?:/|$)"
 )
 """Files of frameworks, as against those of the libraries that they call."""
+LIBRARIES = re.compile(
+    r"/(?:apex|flash_attn\w*|transformer_engine\w*|grouped_gemm|triton|deep_ep|deep_gemm|xformers|bitsandbytes|fla"
+    r"|megablocks|causal_conv1d|mamba_ssm|torch_npu|tbe|liger_kernel|flashinfer|sgl_kernel)/"
+)
+"""Files of libraries of kernels, which are built for one version of torch and one device."""
+OF_LIBRARIES = ("RuntimeError", "ValueError", "TypeError", "KeyError", "AttributeError", "Exception")
 OWN_CODE = ("KeyError", "IndexError", "TypeError", "AttributeError", "UnboundLocalError")
 """Exceptions with which a program fails in its own code."""
 
@@ -158,6 +172,8 @@ def stage_of(failure: Failure) -> tuple[Cause, str] | None:
         return Cause.CONFIG, "a check of the program refused the configuration"
     if failure.kind in CHECKED and MESSAGES.search(failure.message):
         return Cause.CONFIG, "a check of the program refused the configuration"
+    if failure.kind in OF_LIBRARIES and any(LIBRARIES.search(frame.file) for frame in failure.frames[-1:]):
+        return Cause.ENVIRONMENT, "a library that the framework calls refused its arguments: parts of other versions"
     if own and failure.kind == "NotImplementedError":
         return Cause.CONFIG, "the program does not implement this combination of options"
     if failure.kind in OWN_CODE and any(map(of_framework, failure.frames[-NEAR_THE_END:])):
