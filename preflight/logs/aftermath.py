@@ -10,8 +10,10 @@ C = Cause
 OF_COMMUNICATION: tuple[Signature, ...] = (
     Signature(
         "communicator", C.COMMUNICATION,
-        r"hcclCommInitRootInfo|operator name is Hccl|HCCL function error|call hccl api failed|ERR02200|ncclInvalidUsage"
-        r"|ncclUnhandledCudaError|EI000[1345]\b|EJ0001",
+        r"hcclCommInitRootInfo|MPI_Init|MPI_ERRORS_ARE_FATAL|MPI_ABORT was invoked"
+        r"|connectFullMesh failed|no socket interface found|Unable to find address for"
+        r"|operator name is Hccl|HCCL function error|call hccl api failed|ERR02200|ncclInvalidUsage"
+        r"|ncclUnhandledCudaError|EI(?:000[1345789]|001\d)\b|EJ000\d",
         "a communicator could not be made",
         "the network interface (HCCL_SOCKET_IFNAME, NCCL_SOCKET_IFNAME, GLOO_SOCKET_IFNAME), a firewall, or the "
         "rank table",
@@ -21,14 +23,17 @@ OF_COMMUNICATION: tuple[Signature, ...] = (
         "collective-timeout", C.COMMUNICATION,
         r"[Ww]atchdog caught collective|watchdog got stuck|collective operation timeout|EI000[26]\b"
         r"|Notify register times out"
-        r"|[Hh]eartbeat [Ll]ost|wait timeout|Timeout at NCCL|HCCL [Tt]ime ?out|SeqNum=",
+        r"|[Hh]eartbeat [Ll]ost|wait timeout|Timeout at NCCL|HCCL [Tt]ime ?out|SeqNum="
+        r"|failure detected by watchdog|Some NCCL operations have failed|flight recorder dumps"
+        r"|we are taking the entire process down",
         "ranks waited for others that did not come: they had died, hung, or were slow",
         "the cause is on the rank that did not come: read its log, or the IP/ID that EI0002 names",
         weak=True,
     ),
     Signature(
         "communication-failed", C.COMMUNICATION,
-        r"NCCL Error \d|unhandled (?:system|cuda) error|Call to ibv_\w+ failed|\bHccl[A-Z]\w+(?::|, error code)",
+        r"NCCL Error \d|NCCL error in: |nccl(?:Internal|System|Remote)Error"
+        r"|unhandled (?:system|cuda) error|Call to ibv_\w+ failed|\bHccl[A-Z]\w+(?::|, error code)",
         "a call of the library of communication failed",
         "NCCL_DEBUG=INFO or the device's log (plog) names the call: the network's cards and drivers, locked memory "
         "(`ulimit -l`), or another rank that died",
@@ -60,7 +65,7 @@ KINDS = frozenset(
     " RendezvousConnectionError RendezvousClosedError KeyboardInterrupt CalledProcessError RayTaskError "
     "DistNetworkError"
     " ProcessRaisedException ProcessExitedException TaskUnschedulableError NodeDiedError OwnerDiedError "
-    "EOFError".split()
+    "EOFError EngineDeadError AsyncEngineDeadError HTTPStatusError".split()
 )
 """Exceptions in processes that wait for, start or watch the process that died."""
 MESSAGE = re.compile(

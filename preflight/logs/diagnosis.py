@@ -116,6 +116,8 @@ REFERS = re.compile(r"refer to 'Ascend Error Message'|Inner error is reported as
 def _preferred(ordered: Sequence[Group]) -> Group:
     root = ordered[0]
     own = root.first.signature
+    if not root.first.whole and own is None and stage_of(root.first) is None and not _imports(root.first):
+        root = next((g for g in ordered if g.first.signature is not None), root)
     if REFERS.search(root.first.message):
         return next((g for g in ordered if g.first.signature is not None and not g.first.signature.weak), root)
     if own is not None and own.id in STRONGER:
@@ -126,8 +128,12 @@ def _preferred(ordered: Sequence[Group]) -> Group:
 
 BY_STAGE = ("no-file",)
 """Signatures that take the class of the job's stage."""
-TELLS_ALONE = (Cause.CONFIG, Cause.UPSTREAM)
-"""Classes determined by the frames alone, without the exception."""
+TELLS_ALONE = (Cause.CONFIG, Cause.UPSTREAM, Cause.ENVIRONMENT)
+"""Classes that the frames alone determine, without the exception."""
+AFTER_STAGE = ("own-code", "name-not-there", "autograd", "data-reader")
+"""Signatures that give way to the stage of the job, except to a checkpoint's, whose code fails on versions, too."""
+IMPORTS = re.compile(r"(?:from|fro|import|impor|impo|imp)\b")
+LOADS = "it died while packages were loaded or processes started"
 Meaning = tuple[Cause, str, str, Statement | None, Signature | None]
 
 
@@ -139,6 +145,8 @@ def _meaning(root: Failure) -> Meaning:
     stage = None if root.aftermath else stage_of(root)
     if signature is not None and signature.id in BY_STAGE and stage is not None:
         return stage[0], signature.says, signature.advice, statement, signature
+    if signature is not None and signature.id in AFTER_STAGE and stage is not None and _precedes(stage[0]):
+        return stage[0], stage[1], "", statement, signature
     strong = signature is not None and not signature.weak
     if signature is not None and strong and not (statement is not None and signature.id == "unknown-argument"):
         return signature.cause, signature.says, signature.advice, statement, signature
@@ -151,11 +159,27 @@ def _meaning(root: Failure) -> Meaning:
             return stage[0], stage[1], "", statement, None
         says = Message("the log ends before the exception; {stage}", stage=stage[1])
         return stage[0] if stage[0] in TELLS_ALONE else Cause.UNKNOWN, says, "", statement, None
+    if root.kind == "RayTaskError":
+        says = Message("Ray reports that an actor failed; the log does not have the actor's own exception")
+        return Cause.UNKNOWN, says, "read the worker's own log (/tmp/ray/session_latest/logs/worker-*)", None, None
+    if not root.whole and _imports(root):
+        says = Message("the log ends before the exception; {stage}", stage=LOADS)
+        return Cause.ENVIRONMENT, says, "", statement, None
     if root.aftermath:
         says = Message("the log has only what follows when another process dies")
         advice = "read the logs of all ranks: the cause is in that of the first to die"
         return Cause.COMMUNICATION, says, advice, None, None
     return Cause.UNKNOWN, "I don't know", "", statement, None
+
+
+def _precedes(cause: Cause) -> bool:
+    return cause is not Cause.CHECKPOINT
+
+
+def _imports(root: Failure) -> bool:
+    """Whether a traceback that is cut off ends at an import."""
+    last = root.frames[-1]
+    return last.function == "<module>" and IMPORTS.match(last.source) is not None
 
 
 def _refused(statement: Statement) -> str:

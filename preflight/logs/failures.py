@@ -12,11 +12,17 @@ from preflight.logs.signatures import signed
 from preflight.logs.stream import Line
 from preflight.source.record import NamedTuple
 
-TRACEBACK = re.compile(r"^\s*\W{0,2}Traceback \(most recent call last\):?")
+TRACEBACK = re.compile(r"^(?:\s*\W{0,2}|.{1,400}[:,] |╭─+ )Traceback \(most recent call last\):?")
 FRAME = re.compile(r"""^\s*File ["'](.+?)["'], line (\d+)(?:,? in (.+))?$""")
 SHORT_FRAME = re.compile(r"""^\s*(?:\S*/)?([\w./-]+\.py)["'], line (\d+), in (\S+)$""")
+OTHER_FRAME = re.compile(r"^(?:│ |File )(\S+\.py):(\d+),? in *([\w.<>]*)[^│\n]*│?$")
+"""A frame as rich and IPython write it; rich breaks a long path over two lines."""
+CARETS = re.compile(r"\^+")
+"""What marks a part of the line above; ranks that write at once mix it with their text."""
+OF_RAY = re.compile(r"^\s?(?:ray\.exceptions\.)?RayTaskError\((\w+)\): ?(.*)$")
+"""What Ray's driver repeats of an exception in an actor, whose frames and message follow."""
 NAMES = r"(?:Error|Exception|Interrupt|Exit|Failure|Timeout|Abort|NotImplemented|StopIteration)"
-RAISED = re.compile(rf"^\s?((?:[A-Za-z_]\w*\.)*_?[A-Z]\w*{NAMES}\w*)(?:: ?(.*))?$")
+RAISED = re.compile(rf"^\s?((?:[A-Za-z_]\w*\.)*_?[A-Z]\w*{NAMES}\w*|Exception)(?:: ?(.*))?$")
 LOOSE = re.compile(r"\b((?:[A-Za-z_]\w{0,80}\.){0,8}[A-Z]\w{0,80}(?:Error|Exception)): (\S.*)$")
 OF_PARSER = re.compile(r"^(?:usage: .*|\s*([\w./-]+\.py): error: (.+))$")
 CHAINED = ("During handling of the above exception", "The above exception was the direct cause")
@@ -107,6 +113,8 @@ class Failures:
         return tuple(sorted((self._found or self._prose).values(), key=lambda one: one.order))
 
     def _take(self, name: str, line: Line, written: Written) -> None:
+        if "^" in written.text:
+            written = written._replace(text=CARETS.sub("", written.text))
         text, open_ = written.text, self._writers.setdefault(written.by, _Open())
         if frame := _frame(text):
             self._until = self._order + NEAR
@@ -122,6 +130,11 @@ class Failures:
             self._until = self._order + NEAR
         elif text.startswith(CHAINED):
             open_.chained, open_.last = True, None
+        elif told := OF_RAY.match(text):
+            made_ = self._failure(name, line, written, "RayTaskError", f"({told[1]})", ())
+            self._keep(made_._replace(text=text.strip()))
+            open_.frames, open_.began, open_.at, open_.last = [], True, line, None
+            self._until = self._order + NEAR
         elif raised := self._raised(text, open_):
             self._exception(name, line, written, raised, open_)
         elif open_.frames and text.startswith(("    ", "\t")) and not open_.frames[-1].source:
@@ -143,7 +156,8 @@ class Failures:
         # "During handling of" and "direct cause" come after the first exception: the later one follows it
         follows_first, open_.chained = open_.chained, False
         made_ = self._failure(name, line, written, kind.rpartition(".")[2], message, tuple(open_.frames))
-        made_ = made_._replace(text=f"{kind}: {message}" if message else kind)
+        text = f"{kind}: {message}" if message else kind
+        made_ = made_._replace(text=text, signature=_stronger(made_.signature, text))
         if follows_first:
             made_ = made_._replace(aftermath=True)
         self._keep(made_)
@@ -218,10 +232,18 @@ class Failures:
         key = (one.file, one.rank, *one.alike)
         if (kept := self._found.pop(key, None)) is not None:
             longer = kept._replace(message=message)
-            longer = longer._replace(signature=longer.signature or signed(message.replace("\n", " ")))
+            longer = longer._replace(signature=_stronger(longer.signature, message.replace("\n", " ")))
             self._found[(one.file, one.rank, *longer.alike)] = longer
 
 
+def _stronger(known: Signature | None, text: str) -> Signature | None:
+    """The signature of a longer text, unless the known one is as good."""
+    if known is not None and not known.weak:
+        return known
+    told = signed(text)
+    return told if told is not None and not told.weak else known or told
+
+
 def _frame(text: str) -> Frame | None:
-    found = FRAME.match(text) or SHORT_FRAME.match(text)
+    found = FRAME.match(text) or SHORT_FRAME.match(text) or OTHER_FRAME.match(text)
     return Frame(found[1], int(found[2]), (found[3] or "").strip()) if found else None

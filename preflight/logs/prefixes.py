@@ -10,8 +10,8 @@ from preflight.source.record import NamedTuple
 ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\][^\n\x07\x1b]*(?:\x07|\x1b\\)")
 _DATE = r"\d{4}[-/]\d\d[-/]\d\d[-T ]\d\d:\d\d:\d\d(?:[.,]\d+)*(?:Z|[+-]\d\d:?\d\d)?"
 _PARTS_OF_TIME = re.compile(r"(\d{4}).(\d\d).(\d\d).(\d\d:\d\d:\d\d)(?:[.,](\d+))?(?:[.,](\d+))?")
-STAMP = re.compile(rf"^\s*[\[(]?({_DATE})[\])]?[:,]?\s*")
-"""A time before the text, as written by Docker, Kubernetes, journald and loggers."""
+STAMP = re.compile(rf"^\s*[\[(]?({_DATE})(?:(?: [A-Z]{{2}}\d{{1,4}}){{1,4}}(?=\]))?[\])]?[:,]?\s*")
+"""A time before the text, as Docker, Kubernetes, journald and loggers write it."""
 PARTS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("rank", re.compile(r"^\s*(?:> )?\[(?:rank|RANK|Rank) ?(\d+)\]\s?:? ?")),
     ("local", re.compile(r"^\s*\[(?:default|trainer|worker|\w*_node)(\d+)\]:? ?")),
@@ -26,9 +26,13 @@ PARTS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("host", re.compile(r"^\s*\[(?:pod/)?([\w.-]+/[\w.-]+)\] ?")),
     ("host", re.compile(r"^\s*([a-z](?=(?:[^\W\d]|[.-])*\d)[\w.-]*) ?: (?=\s|\[|[A-Z])")),
     ("host", re.compile(r"^\s*\[((?:\d{1,3}\.){3}\d{1,3})(?::\d+)?\] ?")),
+    ("log", re.compile(r"^\s*(ERROR|CRITICAL) \d\d-\d\d \d\d:\d\d:\d\d \[?[\w./-]+\.py:\d+\]? ?")),
+    ("log", re.compile(r"^\| *(ERROR|CRITICAL) *\| *(?:[^|]{1,60}\| |[\w.<>]+:[\w<>]+:\d+ - )")),
 )
-"""The prefix that a launcher adds to a line: torchrun, srun -l, Ray, kubectl, pdsh."""
+"""What a launcher or logger puts before a line: torchrun, srun -l, Ray, kubectl, pdsh, vLLM, loguru."""
 OF_ACTOR = re.compile(r"\brank=(\d+)")
+REPEATED = re.compile(r" \[repeated \d+x across cluster\]$")
+"""What Ray puts behind a line that several actors wrote."""
 MINDSPORE = re.compile(
     r"^\[(?:WARNING|ERROR|CRITICAL|INFO)\] \w+\((\d+),[0-9a-fx]+,[\w.-]+\):"
     r"(\d{4}-\d\d-\d\d-\d\d:\d\d:\d\d[\d.]*) \[[^\]]*\] ?(?:\w+\])? ?"
@@ -53,6 +57,7 @@ class Written(NamedTuple):
 def taken_apart(line: str) -> Written:
     """A log line, and the information in its prefixes."""
     text = ANSI.sub("", line) if "\x1b" in line else line
+    text = text.removeprefix("> ")
     by, rank, time = "", None, None
     certain, numbers = False, 0
     for _ in range(6):
@@ -71,6 +76,8 @@ def taken_apart(line: str) -> Written:
         elif kind == "actor" and (own_rank := OF_ACTOR.search(match[1])):
             rank, certain = int(own_rank[1]), True
         text = text[match.end() :]
+    if text.endswith("across cluster]"):
+        text = REPEATED.sub("", text)
     if (own := MINDSPORE.match(text)) or (own := PLOG.match(text)):
         time, text = seconds(own[own.lastindex or 1]), text[own.end() :]
     return Written(by, rank, time, text)

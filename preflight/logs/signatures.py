@@ -8,6 +8,9 @@ from functools import cache
 
 from preflight.logs.aftermath import OF_COMMUNICATION
 from preflight.logs.causes import Cause, Signature
+from preflight.logs.devices import OF_DEVICES
+from preflight.logs.engines import OF_ENGINES
+from preflight.logs.python_errors import OF_PYTHON
 
 C = Cause
 SIGNATURES: tuple[Signature, ...] = (
@@ -15,7 +18,8 @@ SIGNATURES: tuple[Signature, ...] = (
         "cuda-out-of-memory", C.MEMORY,
         r"CUDA out of memory|(?i:cuda error): out of memory|\bCUDA OOM\b"
         r"|torch\.(?:cuda\.)?OutOfMemoryError|CUBLAS_STATUS_ALLOC_FAILED"
-        r"|[Cc]uda failure 2\b|Cuda failure 'out of memory'|cudaErrorMemoryAllocation|HIP out of memory",
+        r"|[Cc]uda failure 2\b|Cuda failure 'out of memory'|cudaErrorMemoryAllocation|HIP out of memory"
+        r"|RayTaskError: \(OutOfMemoryError\)",
         "the device ran out of memory",
         "compare with `preflight memory`; a smaller micro batch, more recomputation or more model parallelism "
         "needs less",
@@ -31,7 +35,7 @@ SIGNATURES: tuple[Signature, ...] = (
     Signature(
         "mindspore-out-of-memory", C.MEMORY,
         r"Memory not enough|Out of Memory!!!|Allocate memory failed|Device\(id:\d+\) memory isn't enough"
-        r"|Malloc for kernel .* failed",
+        r"|Malloc for kernel .* failed|is more than total mem size",
         "MindSpore ran out of device memory",
         "compare with `preflight memory`; `max_device_memory` must leave room for HCCL",
     ),
@@ -47,7 +51,9 @@ SIGNATURES: tuple[Signature, ...] = (
         r"oom[-_]kill|Out of memory: Kill(?:ed)? process|Killed process \d+|main process disappeared"
         r"|OUT_OF_MEMORY|OOMKilled"
         r"|DefaultCPUAllocator: can't allocate memory|Cannot allocate memory|^MemoryError\b|exceeded.*memory limit"
-        r"|Detected \d+ oom[-_]kill|slurmstepd.*[Oo]ut [Oo]f [Mm]emory|due to memory pressure|\(OOM\)",
+        r"|Detected \d+ oom[-_]kill|slurmstepd.*[Oo]ut [Oo]f [Mm]emory|due to memory pressure|\(OOM\)"
+        r"|running low on memory|exceeds the memory usage threshold|RayOutOfMemoryError|std::bad_alloc"
+        r"|ArrayMemoryError|Unable to allocate [\d.]+ [KMGT]iB for an array",
         "the host ran out of memory, and the kernel killed a process",
         "the node's memory, not the device's: fewer workers of the data loader, no whole checkpoint read by "
         "every process",
@@ -82,7 +88,7 @@ SIGNATURES: tuple[Signature, ...] = (
     Signature(
         "port-in-use", C.ENVIRONMENT,
         r"Address already in use|EADDRINUSE|errno: 98|error code: -?98\b|EI0019"
-        r"|The IP address and port have been bound",
+        r"|The IP address and port have been bound|server socket has failed to listen",
         "the port that processes meet at is taken",
         "another MASTER_PORT, or end the job that still holds this one",
     ),
@@ -96,9 +102,9 @@ SIGNATURES: tuple[Signature, ...] = (
     Signature(
         "too-few-devices", C.ENVIRONMENT,
         r"invalid device ordinal|Invalid device ID|SetDevice failed|No CUDA GPUs are available|no NVIDIA driver"
-        r"|DrvErr=87"
+        r"|DrvErr=87|Torch not compiled with CUDA|CUDA is not available|Torch not linked with support for"
         r"|Duplicate GPU detected|cuda runtime error \(101\)|CUDA driver version is insufficient"
-        r"|all CUDA-capable devices are busy"
+        r"|all CUDA-capable devices are busy|device < num_gpus INTERNAL ASSERT"
         r"|error code is 107001|local_rank.*device_count|NPU device is not available|EE1001.*device",
         "a process asks for a device that is not there",
         "as many processes a node as devices are visible: --nproc-per-node, CUDA_VISIBLE_DEVICES, "
@@ -139,7 +145,7 @@ SIGNATURES: tuple[Signature, ...] = (
     Signature(
         "compiler-of-kernels", C.ENVIRONMENT,
         r"\b\d+ active drivers \(\[|triton\.compiler\.errors|triton\.runtime\.errors|\(CompilationError\)|PTXASError"
-        r"|Triton Error \[|libcuda\.so cannot found|_inductor\.exc\.",
+        r"|Triton Error \[|libcuda\.so cannot found|_inductor\.exc\.|_dynamo\.exc\.|InductorError|OutOfResources",
         "Triton could not compile or load a kernel",
         "versions of Triton, torch and the driver that belong together, a compiler on the node, and on NPUs "
         "triton-ascend",
@@ -147,13 +153,15 @@ SIGNATURES: tuple[Signature, ...] = (
     Signature(
         "build", C.ENVIRONMENT,
         r"Error building extension|Failed to compile the C\+\+|ninja: build stopped|nvcc fatal"
-        r"|fatal error: \S+\.h: No such",
+        r"|fatal error: \S+\.h: No such|CUDA_HOME environment variable is not set"
+        r"|detected CUDA version .{0,40}mismatches|Unknown CUDA arch",
         "an extension could not be compiled where the job runs",
         "a compiler, headers of Python and of CUDA or CANN on the node, or an image that has the extension built",
     ),
     Signature(
         "precision", C.CONFIG,
-        r"must have the same dtype|expected scalar type \w+ but found|expected \w+ and \w+ to have the same dtype",
+        r"must have the same dtype|expected scalar type \w+ but found|expected \w+ and \w+ to have the same dtype"
+        r"|not implemented for '(?:Half|BFloat16|Float8\w*|Double)'",
         "tensors of two precisions meet in one operation",
         "the precision of the run against that of the weights it loads, and of parts that are frozen or added",
         weak=True,
@@ -181,7 +189,7 @@ SIGNATURES: tuple[Signature, ...] = (
     ),
     Signature(
         "arguments-differ", C.ENVIRONMENT,
-        r"TypeError: \S*__init__\(\) (?:got an unexpected keyword|missing \d+ required)"
+        r"TypeError: \S*\(\) (?:got an unexpected keyword|missing \d+ required|got multiple values)"
         r"|AttributeError: (?:partially initialized )?module \S+ has no attribute"
         r"|takes \d+ positional arguments? but \d+",
         "a part of the program calls another with arguments that it does not take: the two are of other versions",
@@ -262,7 +270,7 @@ SIGNATURES: tuple[Signature, ...] = (
         r"PytorchStreamReader failed|HeaderTooLarge|InvalidHeaderDeserialization|SafetensorError"
         r"|MetadataIncompleteBuffer|invalid load key"
         r"|Ran out of input|No checkpoint could be resumed|EOFError: Ran out|pickle data was truncated"
-        r"|UnpicklingError",
+        r"|UnpicklingError|corrupt file\?|[Tt]he file might be corrupted|storage has wrong byte size",
         "a checkpoint file is cut off, or is none",
         "its last save may not have finished: resume from the one before; a Git LFS pointer is not a checkpoint either",
     ),
@@ -271,10 +279,12 @@ SIGNATURES: tuple[Signature, ...] = (
         r"huggingface_hub\.|HfHubHTTPError|LocalEntryNotFoundError|RepositoryNotFoundError|HFValidationError"
         r"|couldn't connect to 'https://huggingface"
         r"|Can't load (?:tokenizer|the configuration|config)|We couldn't connect|OfflineModeIsEnabled"
-        r"|does not appear to have a file named",
+        r"|does not appear to have a file named|modelscope\.hub\.errors|gated repo|40[134] Client Error"
+        r"|is not a valid model identifier|Incorrect path_or_model_id|[Rr]epo id must",
         "a model or tokenizer of Hugging Face is not at hand",
         "download it before the job and name its folder; nodes often have no network",
     ),
+    *OF_ENGINES,
     Signature(
         "data-index", C.DATA,
         r"reading document index\.\.\.|self\.sizes\.shape|INDEX_HEADER|doesn't match expected format"
@@ -309,7 +319,8 @@ SIGNATURES: tuple[Signature, ...] = (
     ),
     Signature(
         "index-out-of-bounds", C.DATA,
-        r"index out of (?:bounds|range)|device-side assert triggered|srcIndex < srcSelectDimSize"
+        r"(?<!list )(?<!tuple )(?<!string )index out of (?:bounds|range)"
+        r"|device-side assert triggered|srcIndex < srcSelectDimSize"
         r"|IndexKernel\.cu.*Assertion|t < n_classes|out of range in self",
         "an index is larger than its table: token ids against the vocabulary, or positions against their table",
         "compare the tokenizer that made the data with that of the run; CUDA_LAUNCH_BLOCKING=1 names the operator",
@@ -347,6 +358,7 @@ SIGNATURES: tuple[Signature, ...] = (
         "a device failed, or a kernel reached outside of its memory",
         "look at the node (dmesg, nvidia-smi -q, npu-smi); where it stays with another node it is the program",
     ),
+    *OF_DEVICES,
     Signature(
         "inner-error", C.ENVIRONMENT,
         r"\bEE9999\b",
@@ -392,6 +404,7 @@ SIGNATURES: tuple[Signature, ...] = (
         "the program does not take an argument as it is written",
         "`preflight check` names the option that was meant, or that this release has no longer",
     ),
+    *OF_PYTHON,
 )  # fmt: skip
 
 

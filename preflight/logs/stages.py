@@ -6,17 +6,19 @@ import re
 from functools import cache
 
 from preflight.logs.causes import Cause
-from preflight.logs.failures import Failure
+from preflight.logs.failures import Failure, Frame
 from preflight.source.record import NamedTuple
 
 
 class Stage(NamedTuple):
-    """A part of a run. places: pattern of `file:function`; kinds: the exceptions that it applies to."""
+    """A part of a run. places: pattern of `file:function`; kinds: of the exceptions that it holds for. own: it holds
+    only where the innermost frame is the framework's."""
 
     cause: Cause
     places: str
     says: str
     kinds: str = ""
+    own: bool = False
 
 
 DIVIDE = (
@@ -44,6 +46,7 @@ STAGES = (
         r"schedules\.py:forward_step|tensor_parallel/(?:layers|utils)\.py:",
         DIVIDE,
         kinds=r"AssertionError|ValueError",
+        own=True,
     ),
     Stage(
         Cause.CONFIG,
@@ -53,21 +56,22 @@ STAGES = (
         r"|:(?:validate|check)_\w*(?:args|config)\w*$"
         r"|num_microbatches_calculator\.py|optimizer_param_scheduler\.py|get_num_layers_to_build"
         r"|mindformers/tools/(?:check_rules|register)|op_parallel_config\.py"
-        r"|initialize\.py:(?!_?init\w*dist|_compile)",
+        r"|initialize\.py:(?!_?init\w*dist|_compile)|cli/main\.py:(?!<module>)",
         "the framework refused the configuration while it read it",
     ),
     Stage(
         Cause.CHECKPOINT,
         r"checkpointing\.py|dist_checkpointing|:(?:_?load_(?:base_)?(?:checkpoint|ckpt|state_dict|param\w*)"
         r"|transform_and_load_checkpoint"
-        r"|resume\w*)$|safetensors|torch/serialization\.py|mindformers/(?:checkpoint|utils/load_checkpoint)",
+        r"|resume\w*|load_megatron_model|build_and_load_model)$|safetensors|torch/serialization\.py|mindformers/(?:checkpoint|utils/load_checkpoint)",
         "it died while a checkpoint was loaded or saved",
     ),
     Stage(
         Cause.DATA,
         r"(?:core|legacy|megatron)/(?:datasets|data)/|(?:gpt|indexed|bert|blended|t5)\w*_dataset\w*\.py"
         r"|dataloader\.py|data_samplers\.py"
-        r"|blended_megatron|mindformers/dataset|:build_(?:train|tokenizer)|tokeniz",
+        r"|blended_megatron|mindformers/dataset|:build_(?:train|tokenizer)|tokeniz|:default_collate|:collate_fn"
+        r"|site-packages/datasets/",
         "it died while the data was read",
     ),
     Stage(
@@ -78,7 +82,7 @@ STAGES = (
     ),
     Stage(
         Cause.ENVIRONMENT,
-        r":(?:_?load_(?:\w+_)?(?:library|extension)\w*|_get_shared_object_file|_try_load_\w+)$",
+        r":(?:_?load_(?:\w+_)?(?:library|extension|cudnn|nvrtc|cublas|curand)\w*|_get_shared_object_file|_try_load_\w+)$",
         "it died while packages were loaded or processes started",
     ),
     Stage(
@@ -95,23 +99,54 @@ STAGES = (
         kinds="$^",
     ),
 )
+MEET = re.compile(r"shape '.*' is invalid for input|[Ss]izes? of tensor|must match the size|mat1 and mat2")
+"""Messages of torch about two tensors whose sizes do not fit. They show a cause only with their place."""
 SHAPES = re.compile(
-    r"shape '.*' is invalid for input|sizes? of tensor|must match the size|mat1 and mat2|not divisible|divisible by"
-    r"|size mismatch|invalid input shape|alignment mismatch|[Dd]imension .* (?:does not|must)|divided by"
+    r"not divisible|divisible by|size mismatch|invalid input shape|alignment mismatch"
+    r"|[Dd]imension .* (?:does not|must)|divided by"
     r"|is not a multiple|multiple of"
 )
 """Messages of libraries about mismatched sizes."""
 SIZES = re.compile(r"\b(?:world[_ ]size|tp_size|pp_size|cp_size|ep_size|\w+_parallel_size|num_key_value_heads)\b")
-"""Names of layout sizes, regardless of what raises the error."""
-CHECKED = ("AssertionError", "ValueError", "NotImplementedError", "argparse", "ConfigError", "ValidationError")
+"""Names of sizes of a layout, whatever raises the error."""
+CHECKED = (
+    "Exception",
+    "AssertionError",
+    "ValueError",
+    "NotImplementedError",
+    "argparse",
+    "ConfigError",
+    "ValidationError",
+)
 MESSAGES = re.compile(
     r"world[_ ]size|_parallel_size|parallel size|pp_size|tp_size|batch[_ ]size|num_layers|micro_batch"
-    r"|too large to fit in the bucket|Please (?:increase|set|specify)|is None$|is not set"
+    r"|too large to fit in the bucket|Please (?:increase|set|specify)|is None$|is not set|(?:is|are) required"
     r"|must be (?:specified|set|provided|given)|--?[a-z]+[-_][a-z-_]+ (?:must|requires?|is|cannot|should|needs?|has)"
     r"|(?:must|should|cannot|can not) be|please check the config|^For '[\w.]+',.* but got\b"
-    r"|only support|not support|[Uu]nsupported"
+    r"|[Oo]nly support|not support|[Uu]nsupported"
+    r"|^assert (?:args|self\.config|config)\.|^[Ii]nvalid (?:\w+ ){0,2}arguments?\b"
 )
 """Messages of a configuration check that is not in any table."""
+
+
+FRAMEWORKS = re.compile(
+    r"(?:^|/)(?:megatron\w*|mindspeed\w*|mindformers|mindspore|swift|verl|slime\w*|nemo\w*|mbridge|flagscale"
+    r"|transformers|vllm\w*|sglang|trl|peft|deepspeed|pretrain\w*\.py|accelerate|torchtitan)(?:/|$)"
+)
+"""Files of frameworks, as against those of the libraries that they call."""
+LIBRARIES = re.compile(
+    r"/(?:apex|flash_attn\w*|transformer_engine\w*|grouped_gemm|triton|deep_ep|deep_gemm|xformers|bitsandbytes|fla"
+    r"|megablocks|causal_conv1d|mamba_ssm|torch_npu|tbe|liger_kernel|flashinfer|sgl_kernel)/"
+)
+"""Files of libraries of kernels, which are built for one version of torch and one device."""
+OF_LIBRARIES = ("RuntimeError", "ValueError", "TypeError", "KeyError", "AttributeError", "Exception")
+OWN_CODE = ("KeyError", "IndexError", "TypeError", "AttributeError", "UnboundLocalError")
+"""Exceptions with which a program fails in its own code."""
+
+
+def of_framework(frame: Frame) -> bool:
+    """Whether a frame is a framework's, or a script's that starts it."""
+    return FRAMEWORKS.search(frame.file) is not None
 
 
 @cache
@@ -120,16 +155,45 @@ def _patterns(stage: Stage) -> tuple[re.Pattern[str], re.Pattern[str] | None]:
 
 
 def stage_of(failure: Failure) -> tuple[Cause, str] | None:
-    """The activity of the job, by the innermost frame that shows it, or by the words; None if neither does."""
-    if failure.kind != "AttributeError" and SHAPES.search(failure.message):
+    """What the job was doing, by the innermost frame that shows it, or by the words; None where neither does."""
+    own = any(of_framework(frame) for frame in failure.frames[-1:])
+    if failure.kind != "AttributeError" and _about_sizes(failure):
         return Cause.CONFIG, "sizes do not divide or do not fit: of layers, heads, sequence or batch against the layout"
     for frame in reversed(failure.frames):
         for stage in STAGES:
             places, kinds = _patterns(stage)
-            if places.search(f"{frame.file}:{frame.function}") and (kinds is None or kinds.search(failure.kind)):
+            if (
+                places.search(f"{frame.file}:{frame.function}")
+                and (kinds is None or kinds.search(failure.kind))
+                and (own or not stage.own)
+            ):
                 return stage.cause, stage.says
     if failure.kind == "RuntimeError" and SIZES.search(failure.message):
         return Cause.CONFIG, "a check of the program refused the configuration"
     if failure.kind in CHECKED and MESSAGES.search(failure.message):
         return Cause.CONFIG, "a check of the program refused the configuration"
+    if failure.kind in OF_LIBRARIES and any(LIBRARIES.search(frame.file) for frame in failure.frames[-1:]):
+        return Cause.ENVIRONMENT, "a library that the framework calls refused its arguments: parts of other versions"
+    if own and failure.kind == "NotImplementedError":
+        return Cause.CONFIG, "the program does not implement this combination of options"
+    if failure.kind in OWN_CODE and any(map(of_framework, failure.frames[-NEAR_THE_END:])):
+        return Cause.UPSTREAM, "the program fails in its own code, on a value that it does not expect"
     return None
+
+
+NEAR_THE_END = 3
+"""The frames of a traceback that may be those of the part that failed: the last ones may be a library's."""
+LOSSES = re.compile(r"loss|advantage|reward|log_?prob|metric|optim")
+"""Where tensors of samples meet, whose sizes the data determine, and the state of an optimizer."""
+
+
+def _about_sizes(failure: Failure) -> bool:
+    """Whether a message is about sizes that a configuration sets."""
+    if SHAPES.search(failure.message):
+        return True
+    last = failure.frames[-1:]
+    return (
+        MEET.search(failure.message) is not None
+        and any(map(of_framework, failure.frames))
+        and not any(LOSSES.search(f"{frame.file.rpartition('/')[2]}:{frame.function}") for frame in last)
+    )

@@ -171,7 +171,7 @@ PREFIXES = {
     "[default3]:Traceback": (3, "Traceback"),
     "0: [default3]:Traceback": (None, "Traceback"),
     "(WorkerDict pid=144557, ip=10.0.0.2) ValueError: x": (None, "ValueError: x"),
-    "(pid=40210) ValueError: x [repeated 7x across cluster]": (None, "ValueError: x [repeated 7x across cluster]"),
+    "(pid=40210) ValueError: x [repeated 7x across cluster]": (None, "ValueError: x"),
     "2026-10-18T01:36:06.294112Z [rank4]: ValueError: x": (4, "ValueError: x"),
     "\x1b[36m(TaskRunner pid=1)\x1b[0m ValueError: x": (None, "ValueError: x"),
     "pretrain_gpt.py: error: x": (None, "pretrain_gpt.py: error: x"),

@@ -1,0 +1,82 @@
+"""The messages of CUDA, cuBLAS, kernels of attention, CANN and MindSpore when a device or an operator refuses."""
+
+from __future__ import annotations
+
+from preflight.logs.causes import Cause, Signature
+
+C = Cause
+OF_DEVICES: tuple[Signature, ...] = (
+    Signature(
+        "cublas", C.ENVIRONMENT,
+        r"CUBLAS_STATUS_(?!ALLOC)\w+|cuBLAS Error:|cublasLt\w* (?:failed|error)"
+        r"|Unable to find (?:any )?suitable (?:cuBLAS|algorithm)|HIPBLAS_STATUS_\w+",
+        "cuBLAS refused a matrix product",
+        "a driver, CUDA and torch that belong together, and one copy of cuBLAS on the path; a device without memory "
+        "left, or an index out of bounds before it, shows itself so, too",
+    ),
+    Signature(
+        "cuda-call", C.ENVIRONMENT,
+        r"CUDA error(?: \(.{1,200}\))?: (?:peer access"
+        r"|invalid (?:argument|configuration|resource handle|device function|device context"
+        r"|memory|program counter)|too many resources|the launch timed out|an illegal instruction|hardware stack"
+        r"|mapping of|context is destroyed|driver shutting down|CUDA-capable device|API call is not supported)"
+        r"|[Cc]uda failure \d|Cuda failure '|CUDA driver error|cudaError[A-Z]\w+|HIP error:",
+        "a call to CUDA was refused",
+        "CUDA_LAUNCH_BLOCKING=1 names the operator; then the driver, the topology of the devices (peer access) and "
+        "libraries that were built for others",
+    ),
+    Signature(
+        "graph-capture", C.CONFIG,
+        r"not permitted when stream is capturing|during capture|would make the legacy stream depend on a capturing"
+        r"|cudaErrorStreamCapture|[Cc]annot (?:be )?capture[d]? .{0,60}graph",
+        "an operation cannot be recorded into a CUDA graph",
+        "run without CUDA graphs (--cuda-graph-impl none, enforce_eager), or without the option whose operation waits "
+        "for the device",
+    ),
+    Signature(
+        "attention-kernel", C.CONFIG,
+        r"FlashAttention.{0,60}(?:only support|does not support|head dim)|[Ff]lash[_ ]?[Aa]tt\w*.{0,60}not supported"
+        r"|No available kernel\. +Aborting|No viable (?:attention|backend)",
+        "no kernel of attention takes this device, precision or head size",
+        "bf16 or fp16, a head size that the kernel takes, a device of the Ampere generation or newer, or another "
+        "--attention-backend",
+        weak=True,
+    ),
+    Signature(
+        "c++", C.ENVIRONMENT,
+        r"basic_string::_M_\w+|vector::_M_\w+|std::(?:length_error|out_of_range|runtime_error|logic_error)"
+        r"|free\(\): invalid|double free|corrupted (?:size|double|unsorted)|malloc\(\): |stack smashing"
+        r"|Fatal Python error: (?:Aborted|Bus error|Illegal)|[Ii]llegal instruction|SIGILL|SIGABRT|Floating point exc",
+        "a library in C++ failed",
+        "libraries that were built for another version of torch, Python or the device are the usual cause: build "
+        "them again, or take an image that was built whole",
+        weak=True,
+    ),
+    Signature(
+        "operator-of-cann", C.ENVIRONMENT,
+        r"does not has? any binary|call aclnn\w+ failed|aclnn\w+ failed|aclnnStatus|error code is [135]61\d{3}"
+        r"|\bERR0\d{4} (?:OPS|PTA|GRAPH)|setup failed!$|Select kernel failed|No kernel (?:is )?registered"
+        r"|Unsupported op \[|[Oo]p(?:erator)? \S{1,40} (?:is )?not (?:supported|implemented) (?:on|for) (?:Ascend|npu)"
+        r"|Could not run '\S+' with arguments from the '\S+' backend|Load op info form json",
+        "an operator of CANN is not there for this device, or refuses its arguments",
+        "CANN with its package of kernels, nnal, the driver and torch_npu or MindSpore of versions that belong "
+        "together; where they do, the shapes and types that the lines below the message name",
+    ),
+    Signature(
+        "error-of-cann", C.ENVIRONMENT,
+        r"\bE[ZB-H]\d{4}: |\bE[1-9]\d{4}: ",
+        "CANN reports an error of an operator or of its compiler",
+        "look at the lines below it and in the log of the device (plog)",
+        weak=True,
+    ),
+    Signature(
+        "mindspore-strategy", C.CONFIG,
+        r"[Ss]trategy (?:is )?(?:invalid|not valid)|Failure:operator .{0,80}init failed"
+        r"|The strategy .{0,80}(?:shape|dim)"
+        r"|parallel strategy .{0,60}(?:fail|invalid)|shard strategy",
+        "MindSpore cannot divide an operator as the parallel configuration asks",
+        "data_parallel × model_parallel × pipeline_stage against heads, vocabulary, batch and sequence length",
+        weak=True,
+    ),
+)  # fmt: skip
+"""Texts of devices and their operators, without those of memory and of devices that failed."""

@@ -1,0 +1,130 @@
+"""The messages of Ray, of engines that generate text (vLLM, SGLang) and of services in the network."""
+
+from __future__ import annotations
+
+from preflight.logs.causes import Cause, Signature
+
+C = Cause
+OF_ENGINES: tuple[Signature, ...] = (
+    Signature(
+        "engine-memory", C.MEMORY,
+        r"larger than the (?:maximum number of tokens that can be stored in|available) KV cache"
+        r"|No available memory for the cache blocks|Free memory on device .{0,80}is less than desired"
+        r"|[Nn]ot enough memory\. Please try to increase --mem-fraction|Error in memory profiling"
+        r"|KV cache is needed, which is larger|capture cuda graph failed",
+        "the engine that generates has too little memory on the device",
+        "a larger gpu_memory_utilization or mem_fraction_static if the training leaves room, a smaller one if it "
+        "does not; a shorter max_model_len; more tensor parallelism of the rollout",
+    ),
+    Signature(
+        "engine-length", C.CONFIG,
+        r"is greater than the derived max_model_len|longer than the (?:maximum model length|model's context length)"
+        r"|max_num_batched_tokens .{0,80}(?:smaller|less|greater|must)|exceeds? the (?:max_model_len|model's max\w*)"
+        r"|[Pp]rompt length .{0,60}(?:exceeds|longer)",
+        "a length of the rollout is beyond what the engine takes",
+        "prompt and response together must fit max_model_len, and this max_position_embeddings of the model",
+    ),
+    Signature(
+        "model-not-known", C.ENVIRONMENT,
+        r"Model architectures \[.{0,120}\] (?:are not supported|failed to be inspected)|has no (?:vLLM|SGlang) implem"
+        r"|does not recognize this architecture|Unrecognized (?:model in|configuration class)"
+        r"|Tokenizer class \S+ does not exist|KeyError: '(?:qwen|llama|deepseek|glm|gemma|mi[sx]tral|internvl|kimi"
+        r"|minicpm|gpt_oss|olmo|phi|baichuan|chatglm|ernie|hunyuan|mimo)\w*'"
+        r"|[Mm]odel[ _]type:? \S{0,40} (?:is )?not (?:yet )?supported"
+        r"|No (?:megatron )?bridge (?:is )?(?:found|registered)",
+        "a library of this version does not know the model",
+        "a newer transformers, vLLM, SGLang or bridge: each knows the models of its time",
+    ),
+    Signature(
+        "tokenizer", C.ENVIRONMENT,
+        r"data did not match any variant of untagged enum|Couldn't instantiate the backend tokenizer"
+        r"|sentencepiece_processor\.cc|chat_template is not set|Cannot use (?:apply_)?chat[_ ]template"
+        r"|jinja2\.exceptions|TypeError: not a string$|can't load a tokenizer|Error parsing line .{0,40}tiktoken",
+        "the tokenizer's files do not fit the library that reads them, or are not there",
+        "the whole folder of the tokenizer, and a version of transformers and tokenizers that is not older than it",
+    ),
+    Signature(
+        "lora-targets", C.CONFIG,
+        r"Target modules .{0,400} not found in the base model|No modules were targeted for adaptation"
+        r"|Target module .{0,200} is not supported",
+        "the modules that LoRA is to adapt are not in the model, or cannot be adapted",
+        "names of modules as the model has them; `all-linear` takes those that can be adapted",
+    ),
+    Signature(
+        "ray-resources", C.ENVIRONMENT,
+        r"Total available (?:GPUs|NPUs|devices) \S+ is less than total desired|ActorUnschedulableError"
+        r"|No available node types can fulfill|cannot be scheduled (?:right now|on any)|[Ii]nfeasible resource request"
+        r"|Maximum number of retries reached \(\d+\)\. Cluster resources|[Tt]imed out waiting for placement group"
+        r"|Insufficient cluster resources|Resource pool .{0,60}cannot be satisfied",
+        "Ray has fewer devices than the run asks for",
+        "`ray status` lists the nodes that joined; nodes × devices of the run, its rollout and its reward model must "
+        "fit them",
+    ),
+    Signature(
+        "ray-start", C.ENVIRONMENT,
+        r"The current node timed out during startup|RuntimeEnvSetupError|Failed to set up runtime environment"
+        r"|Version mismatch: The cluster was started with|Unable to connect to GCS|Failed to connect to GCS"
+        r"|GCS server .{0,60}(?:died|failed)|Could not (?:connect to|find) .{0,40}Ray (?:cluster|instance)"
+        r"|raylet .{0,40}(?:died|failed to start)|Failed to register worker",
+        "Ray could not start, or a node of it was lost",
+        "the same versions of Ray and Python on all nodes, open ports, no Ray of an older job; "
+        "/tmp/ray/session_latest/logs has the reason",
+        weak=True,
+    ),
+    Signature(
+        "ray-store", C.ENVIRONMENT,
+        r"ObjectStoreFullError|OutOfDiskError|[Oo]bject store .{0,40}(?:is full|out of memory)"
+        r"|is over \d+% full, available space",
+        "Ray's store of objects is full",
+        "more shared memory (--shm-size) or disk for Ray, and smaller batches between its actors",
+    ),
+    Signature(
+        "accelerator-of-actor", C.ENVIRONMENT,
+        r"RayTaskError: \(AcceleratorError\)",
+        "Ray reports that a call to the device failed in an actor",
+        "the actor's own log (/tmp/ray/session_latest/logs/worker-*) has the device's message",
+        weak=True,
+    ),
+    Signature(
+        "engine-died", C.COMMUNICATION,
+        r"EngineDeadError|EngineCore encountered an issue|Engine core (?:initialization failed|proc \S+ died)"
+        r"|Engine process failed to start|scheduler is dead|Server error '5\d\d|\" 50[0234] |\b50[0234] Server Error"
+        r"|50[0234] (?:Internal Server Error|Bad Gateway|Service Unavailable|Gateway Timeout)"
+        r"|Server process terminated|AsyncEngineDeadError|Background loop (?:has errored|is stopped)",
+        "an engine that generates died or does not answer",
+        "its own log has the reason: the first exception of EngineCore, the scheduler or the worker",
+        weak=True,
+    ),
+    Signature(
+        "weights-to-engine", C.UPSTREAM,
+        r"Failed to update parameter online|[Ww]eight sync failed"
+        r"|Failed to (?:update|load) weights? (?:from|online|in)",
+        "the engine that generates refused the weights that the training sent",
+        "versions of the engine and the framework that belong together; else the names and shapes that one of the two "
+        "gives a weight of this model",
+    ),
+    Signature(
+        "remote-code", C.CONFIG,
+        r"pass the argument `trust_remote_code=True`|requires you to execute the \w+ file",
+        "the model has code of its own, which is not allowed to run",
+        "trust_remote_code: true, if the source of the model is trusted",
+    ),
+    Signature(
+        "tracking", C.ENVIRONMENT,
+        r"wandb\.(?:errors|sdk)\.|\bCommError\b|api_key not configured|No API key configured|swanlab\.\w*[Ee]rror"
+        r"|mlflow\.exceptions|UsageError: (?:api_key|Permission)",
+        "the service that records experiments refused or was not reached",
+        "its key and network on the node, or its offline mode",
+    ),
+    Signature(
+        "network", C.COMMUNICATION,
+        r"Max retries exceeded|NewConnectionError|NameResolutionError|Temporary failure in name resolution"
+        r"|Name or service not known|Could not resolve host|getaddrinfo failed|CERTIFICATE_VERIFY_FAILED"
+        r"|\b(?:Connect|Read)Timeout\b|No route to host|Network is unreachable|ServerDisconnectedError"
+        r"|ClientConnectorError|APIConnectionError|StatusCode\.UNAVAILABLE|GetTimeoutError|\bTimeoutError\b|httpx\.\w+Error",
+        "a host in the network was not found, or did not answer",
+        "the name and port in the message, from the node of the job: many nodes have no way out",
+        weak=True,
+    ),
+)  # fmt: skip
+"""Texts of the engines and services of a run of reinforcement learning, and of the network."""

@@ -1,0 +1,103 @@
+"""The exceptions of Python, torch and readers of files that show a defect of a program, or data that are none."""
+
+from __future__ import annotations
+
+from preflight.logs.causes import Cause, Signature
+
+C = Cause
+DEFECT = "a defect of this version, or parts of other versions: look for the last line in the framework's issues"
+OF_PYTHON: tuple[Signature, ...] = (
+    Signature(
+        "launcher-variable", C.ENVIRONMENT,
+        r"KeyError: '(?:RANK|LOCAL_RANK|WORLD_SIZE|LOCAL_WORLD_SIZE|MASTER_\w+|SLURM_\w+|CUDA_\w+|ASCEND_\w+|MS_\w+"
+        r"|NODE_RANK|PET_\w+)'|environment variable \w+ expected, but not set",
+        "an environment variable of a launcher is not set",
+        "start with torchrun, msrun or srun, which set the ranks, or set the variable where the job starts",
+    ),
+    Signature(
+        "file-system", C.ENVIRONMENT,
+        r"\[Errno (?:5|16|17|36|39|112|116|121)\]|Input/output error|Stale file handle|Remote I/O error"
+        r"|Transport endpoint is not connected|Directory not empty|FileExistsError|Device or resource busy",
+        "the file system refused, or several processes make the same file",
+        "look at the path in the message: a network file system under load, or a folder that each rank makes for "
+        "itself",
+    ),
+    Signature(
+        "binary-of-other-version", C.ENVIRONMENT,
+        r"numpy\.\w+ size changed|compiled using NumPy 1|_ARRAY_API not found|Descriptors cannot be created directly"
+        r"|CUDA Setup failed|was compiled (?:with|against) .{0,60}(?:but|than)|failed to import on the worker"
+        r"|command not found|Failed to find C compiler|cannot find -l\w+|[Nn]o module named",
+        "a package was built for another version of one that is installed, or is not there",
+        "install the versions that belong together again, in every node's environment",
+    ),
+    Signature(
+        "data-reader", C.DATA,
+        r"DatasetGenerationError|DataFilesNotFoundError|EmptyDatasetError|pyarrow\.lib\.\w+|ArrowInvalid|CastError"
+        r"|Couldn't find (?:any data file|a dataset)|UnidentifiedImageError|cannot identify image file"
+        r"|image file is truncated|UnicodeDecodeError|DataLoader timed out|JSONDecodeError|Expecting value: line"
+        r"|Cannot find data file|Not able to read records|Dataset \S+ load failed|Couldn't find cache for"
+        r"|deserialize thrift|DecordError|Invalid data found when processing"
+        r"|No valid (?:data|sample)|dataset (?:is|was) empty",
+        "a file of the data cannot be read, or holds no sample",
+        "the file and line in the message; a cut download and a Git LFS pointer look so, too",
+    ),
+    Signature(
+        "composition", C.CONFIG,
+        r"omegaconf\.errors|ConfigAttributeError|ConfigKeyError|MissingMandatoryValue|InterpolationKeyError"
+        r"|ConfigCompositionException|MissingConfigException|LexerNoViableAlt|Error merging|yaml\.\w+\.\w+Error"
+        r"|\d+ validation errors? for|not used by the HfArgumentParser|Error parsing override|mismatched input '",
+        "the configuration cannot be put together as it is written",
+        "`preflight check` names the key and its line",
+    ),
+    Signature(
+        "process-groups", C.ENVIRONMENT,
+        r"[Pp]rocess group has not been initialized|group is (?:not|already) initialized"
+        r"|initialize the default process group twice|is not part of (?:group|the process group)",
+        "a part of the program uses groups of processes before they are made, or makes them twice",
+        "versions of the framework and of what sits on it that belong together, and the launcher that it expects",
+        weak=True,
+    ),
+    Signature(
+        "collectives-differ", C.UPSTREAM,
+        r"[Dd]etected mismatch between collectives",
+        "ranks called different collective operations",
+        DEFECT,
+    ),
+    Signature(
+        "not-a-probability", C.NUMERICS,
+        r"probability tensor contains either|Current loss scale already at minimum"
+        r"|contains? (?:NaN|nan)s? or (?:inf|Inf)",
+        "a probability, the loss or a gradient is NaN or infinite",
+        "look at the weights that were loaded, the learning rate and the precision",
+    ),
+    Signature(
+        "autograd", C.UPSTREAM,
+        r"backward through the graph a second time|modified by an inplace operation|Cannot copy out of meta tensor"
+        r"|to finish(?:ed)? reduction in the prior iteration|mark a variable ready only once"
+        r"|does not require grad and does not have a grad_fn|leaf [Vv]ariable that requires grad"
+        r"|all tensors to be on the same device|cannot be accessed from Triton|[Cc]an(?:not|'t) pickle"
+        r"|attempt has been made to start a new process|Tensors must be contiguous|tensors? (?:is|are) on (?:cpu|meta)",
+        "the program uses tensors in a way that torch refuses",
+        "recomputation, offloading, frozen parts and LoRA are the usual causes: try without them; then " + DEFECT,
+        weak=True,
+    ),
+    Signature(
+        "name-not-there", C.ENVIRONMENT,
+        r"NameError: (?:global )?name|AttributeError: (?:type object )?'(?!NoneType|dict|list|tuple|str|int|float|bool"
+        r"|Tensor)\w+' (?:object )?has no attribute",
+        "the program uses a name that is not there: a package whose import is optional is missing, or two parts are "
+        "of other versions",
+        "install the optional packages, and versions of the framework and of what sits on it that belong together",
+        weak=True,
+    ),
+    Signature(
+        "own-code", C.UPSTREAM,
+        r"AttributeError: '\w+' object has no attribute|'\w+' object is not (?:subscriptable|iterable|callable)"
+        r"|cannot unpack non-iterable|(?:too many|not enough) values to unpack|UnboundLocalError"
+        r"|unsupported operand type|RecursionError|object cannot be interpreted as an integer",
+        "the program fails in its own code, on a value that it does not expect",
+        DEFECT,
+        weak=True,
+    ),
+)  # fmt: skip
+"""Texts that come after all others: they show what failed, and seldom why."""
