@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Iterable, Iterator
-from functools import cache
 
 from preflight.program.checkout.files import Files
 
@@ -15,29 +14,38 @@ TAKES = ("pop", "get", "setdefault")
 """Calls on the keyword arguments of a class that take one of them by its name."""
 
 
-def arguments_of(files: Files, folders: Iterable[str] = ("",)) -> Callable[[str], frozenset[str] | None]:
-    """A class by its name → the arguments that it and its base classes take; None where no file of the folders has
-    it."""
-    names = tuple(folders)
+class ClassArguments:
+    """The arguments of the classes in folders of a checkout, by the names of the classes."""
 
-    @cache
-    def found(name: str) -> ast.ClassDef | None:
+    def __init__(self, files: Files, folders: Iterable[str]) -> None:
+        self._files, self._folders = files, tuple(folders)
+        self._found: dict[str, ast.ClassDef | None] = {}
+
+    def takes(self, name: str, left: int = MOST_BASES) -> frozenset[str] | None:
+        """The arguments that a class and its base classes take; None if no file of the folders has the class."""
+        node = self._node(name) if name.isidentifier() and left else None
+        if node is None:
+            return None
+        bases = (base.id for base in node.bases if isinstance(base, ast.Name))
+        return frozenset(_arguments(node)).union(*(self.takes(base, left - 1) or () for base in bases))
+
+    def _node(self, name: str) -> ast.ClassDef | None:
+        if name not in self._found:
+            self._found[name] = self._search(name)
+        return self._found[name]
+
+    def _search(self, name: str) -> ast.ClassDef | None:
         heads = re.compile(rf"(?m)^class {re.escape(name)}\b")
-        for folder in names:
-            for path in files.names(folder):
-                if heads.search(files.text(path) or "") and (text := files.code(path)) is not None:
+        for folder in self._folders:
+            for path in self._files.names(folder):
+                if heads.search(self._files.text(path) or "") and (text := self._files.code(path)) is not None:
                     return _class(text, name)
         return None
 
-    def takes(name: str, left: int = MOST_BASES) -> frozenset[str] | None:
-        node = found(name) if name.isidentifier() and left else None
-        if node is None:
-            return None
-        own = frozenset(_arguments(node))
-        bases = (base.id for base in node.bases if isinstance(base, ast.Name))
-        return own.union(*(takes(base, left - 1) or () for base in bases))
 
-    return takes
+def arguments_of(files: Files, folders: Iterable[str] = ("",)) -> Callable[[str], frozenset[str] | None]:
+    """A class by its name → the arguments that it and its base classes take; None if no file of the folders has it."""
+    return ClassArguments(files, folders).takes
 
 
 def _class(text: str, name: str) -> ast.ClassDef | None:
