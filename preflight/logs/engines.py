@@ -106,7 +106,7 @@ OF_ENGINES: tuple[Signature, ...] = (
     Signature(
         "remote-code", C.CONFIG,
         r"pass the argument `trust_remote_code=True`|requires you to execute the \w+ file",
-        "the model has code of its own, which is not allowed to run",
+        "the model folder holds code, which is not allowed to run",
         "trust_remote_code: true, if the source of the model is trusted",
     ),
     Signature(
