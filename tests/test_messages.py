@@ -166,7 +166,7 @@ TEMPLATES = templates()
 PROPER = frozenset(
     """
     ALiBi Adam BlendedMegatronDatasetDataLoader CUDA DeepEP DeepSeek-V4 FFN FP8 GPT2 Hydra LoRA Mamba Megatron-FSDP
-    MindSpeed-LLM Muon NCCL Primus SHARP SwiGLU Torch Transformer UCC
+    MindSpeed-LLM Muon NCCL Primus Ray SHARP SwiGLU Torch Transformer UCC
     """.split()
 )
 """Names, which keep their capitals at the start of a sentence."""

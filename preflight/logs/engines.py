@@ -31,7 +31,7 @@ OF_ENGINES: tuple[Signature, ...] = (
         r"|Tokenizer class \S+ does not exist|KeyError: '(?:qwen|llama|deepseek|glm|gemma|mi[sx]tral|internvl|kimi"
         r"|minicpm|gpt_oss|olmo|phi|baichuan|chatglm|ernie|hunyuan|mimo)\w*'"
         r"|[Mm]odel[ _]type:? \S{0,40} (?:is )?not (?:yet )?supported"
-        r"|No (?:megatron )?bridge (?:is )?(?:found|registered)",
+        r"|No (?:\w{1,20} )?bridge (?:is )?(?:found|registered)",
         "a library of this version does not know the model",
         "a newer transformers, vLLM, SGLang or bridge: each knows the models of its time",
     ),
