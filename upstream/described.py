@@ -1,4 +1,4 @@
-"""Everything extracted of a framework, release by release, and what the rules have to do with it."""
+"""Everything extracted from a framework, release by release, and what the rules have to do with it."""
 
 from __future__ import annotations
 

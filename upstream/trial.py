@@ -238,7 +238,7 @@ def _counted(errors: Sequence[Finding], verdict: Verdict) -> list[Finding]:
 
 
 def _compared(rows: Sequence[tuple[Case, Verdict, Sequence[Finding]]], as_before: Collection[str]) -> Trial:
-    """as_before: runs refused of the described release, too, whose source accepts them as well: what is refused there
+    """as_before: runs that the described release refuses, too, although its source accepts them: what is refused there
     is a check of a stage that is not interpreted."""
     false, missed, lines = 0, 0, []
     for run, verdict, told in rows:

@@ -155,7 +155,7 @@ def adapters(run: Run) -> None:
 
 @derives("misspelt_target")
 def targets(run: Run) -> None:
-    """A target module misspelled for a word that means all of them; "" if there is none."""
+    """A misspelt word for all target modules; "" if there is none."""
     named = [str(name) for name in run.target_modules or ()]
     slips = [name for name in named if name not in ALL and (nearest(name, ALL, 0.8) or _bare(name) in map(_bare, ALL))]
     run.derive("misspelt_target", slips[0] if slips else "", of="target_modules")

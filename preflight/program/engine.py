@@ -87,7 +87,7 @@ class Engine:
         self.blurred: dict[int, tuple[Value, Unknown]] = {}
         self.unread_options: list[str] = []
         self.walked: list[Function] = []
-        """Functions walked for this command, and need not be again."""
+        """Functions that were walked for this command and need not be walked again."""
         self.lasting: dict[int, tuple[Value, Unknown]] = {}
         """What stays blurred between the commands that are judged."""
         self.entered: set[str] = set()

@@ -237,7 +237,7 @@ class Session:
 
 
 def _said(machine: Machine) -> str:
-    """All stated of a machine, in one order."""
+    """Everything stated about a machine, in one order."""
     stated = sorted(machine.versions.items()), sorted(machine.present), sorted(machine.absent)
     return f"{stated} {machine.capability} {machine.devices} {sorted(machine.folders.items())}"
 

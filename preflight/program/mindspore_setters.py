@@ -201,14 +201,14 @@ def context_fault(key: str, value: Value) -> Veto | None:
 
 
 def memory_fault(key: str, value: Value) -> Veto | None:
-    """What mindspore.runtime.set_memory refuses of one argument."""
+    """The refusal of one argument by mindspore.runtime.set_memory (mindspore/runtime/memory.py)."""
     if isinstance(value, OPAQUE_VALUES):
         return None
     if not isinstance(value, str):
         return Veto(TypeError(f"The parameter '{key}' must be str, but got {type(value)}"))
     if key == "optimize_level" and value not in ("O0", "O1"):
         return Veto(ValueError(f"The optimize_level must be one of ['O0', 'O1'], but got {value}."))
-    if key in ("init_size", "increase_size", "max_size") and (not MEMORY.fullmatch(value) or float(value[:-2]) == 0):
+    if key in ("init_size", "increase_size", "max_size") and (not MEMORY.fullmatch(value) or value == "0.0GB"):
         return Veto(ValueError(f"'{key}' must be a string such as '5GB', but got {value}."))
     return None
 

@@ -139,7 +139,7 @@ def _of_file(eyes: Eyes, path: str) -> Weights:
 
 
 def _of_iteration(eyes: Eyes, path: str) -> Weights:
-    """The iteration loaded of a checkpoint of JSON and safetensors."""
+    """The iteration to load from a checkpoint of JSON and safetensors."""
     text, kind = eyes.text(os.path.join(path, TRACKER), 100).strip(), "mindformers"
     if not text.isdecimal():
         return Weights(kind)

@@ -11,7 +11,7 @@ DECAYS = ~a.lr_decay_style.is_in("constant", "WSD", "inverse-square-root")
 TRIAL = 1_000
 """Iterations below which a run is a trial: its options are often those of the long run."""
 LONG = 10_000
-"""Iterations from which on a run is none shortened to try it."""
+"""The number of iterations above which a run is not a shortened trial."""
 SHORTENED = 20
 """So many times as long is the schedule of a long run in one that was shortened."""
 BEYOND = 10

@@ -9,8 +9,9 @@ import pytest
 from test_mindformers_programs import SOUND, told
 
 from preflight.program.judge import _SESSIONS, judge
-from preflight.program.mindspore_setters import context_fault, parallel_fault
+from preflight.program.mindspore_setters import context_fault, memory_fault, parallel_fault
 from preflight.program.traced import Traced, holds
+from preflight.program.values import Unknown
 from preflight.program.verdict import Program, Verdict
 
 MODEL = "mindformers/models/model.py"
@@ -250,6 +251,30 @@ def test_sizes_of_memory_that_mindspore_takes(size: str) -> None:
 @pytest.mark.parametrize("size", ["58", "58G", "58gb", "0GB", "0.0GB", "-5GB", "58 GB", 58, None])
 def test_sizes_of_memory_that_mindspore_refuses(size: object) -> None:
     assert context_fault("max_device_memory", size) is not None
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        *(("init_size", size) for size in ("2GB", "3.5GB", "0.5GB", "10.GB")),
+        *(("increase_size", "1GB"), ("max_size", "58GB"), ("huge_page_reserve_size", "0GB")),
+        *(("optimize_level", "O0"), ("optimize_level", "O1"), ("max_size", Unknown())),
+    ],
+)
+def test_sizes_that_set_memory_takes(key: str, value: object) -> None:
+    assert memory_fault(key, value) is None
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        *(("max_size", size) for size in ("58", "58G", "GB", "0GB", "0.0GB", "-1GB", "58 GB", 58, 5.5, True, None)),
+        *(("init_size", "2gb"), ("increase_size", "1MB"), ("huge_page_reserve_size", 0)),
+        *(("optimize_level", "O2"), ("optimize_level", "o1"), ("optimize_level", 1)),
+    ],
+)
+def test_sizes_that_set_memory_refuses(key: str, value: object) -> None:
+    assert memory_fault(key, value) is not None
 
 
 def test_a_count_of_stages_is_no_truth_value() -> None:
