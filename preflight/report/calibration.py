@@ -1,4 +1,4 @@
-"""What measured runs show about the estimates, for people and for programs."""
+"""How measured runs compare with the estimates, as text and as JSON."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LABEL = 8
 
 
 def calibration_text(runs: Sequence[Run], found: Sequence[Factor], look: Look = Look()) -> str:
-    """Each run with its estimate, what the factors leave of the error, and the settings."""
+    """Each run with its estimate, the error that remains after scaling, and the settings."""
     lines = [line for run in runs for line in _run(run, look)]
     lines += _gain(runs, found)
     lines += ["", look.paint(local("settings for this cluster:"), "bold"), *settings_of(found)]
@@ -42,7 +42,7 @@ def _seconds(value: float) -> str:
 
 
 def _gain(runs: Sequence[Run], found: Sequence[Factor]) -> Iterator[str]:
-    """What the factor of the other runs leaves of each run's error, where there are several of a kind."""
+    """The error of each run after scaling by the factor of the others, if several runs are of a kind."""
     before, after = left_out(runs)
     if len(before) > 1:
         alone, together = _mean(before), _mean(after)
@@ -53,7 +53,7 @@ def _gain(runs: Sequence[Run], found: Sequence[Factor]) -> Iterator[str]:
 
 
 def left_out(runs: Sequence[Run]) -> tuple[list[float], list[float]]:
-    """Errors of the estimated steps, and those with the factor that the other runs of the same kind give."""
+    """Errors of the estimated steps, without and with the factor from the other runs of the same kind."""
     from preflight.logs.calibration import factors
 
     before, after = [], []

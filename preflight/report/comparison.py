@@ -1,4 +1,4 @@
-"""What a change means, as text, as Markdown for a comment in a review, and as plain data."""
+"""The effects of a change, as text, as Markdown for a review comment, and as plain data."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ EXPERTS = (("{} experts", "experts"), ("top {}", "top_k"))
 
 
 def facts(job: Job) -> dict[str, str]:
-    """Each fact by its name; "" where it is not known."""
+    """Each fact by name; "" if unknown."""
     return {name: tell(job) for name, tell in _FACTS.items()}
 
 
@@ -154,7 +154,7 @@ ABSENT = "not known"
 
 
 def changed_facts(run: RunChange) -> list[tuple[str, str, str]]:
-    """The facts of a run that a change changes: name, before, after; all of a run that is new, or gone."""
+    """The changed facts of a run (name, before, after); all facts of an added or removed run."""
     one = facts(run.before) if run.before else {}
     two = facts(run.after) if run.after else {}
     names = one or two
@@ -162,7 +162,7 @@ def changed_facts(run: RunChange) -> list[tuple[str, str, str]]:
 
 
 def comparison_text(found: Comparison, look: Look) -> str:
-    """The files, then of each run its facts and arguments, then the findings."""
+    """The files, then the facts and arguments of each run, then the findings."""
     lines = [look.paint(plain(_title(found)), "bold")]
     for run in found.runs:
         lines += _run_text(run, several=len(found.runs) > 1)
@@ -201,7 +201,7 @@ def _run_text(run: RunChange, *, several: bool) -> Iterator[str]:
 
 
 def _fact(name: str, before: str, after: str, run: RunChange) -> Iterator[str]:
-    """A fact on one line where both states are short."""
+    """A fact, on one line if both values are short."""
     if not run.before or not run.after:
         yield f"{name}  {after or before}"
     elif len(before) + len(after) <= SHORT:
@@ -218,7 +218,7 @@ def _name(run: RunChange) -> str:
 
 
 def _split(differences: Iterable[Difference]) -> tuple[list[Difference], list[Difference]]:
-    """Those that a user types, what decides about the training first; and the others."""
+    """Arguments that a user types, with those that affect training first; and the others."""
     found = list(differences)
     typed = sorted((one for one in found if one.typed), key=lambda one: not one.decides)
     return typed, [one for one in found if not one.typed]
@@ -245,7 +245,7 @@ def _findings_text(what: str, findings: Iterable[Finding], look: Look) -> Iterat
 
 
 def comparisons_markdown(found: Iterable[Comparison]) -> str:
-    """One comment for a review: a section for each file that changes."""
+    """A review comment with a section for each changed file."""
     changed = [one for one in found if not one.same]
     errors = sum(finding.severity is Severity.ERROR for one in changed for finding in one.new)
     cured = sum(len(one.cured) for one in changed)
@@ -295,7 +295,7 @@ def _findings_markdown(what: str, findings: Iterable[Finding]) -> Iterator[str]:
 
 
 def comparison_dict(found: Comparison) -> dict[str, Any]:
-    """The same for programs."""
+    """The comparison as plain data."""
     return {
         "before": found.before or None,
         "after": found.after or None,

@@ -1,4 +1,4 @@
-"""One line per finding, as compilers write it: what editors, logs and fixtures read."""
+"""One line per finding, in the format of compilers, for editors, logs and test fixtures."""
 
 from __future__ import annotations
 
@@ -15,5 +15,5 @@ def line(finding: Finding) -> str:
 
 
 def render(report: Report, look: Look = Look()) -> str:
-    """Every finding of a report, one a line."""
+    """The findings of a report, one per line."""
     return "".join(f"{line(finding)}\n" for finding in report.findings)

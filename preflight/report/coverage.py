@@ -1,4 +1,4 @@
-"""How many of the frameworks' own checks the rules cover, as it was measured, and what a rule owns."""
+"""Measured coverage: how many of the frameworks' own checks the rules implement."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ HOW = (
 
 
 def coverage(frameworks: Iterable[str] = (), *, missing: bool = False) -> str:
-    """Per framework and version: how many checks are covered, and which are left out for what reason;
-    on request also those without one."""
+    """Per framework and version: the number of covered checks and the reasons for leaving others out; optionally also
+    checks without a reason."""
     wanted = tuple(frameworks)
     lines = [HOW]
     for name, found in measured().items():
@@ -35,7 +35,7 @@ def coverage(frameworks: Iterable[str] = (), *, missing: bool = False) -> str:
 
 
 def _releases(framework: str) -> Iterator[str]:
-    """Per release of a framework that is described: how many checks its sources have, and what became of them."""
+    """Per described release: the number of checks in its sources, and how each is handled."""
     if (known := evidence(framework)) is None:
         return
     yield from ("", f"{framework}, from its sources, release by release:")
@@ -82,7 +82,7 @@ def measured() -> dict[str, dict[str, Any]]:
 
 
 def mentioned(rule: Checkable) -> set[tuple[str, int]]:
-    """Every place upstream that a rule names: its own, and for a function those that its module's text names."""
+    """Every upstream location that a rule refers to; for a rule function, those in the text of its module."""
     texts = list(rule.owned)
     if isinstance(rule, Rule):
         texts.append(inspect.getsource(sys.modules[rule.function.__module__]))

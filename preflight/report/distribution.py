@@ -11,20 +11,20 @@ PACKAGE = Path(preflight.__file__).parent
 
 
 def home() -> str | None:
-    """The address of the project in the installed distribution; None if it has none."""
+    """The project URL from the installed distribution's metadata, or None."""
     return _url("repository", "source", "homepage")
 
 
 def site() -> str | None:
-    """The address of the documentation of this version, without a slash at its end; None if there is no site."""
+    """The documentation URL of this version, without a trailing slash; None if there is no site."""
     place = _url("documentation")
     return f"{place.rstrip('/')}/{preflight.__version__}" if place else None
 
 
 def page_url(page: str, section: str) -> str | None:
-    """A section of a page of docs/ on the web; None if the distribution has no address.
+    """The URL of a section of a page of docs/; None if the distribution has no project URL.
 
-    The documentation is a site, whose pages are folders; a repository shows the files themselves.
+    On the documentation site a page is a folder; in the repository it is a file.
     """
     if (place := site()) is not None:
         folder = page.removesuffix("README.md").removesuffix(".md").rstrip("/")
@@ -34,13 +34,13 @@ def page_url(page: str, section: str) -> str | None:
 
 
 def schema_url(name: str) -> str | None:
-    """The address of a schema in the site, otherwise below the project; None if the distribution has no address."""
+    """The URL of a schema on the site or below the project; None if the distribution has no project URL."""
     place = site() or home()
     return f"{place.rstrip('/').removesuffix('.git')}/schemas/{name}.json" if place else None
 
 
 def installed_page(page: str) -> Path | None:
-    """The file of a page of docs/rules, of a wheel or of a checkout; None if it is not installed."""
+    """The installed file of a page of docs/rules, from a wheel or a checkout; None if missing."""
     folders = (PACKAGE / "pages", PACKAGE.parent / "docs" / "rules")
     return next((path for folder in folders if (path := folder / page).is_file()), None)
 

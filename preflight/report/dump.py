@@ -1,4 +1,4 @@
-"""JSON that every reader takes: a name that is not UTF-8 is shown with the bytes it has, not as half a character."""
+"""Portable JSON: names that are not UTF-8 are written with escaped bytes instead of lone surrogates."""
 
 from __future__ import annotations
 

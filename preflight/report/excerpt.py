@@ -1,4 +1,4 @@
-"""The lines of a source that a finding is about, with marks under the places."""
+"""The source lines of a finding, with its places underlined."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def marks(finding: Finding) -> list[Mark]:
 
 
 def excerpt(finding: Finding, look: Look) -> Iterator[str]:
-    """The excerpts of a finding, one per file that takes part."""
+    """The excerpts of a finding, one per file involved."""
     places = marks(finding)
     sources: dict[str, list[Mark]] = {}
     for mark in places:
@@ -83,7 +83,7 @@ def _lines(source: Source, group: Sequence[Mark], gutter: int, look: Look) -> It
 
 
 def _cells(line: str) -> Sequence[str]:
-    """The characters of a line as they are shown, one by one."""
+    """The displayed form of each character of a line."""
     return line if line.isprintable() else [TAB if char == "\t" else plain(char) for char in line]
 
 

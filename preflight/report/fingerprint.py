@@ -1,4 +1,4 @@
-"""The identity of a finding that outlives line shifts: rule, file, key path, and the text of its line."""
+"""An identity of findings that is stable when lines shift: rule, file, key path, and line text."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LONGEST = 2000
 
 
 def fingerprints(findings: Iterable[Finding]) -> Iterator[tuple[Finding, str]]:
-    """Each finding with a hash of what it is about; equal ones are numbered in order."""
+    """Each finding with its hash; equal hashes are numbered in order."""
     seen: Counter[tuple[str, ...]] = Counter()
     for finding in findings:
         about = (

@@ -11,7 +11,7 @@ LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "
 
 
 def render(report: Report, look: Look = Look()) -> str:
-    """A command per finding, and one per file that could not be read."""
+    """One command per finding and per unreadable file."""
     lines = [_line(finding) for finding in report.findings]
     lines += [_unreadable(error) for error in report.errors]
     lines += [f"::error file={_property(c.path)},title=crash::{_data(crash_line(c))}" for c in report.crashes]

@@ -14,7 +14,7 @@ LEVELS = {Severity.ERROR: "critical", Severity.WARNING: "major", Severity.NOTE: 
 
 
 def render(report: Report, look: Look = Look()) -> str:
-    """A list of issues with fingerprints that outlive line shifts."""
+    """A list of issues with fingerprints that are stable when lines shift."""
     issues = [
         {
             "description": plain(finding.message),

@@ -1,4 +1,4 @@
-"""One self-contained HTML file: findings in context, memory per stage, what could not be verified."""
+"""A self-contained HTML file: findings in context, memory per stage, and unverified facts."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Line(NamedTuple):
 
 
 class Bar(NamedTuple):
-    """A pipeline stage's memory: groups and terms as (name, GiB, share of the width), what it needs in GiB."""
+    """The memory of a pipeline stage: groups and terms as (name, GiB, share of the width), and the total in GiB."""
 
     stage: int
     groups: list[tuple[str, float, float]]
@@ -133,27 +133,27 @@ def _title(report: Report, counts: dict[str, int]) -> str:
 
 
 def _date() -> str:
-    """The day of the report; SOURCE_DATE_EPOCH states another one, for builds that must not differ."""
+    """The date of the report; SOURCE_DATE_EPOCH overrides it for reproducible builds."""
     stated = os.environ.get("SOURCE_DATE_EPOCH", "")
     moment = datetime.fromtimestamp(int(stated), timezone.utc) if stated.isdecimal() else datetime.now(timezone.utc)
     return moment.date().isoformat()
 
 
 def _overview(job: Job) -> dict[str, Any]:
-    """A run as `preflight show` has it: what it is read as and why, then rows of a label and a text."""
+    """A run as in `preflight show`: its framework and release with evidence, then rows of label and text."""
     shown = [(plain(label), plain(text)) for label, text in rows(job)]
     evidence = job.arguments.certainty.evidence
     return {"path": job.documents[0].source.name, "target": str(job.target), "reason": evidence, "rows": shown}
 
 
 def _why(rule: Checkable) -> str:
-    """The section of a rule's page that explains why it is bad; "" where it has none."""
+    """The section "Why is this bad?" of a rule's page; "" if there is none."""
     _, _, rest = rule_text(rule).partition("## Why is this bad?\n")
     return "\n".join(map(plain, rest.partition("\n## ")[0].strip()[:RULE_TEXT].splitlines()))
 
 
 def _need(job: Job) -> float:
-    """Bytes that the fullest stage of a run needs."""
+    """The bytes required by the fullest stage of a run."""
     return job.memory.worst.required if job.memory.worst is not None else 0.0
 
 
@@ -162,12 +162,12 @@ def _verdict(job: Job) -> str:
 
 
 def _room(job: Job) -> float:
-    """The part of its device that a run leaves free, 1 if the device is unknown."""
+    """The fraction of device memory that a run leaves free; 1 if the device is unknown."""
     return 1 - _need(job) / job.memory.budget if job.memory.budget else 1.0
 
 
 def _rule_text(rule: Checkable) -> str:
-    """The page of a rule after its first line."""
+    """The page of a rule without its first line."""
     return "\n".join(map(plain, rule_text(rule).partition("\n")[2].strip()[:RULE_TEXT].splitlines()))
 
 
@@ -232,7 +232,7 @@ def _grouped(terms: Iterable[Term], width: float) -> list[tuple[str, float, floa
 
 
 def _shares(terms: Iterable[Term], width: float) -> list[tuple[str, float, float]]:
-    """Terms that can be seen, largest first: name, GiB, share of the width in percent."""
+    """The visible terms, largest first: name, GiB, share of the width in percent."""
     shown = [term for term in terms if term.high > 0.002 * width]
     return [
         (term.name, term.high / GIB, 100 * term.high / width) for term in sorted(shown, key=lambda term: -term.high)

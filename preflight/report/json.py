@@ -1,4 +1,4 @@
-"""The report for programs: "schema": 1, described by schemas/report.json."""
+"""The JSON report: "schema": 1, specified by schemas/report.json."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def as_dict(report: Report) -> dict[str, Any]:
 
 
 def finding_dict(finding: Finding, report: Report | None = None) -> dict[str, Any]:
-    """One finding as plain data. report: the one it is of, which locates in the text its fixes are written."""
+    """One finding as plain data. report: its report, needed to locate fixes in the text."""
     return {
         "rule": finding.rule,
         "severity": str(finding.severity),
@@ -60,13 +60,13 @@ def finding_dict(finding: Finding, report: Report | None = None) -> dict[str, An
 
 
 def place(span: Span) -> dict[str, Any]:
-    """A place: lines and columns from 1, columns in characters, the end not included."""
+    """A place: lines and columns from 1, columns in characters, end exclusive."""
     end = span.end_position
     return {"path": span.path, "line": span.line, "column": span.column, "end_line": end.line, "end_column": end.column}
 
 
 def fix_dict(fix: Fix, finding: Finding, report: Report | None) -> dict[str, Any]:
-    """A fix by meaning and, where its report is given, as changes of the text, none if it has no place."""
+    """A fix by meaning and, if its report is given, as text edits; no edits if it has no place."""
     edits = {"edits": [_edit(edit) for edit in fix.edits]}
     shown = {"title": fix.title, "safety": str(fix.safety), "change": str(fix.change), "offered": fix.offered, **edits}
     if fix.cost:
@@ -89,7 +89,7 @@ def _edit(edit: Edit) -> dict[str, Any]:
 
 
 def run_dict(job: Job) -> dict[str, Any]:
-    """One run: what it was read as, on how many devices."""
+    """One run: framework, release and number of devices."""
     device = job.cluster.device
     return {
         "path": job.documents[0].source.name,
@@ -108,7 +108,7 @@ def run_dict(job: Job) -> dict[str, Any]:
 
 
 def site_dict(site: Site) -> dict[str, Any]:
-    """What was looked at where it is, as plain data."""
+    """The results of `--site` as plain data."""
     return {
         "host": site.host,
         "opened": [one._asdict() for one in site.opened],
@@ -128,8 +128,7 @@ def _checkpoint(found: Checkpoint) -> dict[str, Any]:
 
 
 def _standing(job: Job) -> str | None:
-    """What the evidence is: the framework as it was published, altered, or only what installs it; None if there is
-    none."""
+    """The kind of evidence: the published framework, an altered one, or only its installer; None without evidence."""
     certainty = job.arguments.certainty
     if not certainty.evidence:
         return None

@@ -1,4 +1,4 @@
-"""JUnit XML: a test case per file, which fails where a finding of the file fails the check."""
+"""JUnit XML: one test case per file, which fails if a finding of the file fails the check."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from preflight.source.finding import Severity
 
 
 def render(report: Report, look: Look = Look()) -> str:
-    """One suite with one case a file; findings that do not fail the check go to the output of their file's case."""
+    """One suite with one case per file; findings that do not fail the check are written to system-out."""
     suite = TestSuite("preflight")
     named = [one.path for some in (report.findings, report.errors, report.crashes) for one in some]
     for path in dict.fromkeys([*report.checked, *named]):
@@ -24,7 +24,7 @@ def render(report: Report, look: Look = Look()) -> str:
 
 
 def _case(path: str, report: Report, fails: Severity) -> TestCase:
-    """The case of a file: an error where it cannot be checked, otherwise one failure with all findings that fail it."""
+    """The case of a file: an error if it cannot be checked, otherwise one failure with all failing findings."""
     case = TestCase(plain(path), classname="preflight")
     broken = [(plain(str(error)), "unreadable") for error in report.errors if error.path == path]
     broken += [(plain(crash_line(crash)), "crash") for crash in report.crashes if crash.path == path]

@@ -16,7 +16,8 @@ from preflight.source.record import NamedTuple
 
 
 class Point(NamedTuple):
-    """The best layout on so many devices: seconds a step, tokens a second, or why there is none."""
+    """The best layout for a number of devices: seconds per step and tokens per second, or the reason for having
+    none."""
 
     devices: int
     seconds: float = 0.0
@@ -81,7 +82,7 @@ FIGURES = ("step s", "MFU", "bubble", "comm s", "GiB at most", "headroom")
 
 
 class Shown(NamedTuple):
-    """What of the layouts is printed: why others were left out."""
+    """Printing options: whether to list the reasons for rejecting layouts."""
 
     explain: bool = False
 
@@ -117,7 +118,7 @@ def _rows(result: Result) -> Iterator[list[str]]:
 
 
 def _notes(result: Result, shown: Shown) -> Iterator[str]:
-    """What the table means."""
+    """The legend of the table."""
     if result.withheld:
         yield f"now has no time and no verdict: {result.withheld}"
     elif result.current is not None:
@@ -141,7 +142,7 @@ def _notes(result: Result, shown: Shown) -> Iterator[str]:
 
 
 def _classes(result: Result) -> Iterator[str]:
-    """Which layouts no estimate separates."""
+    """The layouts that are equally fast within the accuracy of the estimates."""
     for _, group in groupby(enumerate(result.layouts, 1), key=lambda pair: pair[1].alike):
         numbers = [number for number, _ in group]
         if len(numbers) > 1:
@@ -150,7 +151,7 @@ def _classes(result: Result) -> Iterator[str]:
 
 
 def _placed(now: Found, result: Result) -> Iterator[str]:
-    """Whether the present layout fits, and its place by time among those that do."""
+    """Whether the present layout fits, and its rank by step time."""
     low, budget = now.memory.low, now.memory.budget
     if now.memory.verdict == "does-not-fit" and budget is not None:
         yield f"now does not fit: at least {(low - budget) / GIB:.1f} GiB are missing"
@@ -164,7 +165,7 @@ def _placed(now: Found, result: Result) -> Iterator[str]:
 
 
 def _written(found: Found) -> str:
-    """What a layout writes, every setting of it."""
+    """All settings that a layout writes."""
     words = [f"{e.key[-1]}{'' if e.value is None else f' {e.value}'}" for e in found.edits if e.action == "set"]
     gone = [str(e.key[-1]) for e in found.edits if e.action == "remove"]
     parts = [*([f"sets {', '.join(words)}"] if words else []), *([f"removes {', '.join(gone)}"] if gone else [])]
@@ -172,7 +173,7 @@ def _written(found: Found) -> str:
 
 
 def _caveats(result: Result) -> Iterator[str]:
-    """What of the run or of the call limits what the table shows."""
+    """Properties of the run or the call that limit the table."""
     yield from (f"assumed: {words}" for words in result.assumed)
     if result.fp8:
         yield f"layouts but now compute in FP8 ({result.fp8}), and --apply writes its options; 16-bit s: without"
@@ -185,7 +186,7 @@ def _caveats(result: Result) -> Iterator[str]:
 
 
 def _explained(result: Result) -> Iterator[str]:
-    """Why each layout is faster or slower than the present one."""
+    """The reasons why each layout is faster or slower than the present one."""
     now = result.current
     for number, found in enumerate(result.layouts if now is not None else (), 1):
         assert now is not None
@@ -219,7 +220,7 @@ def _sizes(found: Sizes) -> list[str]:
 
 
 def _uneven(found: Sizes) -> tuple[tuple[int, ...], ...]:
-    """Layers by virtual stage and stage, where they have to be written."""
+    """Layers by virtual stage and stage, if they must be written."""
     if found.chunks:
         return found.chunks
     stages = found.stages
@@ -227,7 +228,7 @@ def _uneven(found: Sizes) -> tuple[tuple[int, ...], ...]:
 
 
 def _counts(numbers: tuple[int, ...]) -> str:
-    """Numbers by stage; those that repeat once, with how often."""
+    """Numbers by stage, with repeated numbers combined."""
     runs = ((str(number), len(list(same))) for number, same in groupby(numbers))
     cells = ([f"{number}×{times}"] if times > 2 else [number] * times for number, times in runs)
     return f"[{', '.join(chain.from_iterable(cells))}]"
@@ -253,7 +254,7 @@ def _signed(seconds: float) -> str:
 
 
 def _changed(text: str, value: float, before: float | None) -> str:
-    """A figure with its change; beyond tenfold as a multiple, because no one reads percentages of thousands."""
+    """A figure with its change, as a percentage or, beyond a factor of ten, as a multiple."""
     if not before:
         return text
     many = value / before

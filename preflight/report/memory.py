@@ -1,4 +1,4 @@
-"""The memory of a run: the answer, then the table of terms by pipeline stage, then what would shrink it."""
+"""The memory of a run: the answer, the table of terms by pipeline stage, and possible savings."""
 
 from __future__ import annotations
 
@@ -22,8 +22,7 @@ BAR = 30
 
 
 def memory_text(job: Job, look: Look = Look(), others: Sequence[Device] = (), savings: Sequence[Saving] = ()) -> str:
-    """The answer, what it is based on, the table, the bars. others: devices to compare with; savings: what is proven to
-    shrink it."""
+    """The answer, its basis, the table and the bars. others: devices to compare with; savings: proven reductions."""
     estimate = job.memory
     lines = [look.paint(plain(f"{job.documents[0].source.name}: {job.target}"), "bold")]
     lines += [f"  {look.paint(local(answer(job)), COLORS['unknown' if job.withheld else estimate.verdict])}"]
@@ -44,12 +43,12 @@ def memory_text(job: Job, look: Look = Look(), others: Sequence[Device] = (), sa
 
 
 def _open(said: str) -> str:
-    """What is counted as a range, in words."""
+    """A description of the terms that are counted as ranges."""
     return said if "no formula for " in said else f"unknown: {said}"
 
 
 def answer(job: Job) -> str:
-    """Whether the run fits, in one line: what it needs of what there is, where, and what is left."""
+    """Whether the run fits, in one line: required and available memory, the fullest stage, and the rest."""
     estimate, device = job.memory, job.cluster.device
     worst = estimate.worst
     if worst is None:
@@ -75,19 +74,19 @@ def answer(job: Job) -> str:
 
 
 def between(low: float, high: float) -> str:
-    """A range in GiB; one number where its ends look alike."""
+    """A range in GiB; one number if both ends round to the same."""
     ends = dict.fromkeys((_short(low), _short(high)))
     return "–".join(ends)
 
 
 def _without_verdict(job: Job) -> str:
-    """What a run would need that cannot start; nothing if the estimate is of other sizes."""
+    """The requirement of a run that cannot start; nothing if the estimate is for other sizes."""
     verdict = f"no verdict: {job.withheld}"
     return verdict if job.memory.replaced else f"{between(*job.memory.span)} GiB, {verdict}"
 
 
 def need(job: Job) -> str:
-    """What the fullest stage of a run needs, of what there is, and the verdict; "" where it is not known."""
+    """Required and available memory of the fullest stage, and the verdict; "" if unknown."""
     estimate = job.memory
     if (worst := estimate.worst) is None:
         return ""
@@ -103,7 +102,7 @@ def _short(size: float) -> str:
 
 
 def _savings(found: Sequence[Saving]) -> list[str]:
-    """What would save most, one change at a time."""
+    """The largest savings, each by a single change."""
     if not found:
         return []
     width = max(columns(local(saving.change)) for saving in found)
@@ -127,7 +126,7 @@ def _table(estimate: MemoryEstimate, look: Look) -> list[str]:
 
 
 def _beside(rows: list[Row], width: int) -> Iterator[list[Row]]:
-    """The table in parts that have as many stages side by side as the width holds."""
+    """The table, split into parts that fit the width."""
     name = max(columns(name) for name, _ in rows) + 2
     cell = max(columns(cell) for _, cells in rows for cell in cells) + 2
     count = len(rows[0][1])
@@ -152,7 +151,7 @@ def _block(rows: list[Row], terms: int) -> list[str]:
 
 
 def _columns(estimate: MemoryEstimate) -> list[Stage]:
-    """The stages to show: all of a few, otherwise the first, the last and those that need most."""
+    """The stages to show: all if there are few, otherwise the first, the last and the fullest."""
     if len(estimate.stages) <= SHOWN:
         return list(estimate.stages)
     most = sorted(estimate.stages, key=lambda stage: -stage.required)[: SHOWN - 2]
@@ -192,7 +191,7 @@ def _gib(number: float | None) -> str:
 
 
 def memory_dict(job: Job, savings: Sequence[Saving] = ()) -> dict[str, Any]:
-    """The estimate as plain data, and what is proven to shrink it; bytes throughout."""
+    """The estimate and the proven savings as plain data, in bytes."""
     estimate = job.memory
     return {
         "path": job.documents[0].source.name,

@@ -1,4 +1,4 @@
-"""What a move to another release changes, as text and as plain data."""
+"""The effects of migrating to another release, as text and as plain data."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _place(change: Changed) -> str:
 
 
 def rewritten_text(found: Rewritten, style: Look) -> str:
-    """A heading for each run, what is changed at which place, and what is left for a person."""
+    """For each run a heading, the changes with their places, and the decisions left to the user."""
     lines = list[str]()
     for one in found.found:
         name = one.before.documents[0].source.name

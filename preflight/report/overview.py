@@ -22,14 +22,14 @@ ALL = "`preflight show --all` lists every value with its place"
 
 
 def overview(job: Job, look: Look = Look(), step: float | None = None) -> str:
-    """The lines about a run; one that has nothing to show is left out. step: a measured step in seconds."""
+    """The lines about a run, without empty ones. step: a measured step in seconds."""
     head = look.paint(plain(f"{job.documents[0].source.name}: {local(job.named)}"), "bold")
     shown = [cut(plain(f"  {padded(label, LABEL)}{text}"), look.width) for label, text in rows(job, step)]
     return "".join(f"{line}\n" for line in (head, *shown, look.paint(f"  {local(ALL)}", "dim")))
 
 
 def rows(job: Job, step: float | None = None) -> list[tuple[str, str]]:
-    """The same as labels and texts, in the language of this call."""
+    """The overview as labels and texts, in the language of this call."""
     facts = training_facts(job.arguments)
     told = [
         ("model", _model(job)),
@@ -90,7 +90,7 @@ def _layout(job: Job) -> str:
 
 
 def layers_per_stage(job: Job) -> list[int]:
-    """The decoder layers that each pipeline rank holds; [] where that is not known."""
+    """The number of decoder layers of each pipeline rank; [] if unknown."""
     stages = job.plan.layout.stages.raw
     if not isinstance(stages, (tuple, list)) or not all(isinstance(row, (tuple, list)) for row in stages):
         return []
@@ -116,7 +116,7 @@ def _batch(job: Job) -> str:
 
 
 def _tokens(job: Job) -> int:
-    """Tokens per step, 0 if that is not known."""
+    """Tokens per step, or 0 if unknown."""
     total, sequence = job.plan.batch.total.raw, job.plan.model.sequence.raw
     return total * sequence if isinstance(total, int) and isinstance(sequence, int) else 0
 

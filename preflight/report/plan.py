@@ -1,4 +1,4 @@
-"""The resolved plan of a run, for people and for programs: what it is, and where each value came from."""
+"""The resolved plan of a run, as text and as JSON: its values, and the origin of each."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NOT_DEGREES = (None, 0, 1)
 
 
 def plan_text(job: Job, look: Look = Look(), step: float | None = None) -> str:
-    """The plan as a short head and a table of every value with its origin."""
+    """The plan as a short header and a table of all values with their origins."""
     head = [
         look.paint(plain(f"{job.documents[0].source.name}: {job.target}"), "bold"),
         *(plain(f"  {_labelled(line)}") for line in (*_head(job), *lines(job, step))),
@@ -43,7 +43,7 @@ def plan_text(job: Job, look: Look = Look(), step: float | None = None) -> str:
 
 
 def _changes(job: Job) -> Iterator[str]:
-    """What the program's own source changes after parsing it, and in which line."""
+    """The arguments that the program changes after parsing, with the lines that do so."""
     changes = job.judged.changes.values() if job.judged is not None else ()
     if not changes:
         return
@@ -57,7 +57,7 @@ def _changes(job: Job) -> Iterator[str]:
 
 
 def _labelled(line: str) -> str:
-    """A line of the head: a label, then phrases."""
+    """A line of the header: a label, then phrases."""
     return f"{padded(local(line[:LABEL].strip()), LABEL)}{phrases(line[LABEL:])}"
 
 

@@ -1,4 +1,4 @@
-"""The memory of a run as a picture: PNG, SVG or PDF by the extra `plot`, HTML by the extra `reports`."""
+"""The memory of a run as a chart: PNG, SVG or PDF with the extra `plot`, HTML with the extra `reports`."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def plot(job: Job, path: Path) -> None:
 
 
 def plot_scale(points: list[tuple[int, float]], path: Path, name: str) -> None:
-    """Draw tokens per second over devices, next to what perfect scaling would be.
+    """Draw tokens per second over the number of devices, next to perfect scaling.
 
     Raises InputError for an unknown format or nothing to draw.
     """
@@ -79,8 +79,8 @@ def _save(figure: Any, path: Path) -> None:
 
 
 def _looks(estimate: MemoryEstimate) -> dict[str, tuple[str, float, str]]:
-    """How each term is drawn: one hue for permanent terms, one for activations and one for the rest; within a hue each
-    term has a different shade and pattern."""
+    """The style of each term: one hue each for permanent terms, activations and the rest; within a hue terms differ in
+    shade and pattern."""
     kinds: dict[str, list[str]] = {kind: [] for kind in HUES}
     for term in (term for stage in estimate.stages for term in stage.terms):
         if term.name not in kinds[term.kind]:

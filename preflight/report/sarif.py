@@ -83,7 +83,7 @@ def _rule(rule: Checkable) -> Part:
 
 
 def _sentence(text: str) -> str:
-    """A message as a sentence; a name such as learning_rate in front stays as it is written."""
+    """A message as a sentence; a leading name such as learning_rate keeps its case."""
     text = text.strip()
     start = text[:1].upper() if text.partition(" ")[0].isalpha() else text[:1]
     return start + text[1:] + ("" if text.endswith(".") else ".")

@@ -1,4 +1,4 @@
-"""How often each rule was found, and how many of those can be fixed."""
+"""The number of findings per rule, and how many are fixable."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from preflight.source.language import local, padded
 
 
 def render(report: Report, look: Look = Look()) -> str:
-    """A line a rule, the most frequent first."""
+    """One line per rule, most frequent first."""
     found = Counter((f.severity, f.rule) for f in report.findings if f.severity is not None)
     fixable = Counter(f.rule for f in report.findings if f.fix is not None and f.fix.safety is not Safety.SHOW)
     lines = []

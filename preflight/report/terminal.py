@@ -1,4 +1,4 @@
-"""How text reaches a terminal: its colour and width, and nothing in it that a terminal would obey."""
+"""Text for a terminal: colour and width, with control sequences removed."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _NAMES = {"\n": r"\n", "\r": r"\r"}
 
 
 def plain(text: str) -> str:
-    """The text on one line, with nothing in it that a terminal or a log would obey."""
+    """The text on one line, with control characters escaped."""
     if not (text.isascii() and text.isprintable()):
         text = re.sub(_UNSAFE, _show, text)
     return re.sub(_COMMAND, _quote, text) if "::" in text or "##" in text else text
 
 
 def obeyed(text: str) -> bool:
-    """Whether a terminal would obey or hide a part of the text."""
+    """Whether the text has characters that a terminal would interpret or hide."""
     return not (text.isascii() and text.isprintable()) and re.search(_UNSAFE, text) is not None
 
 
@@ -69,5 +69,5 @@ class Look(NamedTuple):
         return f"\x1b[{_CODES[color]}m{text}\x1b[0m" if self.color and text else text
 
     def link(self, text: str, url: str | None) -> str:
-        """Text that opens a page, where the terminal knows hyperlinks (OSC 8) and there is a page."""
+        """Text as a hyperlink (OSC 8), if the terminal supports them and there is a page."""
         return f"\x1b]8;;{url}\x1b\\{text}\x1b]8;;\x1b\\" if self.links and url else text

@@ -1,4 +1,4 @@
-"""The report for people: the place, the message, the lines it is about, the fix."""
+"""The text report: place, message, source lines and fix of each finding."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def render(report: Report, look: Look = Look()) -> str:
 
 
 def tell(report: Report, look: Look) -> Told:
-    """What there is to print about a report."""
+    """The parts of a report that are printed."""
     return Told(
         entries=tuple(_entry(finding, look) for finding in report.findings),
         unverified=tuple(_unverified(u.path, u.because or UNKNOWN, u.rule) for u in report.unknown),

@@ -1,4 +1,4 @@
-"""Arithmetic that is the same for one number and for a column of many: a search estimates all candidates at once."""
+"""Arithmetic on single numbers or on columns, so that a search can estimate all candidates at once."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def _are_numbers(*values: Number) -> bool:
 
 
 def _numpy() -> Any:
-    """numpy, loaded by the caller that already has columns of it."""
+    """numpy, already imported by callers that pass columns."""
     return import_module("numpy")
 
 
@@ -30,7 +30,7 @@ def lesser(one: Number, other: Number) -> Number:
 
 
 def chosen(condition: Number, yes: Number, no: Number) -> Number:
-    """One of two finite numbers; the condition is a truth value, or a column of them."""
+    """One of two finite numbers, by a condition that is a truth value or a column of them."""
     return condition * yes + (1 - condition) * no
 
 

@@ -1,4 +1,4 @@
-"""Seconds of collectives: latency and bandwidth, by algorithm and by the domain that the group spans.
+"""The time of collectives, from latency and bandwidth, by algorithm and by the domains that the group spans.
 
 Ring algorithms as NCCL and HCCL run them on large messages: an all-gather or a reduce-scatter of n ranks sends (n-1)/n
 of the whole through every rank's link, an all-reduce both (Thakur et al. 2005; NCCL tests, PERFORMANCE.md).
@@ -24,7 +24,7 @@ def inside(m: Machine, group: Group) -> Number:
 
 
 def rate(m: Machine, group: Group, share: float | None = None) -> Number:
-    """Bytes a second and direction that a rank gets in a ring.
+    """Bytes per second and direction of a rank in a ring.
 
     Where a group spans domains, each rank that it has in a domain adds a network link. In a full mesh a group uses
     the links between its members alone. share: of the network's figure that such a collective gets.
@@ -73,6 +73,6 @@ def exchanged(m: Machine, group: Group, size: Number, copies: int = 1) -> Number
 
 
 def sent(m: Machine, stride: Number, size: Number) -> Number:
-    """From one rank to another so many ranks away."""
+    """A message between two ranks at this distance."""
     fast = stride < m.domain
     return chosen(fast, size / m.intra + m.rates.hop, size / m.network(m.rates.neighbour) + m.rates.network_hop)

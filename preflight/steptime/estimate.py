@@ -1,4 +1,4 @@
-"""The estimate of a run: every stage, every term, the step that they make, and what it assumes."""
+"""The estimate of a run: stages, terms, the resulting step, and the assumptions."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ SAME_TIME = frozenset(
 
 
 def completed(plan: Plan) -> tuple[Plan, tuple[str, ...]]:
-    """The plan with what little matters for time filled in, and what was assumed."""
+    """The plan with minor unknown values filled in, and the assumptions made."""
     assumed: list[str] = []
     if known(plan.model.vocab) is None:
         plan = replace(plan, model=replace(plan.model, vocab=derived(USUAL_VOCABULARY, "assumed")))
@@ -153,13 +153,13 @@ def completed(plan: Plan) -> tuple[Plan, tuple[str, ...]]:
 
 
 def _chunks(plan: Plan, most: int) -> int:
-    """Virtual stages of a rank, where they are known."""
+    """Virtual stages of a rank, if known."""
     stated = known(plan.layout.virtual)
     return stated[0] if stated is not None and isinstance(stated[0], int) and 1 <= stated[0] <= most else 1
 
 
 def not_timed(plan: Plan) -> str:
-    """A feature that the memory model knows and a step's time does not; "" where there is none."""
+    """A feature that the memory model supports and the step time does not; "" if there is none."""
     if plan.optimizer.fsdp.known and plan.optimizer.fsdp.raw == "torch-fsdp2":
         return "PyTorch's fully sharded data parallelism"
     if plan.model.streams.known and plan.model.streams.raw:
@@ -174,7 +174,7 @@ ASSUMED = 1.05
 
 
 class Timed(NamedTuple):
-    """Everything that makes a step."""
+    """All parts of a step."""
 
     s: Shape
     t: Traits
@@ -217,7 +217,7 @@ def machine_of_era(s: Shape, plan: Plan, cluster: Cluster) -> Machine:
 
 
 def _counted(plan: Plan) -> dict[Unmodelled, str]:
-    """Features that the memory model does not know and this one counts, and the sentence about that."""
+    """Features that only the step time model supports, each with the sentence about it."""
     kind = plan.model.variant.raw if plan.model.variant.known else None
     if kind is not None:
         name = "linear" if isinstance(kind, LinearAttention) else "sparse"
@@ -228,7 +228,7 @@ def _counted(plan: Plan) -> dict[Unmodelled, str]:
 
 
 def timed(s: Shape, t: Traits, m: Machine) -> Timed:
-    """The stages of a run and its step; stages that hold the same are timed once."""
+    """The stages of a run and its step; identical stages are timed once."""
     w = spread(s)
     ranks = tuple(held(s, t, w, rank, m) for rank in range(s.pipeline))
     kinds = Counter(ranks)
@@ -238,7 +238,7 @@ def timed(s: Shape, t: Traits, m: Machine) -> Timed:
 
 
 def held(s: Shape, t: Traits, w: Spread, rank: int, m: Machine) -> Held:
-    """What a pipeline rank holds."""
+    """The contents of a pipeline rank."""
     layers, routed = sum(row[rank] for row in s.stages), 0
     if s.experts is not None:
         starts = [(s.first_layer(v, rank), s.stages[v][rank]) for v in range(s.virtual)]
@@ -272,8 +272,8 @@ def _told(found: Timed, assumed: tuple[str, ...], features: tuple[Unmodelled, ..
 
 
 def _range(found: Timed, assumed: int, features: tuple[Unmodelled, ...], ends: tuple[float, float]) -> Range:
-    """The factors of the estimate that its range is between, and what makes it that wide. ends: what the software that
-    the run may have turns it into."""
+    """The factors that bound the estimate's range, and the causes of its width. ends: the estimates for the fastest and
+    slowest software that the run may have."""
     s, t, m = found.s, found.t, found.m
     span = measured_range(names(s, t, m), m.rates.measured != 1.0)
     better = on_a_good_network(m)
@@ -304,7 +304,7 @@ def _stage_terms(time: StageTime, times: float = 1.0) -> tuple[Term, ...]:
 
 
 def _terms(found: Timed) -> tuple[Term, ...]:
-    """What the step is made of, on the slowest stage; waiting is what the other terms leave."""
+    """The terms of the step on the slowest stage; waiting is the remainder."""
     slowest = max(found.stages, key=lambda time: float(time.seconds))
     last = max(found.stages, key=lambda time: float(time.once.gradients + time.once.parameters))
     scale = found.m.era / found.m.rates.measured

@@ -32,7 +32,7 @@ class Routed(NamedTuple):
 
 
 def routed_mlp(s: Shape, t: Traits, w: Spread, m: Machine) -> Routed:
-    """Tokens travel to their experts and back; each rank multiplies what its experts get."""
+    """Tokens are sent to their experts and back; each rank computes the products of its experts."""
     assert s.experts is not None
     e = s.experts
     split = s.sequence * w.micro / w.context / chosen(w.sequence_parallel > 0, w.tensor, 1)
@@ -80,7 +80,7 @@ read and written, in 4 bytes."""
 
 
 def layer(s: Shape, t: Traits, w: Spread, m: Machine, routed: bool) -> Parts:
-    """All parts of a layer. routed: its MLP is a mixture of experts."""
+    """All parts of a layer. routed: whether its MLP is a mixture of experts."""
     tokens = s.sequence * w.micro / w.context
     parts = {
         MATRIX: _projections(s, t, w, m, tokens),
@@ -194,8 +194,9 @@ def _tensor_exchange(s: Shape, t: Traits, w: Spread, m: Machine, tokens: Number,
 
 
 def _context_exchange(s: Shape, w: Spread, m: Machine, tokens: Number) -> Both:
-    """The ring passes keys and values of the other ranks, partly hidden behind attention, and adds up what each part
-    of them gives; backward also gradients. An exchange of heads for tokens is an all-to-all before and behind it."""
+    """The ring passes the keys and values of the other ranks, partly hidden behind attention, and sums the partial
+    results; the backward pass also sends gradients. An exchange of heads for tokens is an all-to-all before and behind
+    it."""
     group = Group(w.context, w.tensor)
     if s.exchanged:
         size = 4.0 * tokens * (s.heads + s.groups) * s.head_dim / w.tensor
@@ -244,8 +245,8 @@ def full_layers(s: Shape, rank: int) -> int:
 
 
 def operators_again(s: Shape, t: Traits, w: Spread, m: Machine, rank: int) -> float:
-    """Seconds of single operators that a stage runs again: products at their rate, the others by their bytes, experts
-    with the exchange of their tokens."""
+    """Seconds of single recomputed operators of a stage: products at their rate, others by their bytes, experts
+    including the exchange of tokens."""
     again = {name: _left(s, counts, rank) for name, counts in s.repeated}
     experts = again.pop("experts", 0)
     work = sum(_work(s, name) * count for name, count in again.items()) * s.tokens / s.tensor
@@ -265,7 +266,7 @@ def operators_again(s: Shape, t: Traits, w: Spread, m: Machine, rank: int) -> fl
 
 
 def _left(s: Shape, counts: tuple[tuple[int, ...], ...], rank: int) -> int:
-    """Layers of a rank in which an operator runs again, those aside that do as a whole."""
+    """Layers of a rank in which an operator is recomputed, without the fully recomputed layers."""
     whole = [row[rank] for row in s.full_layers] if s.full_layers is not None else [0] * s.virtual
     return sum(min(counts[v][rank], s.stages[v][rank] - whole[v]) for v in range(s.virtual))
 

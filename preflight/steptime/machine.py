@@ -1,4 +1,4 @@
-"""What a device and its links do in a second: the data sheet's peaks, and the share of them that training gets."""
+"""The speed of a device and its links: data sheet peaks, and the fraction that training achieves."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ framework overlaps little. Hopper and Blackwell: NVIDIA's own tables. Ascend: mo
 
 
 def family(device: Device) -> str:
-    """Which constants hold for a device."""
+    """The group of constants that applies to a device."""
     if device.vendor == "ascend":
         return "ascend"
     if device.architecture >= 10:
@@ -118,7 +118,7 @@ FP4 = ("nvfp4", "mxfp4")
 
 
 class Machine(NamedTuple):
-    """A device, how many of them share the fast domain, and the shares of its peaks that training gets."""
+    """A device, the size of its fast domain, and the fractions of its peaks that training achieves."""
 
     device: Device
     domain: int
@@ -165,12 +165,13 @@ class Machine(NamedTuple):
         return (self.device.intra or FALLBACK.intra or 1.0) * self.rates.link
 
     def network(self, share: float) -> float:
-        """Bytes a second and direction between domains, for what gets such a share of the data sheet's figure."""
+        """Bytes per second and direction between domains, at this fraction of the data sheet's figure."""
         return (self.device.inter or FALLBACK.inter or 1.0) * share
 
 
 def calm(rates: Rates) -> Rates:
-    """Rates on a network that gives what NVIDIA's own clusters get of it: Ampere's are of a cluster that shares its."""
+    """Rates on a network as efficient as NVIDIA's own clusters; the constants of Ampere were measured on a shared
+    network."""
     good = RATES["hopper"]
     if rates.crowd >= good.crowd:
         return rates
@@ -189,6 +190,6 @@ def machine(cluster: Cluster) -> Machine:
 
 
 def devices_per_node(cluster: Cluster, device: Device) -> int:
-    """As many as the job states, otherwise as the device is sold with."""
+    """The number stated by the job, otherwise the usual number for the device."""
     said = cluster.per_node.raw if cluster.per_node.known else None
     return said if isinstance(said, int) and not isinstance(said, bool) and said > 0 else device.per_node

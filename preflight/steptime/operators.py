@@ -1,4 +1,4 @@
-"""Seconds of single operators on one device, for one number or for a column of candidates."""
+"""Seconds of single operators on one device, for single numbers or columns of candidates."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Both(NamedTuple):
         return Both(self.forward * factor, self.backward * factor)
 
     def plus(self, other: Both) -> Both:
-        """Both passes added."""
+        """The sum of both passes, part by part."""
         return Both(self.forward + other.forward, self.backward + other.backward)
 
     @property

@@ -1,5 +1,5 @@
-"""How far a measured step may be from its estimate: residuals of published runs by what drives them, software of
-another time, and what no term counts."""
+"""The uncertainty of step time estimates: residuals of published runs by cause, older or newer software, and unmodelled
+features."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SOFTWARE = "the container is not known, software under [cluster] states it"
 
 
 class Cause(NamedTuple):
-    """What drives residuals: measured over estimated seconds are between two factors in nine of ten runs of it."""
+    """A cause of residuals: the ratio of measured to estimated seconds is between two factors in nine of ten runs."""
 
     name: str
     low: float
@@ -35,12 +35,12 @@ class Cause(NamedTuple):
 
     @property
     def width(self) -> float:
-        """How far the two ends are apart, as a logarithm."""
+        """The distance between the two ends, as a logarithm."""
         return math.log(self.high / self.low)
 
 
 class Range(NamedTuple):
-    """Factors of the estimate between which the measured time is, and what makes them that wide."""
+    """The factors that bound the measured time relative to the estimate, and the causes of their width."""
 
     low: float
     high: float
@@ -49,7 +49,7 @@ class Range(NamedTuple):
 
 @cache
 def causes() -> dict[str, Cause]:
-    """Every cause that residuals were measured for, by name."""
+    """Every cause with measured residuals, by name."""
     rows = schemas.read("step_time_ranges")["causes"]
     return {row["name"]: Cause(row["name"], row["low"], row["high"], row["runs"]) for row in rows}
 
@@ -74,7 +74,7 @@ def _special(s: Shape) -> Iterable[str]:
 
 
 def measured_range(found: Iterable[str], calibrated: bool) -> Range:
-    """The range of a run that has these causes: from the lowest of their low ends to the highest of their high ones.
+    """The range of a run with these causes: the lowest low end to the highest high end.
 
     Where estimates are scaled by a measured run of the user, the difference between two runs of one model remains.
     """
@@ -90,19 +90,19 @@ def measured_range(found: Iterable[str], calibrated: bool) -> Range:
 
 
 def narrows(low: float, high: float) -> bool:
-    """Whether a measured run of the same model has a narrower range than the one between two times."""
+    """Whether a measured run of the same model narrows the range."""
     return math.log(high / low) > causes()[MEASURED].width
 
 
 def _general(name: str) -> str:
-    """The kind of model on any device, where none of it was measured on this one."""
+    """The kind of model on any device, if it was not measured on this one."""
     return "experts" if name.startswith("experts") else "a dense model"
 
 
 def on_a_good_network(m: Machine) -> Machine | None:
-    """The machine on a network that gives what NVIDIA's own clusters get of it; None if the constants are of one.
+    """The machine on a network as efficient as NVIDIA's own clusters; None if its constants already are.
 
-    Those of Ampere are of a cluster whose network is shared, and nothing shows that the user's is.
+    The constants of Ampere were measured on a shared network; the user's network may not be shared.
     """
     rates = calm(m.rates)
     return m._replace(rates=rates) if rates != m.rates and m.rates.measured == 1.0 else None
@@ -155,7 +155,7 @@ def eras() -> tuple[Era, ...]:
 
 
 def kind_of(s: Shape, features: Iterable[Unmodelled]) -> str:
-    """Which eras hold for a run."""
+    """The eras that apply to a run."""
     if s.experts is None:
         return DENSE
     if Unmodelled.ATTENTION_SINKS in features:
@@ -164,7 +164,7 @@ def kind_of(s: Shape, features: Iterable[Unmodelled]) -> str:
 
 
 def era_factor(device: Device, kind: str, software: float | None) -> float:
-    """What a run takes with this software, relative to the estimate; 1 if no difference was measured."""
+    """The time with this software relative to the estimate; 1 if no difference was measured."""
     if software is None:
         return 1.0
     return next((era.factor for era in _of(device, kind) if era.since <= software <= era.until), 1.0)
@@ -181,7 +181,7 @@ def _of(device: Device, kind: str) -> Iterable[Era]:
 
 
 def untimed(plan: Plan) -> tuple[Unmodelled, ...]:
-    """What a run has of these: as its front end states, and as its plan has it."""
+    """The unmodelled features of a run, from its front end and its plan."""
     batch, optimizer = plan.batch, plan.optimizer
     found = list(plan.untimed)
     if batch.varying.known and batch.varying.raw is True:

@@ -1,4 +1,4 @@
-"""Seconds of a step: its stages, the bubble of the schedule, and what happens once."""
+"""Seconds of a step: its stages, the pipeline bubble, and work done once per step."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def micro_batch(s: Shape, w: Spread, m: Machine, layers: Layers, held: Held) -> 
 
 
 def _with_gaps(s: Shape, t: Traits, w: Spread, m: Machine, routed: bool) -> Parts:
-    """A layer, and what is lost between its kernels; in one graph of the iteration nothing waits for experts' sizes."""
+    """A layer including the gaps between its kernels; with one graph per iteration nothing waits for experts' sizes."""
     waits = routed and not t.one_graph
     plain = m.rates.eager_gap if t.eager else m.rates.gap
     gap: Number = m.rates.routed_gap if waits else plain
@@ -104,14 +104,14 @@ the gradient's norm reads it once more."""
 
 
 class Weights(NamedTuple):
-    """Trained parameters of a rank."""
+    """The trained parameters of a rank."""
 
     dense: Number
     expert: Number
 
 
 class Once(NamedTuple):
-    """Seconds a step that computation does not hide."""
+    """Seconds per step that computation does not hide."""
 
     gradients: Number
     parameters: Number
@@ -161,7 +161,7 @@ def once(s: Shape, t: Traits, w: Spread, m: Machine, held: Held, back: Number, a
 
 
 def _shown(seconds: Number, hides: Number) -> Number:
-    """What is left when a part is hidden: at least the last bucket, about a tenth."""
+    """The exposed rest after overlap: at least the last bucket, about a tenth."""
     return greater(seconds - hides, 0.1 * seconds)
 
 
@@ -171,7 +171,7 @@ table 2; DeepSeek-V3 2024, table 2)."""
 
 
 class StageTime(NamedTuple):
-    """A stage: its parts for one micro-batch, the exchange with its neighbours, what it does once a step."""
+    """A stage: its parts for one micro-batch, the exchange with its neighbours, and work done once per step."""
 
     held: Held
     parts: dict[str, Both]
@@ -185,8 +185,8 @@ class StageTime(NamedTuple):
 
 
 class Step(NamedTuple):
-    """Seconds of a step: of all of it, of all micro-batches on the slowest stage, waiting for other stages, exchange
-    between devices of those micro-batches and of the step, the update."""
+    """Seconds of a step: the total, all micro-batches on the slowest stage, waiting for other stages, exchange between
+    devices per micro-batch and per step, and the update."""
 
     seconds: Number
     busy: Number
@@ -198,7 +198,7 @@ class Step(NamedTuple):
 def stage_times(
     s: Shape, t: Traits, w: Spread, m: Machine, kinds: Iterable[Held], layers: Layers | None = None
 ) -> list[StageTime]:
-    """Stages that hold different things. layers: what a layer takes, where that is known."""
+    """The stages with distinct contents. layers: the seconds of a layer, if known."""
     layers, neighbours = layers or layers_of(s, t, w, m), _neighbours(s, t, w, m)
     return [_stage_time(s, t, w, m, held, micro_batch(s, w, m, layers, held), neighbours) for held in kinds]
 

@@ -1,4 +1,4 @@
-"""What step time depends on: how a run is spread, precision of the products, windows, what is overlapped."""
+"""The properties that determine step time: layout, precision of the products, attention windows, overlap."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Traits(NamedTuple):
 
 
 def traits(plan: Plan, s: Shape) -> Traits:
-    """The traits of a plan; what is not known is off."""
+    """The traits of a plan; unknown ones are off."""
     layout, model = plan.layout, plan.model
     hidden = frozenset(_known(layout.overlaps) or ())
     every = _known(model.window_every) or 1
