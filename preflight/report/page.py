@@ -88,7 +88,7 @@ def _paths() -> dict[str, str]:
 
 
 def page_path(id: str) -> str:
-    """The path of a rule's page below docs/rules; a plugin's rule has a page of its own name."""
+    """The path of a rule's page below docs/rules; a plugin's rule has a separate page."""
     return _paths().get(id, f"{id}.md")
 
 

@@ -1,2 +1,1 @@
-"""What a run is, in neutral terms: values with their origin, arguments, the plan, the machine,
-the request and the settings."""
+"""A run in framework-independent terms: values with origins, arguments, plan, machine, request and settings."""

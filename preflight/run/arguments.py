@@ -1,4 +1,4 @@
-"""A framework's own arguments at its version: as written, as effective after its silent switches."""
+"""The arguments of a framework's release: as written, and as effective after silent changes."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ REMOVE = object()
 
 
 class Switch(NamedTuple):
-    """Something the framework changes without asking: an argument, from what to what, why, and where upstream does it.
+    """A silent change by the framework: the argument, old and new value, the reason, and the upstream location.
 
-    site: the statement by which evidence knows the line in each release; "" where upstream names the line itself.
+    site: the statement by which evidence finds the line in each release; "" if upstream names the line.
     """
 
     name: str
@@ -36,7 +36,7 @@ class Switch(NamedTuple):
 
 
 class Certainty(NamedTuple):
-    """How sure a dialect is whose arguments it reads.
+    """How sure a dialect is about the program that the arguments belong to.
 
     stated: the release is stated, or the checkout around the file proves it. entry_known: the entry script has no
     additional options. doubted: offsets of words that another release may read as other words, each with the reason.
@@ -82,7 +82,7 @@ class Certainty(NamedTuple):
 
     @property
     def doubtful(self) -> bool:
-        """Findings may need a second look, even where they are not errors."""
+        """Whether findings may need a second look, even if they are not errors."""
         doubts = (self.releases, self.completed, self.has, self.apart, self.since, self.newer, self.lacks, self.older)
         return any(map(bool, doubts))
 
@@ -93,7 +93,7 @@ def _no_default(name: str) -> Value:
 
 @dataclass(frozen=True, slots=True)
 class Arguments:
-    """All arguments of one run by name (argparse destination, or dotted key).
+    """The arguments of one run by name (argparse destination, or dotted key).
 
     written: what is typed (last one wins). effective: what differs from written or default once the framework
     has derived and switched; derived names that are not arguments live here too. default: the value of anything else.
@@ -166,11 +166,11 @@ class Arguments:
         return value if value is not None else self.default(name)
 
     def given(self, name: str) -> Value | None:
-        """What was typed for a name, or None."""
+        """The typed value of a name, or None."""
         return self.written.get(name)
 
     def spell(self, name: str) -> str:
-        """How people write this argument: the key that was typed, otherwise the flag or dotted key it would get."""
+        """The spelling of this argument: the typed key, otherwise the flag or dotted key that would be used."""
         value = self.written.get(name)
         if value is not None and value.setting is not None and value.setting.key:
             return str(value.setting.key[-1])
@@ -179,7 +179,7 @@ class Arguments:
 
 
 class Answers(dict[tuple[str, str], Any]):
-    """What arguments answer when they are asked for (name, view), each found once.
+    """Cached answers of arguments by (name, view).
 
     view: "effective", "written" (None when it is not typed), "given" (whether it is typed) or "environment". What may
     have been given is Unknown.

@@ -1,4 +1,4 @@
-"""Devices and how many of them: the accelerators that have a name, and the machine that a job asks for."""
+"""Accelerators by name, and the machine that a job requests."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Factor(NamedTuple):
     runs: int = 1
 
     def holds(self, device: Device | None, experts: bool | None) -> bool:
-        """Whether it is for a device and a kind of model; experts: None if that is not known."""
+        """Whether the factor applies to a device and a kind of model; experts: None if unknown."""
         named = device is not None and self.device.lower() in {device.name.lower(), *map(str.lower, device.aliases)}
         return named and (not self.shape or (experts is not None and (self.shape == "experts") is experts))
 
@@ -59,14 +59,13 @@ class Device(NamedTuple):
 
     @property
     def budget(self) -> float:
-        """Bytes a job may plan with."""
+        """The bytes that a job can rely on."""
         return self.usable if self.usable is not None else self.memory
 
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """The devices of a job: which, how many in all, how many a node. memory: a limit in bytes that the config sets
-    itself."""
+    """The devices of a job: kind, total number, number per node. memory: a limit in bytes set by the config."""
 
     device: Device | None = None
     count: Value = field(default_factory=lambda: unknown("the number of devices is not given"))
@@ -101,8 +100,7 @@ class Cluster:
 
     @property
     def budget(self) -> float | None:
-        """Bytes that a process can get: the limit that the config sets, within what the device gives; None if neither
-        is known."""
+        """Bytes available to a process: the config's limit, at most the device's memory; None if neither is known."""
         limits = (self.memory.raw if self.memory.known else None, self.device.budget if self.device else None)
         return min((float(limit) for limit in limits if limit is not None), default=None)
 
@@ -112,7 +110,7 @@ _GB, _TERA, _GIGA = 1e9, 1e12, 1e9
 
 @cache
 def devices() -> tuple[Device, ...]:
-    """Every known device, read once."""
+    """All known devices, loaded once."""
     return tuple(map(_device, schemas.read("devices")["devices"]))
 
 
@@ -146,7 +144,7 @@ FASTEST = 100_000
 
 
 class Network(NamedTuple):
-    """A network between nodes, by the name that it is sold under. rate: bytes a second, device and direction."""
+    """A network between nodes, by product name. rate: bytes per second, device and direction."""
 
     name: str
     rate: float
@@ -155,13 +153,13 @@ class Network(NamedTuple):
 
 @cache
 def networks() -> tuple[Network, ...]:
-    """Every known network, read once."""
+    """All known networks, loaded once."""
     rows = schemas.read("devices")["networks"]
     return tuple(Network(row["name"], row["rate"] * _GIGA, tuple(row["aliases"])) for row in rows)
 
 
 def network_rate(text: str) -> float | None:
-    """Bytes a second of a network, by its name or in GB/s; None if it is neither."""
+    """Bytes per second of a network, given by name or in GB/s; None if it is neither."""
     bare = _bare(_words(text))
     known = ((one.rate, (one.name, *one.aliases)) for one in networks())
     if rate := next((rate for rate, names in known if bare in (_bare(_words(name)) for name in names)), None):
@@ -183,13 +181,13 @@ _SERVER = lazy_pattern(r"(?:module|card)-(\w+)-\d+(?:-\S+)?")
 
 
 def find_device(devices: Sequence[Device], name: str) -> Device | None:
-    """A device by its name or an alias, letter case and punctuation aside, or by its product name."""
+    """A device by its name or an alias (ignoring case and punctuation), or by its product name."""
     return _known(devices, _bare(_words(name))) or _known(devices, _bare(_undressed(name)))
 
 
 def likely_device(devices: Sequence[Device], name: str) -> Device | None:
-    """The device that a site's word for it means in a job; of several, the one with most memory. None if it may be any
-    of a series."""
+    """The device meant by a site's own name for it; of several, the one with the most memory. None if it may be any of
+    a series."""
     server = _SERVER.fullmatch(name.lower())
     name = server[1] if server is not None else name
     words = _undressed(name)

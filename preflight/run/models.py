@@ -1,6 +1,6 @@
-"""Language models as they are published, by the names that paths have for them, from the table in preflight.schemas.
+"""Published language models, found by the names that paths contain, from the table in preflight.schemas.
 
-What is taken from a name is assumed: it serves estimates and warnings, never errors or fixes.
+Values taken from a name are assumptions, for estimates and warnings, never for errors or fixes.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _SIZE = re.compile(r"(?<!\d)(\d+)(?:\.(\d+))?b")
 
 @cache
 def _models() -> tuple[tuple[str, Published], ...]:
-    """Every name in lower case without signs, the longest first, with its model."""
+    """All names with their models, in lower case without punctuation, longest first."""
     found = []
     for row in schemas.read("models")["models"]:
         sizes = {_FIELDS.get(name, name): size for name, size in row.items() if name not in (*_WORDS, *TRAITS)}
@@ -49,12 +49,12 @@ def _models() -> tuple[tuple[str, Published], ...]:
 
 
 def vocabularies() -> tuple[tuple[str, int], ...]:
-    """Patterns of the names that tokenizers are published under, and the size of each one's vocabulary."""
+    """Patterns for names of published tokenizers, and the size of each vocabulary."""
     return tuple((pattern, size) for pattern, size in schemas.read("models")["vocabularies"])
 
 
 def published(paths: Iterable[str]) -> Published | None:
-    """The model that paths name by one of their last two parts; None if they name none, or several."""
+    """The model named by one of the last two parts of the paths; None if there is none, or several."""
     found = {model.name: model for path in paths for model in _named(path)}
     return next(iter(found.values())) if len(found) == 1 else None
 
@@ -65,7 +65,7 @@ def _named(path: str) -> list[Published]:
 
 
 def _sized(model: Published, part: str) -> bool:
-    """Whether the size in a model's name is alone in a part of a path: Qwen2-57B is not Qwen2.5-7B."""
+    """Whether a model size stands alone in a part of a path: Qwen2-57B is not Qwen2.5-7B."""
     size = _SIZE.search(model.name.lower())
     if size is None:
         return True

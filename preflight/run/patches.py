@@ -1,4 +1,4 @@
-"""Patch releases: each is read as the release that it is a patch of, with the options and checks that differ."""
+"""Patch releases: each is read as the release that it patches, with different options and checks."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from preflight.source.hints import Any
 
 
 def patch(target: Target | None) -> Mapping[str, Any]:
-    """What is described of a patch release: the release that it is read as in `of`, and the `options` that are other
-    ones there; empty where it is none."""
+    """The description of a patch release: `of`, the release that it is read as, and `options` that differ; empty for
+    other releases."""
     if target is None:
         return {}
     rows: dict[str, dict[str, dict[str, Any]]] = schemas.read("releases")["patches"]
@@ -21,13 +21,13 @@ def patch(target: Target | None) -> Mapping[str, Any]:
 
 
 def lacking(target: Target | None) -> frozenset[str]:
-    """The rules whose checks a patch release does not have."""
+    """The rules whose checks a patch release lacks."""
     return _rules(target, "lacks")
 
 
 @cache
 def gained(framework: str, version: str) -> frozenset[str]:
-    """The rules whose checks a patch release has and its release has not."""
+    """The rules whose checks a patch release has in addition to its release."""
     return _rules(Target(framework, version), "has")
 
 

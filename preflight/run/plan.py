@@ -11,7 +11,7 @@ from preflight.source.record import NamedTuple, dataclass, field, fields
 
 
 class Sizes(NamedTuple):
-    """A parallel layout in plain numbers, as the search proposes it. None leaves to the framework what it derives.
+    """A parallel layout in plain numbers, as proposed by the search. None: the framework derives the value.
 
     recompute: "none", "selective" or "full"; full_layers: fully recomputed layers per pipeline stage instead;
     listed: in addition to them, layers per stage, the full ones among them, in which cheap operators are recomputed;
@@ -76,7 +76,7 @@ class SparseAttention(NamedTuple):
     taught: bool = False
 
     def seen(self, sequence: float) -> float:
-        """Keys that a query sees, on average: all before it, up to the chosen number."""
+        """The average number of keys that a query sees: all before it, up to the chosen number."""
         k = min(self.chosen, sequence)
         return k - k * k / (2 * sequence)
 
@@ -185,7 +185,7 @@ class Model:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
-    """How the run is spread over devices."""
+    """The distribution of the run over devices."""
 
     world: Value = _NOT_GIVEN  # ranks
     data: Value = _NOT_GIVEN
@@ -276,7 +276,7 @@ class Optimizer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inference:
-    """What a predict or inference config adds."""
+    """Additional values of a predict or inference config."""
 
     enabled: Value = _NOT_GIVEN
     batch: Value = _NOT_GIVEN
@@ -295,8 +295,8 @@ class Bound(NamedTuple):
 
 
 class Supposed(NamedTuple):
-    """A plan in which what a run leaves open is as it usually is, or the nearest that the framework takes, and what
-    that is."""
+    """A plan in which unknown values of a run have their usual values, or the nearest that the framework accepts, and
+    the list of these."""
 
     plan: Plan
     reasons: tuple[str, ...]

@@ -1,4 +1,5 @@
-"""What the caller states in addition to the files: devices, target framework, environment, how far to look around."""
+"""The caller's statements in addition to the files: devices, target framework, environment, which other files to
+open."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from preflight.source.record import NamedTuple
 
 
 class Target(NamedTuple):
-    """A framework and its version; version "" means: not stated."""
+    """A framework and its version; "" if the version is not stated."""
 
     framework: str
     version: str = ""
@@ -31,7 +32,7 @@ MOST_DEVICES = 1_000_000
 
 
 class NamesRead:
-    """Of what a call sets, the names that something in its files reads; and what else there is to set in them."""
+    """The names set by a call that its files read, and other names that can be set in them."""
 
     def __init__(self) -> None:
         self.read: set[str] = set()
@@ -39,9 +40,9 @@ class NamesRead:
 
 
 class Given(dict[str, str]):
-    """Arguments and variables of scripts as the caller states them, and which of these a file reads.
+    """Script arguments and variables stated by the caller, and which of them a file reads.
 
-    call: the same of all files of a call.
+    call: the same for all files of a call.
     """
 
     def __init__(self, said: Mapping[str, str] = {}, call: NamesRead | None = None) -> None:
@@ -50,14 +51,14 @@ class Given(dict[str, str]):
         self.call = call if call is not None else NamesRead()
 
     def mark(self, names: Iterable[str]) -> None:
-        """These are read: as an argument of the framework, or as a variable."""
+        """Note that these are read: as an argument of the framework, or as a variable."""
         names = tuple(names)
         self.read.update(names)
         self.call.read.update(names)
 
 
 class SiteRequest(NamedTuple):
-    """A request to look at the paths that a run names.
+    """A request to inspect the paths that a run refers to.
 
     python: the interpreter of the job, "" where it is not stated. inventory: a file with what the scheduler reports of
     its nodes; scheduler: the one to ask for that. seconds: how long to wait for one path. kept: what was seen.
@@ -71,7 +72,7 @@ class SiteRequest(NamedTuple):
 
 
 class Request(NamedTuple):
-    """Facts from the command line, the settings or the scheduler; None means not stated.
+    """Facts from the command line, the settings or the scheduler; None if not stated.
 
     measured: bytes that a measured run needed beyond what was estimated for it; pace: how many times as fast as its
     estimate it was. follow: whether other files that a config names may be opened (not at the gate). environment:
@@ -105,7 +106,7 @@ class Request(NamedTuple):
 
     @property
     def devices(self) -> int | None:
-        """The stated number of devices in all."""
+        """The stated total number of devices."""
         if self.world_size is not None:
             return self.world_size
         if self.nodes is not None and self.devices_per_node is not None:

@@ -1,5 +1,4 @@
-"""What a project states once for all: preflight.toml, or [tool.preflight] in pyproject.toml, held against its
-schema."""
+"""The settings of a project: preflight.toml, or [tool.preflight] in pyproject.toml, validated by a schema."""
 
 from __future__ import annotations
 
@@ -29,7 +28,7 @@ MAX_DOTS = 1000
 
 
 def read_any(path: Path) -> str:
-    """A file of other tools as well, in whatever encoding. Raises InputError if it is larger than any settings are."""
+    """A file shared with other tools, in any encoding. Raises InputError if it is too large for settings."""
     note_file(path)
     with open(path, "rb") as stream:
         data = stream.read(MAX_SETTINGS + 1)
@@ -39,7 +38,7 @@ def read_any(path: Path) -> str:
 
 
 def parse(path: Path, text: str) -> dict[str, Any]:
-    """The tables of a text. Raises InputError if it is not TOML."""
+    """The tables of a TOML text. Raises InputError if it is not TOML."""
     import sys
 
     if sys.version_info >= (3, 11):
@@ -76,8 +75,7 @@ _NAMES = {
 
 
 def verify(data: Mapping[str, Any], path: Path, text: str) -> None:
-    """Raises InputError for the first thing in a settings file that is not a setting. text: what the data were read
-    from."""
+    """Raises InputError for the first invalid setting of a file. text: the source of the data."""
     schema = schemas.text(SCHEMA)
     digest = blake2b(f"{schema}\n{path.name}\n{text}".encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
     if cache.read(f"{FOLDER}/{digest}") is not None:
@@ -90,7 +88,7 @@ def verify(data: Mapping[str, Any], path: Path, text: str) -> None:
 
 
 def validator(schema: Mapping[str, Any]) -> Any:
-    """A validator that takes numbers as TOML writes them: 8.0 is not a whole number."""
+    """A validator with the number types of TOML: 8.0 is not an integer."""
     from jsonschema import Draft202012Validator
     from jsonschema.validators import extend
 
@@ -102,7 +100,7 @@ def validator(schema: Mapping[str, Any]) -> Any:
 
 
 def _fault(error: Any, path: Path, text: str) -> InputError:
-    """What jsonschema found, in the words of settings, with the line of the key."""
+    """The error of jsonschema in terms of settings, with the line of the key."""
     where = ".".join(part for part in error.absolute_path if isinstance(part, str))
     message, name = _words(error, where)
     key = re.escape(name.rpartition(".")[2])
@@ -111,7 +109,7 @@ def _fault(error: Any, path: Path, text: str) -> InputError:
 
 
 def _words(error: Any, where: str) -> tuple[str, str]:
-    """The message of a fault, and the dotted name that it is about."""
+    """The message of an error, and the dotted name of its setting."""
     value, wanted = error.instance, error.validator_value
     if error.validator == "type":
         kinds = " or ".join(_NAMES[name] for name in ([wanted] if isinstance(wanted, str) else wanted))
@@ -161,8 +159,7 @@ class Facts(NamedTuple):
     software: str | None = None
 
     def over(self, weaker: Facts) -> Facts:
-        """These facts, and what they leave open from weaker ones; a world size stated here outweighs nodes stated
-        there."""
+        """These facts, completed by weaker ones; a world size stated here overrides nodes stated there."""
         merged = weaker._replace(**{name: value for name, value in self._asdict().items() if value is not None})
         if self.set and weaker.set:
             merged = merged._replace(set={**weaker.set, **self.set})
@@ -186,23 +183,23 @@ class Choice(NamedTuple):
     least: str = ""
 
     def takes(self, rule: str) -> bool:
-        """Whether a rule is to run: one that is not selected may still make findings of a selected severity."""
+        """Whether a rule must run: an unselected rule may still make findings of a selected severity."""
         selected = not self.select or any(name in SEVERITIES for name in self.select) or _matches(rule, self.select)
         return selected and not _matches(rule, self.ignore)
 
     def keeps(self, rule: str, severity: str) -> bool:
-        """Whether a finding of a rule that ran is reported."""
+        """Whether a finding of an executed rule is reported."""
         if severity in self.ignore or (self.least and SEVERITIES.index(severity) < SEVERITIES.index(self.least)):
             return False
         return not self.select or severity in self.select or _matches(rule, self.select)
 
     def over(self, weaker: Choice) -> Choice:
-        """This choice, and what it leaves open from a weaker one; what either ignores is ignored."""
+        """This choice, completed by a weaker one; rules ignored by either are ignored."""
         return Choice(self.select or weaker.select, weaker.ignore + self.ignore, self.least or weaker.least)
 
     @property
     def by_severity(self) -> bool:
-        """Whether findings of rules that ran may be left out."""
+        """Whether findings of executed rules may be omitted."""
         return bool(self.least) or any(name in SEVERITIES for name in (*self.select, *self.ignore))
 
 
@@ -211,7 +208,7 @@ def _matches(rule: str, patterns: tuple[str, ...]) -> bool:
 
 
 class PerFile(NamedTuple):
-    """What holds for the files that a pattern matches."""
+    """Settings for the files that match a pattern."""
 
     pattern: str
     choice: Choice
@@ -219,8 +216,8 @@ class PerFile(NamedTuple):
 
 
 class Measured(NamedTuple):
-    """A run that was measured: config, bytes that the device tool showed at the peak, seconds of a step (None: not
-    measured), facts it ran with."""
+    """A measured run: config, peak bytes shown by the device tool, seconds of a step (None if not measured), facts of
+    the run."""
 
     config: str
     peak: float | None
@@ -229,7 +226,7 @@ class Measured(NamedTuple):
 
 
 class Settings(NamedTuple):
-    """All settings. root: the folder that patterns are relative to. raw: what the file has."""
+    """All settings. root: the folder that patterns are relative to. raw: the contents of the file."""
 
     path: Path | None = None
     root: Path = Path()
@@ -254,7 +251,7 @@ class Settings(NamedTuple):
         return tuple(part for part in self.per_file if path_matches(self.relative(path), part.pattern))
 
     def relative(self, path: Path) -> str:
-        """A path as patterns see it."""
+        """A path in the form that patterns match."""
         try:
             return path.absolute().relative_to(self.root.absolute()).as_posix()
         except ValueError:
@@ -271,7 +268,7 @@ def path_matches(path: str, pattern: str) -> bool:
 
 
 def made(path: Path, data: Mapping[str, Any]) -> Settings:
-    """The settings of a file from its tables. Raises InputError for a folder that is not there."""
+    """The settings of a file from its tables. Raises InputError for a missing folder."""
     rules = data.get("rules", {})
     options = {rule: {name.replace("-", "_"): value for name, value in given.items()} for rule, given in rules.items()}
     return Settings(
@@ -304,8 +301,8 @@ def _site(data: Mapping[str, Any], root: Path) -> SiteRequest:
 
 
 def _folder(name: str, path: Path) -> Path:
-    """A folder of `source-path`. Raises InputError for one that is not there, or is outside of the project: settings
-    that come with a checkout open nothing outside of it."""
+    """A folder of `source-path`. Raises InputError if it is missing or outside the project: settings in a checkout open
+    nothing outside it."""
     folder = path.parent / name
     if not folder.is_dir():
         raise InputError(f"source-path: {name} is not a folder", str(path))
@@ -341,7 +338,7 @@ def _facts(data: Mapping[str, Any], root: Path) -> Facts:
 
 
 def written(value: object) -> str:
-    """A value of a settings file as a command or a script has it."""
+    """A value of a settings file in the form of a command line or script."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 

@@ -1,4 +1,4 @@
-"""A settings file, with those of the file that it extends: `extend = "../preflight.toml"`."""
+"""A settings file, merged with the file that it extends: `extend = "../preflight.toml"`."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ MOST = 8
 
 
 def load(path: Path) -> Settings:
-    """The settings of a file. Raises InputError for anything that is not a setting."""
+    """The settings of a file. Raises InputError for an invalid setting."""
     return made(path, _extended(_read(path), path, (path,)))
 
 
 def _read(path: Path) -> dict[str, Any]:
-    """The tables of a file, held against the schema. Raises InputError."""
+    """The tables of a file, validated by the schema. Raises InputError."""
     text = Source.read(path, limit=MAX_SETTINGS).text
     data = parse(path, text)
     if path.name == PYPROJECT:
@@ -32,9 +32,9 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _extended(data: Mapping[str, Any], path: Path, chain: tuple[Path, ...]) -> Mapping[str, Any]:
-    """The settings of a file over those of the file that it extends: tables are merged, all else is replaced.
+    """The settings of a file merged with those of the file that it extends: tables are merged, other values replaced.
 
-    chain: the files that lead here. Raises InputError if the extended file is not usable.
+    chain: the extending files so far. Raises InputError if the extended file is not usable.
     """
     if "extend" not in data:
         return data
@@ -46,7 +46,7 @@ def _extended(data: Mapping[str, Any], path: Path, chain: tuple[Path, ...]) -> M
 
 
 def _unusable(base: Path, path: Path, chain: tuple[Path, ...]) -> str:
-    """Why a file cannot be extended, "" where it can: settings of a checkout open nothing outside of it."""
+    """The reason why a file cannot be extended, or "": settings in a checkout open nothing outside it."""
     real = os.path.realpath(base)
     if not Path(real).is_relative_to(checkout_root(path)):
         return "lies outside of the project"
@@ -79,7 +79,7 @@ def _moved(data: Mapping[str, Any], old: Path, new: Path) -> Mapping[str, Any]:
 
 
 def _merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    """Two levels of settings; tables are merged key by key, but a measurement is one whole."""
+    """Two levels of settings, merged key by key; a measurement is replaced as a whole."""
     both = {**base, **over}
     for name in base.keys() & over.keys():
         if isinstance(base[name], Mapping) and isinstance(over[name], Mapping) and name != "measured":

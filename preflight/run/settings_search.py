@@ -1,7 +1,7 @@
-"""Finds the settings that hold for a folder: every command and the editor ask here, where it is asked who may write.
+"""Finds the settings of a folder, for every command and the editor, and checks who may write them.
 
-A user who may write settings can switch the check off. So a file counts only where only its reader, root and the
-owner of what is checked can have put it there. Folders further above do not matter: a user who may rename things in
+Whoever may write settings can disable the check. So a file counts only if only its reader, root and the owner of the
+checked files can have created it. Folders further above do not matter: a user who may rename things in
 them can only put other folders there, and these do not count.
 """
 
@@ -33,9 +33,9 @@ Tell = Callable[[str, str], None]
 
 
 class Search:
-    """Looks for settings, and remembers those that it found and does not believe, each with the reason.
+    """Searches for settings, and records untrusted files with the reasons.
 
-    `tell` is called once for each of these.
+    `tell` is called once for each untrusted file.
     """
 
     def __init__(self, tell: Tell = lambda path, why: None) -> None:
@@ -43,7 +43,7 @@ class Search:
         self._tell = tell
 
     def nearest(self, start: Path) -> Path | None:
-        """The settings file that holds in a folder: its own, or the nearest above it.
+        """The settings file of a folder: in it, or in the nearest folder above.
 
         Raises InputError or OSError for one that cannot be read.
         """
@@ -51,7 +51,7 @@ class Search:
         return next((path for folder in folders if (path := self.within(folder, start)) is not None), None)
 
     def within(self, folder: Path, start: Path) -> Path | None:
-        """The settings file of a folder itself for what is in the folder `start`.
+        """The settings file in a folder itself, as it applies to the folder `start`.
 
         Raises InputError or OSError for one that cannot be read.
         """
@@ -102,9 +102,9 @@ REASONS = (
 
 
 def distrust(path: Path, start: Path) -> str:
-    """Why a settings file does not count for what is in a folder, "" where it does.
+    """The reason why a settings file does not count for a folder, or "".
 
-    Where the file is a link, the link and its target have to be trusted.
+    If the file is a link, the link and its target must both be trusted.
     """
     if sys.platform == "win32":  # where modes mean nothing
         return ""
@@ -122,5 +122,5 @@ def distrust(path: Path, start: Path) -> str:
 
 
 def _faults(status: os.stat_result, trusted: tuple[int, ...]) -> tuple[bool, bool]:
-    """Whether every user may write there, and whether it belongs to a user who is not trusted."""
+    """Whether every user may write there, and whether its owner is untrusted."""
     return bool(status.st_mode & stat.S_IWOTH) and not stat.S_ISLNK(status.st_mode), status.st_uid not in trusted

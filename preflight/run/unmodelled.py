@@ -1,4 +1,4 @@
-"""Features of a run that memory or step time has no formula for, and the words that people read of them."""
+"""Features of a run without a formula for memory or step time, and their printed names."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import Enum
 
 
 class Unmodelled(Enum):
-    """A feature without a formula; its value is how people call it."""
+    """A feature without a formula; its value is the printed name."""
 
     OFFLOADED_ACTIVATIONS = "offloaded activations"
     CUDA_GRAPHS = "CUDA graphs"

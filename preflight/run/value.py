@@ -30,7 +30,7 @@ BY_CALLER = "stated by the caller"
 
 
 class Value(NamedTuple):
-    """One value: what it is (`raw`, plain data or Unknown), where it came from, where it can be changed.
+    """A value (`raw`, plain data or Unknown), its origin, and the place where it can be changed.
 
     note: the default's version, the formula of a derived value, or why it is unknown. setting: the place where a human
     typed it, if a human did. edits: gives the edits that make this setting another value; None if no single setting
@@ -49,7 +49,7 @@ class Value(NamedTuple):
 
     @property
     def because(self) -> str:
-        """Why the value is unknown, or "" when it is known."""
+        """The reason why the value is unknown, or ""."""
         return (self.raw.because or self.note or "not given") if isinstance(self.raw, Unknown) else ""
 
     @property
@@ -66,46 +66,46 @@ class Value(NamedTuple):
 
     @property
     def related(self) -> tuple[Related, ...]:
-        """This value as a second place of a finding."""
+        """This value as an additional place of a finding."""
         if self.setting is None:
             return ()
         label = f"{self.setting.key[-1]} = {self.raw}" if self.setting.key and self.known else ""
         return (Related(self.setting.span, label),)
 
     def becomes(self, value: object) -> tuple[Edit, ...]:
-        """The edits that make this value another; empty when there is no place to write it."""
+        """The edits that change this value; empty if there is no place to write it."""
         return self.edits(value) if self.edits else ()
 
     def unassumed(self) -> Value:
-        """This value where what is assumed does not count: not known."""
+        """This value, or unknown if it is an assumption."""
         return self._replace(raw=Unknown(f"assumed from {self.note}"), origin=Origin.UNKNOWN)
 
     def derived(self, raw: object, note: str) -> Value:
-        """Another value computed from this one, still pointing at the place where a human would change it."""
+        """Another value computed from this one, with the same place for changes."""
         return self._replace(raw=raw, origin=Origin.DERIVED, note=note)
 
 
 def default(raw: object, note: str = "") -> Value:
-    """The value that holds because nothing else is stated; note: whose default it is."""
+    """A default; note: its source."""
     return Value(raw, Origin.DEFAULT, note=note)
 
 
 def derived(raw: object, note: str = "") -> Value:
-    """A value that was computed; note: from what."""
+    """A computed value; note: the formula."""
     return Value(raw, Origin.DERIVED, note=note)
 
 
 def assumed(raw: object, note: str = "") -> Value:
-    """A value taken from a published name or from habit; note: from which."""
+    """A value assumed from a published name or from habit; note: the reason."""
     return Value(raw, Origin.ASSUMED, note=note)
 
 
 def unknown(because: str = "") -> Value:
-    """A value that is not known, and because of what."""
+    """An unknown value, with the reason."""
     return Value(Unknown(because), Origin.UNKNOWN, note=because)
 
 
 def known(*values: Value) -> tuple[Any, ...] | None:
-    """The raw values, or None as soon as one of them is unknown or absent (None)."""
+    """The raw values, or None if any of them is unknown or absent (None)."""
     raws = tuple(value.raw for value in values)
     return None if any(raw is None or isinstance(raw, Unknown) for raw in raws) else raws

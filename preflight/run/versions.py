@@ -18,7 +18,7 @@ _COMPARE = {
 
 @cache
 def numbers(version: str) -> tuple[int, ...]:
-    """ "1.5.0" → (1, 5, 0); the first part that is not a number ends it."""
+    """ "1.5.0" → (1, 5, 0); stops at the first part that is not a number."""
     found = re.match(r"v?(\d+(?:\.\d+)*)", version)
     return tuple(int(part) for part in found[1].split(".")) if found else ()
 
@@ -38,7 +38,7 @@ def branch(version: str) -> tuple[str, tuple[int, ...]]:
 
 
 def is_final(version: str) -> bool:
-    """Whether a version is a release, and neither a candidate nor a development version."""
+    """Whether a version is a final release, not a candidate or a development version."""
     return re.fullmatch(r"v?\d+(?:\.\d+)*(?:\.?post\d+)?(?:\+[\w.]+)?", version) is not None
 
 
@@ -48,7 +48,7 @@ NEWEST = (1 << 30,)
 
 @cache
 def matches(version: str, wanted: str) -> bool:
-    """Whether a version is in a range; an unsaid version or range always does, and a branch is newer than every
+    """Whether a version is in a range; an empty version or range always matches, and a branch is newer than every
     release."""
     if not wanted or not version:
         return True

@@ -1,1 +1,1 @@
-"""What a run names, looked at where it is, where that is asked for: data, checkpoints, folders, packages."""
+"""Inspects, on request, the paths that a run refers to: data, checkpoints, folders, packages."""

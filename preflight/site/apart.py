@@ -35,25 +35,25 @@ NO_FORK = "this system cannot start a separate process for it"
 
 
 class Unread(Exception):
-    """Something is not read; the message has the reason."""
+    """Raised for something that is not read; the message has the reason."""
 
 
 class Eyes:
-    """The way to files: regular ones, of a limited size, each noted."""
+    """Access to regular files of limited size, each access recorded."""
 
     def __init__(self) -> None:
         self.opened: dict[tuple[str, str], Opened] = {}
         self._left = ALL
 
     def note(self, path: str, how: str, because: str = "") -> None:
-        """Remember what was done with a path; what was read was seen before."""
+        """Record what was done with a path."""
         if how == "read":
             self.opened.pop((path, "seen"), None)
         if (path, "read") not in self.opened:
             self.opened[path, how] = Opened(path, how, because)  # type: ignore[arg-type]
 
     def status(self, path: str) -> os.stat_result | None:
-        """What is at a path, links followed; None if there is nothing. Raises Unread if access is denied."""
+        """The status of a path, following links; None if nothing is there. Raises Unread if access is denied."""
         try:
             found = os.stat(path)
         except (FileNotFoundError, NotADirectoryError, ValueError):  # ValueError: a NUL in the name
@@ -65,17 +65,17 @@ class Eyes:
         return found
 
     def is_file(self, path: str) -> bool:
-        """Whether a regular file is there."""
+        """Whether the path is a regular file."""
         found = self.status(path)
         return found is not None and stat.S_ISREG(found.st_mode)
 
     def is_folder(self, path: str) -> bool:
-        """Whether a folder is there."""
+        """Whether the path is a folder."""
         found = self.status(path)
         return found is not None and stat.S_ISDIR(found.st_mode)
 
     def size(self, path: str) -> int | None:
-        """Bytes of a regular file; None if there is none. Raises Unread for what is not a regular file."""
+        """The size of a regular file in bytes; None if nothing is there. Raises Unread for other kinds of files."""
         found = self.status(path)
         if found is None:
             return None
@@ -84,7 +84,7 @@ class Eyes:
         return found.st_size
 
     def read(self, path: str, start: int = 0, size: int | None = None) -> bytes:
-        """Bytes of a regular file. Raises Unread if there is none, or there are more than are read."""
+        """The bytes of a regular file. Raises Unread if it is missing or too large."""
         whole = self.size(path)
         if whole is None:
             raise Unread(f"{path} does not exist")
@@ -134,7 +134,7 @@ Task = partial[Any]
 
 
 class Answer(NamedTuple):
-    """What a task found; because: why it found nothing. opened: the paths that it looked at."""
+    """The result of a task; because: why there is none. opened: the inspected paths."""
 
     value: Any
     because: str = ""
@@ -142,8 +142,8 @@ class Answer(NamedTuple):
 
 
 def look_apart(tasks: Sequence[Task], seconds: float) -> list[Answer]:
-    """The answers of tasks, in order. One that takes more seconds by the clock, or ends its process, has no value;
-    the others go on in a new one."""
+    """The answers of tasks, in order. A task that exceeds its time or ends its process has no value; the others
+    continue in a new process."""
     if not hasattr(os, "fork"):
         return [Answer(None, NO_FORK) for _ in tasks]
     answers: list[Answer] = []
@@ -156,7 +156,7 @@ def look_apart(tasks: Sequence[Task], seconds: float) -> list[Answer]:
 
 
 def _in_child(tasks: Sequence[Task], seconds: float, answers: list[Answer]) -> str:
-    """Add the answers of a child until it ends or hangs; why it gave no more of them."""
+    """Collect the answers of a child until it ends or hangs; returns the reason for the end."""
     reader, writer = os.pipe()
     try:
         child = fork()
@@ -182,7 +182,7 @@ def _in_child(tasks: Sequence[Task], seconds: float, answers: list[Answer]) -> s
 
 
 def _frame(reader: int, seconds: float) -> bytes | None:
-    """One answer as bytes; None if none came in time, empty at the end."""
+    """One answer as bytes; None on timeout, empty at the end."""
     from select import POLLIN, poll
 
     ends = poll()
@@ -212,7 +212,7 @@ def _end(child: int) -> None:
 
 
 def _serve(tasks: Sequence[Task], writer: int) -> None:
-    """The child's life: one answer after the other."""
+    """The main loop of the child: one answer per task."""
     try:
         _confine()
         eyes = Eyes()
@@ -252,7 +252,7 @@ def _answer(task: Task, eyes: Eyes) -> Answer:
 
 
 class _Facts(pickle.Unpickler):
-    """Reads the child's answers: it makes preflight's own facts and nothing else."""
+    """Unpickles the child's answers, which may contain preflight's own records and nothing else."""
 
     def find_class(self, module: str, name: str) -> Any:
         ours = module == HOME or module.startswith("preflight.site.")

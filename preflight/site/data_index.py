@@ -1,4 +1,4 @@
-"""The index of tokenized data, PREFIX.idx, and its description of PREFIX.bin; few of its numbers are read."""
+"""The index of tokenized data, PREFIX.idx, which describes PREFIX.bin; only the needed numbers are read."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Bounds = tuple[float, float] | None
 
 
 class Broken(Exception):
-    """The index is not as its loader wants it."""
+    """Raised if the loader would reject the index."""
 
     def __init__(self, kind: str, because: str) -> None:
         super().__init__(because)
@@ -35,7 +35,7 @@ class Broken(Exception):
 
 
 class Index:
-    """An index whose numbers are read in place."""
+    """An index; its numbers are read in place."""
 
     def __init__(self, eyes: Eyes, path: str) -> None:
         self._eyes, self._path = eyes, path
@@ -74,13 +74,13 @@ class Index:
         return begin + length * self.width
 
     def _begin(self, sequence: int) -> int:
-        """The byte at which a sequence begins."""
+        """The offset of a sequence in bytes."""
         if sequence >= self.count:
             return self.needed
         return self._number("<q", BEGIN + 4 * self.count + 8 * sequence)
 
     def tokens(self, bounds: Bounds) -> int:
-        """Tokens of a split, rounded to sequences as the loader does."""
+        """The number of tokens of a split, rounded to whole sequences like the loader."""
         if bounds is None:
             return 0
         first, last = (round(share * float(self.count)) for share in bounds)
@@ -88,7 +88,7 @@ class Index:
 
 
 def read_data(eyes: Eyes, name: str, argument: str, folders: Sequence[str], splits: Sequence[Bounds]) -> DataFile:
-    """What is at a prefix. splits: those of training, validation and test."""
+    """The data at a prefix. splits: of training, validation and test."""
     found = DataFile(name, argument)
     try:
         place = find(eyes, name, folders, (".idx", ".bin"))

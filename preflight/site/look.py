@@ -1,4 +1,4 @@
-"""Looks at what a run names, once for all readings of it."""
+"""Inspects the paths that a run refers to, once for all readings of the run."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MINDFORMERS = ("mindformers", "pynative")
 
 
 def looking(request: SiteRequest) -> Callable[[Job], Site]:
-    """The way to look at what runs name. A run is read several times, and looked at once."""
+    """A function that inspects the paths of runs. A run is read several times, but inspected once."""
 
     def look(job: Job) -> Site:
         tasks = _tasks(job, request)
@@ -37,7 +37,7 @@ def looking(request: SiteRequest) -> Callable[[Job], Site]:
 
 
 def _tasks(job: Job, request: SiteRequest) -> list[Task]:
-    """What is to be looked at."""
+    """The inspection tasks."""
     around = tuple(str(Path(folder).absolute()) for folder in folders(job.documents[0]))
     tasks: list[Task] = []
     if job.target.framework in MEGATRON:
@@ -72,7 +72,7 @@ def _looked(tasks: list[Task], request: SiteRequest) -> Site:
 def _machine(
     answers: list[Answer], request: SiteRequest
 ) -> tuple[tuple[Package, ...], tuple[NodeGroup, ...], tuple[Opened, ...]]:
-    """The packages and nodes, and what was asked for them."""
+    """The packages and nodes, and the sources that were queried."""
     lists = [answer.value for answer in answers if isinstance(answer.value, tuple) and type(answer.value) is tuple]
     packages = tuple(one for found in lists for one in found if isinstance(one, Package))
     nodes = tuple(one for found in lists for one in found if isinstance(one, NodeGroup))
@@ -85,6 +85,6 @@ def _machine(
 
 
 def _opened(answers: list[Answer]) -> tuple[Opened, ...]:
-    """Every path that was looked at, once; and why a reader found nothing."""
+    """The inspected paths, without repetition; and why a reader found nothing."""
     found = {(one.path, one.how): one for answer in answers for one in answer.opened}
     return tuple(found.values())

@@ -1,5 +1,4 @@
-"""The job's interpreter and its cluster: versions of packages as their installers have written them, nodes as the
-scheduler lists them."""
+"""The job's interpreter and its cluster: package versions from installer metadata, and nodes from the scheduler."""
 
 from __future__ import annotations
 
@@ -25,7 +24,7 @@ ANSWER = 16 * 1024 * 1024
 
 
 def read_packages(eyes: Eyes, python: str) -> tuple[Package, ...]:
-    """The packages of an interpreter: its program, or the folder of its environment. Nothing of it runs."""
+    """The packages of an interpreter, given by its executable or environment folder. Nothing is executed."""
     home = python if eyes.is_folder(python) else os.path.dirname(os.path.dirname(os.path.abspath(python)))
     if eyes.status(python) is None:
         raise Unread(f"{python} does not exist")
@@ -56,12 +55,12 @@ def _installed(eyes: Eyes, folder: str) -> list[Package]:
 
 
 def read_inventory(eyes: Eyes, path: str) -> tuple[NodeGroup, ...]:
-    """The nodes in a file that a scheduler has written."""
+    """The nodes in a file written by a scheduler."""
     return nodes(eyes.text(path, ANSWER))
 
 
 def nodes(text: str) -> tuple[NodeGroup, ...]:
-    """The nodes in what `sinfo --json` or `scontrol show node --json` prints. Raises Unread for anything else."""
+    """The nodes in the output of `sinfo --json` or `scontrol show node --json`. Raises Unread for anything else."""
     try:
         data = json.loads(text)
     except (ValueError, RecursionError):
@@ -94,14 +93,13 @@ def _text(value: Any) -> str:
 
 
 def _devices(gres: Any) -> tuple[int, str]:
-    """How many accelerators a node has, and of which kind."""
+    """The number and kind of accelerators of a node."""
     found = _DEVICES.findall(gres) if isinstance(gres, str) else []
     return sum(int(number) for _, _, number in found), found[0][1] if found else ""
 
 
 def asked_of_slurm(seconds: float) -> tuple[NodeGroup, ...]:
-    """The nodes that Slurm lists: the only program that is started, and only where an option asks for it. Raises
-    Unread."""
+    """The nodes listed by Slurm, the only program that is started, and only if an option requests it. Raises Unread."""
     import shutil
     import subprocess
 

@@ -1,5 +1,4 @@
-"""The checkpoint that a run of Megatron loads: its tracker, its kind, whether it is whole, and the arguments of the run
-that saved it."""
+"""The checkpoint that a Megatron run loads: tracker, kind, completeness, and the arguments of the run that saved it."""
 
 from __future__ import annotations
 
@@ -38,7 +37,8 @@ Shapes = tuple[tuple[str, tuple[int, ...]], ...]
 def first_checkpoint(
     eyes: Eyes, names: Sequence[tuple[str, str]], folders: Sequence[str], step: int, fsdp: bool
 ) -> Checkpoint:
-    """What is in the first of folders, by argument and name, that has a tracker file; else in the last of them."""
+    """The checkpoint in the first of several folders (argument and name) that has a tracker file, otherwise in the
+    last."""
     found = Checkpoint("", "")
     for argument, name in names:
         found = read_checkpoint(eyes, name, argument, folders, step, fsdp)
@@ -48,7 +48,7 @@ def first_checkpoint(
 
 
 def read_checkpoint(eyes: Eyes, name: str, argument: str, folders: Sequence[str], step: int, fsdp: bool) -> Checkpoint:
-    """What is in a folder of checkpoints. step: the iteration that the run asks for, 0 for the latest."""
+    """The checkpoint in a folder. step: the requested iteration, 0 for the latest."""
     found = Checkpoint(name, argument)
     try:
         place = find(eyes, name, folders)
@@ -64,7 +64,7 @@ def read_checkpoint(eyes: Eyes, name: str, argument: str, folders: Sequence[str]
 
 
 def _step(eyes: Eyes, found: Checkpoint, step: int) -> Checkpoint:
-    """With the iteration that is loaded, and its folder."""
+    """Add the iteration that is loaded, and its folder."""
     if eyes.is_file(os.path.join(found.path, NOT_PERSISTENT, TRACKER)):
         raise Unread(f"{found.path}/{NOT_PERSISTENT} has checkpoints as well, which are not read")
     tracker = os.path.join(found.path, TRACKER)
@@ -83,7 +83,7 @@ def _step(eyes: Eyes, found: Checkpoint, step: int) -> Checkpoint:
 
 
 def _contents(eyes: Eyes, found: Checkpoint, fsdp: bool) -> Checkpoint:
-    """With its kind, and its record of the run that saved it."""
+    """Add its kind, and the arguments of the run that saved it."""
     inside = found.step
     if (text := _text(eyes, os.path.join(inside, "metadata.json"))) is not None:
         try:
@@ -120,8 +120,8 @@ def _text(eyes: Eyes, path: str) -> str | None:
 
 
 def _common(eyes: Eyes, inside: str) -> tuple[Mapping[str, Any], Shapes]:
-    """What is common to all ranks, in a separate file, or since 0.19 in one of the shards; and the shapes of tensors,
-    where the metadata is small."""
+    """The state common to all ranks, in a separate file or, since 0.19, in one of the shards; and the shapes of
+    tensors, if the metadata is small."""
     path = os.path.join(inside, "common.pt")
     metadata = os.path.join(inside, ".metadata")
     if not eyes.is_file(metadata):
@@ -144,7 +144,7 @@ def _entries(eyes: Eyes, inside: str, wanted: Sequence[str]) -> Mapping[str, Any
 
 
 def _shards(eyes: Eyes, inside: str) -> tuple[dict[str, Window], Shapes]:
-    """Where each entry of bytes is, and the shapes of tensors. Raises CutOff if a shard is missing or short."""
+    """The place of each entry of bytes, and the shapes of tensors. Raises CutOff if a shard is missing or short."""
     metadata = loaded(eyes.read(os.path.join(inside, ".metadata")))
     stored = fields(metadata).get("storage_data")
     ends: dict[str, int] = {}
@@ -170,7 +170,7 @@ def _shards(eyes: Eyes, inside: str) -> tuple[dict[str, Window], Shapes]:
 
 
 def _with_state(found: Checkpoint, state: Mapping[str, Any]) -> Checkpoint:
-    """With what the state of a run records."""
+    """Add the values recorded in the state of a run."""
     arguments = []
     for name, value in sorted(fields(state.get("args")).items()):
         known, made = plain(value)
@@ -190,7 +190,7 @@ def _with_state(found: Checkpoint, state: Mapping[str, Any]) -> Checkpoint:
 
 
 def _whole(eyes: Eyes, found: Checkpoint, first: str) -> Checkpoint:
-    """A checkpoint of files by rank, or the fault that one of them is missing."""
+    """A checkpoint with one file per rank; the fault is noted if one is missing."""
     said = dict(found.arguments)
     sizes = [said.get(f"{name}_model_parallel_size") for name in ("tensor", "pipeline", "expert")]
     tensor, pipeline, expert = (size if type(size) is int and size > 0 else 1 for size in sizes)
@@ -208,19 +208,19 @@ def _whole(eyes: Eyes, found: Checkpoint, first: str) -> Checkpoint:
 
 
 def distributed_shapes(metadata: object) -> Shapes:
-    """The whole shapes that the metadata of a distributed checkpoint has."""
+    """The global shapes in the metadata of a distributed checkpoint."""
     stored = fields(metadata).get("state_dict_metadata")
     pairs = stored.items() if isinstance(stored, dict) else ()
     return _kept((name, _sizes(fields(value).get("size"))) for name, value in pairs)
 
 
 def shapes_of_rank(state: Mapping[str, Any]) -> Shapes:
-    """The shapes of the tensors in the state that one rank has saved."""
+    """The shapes of the tensors in the state saved by one rank."""
     return _kept((name, _rebuilt(value)) for name, value in mapping(state.get("model")).items())
 
 
 def _kept(tensors: Iterator[tuple[Any, tuple[int, ...] | None]]) -> Shapes:
-    """One tensor of each kind: `decoder.layers.*.mlp.router.weight` stands for that of the first layer that has it."""
+    """One tensor per kind: `decoder.layers.*.mlp.router.weight` is that of the first layer with a router."""
     found: dict[str, tuple[int, ...]] = {}
     for name, shape in tensors:
         if shape is None or not isinstance(name, str) or not name.startswith(NETWORK) or len(name) > 200:

@@ -1,4 +1,4 @@
-"""What a run of Megatron names: data with what is drawn from it, checkpoint, tokenizer, folder to save to."""
+"""The paths of a Megatron run: data and the samples drawn from it, checkpoint, tokenizer, save folder."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ MOST = 32_766
 
 
 class Part(NamedTuple):
-    """A blend for some splits, by number. file: the one that lists it, whose text `words` then is not."""
+    """A blend for some splits, by number. file: the file that lists the blend; `words` is empty then."""
 
     argument: str
     words: tuple[str, ...]
@@ -38,7 +38,7 @@ class Part(NamedTuple):
 
 
 class Data(NamedTuple):
-    """The data sets that are there, and the samples drawn from them."""
+    """The existing data sets, and the samples drawn from them."""
 
     files: tuple[DataFile, ...] = ()
     draws: tuple[Draw, ...] = ()
@@ -54,7 +54,7 @@ HUB = ("HuggingFaceTokenizer", "MultimodalTokenizer", "PretrainedFromHF", "SFTTo
 
 
 def megatron_tasks(job: Job, folders: tuple[str, ...]) -> list[Task]:
-    """What is to be looked at of a run: its data, checkpoint, tokenizer and folder to save to."""
+    """The inspection tasks of a run: data, checkpoint, tokenizer and save folder."""
     checkpoint = checkpoint_task(job, folders)
     tasks = [*data_tasks(job, folders), *([checkpoint] if checkpoint is not None else [])]
     for argument in ("tokenizer_model", "tokenizer_name_or_path", "vocab_file", "merge_file"):
@@ -70,7 +70,7 @@ def megatron_tasks(job: Job, folders: tuple[str, ...]) -> list[Task]:
 
 
 def _path(job: Job, argument: str) -> str:
-    """The text of an argument that is surely given; "" where it is not."""
+    """The text of an argument that is given for sure, otherwise ""."""
     value = job.arguments.given(argument)
     if value is None or not isinstance(value.raw, str) or (value.setting is not None and value.setting.maybe):
         return ""
@@ -107,7 +107,7 @@ def _parts(job: Job) -> list[Part]:
 
 
 def _words(job: Job, name: str) -> tuple[str, ...]:
-    """The words of an argument; () where it is not given, or not known."""
+    """The words of an argument; () if it is absent or unknown."""
     value = job.arguments.given(name)
     if value is None or not value.known or (value.setting is not None and value.setting.maybe):
         return ()
@@ -117,7 +117,7 @@ def _words(job: Job, name: str) -> tuple[str, ...]:
 
 
 def checkpoint_task(job: Job, folders: tuple[str, ...]) -> Task | None:
-    """The checkpoint that the run loads; None if it loads none that is known."""
+    """The checkpoint that the run loads; None if it loads none, or that is unknown."""
     get, names = job.arguments.get, []
     for argument in ("load", "pretrained_checkpoint"):
         value = job.arguments.given(argument)
@@ -134,7 +134,7 @@ def checkpoint_task(job: Job, folders: tuple[str, ...]) -> Task | None:
 
 
 def _need(job: Job) -> Need | None:
-    """What the run asks of its data; None if that is not known."""
+    """The samples that the run needs; None if unknown."""
     get = job.arguments.get
     may_vary = (job.plan.batch.varying, get("phase_transition_iterations"))
     if job.plan.model.family.raw != "gpt" or any(not value.known or value.raw for value in may_vary):
@@ -160,7 +160,7 @@ def _need(job: Job) -> Need | None:
 
 
 def read_blend(eyes: Eyes, part: Part, folders: Sequence[str], bounds: Sequence[Bounds], need: Need | None) -> Data:
-    """What is at the prefixes of a part, and what is drawn from there."""
+    """The data at the prefixes of a part, and the samples drawn from it."""
     words: tuple[str, ...] | None = part.words
     if part.file:
         try:

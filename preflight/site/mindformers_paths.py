@@ -1,5 +1,5 @@
-"""What a run of MindFormers names: weights, data, the folder that it writes to. Its newer checkpoints are JSON and
-safetensors, so whether they are whole is read without unpacking anything."""
+"""The paths of a MindFormers run: weights, data, output folder. Newer checkpoints are JSON and safetensors, so
+completeness is checked without unpickling."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def mindformers_tasks(job: Job, folders: tuple[str, ...]) -> list[Task]:
 
 
 def _blended(job: Job, folders: tuple[str, ...]) -> list[Task]:
-    """Data of Megatron's format, of which the run draws a stated number of samples."""
+    """Data in Megatron's format, from which the run draws a stated number of samples."""
     if _raw(job, f"{LOADER}.type") != "BlendedMegatronDatasetDataLoader":
         return []
     words, split = _raw(job, BLEND), _raw(job, f"{LOADER}.config.split")
@@ -70,20 +70,20 @@ def _blended(job: Job, folders: tuple[str, ...]) -> list[Task]:
 
 
 def _raw(job: Job, argument: str) -> object:
-    """What an argument surely is; None if that is not known."""
+    """The known value of an argument, otherwise None."""
     value = job.arguments.given(argument)
     sure = value is not None and value.known and (value.setting is None or not value.setting.maybe)
     return value.raw if value is not None and sure else None
 
 
 def _drawn(eyes: Eyes, part: Part, folders: Sequence[str], bounds: Sequence[Bounds], need: Need | None) -> Data:
-    """What is at the prefixes, and what training draws from there: nothing else is drawn."""
+    """The data at the prefixes, and the samples that training draws; there are no other splits."""
     found = read_blend(eyes, part, folders, bounds, need)
     return found._replace(draws=tuple(draw for draw in found.draws if draw.split == SPLITS[0]))
 
 
 def _paths(job: Job, argument: str) -> list[str]:
-    """The paths that an argument has; a name without a folder may be that of a model."""
+    """The paths in an argument; a name without a folder may be a model's name."""
     value = job.arguments.given(argument)
     if value is None or not value.known:
         return []
@@ -92,7 +92,7 @@ def _paths(job: Job, argument: str) -> list[str]:
 
 
 def read_weights(eyes: Eyes, name: str, argument: str, folders: Sequence[str]) -> NamedPath:
-    """What is in a folder of weights, or at a file of them, of which kind it is, and whether it is whole."""
+    """The contents of a folder or file of weights: kind and completeness."""
     found = read_path(eyes, name, argument, folders)
     if found.fault:
         return found
@@ -104,7 +104,7 @@ def read_weights(eyes: Eyes, name: str, argument: str, folders: Sequence[str]) -
 
 
 class Weights(NamedTuple):
-    """Their kind, what they lack, "" where nothing is known to be missing, and the size of the hidden state."""
+    """Weights: their kind, what is missing ("" if nothing), and the hidden size."""
 
     kind: str = ""
     because: str = ""
@@ -169,13 +169,13 @@ def _metadata(eyes: Eyes, path: str) -> tuple[dict[str, tuple[int, ...]], set[st
 
 
 def _width(shapes: Mapping[str, tuple[int, ...]]) -> int:
-    """The size of the hidden state: the last of the table of embeddings; 0 if there is no such table."""
+    """The hidden size: the last dimension of the embedding table; 0 if there is no such table."""
     shape: tuple[int, ...] = next((shapes[name] for name in EMBEDDINGS if name in shapes), ())
     return shape[1] if len(shape) == 2 and type(shape[1]) is int else 0
 
 
 def _listed(eyes: Eyes, path: str) -> list[str]:
-    """The files that the list of a folder names. Raises Unread."""
+    """The files named in the index of a folder. Raises Unread."""
     try:
         files = json.loads(eyes.read(path).decode())["weight_map"].values()
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
@@ -187,7 +187,7 @@ def _listed(eyes: Eyes, path: str) -> list[str]:
 
 
 def _of_files(eyes: Eyes, folder: str, files: Sequence[str]) -> Weights:
-    """What files of a folder lack; the width is that of the one with the embeddings."""
+    """The missing parts of the files of a folder; the hidden size comes from the file with the embeddings."""
     width = 0
     for file in files[:MOST_FILES]:
         path = os.path.join(folder, file)
@@ -202,7 +202,7 @@ def _of_files(eyes: Eyes, folder: str, files: Sequence[str]) -> Weights:
 
 
 def _safetensors(eyes: Eyes, path: str) -> Shapes:
-    """The tensors of a file, and how it is shorter than its header states. Raises Unread."""
+    """The tensors of a file, and a fault if it is shorter than its header states. Raises Unread."""
     size = eyes.size(path) or 0
     head = eyes.read(path, 0, 8)
     length = int.from_bytes(head, "little")

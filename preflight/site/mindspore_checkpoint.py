@@ -23,14 +23,14 @@ ENDS = (".ckpt", ".safetensors")
 
 
 class Shapes(NamedTuple):
-    """The tensors of a file, by name, or how it is cut off."""
+    """The tensors of a file by name, or the fault that it is truncated."""
 
     tensors: dict[str, tuple[int, ...]]
     because: str = ""
 
 
 def read_ckpt(eyes: Eyes, path: str) -> Shapes:
-    """The tensors of a file, and whether it ends where its last one does. Raises Unread for another format."""
+    """The tensors of a file, and whether it ends with its last tensor. Raises Unread for another format."""
     size, at, found = eyes.size(path) or 0, 0, dict[str, tuple[int, ...]]()
     for _ in range(MOST_TENSORS):
         if at == size:
@@ -85,8 +85,8 @@ def _named(head: bytes) -> tuple[str, tuple[int, ...]] | None:
 
 
 def by_rank(eyes: Eyes, folder: str, names: list[str]) -> list[str]:
-    """The file that each rank loads from a folder of ranks. Raises Unread if that is not sure: ranks at different
-    steps, or a file that is newer than the one that was noted last."""
+    """The file that each rank loads from a folder of ranks. Raises Unread if that is uncertain: ranks at different
+    steps, or a file newer than the last recorded one."""
     files, steps = [], set()
     for name in names[:MOST_RANKS]:
         inside = os.path.join(folder, name)
@@ -110,7 +110,7 @@ def _time(eyes: Eyes, path: str) -> float:
 
 
 def _noted(eyes: Eyes, path: str) -> tuple[Any, ...]:
-    """Epoch, step and file of the last save, as its rank has noted them; () where nothing is noted."""
+    """Epoch, step and file of the last save, as recorded by its rank; () without a record."""
     if not eyes.is_file(path):
         return ()
     try:

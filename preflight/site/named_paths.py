@@ -1,4 +1,4 @@
-"""Files and folders whose existence is all that is looked at, and the folder that a run saves to."""
+"""Files and folders that are only checked for existence, and the folder that a run saves to."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from preflight.site.places import DEEP, candidates, find
 def read_path(
     eyes: Eyes, name: str, argument: str, folders: Sequence[str], wanted: Sequence[str] = (), remote: bool = False
 ) -> NamedPath:
-    """What is at a path. wanted: files of which a folder needs one. remote: a name that is not absolute may be one of a
+    """The kind of a path. wanted: files of which a folder needs one. remote: a relative name may be a repository on a
     hub."""
     found = NamedPath(name, argument)
     try:
@@ -36,7 +36,7 @@ def read_path(
 
 
 def read_save_folder(eyes: Eyes, name: str, argument: str, folders: Sequence[str]) -> SaveFolder:
-    """Whether a folder can be written to, or made, and how much is free there. Nothing is written."""
+    """Whether a folder can be written or created, and its free space. Nothing is written."""
     found = SaveFolder(name, argument)
     try:
         paths = candidates(name, folders)

@@ -1,5 +1,5 @@
-"""Reads pickles without running them: no name is resolved. A name stands for a separate inert class, which keeps
-what it is called with; the operations are looked through first."""
+"""Reads pickles without executing them: no name is resolved. Each name becomes an inert class that records the
+arguments of its calls; the opcodes are scanned first."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ _NUMBERS = b"ILF"
 
 
 class Made:
-    """What a name was called with, and what it was given then."""
+    """The arguments of a call of a name, and the state that was set afterwards."""
 
     named: tuple[str, str] = ("", "")
 
     def __new__(cls, *given: Any, **named: Any) -> Made:
-        """Keep what it is called with."""
+        """Record the arguments."""
         made = object.__new__(cls)
         made.given, made.state, made.items = given, None, []
         return made
@@ -59,7 +59,7 @@ class Made:
     items: list[Any]
 
     def __init__(self, *given: Any, **named: Any) -> None:
-        """Nothing: `__new__` has kept it."""
+        """Do nothing: `__new__` has recorded the arguments."""
 
     def __setstate__(self, state: Any) -> None:
         self.state = state
@@ -68,11 +68,11 @@ class Made:
         self.items.append((key, value))
 
     def append(self, item: Any) -> None:
-        """Keep an item, as of a list."""
+        """Record an item, like a list."""
         self.items.append(item)
 
     def extend(self, items: Any) -> None:
-        """Keep items, as of a list."""
+        """Record items, like a list."""
         if isinstance(items, (list, tuple)):
             self.items.extend(items)
 
@@ -80,7 +80,7 @@ class Made:
 
 
 class _Inert(pickle.Unpickler):
-    """Makes an inert class of every name, and a tuple of every reference to what is outside."""
+    """Replaces every name by an inert class, and every persistent reference by a tuple."""
 
     def __init__(self, data: bytes) -> None:
         super().__init__(io.BytesIO(data), encoding="bytes")
@@ -99,7 +99,7 @@ class _Inert(pickle.Unpickler):
 
 
 def look_through(data: bytes) -> None:
-    """Raises Unread for a pickle with an operation that is not known, takes more than there is, or would take memory
+    """Raises Unread for a pickle with an unknown opcode, one that reads past the end, or one that would allocate memory
     that it does not fill."""
     at, puts, size = 0, 0, len(data)
     while at < size:
@@ -131,7 +131,7 @@ def look_through(data: bytes) -> None:
 
 
 def _after_lines(data: bytes, at: int, code: int, lines: int, puts: int) -> tuple[int, int]:
-    """Where the lines of an argument end, and how much is remembered then."""
+    """The end of the lines of an argument, and the size of the memo afterwards."""
     begin = at
     for _ in range(lines):
         end = data.find(b"\n", at)
@@ -149,7 +149,7 @@ def _after_lines(data: bytes, at: int, code: int, lines: int, puts: int) -> tupl
 
 
 def loaded(data: bytes) -> Any:
-    """What a pickle holds, inert. Raises Unread for what is none."""
+    """The contents of a pickle, inert. Raises Unread if it is not a pickle."""
     if len(data) > LARGEST:
         raise Unread(f"a pickle of {len(data):,} bytes; more than {LARGEST:,} are not read")
     look_through(data)
@@ -164,12 +164,12 @@ def loaded(data: bytes) -> Any:
 
 
 def is_named(value: object, name: str) -> bool:
-    """Whether a value was made by a class or function of that name."""
+    """Whether a value was created by a class or function of this name."""
     return isinstance(value, Made) and value.named[1] == name
 
 
 def fields(value: object) -> dict[str, Any]:
-    """The attributes that an inert object was given."""
+    """The attributes that were set on an inert object."""
     state = value.state if isinstance(value, Made) else None
     if isinstance(state, tuple) and len(state) == 2:  # slots besides a dict
         state = state[1] if isinstance(state[1], dict) else state[0]
@@ -178,7 +178,7 @@ def fields(value: object) -> dict[str, Any]:
 
 
 def mapping(value: object) -> dict[str, Any]:
-    """The text keys of a dict, or of an inert object that was filled like one."""
+    """The items with text keys of a dict, or of an inert object filled like a dict."""
     pairs = value.items if isinstance(value, Made) else list(value.items()) if isinstance(value, dict) else []
     return {
         pair[0]: pair[1] for pair in pairs if isinstance(pair, tuple) and len(pair) == 2 and isinstance(pair[0], str)
@@ -189,7 +189,7 @@ Plain = None | bool | int | float | str | tuple["Plain", ...]
 
 
 def plain(value: object, depth: int = 4) -> tuple[bool, Any]:
-    """Whether a value is plain, and the value with tuples for lists; a name stands for itself."""
+    """Whether a value is plain data, and the value with lists as tuples; a name is kept as text."""
     if value is None or type(value) in (bool, int, float, str):
         return (len(value) < 10_000 if isinstance(value, str) else True), value
     if isinstance(value, (list, tuple)) and depth and len(value) < 1_000:

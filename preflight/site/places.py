@@ -1,4 +1,4 @@
-"""Where a name of a run is on this machine, and whether its absence means anything here."""
+"""Finds the path of a name on this machine, and decides whether its absence is meaningful here."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ DEEP = 2
 
 
 class Place(NamedTuple):
-    """A path, and whether what was looked for is there."""
+    """A path, and whether it exists."""
 
     path: str
     there: bool
 
 
 def find(eyes: Eyes, name: str, folders: Sequence[str], ends: Sequence[str] = ("",)) -> Place:
-    """The first path of a name at which there is something with one of the ends. Where nothing is there: the path at
-    which it is sure to be missing. Raises Unread if it is unknown if the name leads."""
+    """The first existing path of a name with one of the suffixes. If none exists: the path that is missing for sure.
+    Raises Unread if it is unknown where the name leads."""
     for path in candidates(name, folders):
         if any(eyes.status(path + end) is not None for end in ends):
             return Place(path, True)
@@ -29,7 +29,7 @@ def find(eyes: Eyes, name: str, folders: Sequence[str], ends: Sequence[str] = ("
 
 
 def candidates(name: str, folders: Sequence[str]) -> list[str]:
-    """The paths that a name may have. Raises Unread for what is not a path of this machine."""
+    """The possible paths of a name. Raises Unread if it is not a path on this machine."""
     if "://" in name or name.startswith(("s3:", "msc:")):
         raise Unread(f"{name} lies in an object store")
     if not name or name.startswith("~") or "$" in name or len(name) > 4096 or "\0" in name:
@@ -38,7 +38,7 @@ def candidates(name: str, folders: Sequence[str]) -> list[str]:
 
 
 def _missing(eyes: Eyes, name: str, folders: Sequence[str]) -> str:
-    """The path at which a name is sure to be missing. Raises Unread if it may be elsewhere."""
+    """The path at which a name is missing for sure. Raises Unread if it may be elsewhere."""
     if os.path.isabs(name):
         above = os.path.dirname(os.path.normpath(name))
         while above != "/" and not eyes.is_folder(above):

@@ -1,5 +1,5 @@
-"""What a run draws from its data: splits, blends, samples and epochs, in the arithmetic of Megatron's GPTDataset and
-BlendedMegatronDatasetBuilder (core 0.12 to 0.20)."""
+"""The samples that a run draws from its data: splits, blends and epochs, with the arithmetic of Megatron's GPTDataset
+and BlendedMegatronDatasetBuilder (core 0.12 to 0.20)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ BLOCK = 128
 
 
 def total(values: Sequence[float]) -> float:
-    """The sum as numpy adds it up: in eight lanes, and in halves above 128."""
+    """The sum in numpy's order of addition: in eight lanes, and in halves above 128."""
     count = len(values)
     if count < 8:
         found = 0.0
@@ -41,13 +41,13 @@ def total(values: Sequence[float]) -> float:
 
 
 def normalized(weights: Sequence[float]) -> list[float] | None:
-    """Weights as shares of their sum; None if that is none."""
+    """Weights divided by their sum; None if the sum is not positive."""
     whole = total(weights)
     return [weight / whole for weight in weights] if whole > 0 else None
 
 
 def split_bounds(text: str) -> tuple[Bounds, Bounds, Bounds] | None:
-    """The splits of `--split 99,1,0`; None if it is another text."""
+    """The splits of `--split 99,1,0`; None for other text."""
     try:
         parts = [float(part) for part in re.findall(r"[.0-9]+", text)]
     except ValueError:
@@ -65,15 +65,15 @@ def split_bounds(text: str) -> tuple[Bounds, Bounds, Bounds] | None:
 
 
 class Blend(NamedTuple):
-    """Data sets with their weights; None for a blend without."""
+    """Data sets with their weights; None for a blend without weights."""
 
     names: tuple[str, ...]
     weights: tuple[float, ...] | None
 
 
 def blend_of(words: Sequence[str]) -> Blend | None:
-    """The blend that words stand for: an even number of them is pairs where every first one is a number. None for what
-    Megatron refuses."""
+    """The blend in a list of words: an even number of words are pairs if every first word is a number. None if Megatron
+    refuses it."""
     if len(words) % 2:
         return Blend(tuple(word.strip() for word in words), None)
     weights = [_number(word) for word in words[::2]]
@@ -92,7 +92,7 @@ def _number(word: str) -> float | None:
 
 
 class Need(NamedTuple):
-    """What a run asks of its data. samples: of training, validation and test; None for one pass over what there is."""
+    """The samples that a run needs, for training, validation and test; None for one pass over the data."""
 
     samples: tuple[int | None, int | None, int | None]
     sequence: int
@@ -102,7 +102,7 @@ class Need(NamedTuple):
 
 
 def epochs(tokens: int, samples: int | None, sequence: int, extra: int = 1) -> int:
-    """Passes over so many tokens for so many samples; 0 if there is no token and no end to them."""
+    """The number of passes over the tokens for a number of samples; 0 if there are no tokens."""
     if samples is None:
         return 1
     wanted = samples * sequence + extra
@@ -112,7 +112,7 @@ def epochs(tokens: int, samples: int | None, sequence: int, extra: int = 1) -> i
 
 
 def draws(blend: Blend, files: Sequence[DataFile], splits: Sequence[int], need: Need) -> list[Draw]:
-    """What splits, by number, draw from the data sets of a blend; files: as they are there."""
+    """The samples that splits, by number, draw from the data sets of a blend; files: the existing ones."""
     found = []
     shares = normalized(blend.weights) if blend.weights is not None else None
     for split in splits:
@@ -131,7 +131,7 @@ def draws(blend: Blend, files: Sequence[DataFile], splits: Sequence[int], need: 
 
 
 def _of_blend(samples: int | None, share: float | None, surplus: float) -> int | None:
-    """Samples prepared of one data set of a blend; without weights one pass over it."""
+    """The number of samples prepared from one data set of a blend; one pass over it without weights."""
     if samples is None or share is None:
         return None
     return ceil(ceil(samples * share) * (1 + surplus))

@@ -1,4 +1,4 @@
-"""The pickle in a file that torch.save has written: a zip of stored entries, of which one is read."""
+"""The pickle in a file written by torch.save: a zip of stored entries, of which one is read."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ _END, _END64, _FAR, _ENTRY, _LOCAL = b"PK\5\6", b"PK\6\6", b"PK\6\7", b"PK\1\2",
 
 
 class CutOff(Unread):
-    """A file that is shorter than it was written."""
+    """Raised for a truncated file."""
 
 
 class Window(NamedTuple):
-    """A stretch of a file: all of it, or one that another file points at."""
+    """A window of a file: all of it, or a part that another file refers to."""
 
     path: str
     start: int
     size: int
 
     def read(self, eyes: Eyes, at: int, size: int) -> bytes:
-        """Bytes inside of it. Raises CutOff if they are not there."""
+        """Bytes of the window. Raises CutOff if they are missing."""
         if at < 0 or size < 0 or at + size > self.size:
             raise CutOff(f"{self.path} points outside of itself")
         data = eyes.read(self.path, self.start + at, size)
@@ -37,7 +37,7 @@ class Window(NamedTuple):
 
 
 def whole(eyes: Eyes, path: str) -> Window:
-    """All of a file. Raises Unread if there is none."""
+    """A window of a whole file. Raises Unread if it is missing."""
     size = eyes.size(path)
     if size is None:
         raise Unread(f"{path} does not exist")
@@ -45,7 +45,8 @@ def whole(eyes: Eyes, path: str) -> Window:
 
 
 def saved(eyes: Eyes, window: Window) -> Any:
-    """What torch.save has written, inert. Raises CutOff for a zip without an end, Unread for what is not understood."""
+    """The inert contents of a file written by torch.save. Raises CutOff for a zip without an end, Unread if it is not
+    understood."""
     at, size = _pickle(eyes, window)
     head = window.read(eyes, at, 30)
     if head[:4] != _LOCAL:
@@ -55,7 +56,7 @@ def saved(eyes: Eyes, window: Window) -> Any:
 
 
 def _pickle(eyes: Eyes, window: Window) -> tuple[int, int]:
-    """Place and size of the entry that ends with data.pkl."""
+    """Offset and size of the entry that ends with data.pkl."""
     for name, method, size, at in _entries(_directory(eyes, window)):
         if name.endswith("/data.pkl") or name == "data.pkl":
             if method != 0:
@@ -86,7 +87,7 @@ def _directory(eyes: Eyes, window: Window) -> bytes:
 
 
 def _entries(data: bytes) -> list[tuple[str, int, int, int]]:
-    """Name, method, size and place of each entry."""
+    """Name, method, size and offset of each entry."""
     found, at = [], 0
     while at + 46 <= len(data) and data[at : at + 4] == _ENTRY:
         method = struct.unpack("<H", data[at + 10 : at + 12])[0]
@@ -100,7 +101,7 @@ def _entries(data: bytes) -> list[tuple[str, int, int, int]]:
 
 
 def _far(extra: bytes, size: int, place: int) -> tuple[int, int]:
-    """Size and place, of which those of large files are separate."""
+    """Size and offset; large files store them in an extra field."""
     at = 0
     while at + 4 <= len(extra):
         kind, length = struct.unpack("<HH", extra[at : at + 4])

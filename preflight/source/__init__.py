@@ -1,2 +1,1 @@
-"""Text and places in it, words, findings as values, spelling, atomic writing, the cache:
-what every other package is built on."""
+"""The base of all other packages: text and positions, words, findings as values, spelling, atomic writing, cache."""

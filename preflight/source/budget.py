@@ -1,8 +1,8 @@
-"""What the check of one file may take, and what a call may read of a checkout: the one place where such bounds are set.
+"""The limits of checking one file and of reading a checkout in one call; all such limits are defined here.
 
-Code that reads another file, builds a tree or compares words draws from the budget of the file that is being checked.
-Where it is used up, what is only a help (a suggestion, the size of a vocabulary) is left out, and what the verdict
-rests on is an error of that file besides all other findings. Code that does not ask for allowances, such as an endless
+Code that reads another file, builds a tree or compares words draws from the budget of the checked file. When the budget
+is exhausted, optional help (a suggestion, a vocabulary size) is omitted, and anything that the verdict needs becomes an
+error of that file in addition to its findings. Code that does not ask for allowances, such as an endless
 search, is ended by a limit on processor time. A check draws the same in every order of files, on every machine.
 """
 
@@ -34,11 +34,11 @@ AGAIN = 0.5
 
 
 class Exceeded(InputError):
-    """A file takes more than a file may."""
+    """Raised when a file exceeds a limit."""
 
 
 class OutOfTime(BaseException):
-    """The watch rings. Not an Exception, so that no rule's handler swallows it."""
+    """Raised when the time limit is reached. Not an Exception, so that no rule's handler swallows it."""
 
 
 class Allowance:
@@ -50,7 +50,7 @@ class Allowance:
         self.left = most
 
     def draw(self, amount: int) -> bool:
-        """Take an amount; False if less is left, which takes nothing."""
+        """Take an amount; False, without taking anything, if less is left."""
         if amount > self.left:
             return False
         self.left -= amount
@@ -72,7 +72,7 @@ _current: ContextVar[Budget | None] = ContextVar("budget", default=None)
 
 @contextmanager
 def of_one_check() -> Iterator[None]:
-    """What is drawn inside the block is drawn for one check of one file; inside of another block, for that one."""
+    """Draws inside the block count for one check of one file; nested blocks count for the outer one."""
     if _current.get() is not None:
         yield
         return
@@ -84,7 +84,7 @@ def of_one_check() -> Iterator[None]:
 
 
 def may_read(size: int) -> bool:
-    """Draw bytes of another file; without a check everything may be read."""
+    """Draw bytes of another file; unlimited outside a check."""
     budget = _current.get()
     return budget is None or budget.read.draw(size)
 
@@ -109,7 +109,7 @@ def draw_values(number: int, name: str) -> None:
 
 
 def _is_free() -> bool:
-    """Whether this is the main thread, and the signal is free."""
+    """Whether this is the main thread, and the signal is unused."""
     import signal
     import threading
 
@@ -119,20 +119,20 @@ def _is_free() -> bool:
 
 
 class _Watch:
-    """Whether this process is a command, whose signals are its own."""
+    """Whether this process is a command, which may use signals."""
 
     kept = False
 
 
 def keep_watch() -> None:
-    """Let `watched` use a signal: for commands, never for a library in another program's process."""
+    """Allow `watched` to use a signal: for commands, never for a library in another program."""
     _Watch.kept = True
 
 
 @contextmanager
 def watched(name: str, seconds: float = CHECK_SECONDS) -> Iterator[None]:
-    """Raises Exceeded if the block takes more seconds of the processor. Without effect in a library, outside of the
-    main thread, inside of another watch, and where the system has no such timer."""
+    """Raises Exceeded if the block takes more processor time. Has no effect in a library, outside the main thread,
+    inside another watch, and on systems without such a timer."""
     if not _Watch.kept or not _is_free():
         yield
         return

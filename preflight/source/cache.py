@@ -1,4 +1,4 @@
-"""A folder of the user for what can be made again: safe to delete, never needed, replaced in one step.
+"""A user's cache folder for data that can be recreated: safe to delete, never required, files replaced atomically.
 
 What is there is believed only where this user wrote it on this machine. The folder may be in a checkout, which others
 fill: so it is never reached through a link, belongs to the user, has no other writer, and every text in it carries a
@@ -30,7 +30,7 @@ _NO_LINK = sum(getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_
 
 
 def folder() -> str:
-    """Where the files are; "" where there is no place, or PREFLIGHT_CACHE_DIR is empty: then nothing is kept."""
+    """The cache folder; "" (no caching) if there is no place for it or PREFLIGHT_CACHE_DIR is empty."""
     stated = os.environ.get(VARIABLE)
     if stated is not None:
         return stated
@@ -47,7 +47,7 @@ def digest(text: str, key: bytes = b"") -> str:
 
 
 def read(name: str) -> str | None:
-    """The text kept under a name, None if there is none that this user wrote."""
+    """The text cached under a name, or None if this user has written none."""
     found = read_data(name)
     return None if found is None else found.decode("utf-8", "surrogatepass")
 
@@ -71,7 +71,7 @@ def _seal(name: str, data: bytes, key: bytes) -> bytes:
 
 
 def write(name: str, text: str) -> None:
-    """Keep a text under a name, which may have one folder; nothing happens where it cannot be written safely."""
+    """Cache a text under a name, which may contain one folder; does nothing if it cannot be written safely."""
     write_data(name, text.encode("utf-8", "surrogatepass"))
 
 
@@ -94,7 +94,7 @@ def write_data(name: str, data: bytes) -> None:
 
 
 def sweep(name: str, now: float, days: int = 30) -> None:
-    """Remove the files of a folder that were kept there and not written for a while; looks once a day."""
+    """Remove cached files of a folder that are old; runs once a day."""
     where = os.path.join(folder(), name)
     mark = os.path.join(where, ".swept")
     if not folder() or not _owned(folder()) or not _owned(where):
@@ -121,12 +121,12 @@ def _owned(where: str) -> bool:
 
 
 def _private(status: os.stat_result, others: int) -> bool:
-    """Whether a file belongs to this user and gives others none of these rights."""
+    """Whether a file belongs to this user and grants others none of these permissions."""
     return sys.platform == "win32" or (status.st_uid == os.geteuid() and not status.st_mode & others)
 
 
 def _content(path: str) -> bytes | None:
-    """What is in a regular file of this user, which others may not write to."""
+    """The contents of a regular file of this user that others may not write."""
     try:
         handle = os.open(path, os.O_RDONLY | _NO_LINK)
         with open(handle, "rb") as stream:
@@ -137,7 +137,7 @@ def _content(path: str) -> bytes | None:
 
 
 def _secret(where: str) -> bytes | None:
-    """The key of this user's hashes, None if there is none yet."""
+    """The key of this user's hashes, or None if it does not exist yet."""
     try:
         handle = os.open(os.path.join(where, SECRET), os.O_RDONLY | _NO_LINK)
     except (OSError, ValueError):
@@ -154,7 +154,7 @@ def _secret(where: str) -> bytes | None:
 
 
 def _new_secret(where: str) -> bytes | None:
-    """Make the key; one of another call that comes first is taken."""
+    """Create the key; if another call creates one first, that key is used."""
     path = os.path.join(where, SECRET)
     if _secret(where) is None:
         writing.keep_file(path, os.urandom(BYTES))
@@ -163,9 +163,10 @@ def _new_secret(where: str) -> bytes | None:
 
 @once
 def stamp(roots: tuple[str, ...]) -> str:
-    """What changes when any Python file below the folders does, or this Python: sizes and times, not contents.
+    """A stamp that changes with any Python file below the folders, or with this Python: from sizes and times, not
+    contents.
 
-    What is installed is replaced as a whole, so its folder's own time and number stand for it.
+    Installed packages are replaced as a whole, so the time and inode of their folder suffice.
     """
     found, stack = [sys.version, str(sys.flags.optimize)], list(roots)
     while stack:

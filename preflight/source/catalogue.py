@@ -38,14 +38,14 @@ class Catalogue:
         self._patterns = sorted(_patterns(translations), key=lambda pattern: -sum(map(len, pattern[1][0])))
 
     def of(self, text: str) -> str:
-        """The translation of a text; the text where there is none."""
+        """The translation of a text, or the text itself."""
         if isinstance(text, Message) and (found := self._template(text)) is not None:
             return _tidy(Message(found, **{name: self._value(value) for name, value in text.values.items()}))
         return _tidy(self._plain(text) or text)
 
     def _template(self, message: Message) -> str | None:
-        """The translation of a message's template, which joins lists as Chinese does; a template without words is its
-        own."""
+        """The translation of a message's template, with lists joined as in Chinese; a template without words is
+        unchanged."""
         found = self.translations.get(message.template)
         if found is None:
             wordless = not any(map(str.isalpha, "".join(literals(message.template)[0])))
@@ -56,7 +56,7 @@ class Catalogue:
         return found
 
     def phrases(self, text: str) -> str:
-        """The translation of a line, as a whole or phrase by phrase."""
+        """The translation of a line, whole or phrase by phrase."""
         found = self._plain(text)
         if found is None:
             parts = text.split(", ")
@@ -65,7 +65,7 @@ class Catalogue:
         return _tidy(found)
 
     def _value(self, value: object) -> object:
-        """A value of a message, translated where it is a sentence itself or has several words."""
+        """A value of a message, translated if it is a sentence or has several words."""
         if isinstance(value, tuple):
             return tuple(map(self._value, value))
         if isinstance(value, Message) or (isinstance(value, str) and " " in value.strip()):
@@ -73,7 +73,7 @@ class Catalogue:
         return value
 
     def _plain(self, text: str) -> str | None:
-        """The translation of a plain text, None if it has none."""
+        """The translation of a plain text, or None."""
         text = str(text)
         if text not in self._seen:
             self._seen[text] = None  # what is asked for meanwhile is a part of it
@@ -99,7 +99,7 @@ class Catalogue:
         return "".join(told) + texts[-1]
 
     def _fitting(self, text: str) -> Iterator[tuple[str, dict[str, str]]]:
-        """The templates that may have made a text, with their values."""
+        """The templates that may have produced a text, with their values."""
         for template, (parts, names), longest in self._patterns:
             if longest in text and (values := _values(text, parts)) is not None:
                 few = sum(char.isalpha() for part in parts for char in part) < SURE
@@ -115,7 +115,7 @@ class Catalogue:
         return not few or self._clean(value)
 
     def _clean(self, value: str) -> bool:
-        """Whether a value is a name, a number or a text that is known, or is translated already."""
+        """Whether a value is a name, a number or a known text, or is already translated."""
         return not value.isascii() or _WORDS.search(value) is None or self._plain(value) is not None
 
     def _part(self, text: str) -> str:
@@ -138,7 +138,7 @@ def _patterns(translations: Mapping[str, str]) -> Iterator[tuple[str, tuple[list
 
 
 def _values(text: str, parts: list[str]) -> list[str] | None:
-    """The text between the parts of a template in a text; None if it is not made by that template."""
+    """The values of a template in a text; None if the text does not match it."""
     first, last = parts[0], parts[-1]
     if not text.startswith(first) or not text.endswith(last) or len(text) < len(first) + len(last):
         return None

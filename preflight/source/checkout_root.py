@@ -11,7 +11,7 @@ MARKS = (".git", "pyproject.toml", "setup.py")
 
 
 def checkout_root(path: Path) -> str:
-    """The top folder of the checkout that a file is in; its own folder where there is none."""
+    """The top folder of the checkout that a file is in, or the file's folder outside a checkout."""
     folder = os.path.dirname(os.path.realpath(path))
     own = folder
     while folder != os.path.dirname(folder):

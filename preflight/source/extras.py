@@ -1,4 +1,4 @@
-"""Libraries that only some uses need, and the extra of the package that installs each."""
+"""Optional libraries, and the extra of the package that installs each."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ EXTRAS = {
 
 
 def missing(error: ModuleNotFoundError) -> str:
-    """What to install where a module of an extra is missing; "" where another one is, which is a fault of preflight."""
+    """The extra to install for a missing module; "" for a module of no extra, which is a bug in preflight."""
     module = error.name or ""
     known = module.partition(".")[0] in EXTRAS
     return f"this needs {module}, which is not installed: pip install {module}" if known else ""

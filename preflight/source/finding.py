@@ -1,4 +1,4 @@
-"""The output of a check: sentences with their values, severities, edits by meaning, fixes, findings. Pure values."""
+"""The output of a check as pure values: messages, severities, semantic edits, fixes, findings."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _place() -> re.Pattern[str]:
 
 
 class Message(str):
-    """A template with its values filled in, which is itself the text: it compares, sorts and prints as one.
+    """A template with its values. It is a string, the filled-in text, and compares, sorts and prints as such.
 
     `{name}` is the value, `{name!r}` as Python writes it, `{name:.1f}` formatted; of a tuple `{name}` lists the items,
     and `{name:and}` joins them by that word, `{name:、}` by that sign. `{{` is a brace. A value may be a Message, a
@@ -33,14 +33,14 @@ class Message(str):
     values: Mapping[str, object]
 
     def __new__(cls, template: str, /, **values: object) -> Message:
-        """Fill a template. Raises KeyError for a placeholder without a value."""
+        """Fill in a template. Raises KeyError for a placeholder without a value."""
         made = super().__new__(cls, _place().sub(lambda place: _shown(place, values), template))
         made.template, made.values = template, values
         return made
 
     @classmethod
     def plural(cls, count: object, one: str, many: str, /, **values: object) -> Message:
-        """The first template where the count is 1, otherwise the second."""
+        """The first template if the count is 1, otherwise the second."""
         return cls(one if count == 1 else many, **values)
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -64,12 +64,12 @@ def _shown(place: re.Match[str], values: Mapping[str, object]) -> str:
 
 
 def template_of(text: str) -> str:
-    """The template of a message; for a plain text, one that gives the same text."""
+    """The template of a message; for a plain text, a template that produces it."""
     return text.template if isinstance(text, Message) else text.replace("{", "{{").replace("}", "}}")
 
 
 def values_of(text: str) -> Mapping[str, object]:
-    """The values of a message; a plain text has none."""
+    """The values of a message; empty for a plain text."""
     return text.values if isinstance(text, Message) else {}
 
 
@@ -79,7 +79,8 @@ def placeholders(template: str) -> frozenset[str]:
 
 
 def literals(template: str) -> tuple[list[str], list[str]]:
-    """The texts of a template around its placeholders, one more than there are, and the names of these in order."""
+    """The texts of a template around its placeholders (one more than placeholders), and the placeholder names in
+    order."""
     texts, names = [""], list[str]()
     at = 0
     for place in _place().finditer(template):
@@ -95,7 +96,7 @@ def literals(template: str) -> tuple[list[str], list[str]]:
 
 
 class NotProven(Exception):
-    """The edit would change something it did not mean to; the message names it."""
+    """Raised if an edit would change anything unintended; the message names it."""
 
 
 Key = tuple[str | int, ...]
@@ -103,7 +104,7 @@ Key = tuple[str | int, ...]
 
 
 class Severity(str, Enum):
-    """error: it will be rejected or die; warning: it runs, probably not as meant; note: good to know."""
+    """error: the run is rejected or fails; warning: it runs, probably not as intended; note: information."""
 
     ERROR = "error"
     WARNING = "warning"
@@ -138,17 +139,18 @@ class Kind(str, Enum):
 
     @property
     def parses(self) -> bool:
-        """It compares a command with the options of a release."""
+        """Whether the rule compares a command with the options of a release."""
         return self in (Kind.OPTIONS, Kind.NO_VALUE)
 
     @property
     def of_release(self) -> bool:
-        """It repeats a check of a release."""
+        """Whether the rule repeats a check of a release."""
         return self in (Kind.RELEASE, Kind.ABSENCE)
 
 
 class Safety(str, Enum):
-    """safe: same training result; unsafe: batch, loss curve or speed may change; show: advice, never applied."""
+    """safe: the training result stays the same; unsafe: batch, loss curve or speed may change; show: advice, never
+    applied."""
 
     SAFE = "safe"
     UNSAFE = "unsafe"
@@ -175,7 +177,7 @@ class Edit(NamedTuple):
 
 
 class Change(str, Enum):
-    """What a fix does to what was typed, from what keeps most of it to what keeps least.
+    """How a fix changes the typed text, from the most conservative to the least.
 
     correction: a slip is written as it was meant. completion: what is missing is added. number: a number becomes
     another one. switch: a choice becomes another one. removal: something that was typed goes.
@@ -189,7 +191,7 @@ class Change(str, Enum):
 
     @property
     def rank(self) -> int:
-        """0 for what keeps most."""
+        """0 for the most conservative change."""
         return list(Change).index(self)
 
     def __str__(self) -> str:
@@ -197,7 +199,7 @@ class Change(str, Enum):
 
 
 class Fix(NamedTuple):
-    """Edits that belong together, all or none.
+    """Edits that are applied together or not at all.
 
     change: what it does to what was typed; the policy decides. offered: it is written only where the user chooses it.
     cost: what it costs compared with other solutions, where that is estimated.
@@ -212,7 +214,7 @@ class Fix(NamedTuple):
 
 
 class Related(NamedTuple):
-    """Another place that takes part in a finding."""
+    """An additional place of a finding."""
 
     span: Span
     label: str = ""
@@ -230,8 +232,7 @@ class Unverified(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing to report. Rules leave `rule` and `kind` as they are;
-    the engine pairs a finding with the rule that made it.
+    """A reported fact. Rules do not set `rule` and `kind`; the engine pairs a finding with the rule that made it.
 
     severity: None means the rule's own; a finding may lower it, never raise it.
     message: a Message, which knows its template and values; a plain text is taken as it is.
@@ -255,12 +256,12 @@ class Finding:
 
     @property
     def template(self) -> str:
-        """The message without its values; of a plain text, the one that gives the same text."""
+        """The message without its values; for a plain text, a template that produces it."""
         return template_of(self.message)
 
     @property
     def values(self) -> Mapping[str, object]:
-        """The values that the template's placeholders stand for."""
+        """The values of the template's placeholders."""
         return values_of(self.message)
 
     @property

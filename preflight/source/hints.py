@@ -1,4 +1,4 @@
-"""The names of `typing` that preflight's type hints use, without `typing` itself at run time.
+"""The names of `typing` used in preflight's type hints, without importing `typing` at run time.
 
 Hints are not evaluated when a check runs, and to import `typing` takes 10 of the 390 million instructions of a cold
 check of one YAML file. A hint that is evaluated all the same (an alias such as `Literal["a", "b"] | None`) is an empty
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 else:
 
     class Hint:
-        """Stands for any hint, and for the parent class of a protocol."""
+        """A placeholder for any hint, and for the base class of a protocol."""
 
         __slots__ = ()
 
@@ -33,7 +33,7 @@ else:
     IO = Any = BinaryIO = Literal = NoReturn = Protocol = TextIO = TypeGuard = Hint
 
     class Annotated:
-        """A hint with its metadata, under the names that `typing` gives them."""
+        """A hint with its metadata, with the attribute names of `typing`."""
 
         __slots__ = ("__metadata__", "__origin__")
 
@@ -44,9 +44,9 @@ else:
             return cls(*of)
 
     def TypeVar(name, *constraints, **more):
-        """A hint like any other."""
+        """A placeholder for type variables."""
         return Hint
 
     def cast(kind, value):
-        """The value itself."""
+        """Return the value unchanged."""
         return value

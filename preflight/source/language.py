@@ -1,4 +1,4 @@
-"""The language that people read. English is what the code contains and costs nothing; another one has a catalogue.
+"""The language of the output. English is in the code and costs nothing; other languages have a catalogue.
 
 Texts are translated where they are printed: `local(text)`. A Message is found by its template and filled in again; a
 plain text, such as a title that was put together, is recognised by the templates of the catalogue.
@@ -35,14 +35,14 @@ class Asked(NamedTuple):
 
 
 class _Now:
-    """What holds at present: one call of the command line has one language."""
+    """The current language; a call of the command line has one language."""
 
     asked: Asked = Asked()
     catalogue: Catalogue | None = None
 
 
 def asked(argv: Sequence[str], environ: Mapping[str, str] = os.environ) -> Asked:
-    """The language that a call asks for: by option, by variable, by locale; English where it names another one."""
+    """The language requested by option, variable or locale; English if it is not available."""
     named = _option(argv)
     if named is None and environ.get(VARIABLE):
         named = environ[VARIABLE]
@@ -65,13 +65,13 @@ def _option(argv: Sequence[str]) -> str | None:
 
 
 def _known(named: str) -> str:
-    """ "zh" of zh, zh-CN and zh_CN.UTF-8; English of what has no catalogue."""
+    """ "zh" for zh, zh-CN and zh_CN.UTF-8; English for languages without a catalogue."""
     short = named.replace("-", "_").partition(".")[0].partition("_")[0].lower()
     return short if short in LANGUAGES else ENGLISH
 
 
 def refuse_unknown() -> None:
-    """Raise InputError if a call asks for a language that has no catalogue."""
+    """Raise InputError if a call requests a language without a catalogue."""
     named = _Now.asked.named
     if _known(named) == ENGLISH and not named.lower().startswith((ENGLISH, "c", "posix")):
         from preflight.source.text import InputError
@@ -81,7 +81,7 @@ def refuse_unknown() -> None:
 
 @contextmanager
 def speaking(wanted: Asked) -> Iterator[None]:
-    """What is printed meanwhile is in a language."""
+    """Print in a language inside the block."""
     before = _Now.asked, _Now.catalogue
     _Now.asked, _Now.catalogue = wanted, _catalogue(wanted.language)
     try:
@@ -99,22 +99,22 @@ def _catalogue(language: str) -> Catalogue | None:
 
 
 def spoken() -> Asked:
-    """The language of this call."""
+    """The output language of this call."""
     return _Now.asked
 
 
 def local(text: str) -> str:
-    """A text in the language of this call; English where it has no translation."""
+    """A text in the language of this call, or in English if there is no translation."""
     return text if _Now.catalogue is None else _Now.catalogue.of(text)
 
 
 def phrases(text: str) -> str:
-    """A line of short phrases with commas between them, each in the language of this call."""
+    """Short phrases joined by commas, each in the language of this call."""
     return text if _Now.catalogue is None else _Now.catalogue.phrases(text)
 
 
 def joined(texts: Sequence[str], word: str = "and") -> str:
-    """Texts as a list: with commas, and a word before the last one where it is given."""
+    """Texts joined by commas, with a word before the last one if given."""
     if _Now.catalogue is not None:
         return "、".join(map(local, texts))
     if not word or len(texts) < 2:
@@ -123,14 +123,13 @@ def joined(texts: Sequence[str], word: str = "and") -> str:
 
 
 def padded(text: str, width: int, right: bool = False) -> str:
-    """A text with blanks behind it, or in front of it, up to so many columns of a terminal, in which Chinese takes two
-    for a character."""
+    """A text padded with blanks on the right or left to a number of terminal columns; a Chinese character takes two."""
     blanks = " " * (width - columns(text))
     return blanks + text if right else text + blanks
 
 
 def columns(text: str) -> int:
-    """The columns of a terminal that a text takes."""
+    """The width of a text in terminal columns."""
     if text.isascii():
         return len(text)
     from unicodedata import combining, east_asian_width
@@ -139,7 +138,7 @@ def columns(text: str) -> int:
 
 
 def cut(text: str, width: int) -> str:
-    """As much of a text as so many columns hold, with a mark where some is left out; all of it for 0."""
+    """A text cut to a number of columns, with an ellipsis if it is cut; unchanged for 0."""
     if not width or columns(text) <= width:
         return text
     end, used = 0, 1

@@ -1,5 +1,4 @@
-"""Regular expressions that are compiled when they are first used:
-a check uses a few of the many that its modules hold."""
+"""Regular expressions that are compiled on first use, because a check uses few of those in its modules."""
 
 from __future__ import annotations
 
@@ -12,7 +11,7 @@ METHODS = ("match", "fullmatch", "search", "sub", "finditer", "findall", "split"
 
 
 class LazyPattern:
-    """A pattern whose methods are those of the compiled one once the first of them is asked for."""
+    """A pattern that is compiled when one of its methods is first accessed."""
 
     def __init__(self, text: Any, flags: Any = 0, compile: Callable[..., Any] = re.compile) -> None:
         self._given, self._compile = (text, flags), compile

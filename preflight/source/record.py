@@ -1,4 +1,4 @@
-"""The parts of `dataclasses` and `typing.NamedTuple` that preflight uses, without what makes them slow at start-up.
+"""The parts of `dataclasses` and `typing.NamedTuple` that preflight uses, with a faster start-up.
 
 A record is always frozen, and no code is generated for it; `dataclasses.replace`, `fields` and `asdict` work on it too.
 A named tuple has no code generated either: its `__new__` is one compiled with this module, under other names.
@@ -38,7 +38,7 @@ else:
     Function = type(NEW[0])
 
     def _new(fields, defaults):
-        """A `__new__` that takes the fields by these names."""
+        """A `__new__` with these field names as parameters."""
         if len(fields) < len(NEW):
             code = NEW[len(fields)].__code__.replace(co_varnames=("_cls", *fields), co_name="__new__")
             return Function(code, globals(), "__new__", tuple(defaults.values()))
@@ -55,7 +55,7 @@ else:
         return many
 
     class _Tuple(tuple):
-        """What every named tuple can do."""
+        """The methods of every named tuple."""
 
         __slots__ = ()
 
@@ -83,7 +83,7 @@ else:
             return tuple(self)
 
     class _NamedTuples(type):
-        """Makes a named tuple of a class body: its annotated names become fields."""
+        """Creates a named tuple from a class body: its annotated names become fields."""
 
         def __new__(meta, name, bases, body):
             if not bases:
@@ -104,7 +104,7 @@ else:
         """A field without default."""
 
     class _Factory:
-        """A default computed for each record."""
+        """A default that is computed for each record."""
 
         __slots__ = ("make",)
 
@@ -112,11 +112,11 @@ else:
             self.make = make
 
     def field(*, default=None, default_factory=None):
-        """A field's default, or what makes it for each record."""
+        """A field's default, or the function that computes it for each record."""
         return default if default_factory is None else _Factory(default_factory)
 
     def dataclass(*, frozen, slots=False, kw_only=False):
-        """Make a record of a class: its annotated names become fields."""
+        """Turn a class into a record: its annotated names become fields."""
 
         def make(cls):
             body = {name: value for name, value in vars(cls).items() if name not in ("__dict__", "__weakref__")}
@@ -176,7 +176,7 @@ else:
     }
 
     class _Fields:
-        """What `dataclasses` looks for, made when it looks."""
+        """The attribute that `dataclasses` looks up, created on access."""
 
         def __get__(self, record, owner):
             import dataclasses
@@ -196,7 +196,7 @@ else:
         return tuple(_Named(name) for name in record._defaults)
 
     def replace(record, **changes):
-        """A copy with other values."""
+        """A copy with changed values."""
         if isinstance(record, tuple):
             return record._replace(**changes)
         unknown = changes.keys() - record._setters.keys()

@@ -1,4 +1,4 @@
-"""A git repository that may come from elsewhere: git reads objects within bounds, and runs nothing it names."""
+"""An untrusted git repository: git reads objects within limits, and executes nothing that the repository configures."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MOST_COMPLAINTS = 10_000
 
 
 class Ran(NamedTuple):
-    """What a program left: its exit code, its output and its complaints."""
+    """The result of a program: exit code, stdout and stderr."""
 
     returncode: int
     stdout: bytes
@@ -32,15 +32,15 @@ class Ran(NamedTuple):
 
 
 class TooLong(Exception):
-    """The program did not end in time."""
+    """Raised if the program did not end in time."""
 
 
 class TooMuch(Exception):
-    """The program wrote more than is read."""
+    """Raised if the program wrote too much output."""
 
 
 class _Reader(threading.Thread):
-    """Reads an output up to a number of bytes; over: there was more, and the program is ended."""
+    """Reads output up to a number of bytes; over: there was more, and the program was killed."""
 
     def __init__(self, stream: IO[bytes], most: int, process: subprocess.Popen[bytes]) -> None:
         super().__init__(daemon=True)
@@ -62,8 +62,7 @@ class _Reader(threading.Thread):
 def run_bounded(
     command: Sequence[str], folder: Path, environment: Mapping[str, str], given: bytes, seconds: float, most: int
 ) -> Ran:
-    """Call a program with something on its stdin. Raises TooLong, TooMuch, and OSError or ValueError where it cannot
-    be started."""
+    """Run a program with input on stdin. Raises TooLong, TooMuch, and OSError or ValueError if it cannot be started."""
     pipe = subprocess.PIPE
     with subprocess.Popen(command, cwd=folder, env=dict(environment), stdin=pipe, stdout=pipe, stderr=pipe) as process:
         _limit_memory(process.pid)
@@ -94,7 +93,7 @@ def _write(stream: IO[bytes], given: bytes) -> None:
 
 
 def _limit_memory(process: int) -> None:
-    """Bound what a process may allocate, where the system can do that for another process."""
+    """Limit the memory of another process, if the system supports it."""
     with contextlib.suppress(ImportError, AttributeError, OSError, ValueError):
         import resource
 
@@ -151,7 +150,7 @@ class Repository:
         _refuse_special(top / ".git")
 
     def commit(self, revision: str) -> str:
-        """The commit that a revision names. Raises InputError if git knows none."""
+        """The commit that a revision refers to. Raises InputError if git does not know it."""
         asked = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
         ran = self._run(*asked)
         if ran.returncode or not ran.stdout.strip():
@@ -160,7 +159,7 @@ class Repository:
         return ran.stdout.decode("ascii", "replace").strip()
 
     def file(self, commit: str, path: Path) -> bytes | None:
-        """A file as it was; None if it was not there, is outside of the repository, or is too large."""
+        """A file at a commit; None if it did not exist, is outside the repository, or is too large."""
         try:
             inside = Path(os.path.realpath(path.absolute().parent), path.name).relative_to(self.top)
         except ValueError:
@@ -181,16 +180,16 @@ class Repository:
         return ran.stdout.decode("ascii", "replace").split() if ran.returncode == 0 else []
 
     def fork(self, before: str, after: str) -> str:
-        """The commit at which two commits parted. Raises InputError if they have none in common."""
+        """The merge base of two commits. Raises InputError if there is none."""
         ran = self._run("merge-base", before, after)
         if ran.returncode or not ran.stdout.strip():
             raise InputError(f"{before[:12]} and {after[:12]} have no commit in common")
         return ran.stdout.decode("ascii", "replace").strip()
 
     def tree(self, commit: str, wanted: Iterable[Path] = ()) -> dict[str, str]:
-        """The regular files of a commit by path from the top, each with the id of its content.
+        """The regular files of a commit by path from the top, each with its blob id.
 
-        wanted: files and folders to list; () for all. Raises InputError if git cannot list them, or they are too many.
+        wanted: files and folders to list; () for all. Raises InputError if git cannot list them, or there are too many.
         """
         names = [_inside(path, self.top) for path in wanted]
         below = [name for name in names if name]
@@ -208,8 +207,8 @@ class Repository:
 
     @staticmethod
     def digest(path: Path, like: str | None = None) -> str:
-        """The id that git gives to the content of a file; "" where there is no regular file. like: an id of the
-        repository, which shows how it makes them."""
+        """The blob id of a file's content; "" if there is no regular file. like: an id of the repository, which shows
+        its hash function."""
         from hashlib import sha1, sha256
 
         try:
@@ -247,7 +246,7 @@ class Repository:
         seconds: float | None = None,
         first: tuple[str, ...] = (LITERAL,),
     ) -> Ran:
-        """What git answers. Raises InputError if it takes too long or answers too much. first: options of git
+        """The output of git. Raises InputError if it takes too long or prints too much. first: options of git
         itself."""
         options = [part for name, value in _OFF.items() for part in ("-c", f"{name}={value}")]
         command = [self._program, "--no-pager", *options, *first, *words]
@@ -265,7 +264,7 @@ class Repository:
 
 
 def _inside(path: Path, top: Path) -> str:
-    """The name of a path from the top of a repository; "" where it is outside of it."""
+    """A path relative to the top of a repository; "" if it is outside."""
     try:
         return path.relative_to(top).as_posix()
     except ValueError:
@@ -273,7 +272,7 @@ def _inside(path: Path, top: Path) -> str:
 
 
 def _refuse_special(git: Path) -> None:
-    """Raises InputError if a file that git would open is none: opening a pipe waits for ever."""
+    """Raises InputError if git would open a special file: opening a pipe waits forever."""
     places = [git]
     if git.is_file():
         own = _named_in(git, "gitdir:")
@@ -290,7 +289,7 @@ def _refuse_special(git: Path) -> None:
 
 
 def _opened(folder: Path) -> Iterable[Path]:
-    """What git may open in a folder of a repository."""
+    """The files that git may open in a folder of a repository."""
     yield folder
     for name in (*_OWN, *_SHARED):
         yield folder / name
@@ -303,7 +302,7 @@ def _opened(folder: Path) -> Iterable[Path]:
 
 
 def _named_in(file: Path, before: str) -> Path | None:
-    """The folder that a file of a repository names; None if it names none."""
+    """The folder named by a file of a repository, or None."""
     try:
         text = bytes_of(file)[:4096].decode("utf-8", "replace") if stat.S_ISREG(os.stat(file).st_mode) else ""
     except OSError:
@@ -313,7 +312,8 @@ def _named_in(file: Path, before: str) -> Path | None:
 
 
 def _program(top: Path) -> tuple[str, dict[str, str]]:
-    """The git to call, none from the repository, and its environment: of the caller's, nothing that steers git.
+    """The git executable, never one from the repository, and its environment: the caller's without variables that
+    control git.
 
     The user's own config is read: it lists which folders of other owners are safe.
     """

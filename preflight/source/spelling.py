@@ -1,4 +1,4 @@
-"""What a user may have meant by a word that is not known: nothing, where a file has used up its comparisons."""
+"""Suggestions for unknown words; none after a file has used up its comparisons."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ LONGEST = 200
 
 
 def nearest(word: str, known: Iterable[str], cutoff: float = 0.6) -> str | None:
-    """The known word that is most like a misspelt one, or None. cutoff: how alike, from 0 to 1."""
+    """The known word most similar to a misspelt one, or None. cutoff: minimum similarity, from 0 to 1."""
     names = tuple(known)
     return next(iter(_alike(word, names, 1, cutoff)), None) if may_compare(len(names)) else None
 
 
 def alike(word: str, known: Iterable[str], cutoff: float) -> tuple[str, ...]:
-    """The known words that a misspelt one is like, the most alike first."""
+    """The known words similar to a misspelt one, most similar first."""
     names = tuple(known)
     return _alike(word, names, len(names), cutoff) if may_compare(len(names)) else ()
 
@@ -35,7 +35,7 @@ def _alike(word: str, known: tuple[str, ...], most: int, cutoff: float) -> tuple
 
 
 def slips(word: str, known: Iterable[str], cutoff: float = 0.78) -> tuple[str, ...]:
-    """The known words of which a word is most likely a slip; several where nothing decides between them.
+    """The known words of which a word is most likely a misspelling; several if they are equally likely.
 
     Other capitals or separators come first, then a letter too many, missing or replaced, then two that are swapped,
     then the only word that it begins or that begins it, then the nearest by difflib.
@@ -53,7 +53,7 @@ def slips(word: str, known: Iterable[str], cutoff: float = 0.78) -> tuple[str, .
 
 
 def _as_alike(word: str, one: str, other: str) -> bool:
-    """Whether a word is as much like one as like the other."""
+    """Whether a word is equally similar to both others."""
     from difflib import SequenceMatcher
 
     ratios = {SequenceMatcher(None, name, word).ratio() for name in (one, other)}
@@ -82,7 +82,7 @@ def _other_number(word: str, known: str) -> bool:
 
 
 def _other_head(word: str, known: str) -> bool:
-    """Whether two names end in the same word (Tokenizer), and what is before it is not alike (Aquila, Null)."""
+    """Whether two names end in the same word (Tokenizer), but begin differently (Aquila, Null)."""
     from difflib import SequenceMatcher
 
     one, other = (re.match(r"(.+)([A-Z][a-z]{3,})$", name) for name in (word, known))
@@ -124,13 +124,13 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 
 
 def meant(close: str | None) -> str:
-    """The same, where the nearest known word is looked up already."""
+    """The end of a message, for a known word that is already found."""
     return f"; did you mean {close!r}?" if close else ""
 
 
 def slip_of(name: str, known: Iterable[str]) -> str | None:
-    """The known class of which a name is a misspelling of the pen: other capitals, a letter doubled, two swapped, or
-    one of its words a letter off.
+    """The known class of which a name is a typing error: other capitals, a doubled letter, two swapped letters, or one
+    wrong letter in a word.
 
     A name whose last word is missing is one; with another word more or less, or another number, it is another class.
     """

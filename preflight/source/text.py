@@ -1,4 +1,4 @@
-"""Text and places in it: a Source is one file as it was read, a Span is a stretch of it; and how its bytes are read."""
+"""Text and positions: a Source is the text of one file, a Span is a range of it; and reading of bytes."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ BYTES = "latin-1"
 
 
 def is_script_name(name: str) -> bool:
-    """Whether a name is a shell script's."""
+    """Whether a file name is that of a shell script."""
     return name.lower().endswith(SCRIPT_SUFFIXES)
 
 
 def decoded(data: bytes, *, script: bool) -> tuple[str, str]:
-    """The text of bytes, and its encoding. script: a shell runs it. Raises UnicodeDecodeError."""
+    """The text of bytes, and its encoding. script: it is a shell script. Raises UnicodeDecodeError."""
     try:
         return data.decode(UTF_8), UTF_8
     except UnicodeDecodeError:
@@ -46,7 +46,7 @@ BOM = b"\xef\xbb\xbf"
 
 
 class InputError(Exception):
-    """Input that cannot be read: names the file, and where in it when that is known (line and column from 1)."""
+    """Raised for unreadable input, with the file and, if known, line and column (from 1)."""
 
     def __init__(self, message: str, path: str = "", line: int = 0, column: int = 0) -> None:
         super().__init__(message)
@@ -61,37 +61,37 @@ _read: dict[str, None] | None = None
 
 
 def remember_files() -> None:
-    """From now on remember which files are read: a call of the command line writes over none of them."""
+    """Start recording the files that are read: a command never overwrites them."""
     global _read
     _read = {}
 
 
 def files_read() -> tuple[str, ...]:
-    """The files that were read since, as absolute paths."""
+    """The recorded files, as absolute paths."""
     return tuple(_read or ())
 
 
 def note_file(path: str | Path) -> None:
-    """A file is read."""
+    """Record that a file is read."""
     if _read is not None:
         _read[os.path.abspath(path)] = None
 
 
 def bounded(data: bytes, name: str) -> bytes:
-    """The same bytes. Raises InputError if they are more than a file may have."""
+    """The same bytes. Raises InputError if they exceed the size limit of a file."""
     if len(data) > MAX_BYTES:
         raise InputError(f"is more than {MAX_BYTES} bytes long; so many are not read", name)
     return data
 
 
 def read_all(read: Callable[[int], bytes | None], name: str) -> bytes:
-    """All bytes of stdin or of a special file, which has no size to ask for.
-    Raises InputError at the first that is too many."""
+    """All bytes of stdin or of a special file, whose size is not known in advance. Raises InputError at the first byte
+    beyond the limit."""
     return bounded(_pieces(read), name)
 
 
 def bytes_of(path: Path) -> bytes:
-    """The bytes of a file that is regular once it is open, too, or a little more than allowed."""
+    """The bytes of a file that is still regular after opening; slightly more than the limit if it is larger."""
     note_file(path)
     with open(path, "rb", buffering=0, opener=_open) as stream:
         if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
@@ -100,7 +100,7 @@ def bytes_of(path: Path) -> bytes:
 
 
 def _pieces(read: Callable[[int], bytes | None]) -> bytes:
-    """Everything up to the end, or a little more than allowed."""
+    """Everything up to the end, or slightly more than the limit."""
     parts, size = [], 0
     while size <= MAX_BYTES and (part := read(_PIECE)):
         parts.append(part)
@@ -109,7 +109,7 @@ def _pieces(read: Callable[[int], bytes | None]) -> bytes:
 
 
 def _kernel() -> int | None:
-    """The device of /proc, whose files have no size, and some of which wait for news."""
+    """The device of /proc, whose files have no size, and of which some block."""
     try:
         return os.stat("/proc/self").st_dev
     except OSError:
@@ -121,7 +121,7 @@ def _open(path: str, flags: int) -> int:
 
 
 class Position(NamedTuple):
-    """A place a person can find: line and column, both counted from 1, columns in characters."""
+    """A place for people: line and column from 1, columns in characters."""
 
     line: int
     column: int
@@ -216,7 +216,7 @@ class Source:
         return made
 
     def encode(self, text: str) -> bytes:
-        """The bytes to write for a new text: same encoding, same byte-order mark."""
+        """The bytes of a new text in the same encoding, with the same byte-order mark."""
         return (BOM if self.bom else b"") + text.encode(self.encoding)
 
     @property
@@ -248,7 +248,7 @@ class Source:
 
 
 class Span(NamedTuple):
-    """A stretch of a source: offsets in characters, end not included."""
+    """A range of a source: offsets in characters, end exclusive."""
 
     source: Source
     start: int

@@ -1,4 +1,4 @@
-"""A word of a command as it was resolved: known or not, where it was typed, and the pieces it is made of."""
+"""A resolved word of a command: known or unknown, with its place and its pieces."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ UNKNOWN = Unknown()
 
 
 class Piece(NamedTuple):
-    """A stretch of a word with one origin. exact: `text` is literally the text of `span`, so it can be cut and
+    """A part of a word with one origin. exact: `text` is literally the text of `span`, so it can be cut and
     replaced."""
 
     text: str | None
@@ -81,7 +81,7 @@ class Word(NamedTuple):
 
 
 def word_of(pieces: tuple[Piece, ...]) -> Word:
-    """The word that pieces make together; its span is where the pieces were put together."""
+    """The word made of pieces; its span is the place where they are combined."""
     if len(pieces) == 1:
         text, span, uses, exact, because, maybe = pieces[0]
         return Word(text, span, uses, because, exact and text is not None, maybe)
@@ -99,7 +99,7 @@ def word_of(pieces: tuple[Piece, ...]) -> Word:
 
 
 def _common(pieces: tuple[Piece, ...]) -> int:
-    """How many of the last uses all pieces share."""
+    """The number of last uses that all pieces share."""
     count = min(len(p.uses) for p in pieces)
     while count and any(p.uses[len(p.uses) - count :] != pieces[0].uses[len(pieces[0].uses) - count :] for p in pieces):
         count -= 1

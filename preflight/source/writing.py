@@ -24,7 +24,7 @@ _NO_LINK = sum(getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_
 
 
 def write_report(file: str, report: str | bytes, taken: Iterable[str] = ()) -> None:
-    """Write a report in one step, over nothing that a user wrote or read for it.
+    """Write a report atomically, never over a file that a user wrote or that was read for it.
 
     taken: files that were read. Raises InputError.
     """
@@ -50,7 +50,7 @@ def refuse_report(file: str, taken: Iterable[str] = ()) -> None:
 
 
 def write_file(path: Path, data: bytes, *, parents: bool = False, mode: int | None = None) -> None:
-    """Make or replace a file in one step, or write to a stream of the caller.
+    """Create or replace a file atomically, or write to a stream of the caller.
 
     parents: make the folders above it. mode: of a file that is made, otherwise as the umask has it. Raises InputError.
     """
@@ -69,14 +69,14 @@ def write_file(path: Path, data: bytes, *, parents: bool = False, mode: int | No
 
 
 def create_file(path: Path, data: bytes, *, parents: bool = False) -> None:
-    """Make a file where there is none. Raises InputError."""
+    """Create a file that does not exist. Raises InputError."""
     if os.path.lexists(path):
         raise InputError("exists already", str(path))
     write_file(path, data, parents=parents)
 
 
 def open_to_append(path: Path) -> int:
-    """A handle of a regular file, made where there is none, that appends and never waits: for who may open it.
+    """An appending, non-blocking handle of a regular file, created if missing, for callers who may open it.
 
     Also /dev/stdout, /dev/stderr, /dev/fd/N and the null device. Raises InputError if no report may be written, OSError
     for what fails.
@@ -104,7 +104,7 @@ def keep_file(path: str, data: bytes) -> None:
 
 
 def replace(path: Path, status: os.stat_result, data: bytes, shown: str) -> None:
-    """Replace a file in one step by one with its owner and permissions.
+    """Replace a file atomically, keeping owner and permissions.
 
     Raises InputError if these cannot be kept, OSError where it cannot be written.
     """
@@ -133,7 +133,7 @@ def replace(path: Path, status: os.stat_result, data: bytes, shown: str) -> None
 
 @contextlib.contextmanager
 def told(shown: str) -> Iterator[None]:
-    """What the system refuses, as an InputError about a file."""
+    """An error of the system as an InputError about a file."""
     try:
         yield
     except OSError as error:
@@ -141,7 +141,7 @@ def told(shown: str) -> Iterator[None]:
 
 
 def _judged(file: str) -> os.stat_result | None:
-    """What is at the path of a file to be written, None for nothing.
+    """The status of the path of a file to be written, None if nothing is there.
 
     Raises InputError if nothing may be written, OSError where that cannot be known.
     """
@@ -171,7 +171,7 @@ def _special(file: str) -> InputError:
 
 
 def _is_gits(path: str) -> bool:
-    """Whether a path, without links, is a repository's own folder or is in one."""
+    """Whether a path, without links, is a .git folder or is in one."""
     if any(part.lower() == ".git" for part in path.split(os.sep)):
         return True
     folder = os.path.dirname(path)
@@ -205,7 +205,7 @@ def _marked(folder: str) -> str:
 
 
 def _first_bytes(file: str) -> bytes:
-    """How a regular file begins; nothing if it cannot be read."""
+    """The first bytes of a regular file; none if it cannot be read."""
     try:
         handle = os.open(file, os.O_RDONLY | _NO_LINK)
     except OSError:
@@ -226,7 +226,7 @@ def _is(there: os.stat_result, other: str) -> bool:
 
 
 def _stream(name: str) -> int | None:
-    """The number of a stream that the caller has opened and names, -1 of the null device, None for what is a file."""
+    """The descriptor of a stream opened and named by the caller, -1 for the null device, None for a file."""
     name = os.path.normpath(name)
     folder, _, number = name.rpartition("/")
     if folder == "/dev/fd" and re.fullmatch("[0-9]{1,6}", number):
@@ -235,7 +235,7 @@ def _stream(name: str) -> int | None:
 
 
 def _opened(stream: int) -> int:
-    """A handle of a stream, for the caller to close. Raises OSError."""
+    """A handle of a stream, to be closed by the caller. Raises OSError."""
     return os.dup(stream) if stream >= 0 else os.open(os.devnull, os.O_WRONLY)
 
 
@@ -281,7 +281,7 @@ PAUSE = 0.02
 
 
 def write(old: Source, new: Source, tell: Callable[[str], None] = lambda name: None) -> None:
-    """Write an edited source over the file it was read from, in one step.
+    """Write an edited source over its file, atomically.
 
     `tell` is called with the file's name where another process locks it. Raises InputError when the file changed since,
     has other names, stays locked, or cannot be written.
@@ -304,9 +304,9 @@ def write(old: Source, new: Source, tell: Callable[[str], None] = lambda name: N
 
 @contextlib.contextmanager
 def _locked(path: Path, shown: str, tell: Callable[[str], None]) -> Iterator[None]:
-    """Keep other fixers away; a file that one of them has replaced meanwhile is seen as changed by its bytes.
+    """Lock out other fixers; a file that one of them has replaced meanwhile is detected by its changed bytes.
 
-    Every reader of the file may hold a lock on it: so the wait ends. Raises InputError.
+    Any reader of the file may hold a lock on it, so the wait is limited. Raises InputError.
     """
     with open(path, "rb") as stream:
         start, waits = time.monotonic(), False
