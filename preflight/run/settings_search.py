@@ -1,6 +1,6 @@
 """Finds the settings of a folder, for every command and the editor, and checks who may write them.
 
-Whoever may write settings can disable the check. So a file counts only if only its reader, root and the owner of the
+A user who may write settings can disable the check. So a file counts only if only its reader, root and the owner of the
 checked files can have created it. Folders further above do not matter: a user who may rename things in
 them can only put other folders there, and these do not count.
 """

@@ -28,7 +28,7 @@ _NOTHING: Mapping[str, str] = {}
 
 
 class Spent(Protocol):
-    """Work that several scripts do together."""
+    """The total work done for several scripts."""
 
     work: int
 
@@ -36,10 +36,10 @@ class Spent(Protocol):
 def load_script(
     source: Source, environment: Mapping[str, str] = _NOTHING, spent: Spent | None = None, *, whole: bool = False
 ) -> tuple[Document, ...]:
-    """The launches of a script; one document without a launch where it has none. Raises InputError.
+    """The launches of a script; one document without a launch if there is none. Raises InputError.
 
     environment: variables known to be set. spent: the work of the scripts before this one, to which its own is added.
-    whole: read also what bash does not, because it stops before, and do not report that.
+    whole: also read what follows the place at which bash stops, without reporting it.
     """
     refused = refusal(source) if not whole else None
     tree = parse(source, MAX_PADDED, None if refused is None or refused.readable else refused.unit)
@@ -73,7 +73,7 @@ def load_script(
 def _ended(
     source: Source, tree: Tree, commands: Commands, environment: Mapping[str, str], refused: Refusal | None
 ) -> Document | None:
-    """The launch that a script does not come to; None if it has none."""
+    """The launch that a script never reaches, or None."""
     if "<<" in source.text and (found := swallowed(source)) is not None:
         problem, meant = found
         if any(one.statement.start < problem.span.start for one in commands.found) or refusal(meant) is not None:
@@ -92,7 +92,7 @@ def _ended(
 
 
 def _of_script(tree: Tree, commands: Commands, refused: Refusal | None) -> tuple[Problem, ...]:
-    """What was noticed of a script as a whole, and where bash stops in it or in a script that it reads."""
+    """The problems of a script as a whole, and the place where bash stops in it or in a script that it sources."""
     noticed = (*faults(tree, commands), *(slips(tree, commands) if commands.found else ()))
     followed = (
         found.problem(source)
@@ -106,7 +106,7 @@ def _of_script(tree: Tree, commands: Commands, refused: Refusal | None) -> tuple
 
 
 def _problems(found: Found, commands: Commands, problems: tuple[Problem, ...]) -> tuple[Problem, ...]:
-    """What was noticed of a launch, and of the script but for the lines that other launches lost."""
+    """The problems of a launch and of the script, without lost lines that belong to other launches."""
     elsewhere = [other.statement for other in commands.found if other is not found]
     own = (p for p in problems if p.kind != LOST or not any(_holds(statement, p.span) for statement in elsewhere))
     return (*found.taken.problems, *launch_faults(found, commands), *launch_slips(found, commands), *own)

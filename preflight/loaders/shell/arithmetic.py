@@ -1,4 +1,4 @@
-"""Whole-number arithmetic as bash does it: 64 bits that wrap, bounded, and unknown if a name is."""
+"""Integer arithmetic of bash: 64 bits with wrap-around, bounded, unknown if a variable is unknown."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def tokens_of(text: str) -> list[Token]:
 
 
 def number_of(token: str) -> int:
-    """A number as bash reads it: octal after a 0, hexadecimal after 0x, any base before a #. Raises NotKnown."""
+    """A number in bash's notation: octal after 0, hexadecimal after 0x, any base before #. Raises NotKnown."""
     base, digits = 10, token
     if "#" in token:
         before, _, digits = token.partition("#")
@@ -95,12 +95,12 @@ class Result(NamedTuple):
 
 
 def evaluate(text: str, lookup: Callable[[str], int]) -> int:
-    """The value of an expression. lookup: a name's number, or raises NotKnown. Raises NotKnown."""
+    """The value of an expression. lookup: returns the number of a name. Raises NotKnown."""
     return compute(text, lookup).value
 
 
 def compute(text: str, lookup: Callable[[str], int]) -> Result:
-    """The value of an expression, and what it sets. Raises NotKnown."""
+    """The value of an expression, and the variables that it sets. Raises NotKnown."""
     parser = _Parser(tokens_of(text), lookup)
     value = parser.commas(0) if parser.tokens else 0
     if parser.at != len(parser.tokens):
@@ -114,7 +114,7 @@ def _wrap(value: int) -> int:
 
 
 def _divided(a: int, b: int) -> int:
-    """The quotient without its fraction: -7 / 2 is -3."""
+    """The quotient rounded towards zero: -7 / 2 is -3."""
     if b == 0:
         raise NotKnown("a division by zero")
     return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
@@ -162,7 +162,7 @@ _UNARY: dict[str, Callable[[int], int]] = {
 
 
 class _Parser:
-    """Computes while it reads; live: what is read counts, and is not the side of a condition that is not taken."""
+    """Evaluates while parsing; live: the parsed part is evaluated, not skipped by a condition."""
 
     def __init__(self, tokens: list[Token], lookup: Callable[[str], int]) -> None:
         self.tokens, self.lookup, self.at, self.live = tokens, lookup, 0, True
@@ -185,7 +185,7 @@ class _Parser:
 
     @contextmanager
     def taken(self, live: bool) -> Iterator[None]:
-        """Read a part that counts only where `live`."""
+        """Parse a part that is evaluated only if `live`."""
         before, self.live = self.live, self.live and live
         yield
         self.live = before
@@ -251,7 +251,7 @@ class _Parser:
         raise NotKnown("an expression that is not complete")
 
     def stepped(self, name: str, value: int) -> int:
-        """x++: the value before."""
+        """x++: the value before the increment."""
         if self.peek().kind == "step":
             self.put(name, value + (1 if self.peek().text == "++" else -1))
             self.at += 1
@@ -276,10 +276,10 @@ MAX_DEPTH = 40
 
 
 def arithmetic(expander: Expands, tree: Tree, node: Node, span: Span, *, once: bool = False) -> Piece:
-    """$(( … )), (( … )) or the parts of them: a number, or unknown.
+    """$(( … )), (( … )) or parts of them: a number, or unknown.
 
-    once: a statement that is followed once, so that what it sets is kept. An expansion may be read more than once: what
-    it sets is not known from then on.
+    once: a statement that is executed once, so its assignments are kept. An expansion may be read more than once, so
+    variables that it sets become unknown.
     """
     try:
         return _computed(expander, _plain(expander, tree, node), span, once=once)
@@ -301,7 +301,7 @@ def let(expander: Expands, words: Iterable[Field]) -> None:
 
 
 def _computed(expander: Expands, text: str, span: Span, *, once: bool) -> Piece:
-    """The value of an expression, after what it sets. Raises NotKnown."""
+    """The value of an expression, after its assignments. Raises NotKnown."""
     value, sets = compute(text, lambda name: number(expander, name, span))
     for name, new in sets.items():
         old = expander.state.get(name)
@@ -312,7 +312,7 @@ def _computed(expander: Expands, text: str, span: Span, *, once: bool) -> Piece:
 
 
 def _forget(expander: Expands, names: Iterable[str], span: Span) -> None:
-    """Names set to what is not known."""
+    """Set names to unknown values."""
     for name in names:
         unknown = Piece(None, span, exact=False, because=f"${name}")
         expander.state.put(name, Variable(((unknown,),), False, span))
@@ -340,7 +340,7 @@ def _plain(expander: Expands, tree: Tree, node: Node) -> str:
 
 
 def number(expander: Expands, name: str, span: Span) -> int:
-    """A variable as arithmetic reads it. Raises NotKnown."""
+    """The number in a variable. Raises NotKnown."""
     variable = expander.state.get(name)
     value = variable.scalar if variable is not None else expander.unset(name, span)
     if (text := text_of(value)) is None:

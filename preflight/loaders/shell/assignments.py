@@ -1,4 +1,4 @@
-"""Assignments: plain, appending, of arrays and of their elements, and what branches assigned."""
+"""Assignments: plain, appending, of arrays and of their elements."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _RANGE = lazy_pattern(r"(-?\d{1,6}|[A-Za-z])\.\.(-?\d{1,6}|[A-Za-z])(?:\.\.(-?\d
 
 
 class TooMany(Exception):
-    """A word stands for more words than are followed."""
+    """Raised if a word expands to too many words."""
 
 
 def words_at(expander: Expander, tree: Tree, node: Node) -> list[Field]:
-    """The words that a node stands for."""
+    """The words that a node expands to."""
     text = tree.text(node)
     inside = text.partition("{")[2].rpartition("}")[0]
     listed = "," in inside or ".." in inside
@@ -65,7 +65,7 @@ def _expanded(text: str) -> Iterator[str]:
 
 
 def _first_braces(word: str) -> tuple[str, list[str], str] | None:
-    """The text before, in and behind the first braces that bash expands."""
+    """The text before, in and after the first braces that bash expands."""
     for start in (at for at, sign in enumerate(word) if sign == "{"):
         end, commas = _closing(word, start)
         if end < 0:
@@ -80,7 +80,7 @@ def _first_braces(word: str) -> tuple[str, list[str], str] | None:
 
 
 def _closing(word: str, start: int) -> tuple[int, list[int]]:
-    """Where braces are closed, and the commas between that are not in further braces."""
+    """The end of braces, and the commas that are not in inner braces."""
     depth, commas = 0, list[int]()
     for at in range(start, len(word)):
         depth += {"{": 1, "}": -1}.get(word[at], 0)
@@ -115,8 +115,8 @@ T = TypeVar("T")
 
 
 def in_each(state: State, text: str, read: Callable[[], T]) -> Iterator[T]:
-    """What reading a text gives under each of the commands that its first variable of several may hold; nothing if it
-    has none."""
+    """The results of reading a text for each command that its first variable with alternatives may hold; empty if there
+    is no such variable."""
     found = _several(state, text) if state.several else None
     if found is None:
         return
@@ -138,7 +138,7 @@ def _several(state: State, text: str) -> tuple[str, Variable] | None:
 
 
 def distinct(found: Sequence[T], launch: Callable[[T], Launch]) -> list[T]:
-    """Each launch once: what differs in a profiler in front alone is one."""
+    """Launches without duplicates: two that differ only in a leading profiler count as one."""
     kept: dict[object, T] = {}
     for item in found:
         one = launch(item)
@@ -187,8 +187,8 @@ def assign(expander: Expander, tree: Tree, node: Node, exported: bool = False) -
 def _others(
     expander: Expander, tree: Tree, node: Node | None, before: tuple[Value, ...], made: Value
 ) -> tuple[Value, ...]:
-    """The commands that a variable may hold after an assignment: to those before it the new text is added;
-    else those that the text is made of."""
+    """The commands that a variable may hold after an assignment: the earlier ones with the new text added, otherwise
+    those in the text."""
     if before or node is None:
         return tuple(bounded((*value, *made)) for value in before)
     return tuple(
@@ -220,13 +220,13 @@ def _array(expander: Expander, tree: Tree, node: Node) -> tuple[tuple[Value, ...
 
 
 def forget(expander: Expander, tree: Tree, node: Node) -> None:
-    """A variable gets a value that is not computed here."""
+    """Set a variable to an unknown value."""
     name, span = tree.text(node), tree.span(node)
     expander.state.put(name, Variable(((Piece(None, span, exact=False, because=f"${name}"),),), False, span))
 
 
 def declare(expander: Expander, tree: Tree, node: Node) -> None:
-    """export, declare, local, readonly with their assignments."""
+    """export, declare, local and readonly with assignments."""
     keyword = tree.text(node.children[0])
     if keyword in ("local", "declare", "typeset") and expander.locals:
         _shadow(expander, tree, node)
@@ -246,7 +246,7 @@ def declare(expander: Expander, tree: Tree, node: Node) -> None:
 
 
 def _shadow(expander: Expander, tree: Tree, node: Node) -> None:
-    """Names of a function's own: when it ends they are again what they were."""
+    """Local names of a function: they are restored when it ends."""
     for child in node.named_children:
         named = child.child_by_field_name("name") if child.type == "variable_assignment" else child
         if named is not None and named.type == "variable_name":
@@ -255,7 +255,7 @@ def _shadow(expander: Expander, tree: Tree, node: Node) -> None:
 
 
 def _export(expander: Expander, field: Field, exported: bool) -> None:
-    """export "NAME=value", where the grammar sees a word."""
+    """export "NAME=value", which is a word in the grammar."""
     text = text_of(field.pieces)
     name, equals, value = (text or "").partition("=")
     if equals and re.fullmatch(r"[A-Za-z_]\w*", name):

@@ -1,4 +1,4 @@
-"""Whether bash takes the text in [[ ]] for a condition; its words are read by separate rules."""
+"""Whether bash accepts the text in [[ ]] as a condition; its words follow separate rules."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _ENDS_TERM = frozenset(["]]", "&&", "||", ")"])
 
 
 class Condition:
-    """Reads a condition behind its [[. kind: the token that was read last."""
+    """Reads a condition after [[. kind: the last token read."""
 
     def __init__(self, tokens: Tokens) -> None:
         self.tokens, self.kind, self.depth = tokens, "", 0
@@ -44,7 +44,7 @@ class Condition:
         return self.kind
 
     def _either(self) -> None:
-        """Terms joined by && and ||, up to the token behind them."""
+        """Terms joined by && and ||, up to the next token."""
         self._term()
         while self.kind in ("&&", "||"):
             self._term()

@@ -1,6 +1,6 @@
-"""Whether bash takes a text for commands: its blocks, lists, redirections and conditions, token by token.
+"""Whether bash accepts a text as commands: blocks, lists, redirections and conditions, token by token.
 
-Nothing is kept of what is read: this only finds where bash would refuse the text.
+No tree is built: this only finds the place where bash would reject the text.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _PROGRAM = lazy_pattern(r"[ \t]+[A-Za-z/.\"$]")
 
 
 class Block(NamedTuple):
-    """A block that is open: its first word, its place, and the word that it waits for."""
+    """An open block: its first word, its place, and the expected closing word."""
 
     name: str
     at: int
@@ -40,7 +40,7 @@ class Block(NamedTuple):
 
 
 class Commands:
-    """Reads a text as bash does. unit: where the command begins that bash reads before it runs any of it."""
+    """Reads a text like bash. unit: the start of the command that bash reads as a whole before running any of it."""
 
     def __init__(self, text: str, *, patterns: bool = False) -> None:
         self.text = text
@@ -57,7 +57,7 @@ class Commands:
             raise self._as_bash_ends(refused) from None
 
     def _as_bash_ends(self, refused: Refused) -> Refused:
-        """The message of bash where it drops the rest of a line after a wrong condition; in a substitution it fails."""
+        """The message of bash if it drops the rest of a line after a wrong condition; in a substitution it fails."""
         tokens, misread = self.tokens, self.tokens.misread
         split = misread >= self.unit and self.text[misread : misread + 1] == "\n"
         if split and refused.fault == "token" and refused.text:
@@ -95,7 +95,7 @@ class Commands:
         return self.kind
 
     def _take(self, *kinds: str) -> str:
-        """The token that is one of these. Raises Refused if bash would refuse it."""
+        """Read a token that must be one of these. Raises Refused if it is another one."""
         kind = self._peek()
         if kind not in kinds:
             self._refuse()
@@ -124,7 +124,7 @@ class Commands:
             self.kind = None
 
     def _line(self) -> bool:
-        """Commands up to the end of a line; whether one of them ends the script."""
+        """Read commands up to the end of a line. Returns whether one of them ends the script."""
         ends = False
         while True:
             alone = self._ends_script(self._peek())
@@ -144,7 +144,7 @@ class Commands:
                 return ends
 
     def _last_of_and_or(self) -> bool:
-        """Read the rest of a && b || c. Gives whether the line ends with it."""
+        """Read the rest of a && b || c. Returns whether it ends the line."""
         while True:
             self._timed_pipeline()
             kind = self._peek()
@@ -166,7 +166,7 @@ class Commands:
         return word == "exit" or (word == "exec" and _PROGRAM.match(self.text, tokens.at) is not None)
 
     def _list(self) -> None:
-        """Commands inside of a block."""
+        """Read the commands of a block."""
         self._new_lines()
         while True:
             self._timed_pipeline()
@@ -183,7 +183,7 @@ class Commands:
                 return
 
     def _timed_pipeline(self) -> bool:
-        """Commands joined by |; whether there are several."""
+        """Read commands joined by |. Returns whether there are several."""
         while (kind := self._peek()) in ("!", "time"):
             self.kind = None
             if kind == "time" and self._peek() == TIME_OPTION:
@@ -223,7 +223,7 @@ class Commands:
             self._refuse()
 
     def _simple(self, may_define: bool, begun: bool = False) -> None:
-        """A command of words, assignments and redirections, or the definition of a function."""
+        """Read a command of words, assignments and redirections, or a function definition."""
         tokens = self.tokens
         tokens.in_redirections = not begun
         while (kind := self._peek()) in _SIMPLE:
@@ -381,7 +381,7 @@ class Commands:
         self._close("esac")
 
     def _substitution(self, at: int) -> int:
-        """The place behind the commands of $(…) that begin at a place."""
+        """The end of the commands of $(…) that begin at a place."""
         tokens, text = self.tokens, self.text
         first = at
         while text.startswith("\\\n", first):

@@ -1,4 +1,4 @@
-"""Where a quote, an expansion or a pair of brackets ends, as bash finds it when it reads a script."""
+"""Finds the end of a quote, an expansion or a pair of brackets like bash when it reads a script."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _CLOSING = {"(": ")", "[": "]", "{": "}"}
 
 
 class Refused(Exception):
-    """bash stops at a place of a script.
+    """Raised where bash stops in a script.
 
     fault: "quote" where something is opened and never closed, "token" where a word does not fit, "array" for one in an
     array, "loop" for the parts of for (( )), "condition" for a wrong [[ ]] and "arithmetic" for a (( that has no )): at
@@ -41,38 +41,38 @@ MOST_OPEN = 100
 
 
 class TooDeep(Exception):
-    """The text nests deeper than people write."""
+    """Raised if the text nests too deep."""
 
 
 class Quotes:
-    """Finds ends in a text. substitution: finds that of the commands behind `$(`, given the place behind it."""
+    """Finds ends in a text. substitution: finds the end of the commands after `$(`."""
 
     def __init__(self, text: str, substitution: Callable[[int], int]) -> None:
         self.text, self.substitution, self._open = text, substitution, 0
 
     def single(self, at: int) -> int:
-        """The place behind the quote that closes the one in front of a place."""
+        """The place after the closing quote of '…', given the place after the opening one."""
         end = self.text.find("'", at)
         if end < 0:
             raise Refused("quote", at - 1, "'")
         return end + 1
 
     def ansi(self, at: int) -> int:
-        """The same of $'…'."""
+        """The same for $'…'."""
         found = _ANSI.match(self.text, at)
         if found is None:
             raise Refused("quote", at - 1, "'")
         return found.end()
 
     def backticks(self, at: int) -> int:
-        """The same of `…`, whose commands bash reads only when it runs them."""
+        """The same for `…`, whose commands bash reads only when it runs them."""
         found = _BACKTICKS.match(self.text, at)
         if found is None:
             raise Refused("quote", at - 1, "`")
         return found.end()
 
     def double(self, at: int) -> int:
-        """The same of "…"."""
+        """The same for "…"."""
         text, begin = self.text, at - 1
         self._enter()
         while True:
@@ -103,15 +103,15 @@ class Quotes:
         return self._end(at, _BRACES, "{")
 
     def subscript(self, at: int) -> int:
-        """The end of the […] of an element."""
+        """The end of the […] of an array element."""
         return self._end(at, _SUBSCRIPT, "[")
 
     def parentheses(self, at: int) -> int:
-        """The end of the parentheses of a pattern; bash only counts them."""
+        """The end of the parentheses of a pattern, which bash only counts."""
         return self._end(at, _PARENTHESES, "(")
 
     def arithmetic(self, at: int) -> int:
-        """The same of those around a sum, which may hold substitutions."""
+        """The end of arithmetic parentheses, which may contain substitutions."""
         return self._end(at, _SUM, "(")
 
     def _end(self, at: int, signs: re.Pattern[str], opening: str) -> int:
@@ -138,7 +138,7 @@ class Quotes:
             raise TooDeep
 
     def _past(self, sign: str, at: int) -> int:
-        """The end of what a sign opens between brackets."""
+        """The end of the construct that a character opens inside brackets."""
         first, last = sign[0], sign[-1]
         if first == "\\" or last in "$<>":
             return at

@@ -1,4 +1,4 @@
-"""The words and signs of a script one after the other, each as what bash takes it for in its place."""
+"""The words and operators of a script in order, with the meaning that bash gives them in their place."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _LOOP_SIGNS = lazy_pattern(r"['\"\\`$]")
 
 
 class _Pending(NamedTuple):
-    """A here-document whose text begins on the next line. strips: tabs in front of its lines do not count."""
+    """A here-document whose text begins on the next line. strips: leading tabs are removed."""
 
     end: str
     quoted: bool
@@ -57,7 +57,7 @@ class _Pending(NamedTuple):
 
 
 class Tokens:
-    """Reads a script token by token. at: the place behind the last token; start: its own place.
+    """Reads a script token by token. start, at: the start and the end of the last token.
 
     patterns: whether extended patterns such as `!(a)` are words.
     """
@@ -84,7 +84,7 @@ class Tokens:
         return kind
 
     def state(self) -> tuple[Any, ...]:
-        """What holds outside of a substitution."""
+        """The state outside a substitution, for `leave`."""
         return (
             (self.last, self.before, self.start, self.patterns, self.documents),
             (self.in_pattern, self.in_case, self.brace_allowed, self.assigns),
@@ -92,19 +92,19 @@ class Tokens:
         )
 
     def enter(self, at: int) -> None:
-        """Begin to read the commands of a substitution."""
+        """Start reading the commands of a substitution."""
         self.at, self.last, self.before = at, "$(", "\n"
         self.in_pattern = self.in_redirections = self.in_array = self.in_condition = self.in_regex = False
         self.esacs, self.awaits_in, self.documents = 0, 0, []
 
     def leave(self, state: tuple[Any, ...]) -> None:
-        """Go on behind a substitution as before it."""
+        """Restore the state after a substitution."""
         (self.last, self.before, self.start, self.patterns, self.documents) = state[0]
         (self.in_pattern, self.in_case, self.brace_allowed, self.assigns) = state[1]
         (self.in_redirections, self.in_array, self.in_condition, self.in_regex, self.esacs, self.awaits_in) = state[2]
 
     def raw(self) -> str:
-        """The next token, which does not count as the last one read."""
+        """The next token, without recording it as the last one."""
         text = self.text
         at = self.start = _BLANKS.match(text, self.at).end()  # type: ignore[union-attr]
         sign = text[at : at + 1]
@@ -158,7 +158,7 @@ class Tokens:
         return sign
 
     def _parentheses(self, at: int, inside: int) -> str:
-        """What `((` begins: arithmetic, or a subshell in a subshell; empty where it is neither."""
+        """The construct that `((` begins: arithmetic, or a subshell in a subshell; "" if it is neither."""
         if self.last == "for":
             end = self.quotes.arithmetic(inside)
             self.at = end
@@ -183,11 +183,11 @@ class Tokens:
             raise Refused("loop", at, f"(({text}))")
 
     def _at_command(self) -> bool:
-        """Whether reserved words are known here."""
+        """Whether reserved words are recognised here."""
         return self.last in _BEFORE_COMMANDS or (self.last == WORD and self.before in ("coproc", "function"))
 
     def _assignable(self) -> bool:
-        """Whether a command may begin here, so that a word may be an assignment."""
+        """Whether a command may begin here, so a word may be an assignment."""
         last = self.last
         if last == ASSIGNMENT or (self.in_redirections and last not in REDIRECTIONS):
             return True
@@ -215,7 +215,7 @@ class Tokens:
         return self._taken(at, self._rest(end), kind, command)
 
     def _name(self, at: int) -> tuple[int, bool]:
-        """The end of a name with its subscript and, where it is assigned, of the array behind it."""
+        """The end of a name with its subscript and, if it is assigned, of the array that follows."""
         name = _NAME.match(self.text, at)
         if name is None:
             return at, False
@@ -226,7 +226,7 @@ class Tokens:
         return (self._array(equals.end()), True) if equals is not None else (end, False)
 
     def _element(self, at: int) -> int:
-        """The same of […]= inside of an array; the same place where there is none."""
+        """The end of […]= inside an array; the given place if there is none."""
         if self.text[at] != "[":
             return at
         end = self.quotes.subscript(at + 1)
@@ -236,7 +236,7 @@ class Tokens:
         return self._array(equals.end()) if self.assigns else equals.end()
 
     def _array_of_builtin(self, at: int) -> int:
-        """The end of an array that a word behind `declare` and its like assigns."""
+        """The end of an array assigned by a word after `declare` and similar builtins."""
         found = _ELEMENT.match(self.text, at)
         return self._array(found.end()) if found is not None else at
 
@@ -259,7 +259,7 @@ class Tokens:
         return self.at
 
     def _rest(self, at: int) -> int:
-        """The end of a word of which the part up to a place is read."""
+        """The end of a word that is read up to a place."""
         text, quotes = self.text, self.quotes
         while True:
             at = _RUN.match(text, at).end()  # type: ignore[union-attr]
@@ -303,7 +303,7 @@ class Tokens:
         return self.quotes.dollar(at) if sign in ("(", "{", "[") else max(after, at + 1)
 
     def _taken(self, at: int, end: int, kind: str, command: bool) -> str:
-        """What the word between two places is."""
+        """The kind of the word between two places."""
         self.start, self.at = at, end
         token = self.text[at:end]
         if "\\\n" in token:
@@ -327,7 +327,7 @@ class Tokens:
         return kind
 
     def _special(self, token: str) -> str:
-        """What a word is only behind certain others; empty where it is nothing special."""
+        """The special meaning of a word after certain others, or ""."""
         last, before = self.last, self.before
         named = last == WORD and before in ("for", "case", "select")
         if token == "in" and (named or (self.awaits_in and last in (WORD, "\n"))):
@@ -357,7 +357,7 @@ class Tokens:
         return token if token == "]]" and self.in_condition else ""
 
     def _reserved(self, token: str) -> str:
-        """The word where it is a reserved one, otherwise empty."""
+        """The word if it is reserved, otherwise ""."""
         if token not in RESERVED or not self._at_command():
             return ""
         if self.in_pattern and (token != "esac" or self.last in ("|", "(")):
@@ -376,20 +376,20 @@ class Tokens:
         return token
 
     def await_document(self, strips: bool) -> None:
-        """The word that was read last ends a here-document, which begins on the next line."""
+        """Register a here-document with the last word as its end marker; it begins on the next line."""
         word = self.text[self.start : self.at].replace("\\\n", "")
         quoted = _QUOTED.search(word) is not None
         end = _UNQUOTED.sub(lambda found: "".join(part or "" for part in found.groups()), word) if quoted else word
         self.documents.append(_Pending(end, quoted, strips))
 
     def gather(self) -> None:
-        """Read on behind the here-documents that begin here."""
+        """Skip the here-documents that begin here."""
         for document in self.documents:
             self.at = self._past_document(document)
         self.documents = []
 
     def gather_below(self) -> None:
-        """The same of those that begin on the next line, while this one is still to be read."""
+        """Skip those that begin on the next line, before this line is read completely."""
         here, end = self.at, self.text.find("\n", self.at)
         if end >= 0:
             self.at = self.resume.get(end, end + 1)
@@ -397,7 +397,7 @@ class Tokens:
             self.resume[end], self.at = self.at, here
 
     def _past_document(self, document: _Pending) -> int:
-        """The place behind a here-document; the end of the text where it has none, which bash only warns of."""
+        """The end of a here-document; the end of the text if its marker is missing, about which bash only warns."""
         text, begin, joined = self.text, self.at, False
         while begin < len(text):
             end = text.find("\n", begin)
@@ -416,7 +416,7 @@ class Tokens:
 
 
 def _continued(line: str) -> bool:
-    """Whether the end of a line is quoted by a backslash."""
+    """Whether a backslash quotes the end of a line."""
     return (len(line) - len(line.rstrip("\\"))) % 2 == 1
 
 

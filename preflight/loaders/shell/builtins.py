@@ -1,4 +1,4 @@
-"""Commands that change the state of a script: its working folder, its parameters, the folders that it removes."""
+"""Commands that change the state of a script: working directory, parameters, removed folders."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from preflight.source.text import Span
 
 
 def set_options(expander: Expander, words: list[Field]) -> bool:
-    """`set -- …` and `set -u`; whether unset variables end the script from here on."""
+    """`set -- …` and `set -u`. Returns whether unset variables end the script from here on."""
     texts = [text_of(field.pieces) or "" for field in words]
     strict = False
     for at, text in enumerate(texts):
@@ -43,7 +43,7 @@ NAME = "(working folder)"
 
 
 def change_folder(expander: Expander, tree: Tree, node: Node) -> None:
-    """Follow a command of CHANGES."""
+    """Follow `cd`, `pushd` or another command of CHANGES."""
     place = tree.span(node)
     words = [field for field in words_of(expander, tree, node)[1:] if not _is_option(field)]
     unknown: Value = (Piece(None, place, exact=False, because=place.text),)
@@ -55,13 +55,13 @@ def change_folder(expander: Expander, tree: Tree, node: Node) -> None:
 
 
 def working_folder(state: State) -> Word | None:
-    """The folder that a command runs in; None if the script stays where it is started."""
+    """The folder that a command runs in; None if the script does not change its working directory."""
     found = state.get(NAME)
     return word(Field(list(found.scalar)), found.place) if found is not None and found.items else None
 
 
 def keep_folder(state: State, place: Span, folder: Word | None) -> None:
-    """A script that another one runs starts in its folder."""
+    """A called script starts in the working directory of its caller."""
     if folder is not None:
         pieces = folder.pieces or (Piece(folder.text, folder.span, exact=False, because=folder.because),)
         state.put(NAME, Variable((pieces,), False, place))
@@ -73,13 +73,13 @@ def _is_option(field: Field) -> bool:
 
 
 def _is_relative(value: Value) -> bool:
-    """Whether a path begins with a name: what is not known may be any folder."""
+    """Whether a path begins with a known name: an unknown part may be any folder."""
     text = value[0].text if value else None
     return text is not None and not text.startswith(("/", "~"))
 
 
 class Dry(Protocol):
-    """Whatever follows a script, and can do so without leaving launches."""
+    """A follower of scripts that supports trial runs without recorded launches."""
 
     dry: int
 
@@ -94,7 +94,7 @@ def _is_recursive(word: str) -> bool:
 
 
 def removed_folders(expander: Expander, follower: Dry, tree: Tree, node: Node) -> list[tuple[Span, str]]:
-    """What `rm -r` removes, where no condition is in front of it, with the place of the command."""
+    """The folders that `rm -r` removes unconditionally, with the place of the command."""
     if any(one.type in _CONDITIONAL for one in ancestors(node)):
         return []
     follower.dry += 1

@@ -1,4 +1,4 @@
-"""What single commands do: builtins that change variables, scripts that are followed, launches that are noted."""
+"""The effects of single commands: builtins that change variables, followed scripts, recorded launches."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _READS = frozenset(["read", "mapfile", "readarray", "getopts"])
 
 
 class Commands:
-    """Single commands of a script, its sourced files and the scripts it calls."""
+    """Executes single commands of a script, of sourced files and of called scripts."""
 
     def __init__(
         self, source: Source, environment: Mapping[str, str], asked: Allocation, given: Mapping[str, Word]
@@ -67,11 +67,11 @@ class Commands:
 
     @property
     def found(self) -> list[Found]:
-        """The launches."""
+        """The recorded launches."""
         return self.launches.found
 
     def run(self, tree: Tree) -> None:
-        """Follow a script from its start."""
+        """Follow a script from the start."""
         try:
             self.follower.statement(tree, tree.root)
             self.ended = self.follower.stop.at == "exit"
@@ -81,7 +81,8 @@ class Commands:
             self.follower.exhausted = True
 
     def _unset(self, name: str, span: Span | None) -> Value:
-        """The value of a variable that the script has not set: the job's environment, the scheduler's, or unknown."""
+        """The value of a variable that the script has not set: from the job's environment, from the scheduler, or
+        unknown."""
         if name in self.environment:
             place = span or self.files.source.span(0)
             return (Piece(self.environment[name], place, exact=False),)
@@ -96,7 +97,7 @@ class Commands:
         return value
 
     def _run_inside(self, tree: Tree, node: Node) -> None:
-        """The commands of $(…), once for each time that the command around it runs."""
+        """Follow the commands of $(…), once per run of the surrounding command."""
         key = (id(tree.source), node.start_byte)
         if key in self.inside or self.follower.dry:
             return
@@ -106,7 +107,7 @@ class Commands:
         self.launches.last, self.expander.arguments = last, arguments
 
     def _look_inside(self, tree: Tree, node: Node) -> None:
-        """The commands of substitutions in what is not expanded: words that are printed, redirections."""
+        """Follow the commands of substitutions in parts that are not expanded: printed words, redirections."""
         text = tree.text(node)
         if "$(" not in text and "`" not in text and "<(" not in text and ">(" not in text:
             return
@@ -119,7 +120,7 @@ class Commands:
                 waiting += reversed(current.named_children)
 
     def printed(self, tree: Tree, node: Node, given: Read | None, whole: bool = True) -> Read:
-        """What a statement prints, for the code that asks."""
+        """The output of a statement, for other code."""
 
         def read() -> Value | None:
             self.follower.dry += 1
@@ -131,7 +132,7 @@ class Commands:
         return read
 
     def redirected(self, tree: Tree, node: Node, given: Read | None) -> None:
-        """What a block prints, written to a file."""
+        """Write the output of a block to a file."""
         streams, body = streams_of(self.expander, tree, [node], given), node.child_by_field_name("body")
         if streams.to and body is not None and not self.follower.dry:
             self.scripts.write(streams.to, streams.grows, self.printed(tree, body, streams.text)(), tree.span(node))
@@ -139,7 +140,7 @@ class Commands:
             self._look_inside(tree, child)
 
     def command(self, tree: Tree, node: Node, around: Node | None = None, given: Read | None = None) -> None:
-        """A simple command. around: with its redirections; given: what a pipe hands to it."""
+        """Follow a simple command. around: the command with its redirections; given: its input from a pipe."""
         self.inside.clear()
         before = [child for child in node.named_children if child.type == "variable_assignment"]
         name = node.child_by_field_name("name")
@@ -172,7 +173,7 @@ class Commands:
         self._run(tree, node, before, streams)
 
     def _run(self, tree: Tree, node: Node, before: list[Node], streams: Streams) -> None:
-        """A command that is neither quiet nor a builtin that reads: under each of the texts that it may have."""
+        """Follow any other command, for each text that it may have."""
         own: dict[str, Variable | None] = {}
         for words in [*in_each(self.state, tree.text(node), lambda: words_of(self.expander, tree, node))] or [
             words_of(self.expander, tree, node)
@@ -186,7 +187,7 @@ class Commands:
                 self._execute(tree, node, words, own, streams)
 
     def _print(self, tree: Tree, node: Node, plain: str, streams: Streams) -> None:
-        """A command that prints: to a file, or the text of a script meant to run."""
+        """Follow a command that prints to a file, or prints the text of a script that is meant to run."""
         place, files = tree.span(node), [(streams.to, streams.grows)] if streams.to else []
         shows_script = plain in ("cat", "tee") and streams.document is not None
         if not files and plain != "tee" and not shows_script:
@@ -205,7 +206,7 @@ class Commands:
             self._script_text(nested([Field(list(value))]), meant=True)
 
     def _goes_on(self, tree: Tree, node: Node, words: list[Field]) -> bool:
-        """Whether a command is only the rest of the one above it."""
+        """Whether a command is only the continuation of the one above it."""
         if self.follower.dry:
             return False
         return self.launches.continues(tree.span(node), words, Front(self.prefix, self.asked), self._follow_script)
@@ -238,7 +239,7 @@ class Commands:
                 self._launch(tree, node, words, own)
 
     def _hands_text(self, tree: Tree, node: Node, words: list[Field], streams: Streams) -> bool:
-        """Whether a command hands a text to a shell, which is followed then."""
+        """Whether a command passes a text to a shell; the text is followed then."""
         if text_of(words[0].pieces) == "sbatch":
             text = streams.text() if streams.text is not None and _reads_job(words) else None
             if text is not None:
@@ -255,7 +256,7 @@ class Commands:
         return True
 
     def _text_for(self, tree: Tree, node: Node, inside: Inside, streams: Streams) -> Value | None:
-        """The text that a shell runs, where it is known and is not a file next to the script."""
+        """The text that a shell runs, if it is known and not a file next to the script."""
         if inside.string is not None:
             return tuple(inside.string.pieces)
         if inside.script is None:
@@ -293,8 +294,8 @@ class Commands:
             self.launches.note(Met(tree.span(node), words, own), Front(self.prefix, self.asked), self._follow_script)
 
     def _follow_script(self, taken: Taken, words: list[Word]) -> bool:
-        """`bash other.sh args`: its launches, where the file is next to this one. A word that is not known is taken for
-        one parameter."""
+        """`bash other.sh args`: the launches of the other script, if it is available. An unknown word counts as one
+        parameter."""
         entry = taken.launch.entry
         written = self.scripts.text(entry)
         inner = written.source if written is not None else self.files.open(entry.text)
@@ -346,7 +347,7 @@ class Commands:
         self.calls -= 1
 
     def _parsed(self, source: Source) -> Tree:
-        """Another text that is run; parsing it is work, too. Raises Exhausted."""
+        """Parse another text that is run, counting the work. Raises Exhausted."""
         self.expander.spend(len(source.text) // 10)
         try:
             return parse(source)
@@ -373,7 +374,7 @@ class Commands:
         prefix: list[Field] | None = None,
         arguments: list[Field] | None = None,
     ) -> None:
-        """A command line that is itself a text: eval "…", bash -c "…". apart: it runs in a separate process."""
+        """A command line given as text: eval "…", bash -c "…". apart: it runs in a separate process."""
         if text is None or self.calls >= MAX_CALLS:
             return
         outer, given, traps, self.calls = self.prefix, self.expander.arguments, self.traps, self.calls + 1
@@ -393,7 +394,7 @@ class Commands:
         self.prefix, self.expander.arguments, self.calls = outer, given, self.calls - 1
 
     def _trap(self, words: list[Field]) -> None:
-        """`trap "…" EXIT TERM`: runs when the script ends, whatever ends it."""
+        """`trap "…" EXIT TERM`: runs when the script ends for any reason."""
         if words and text_of(words[0].pieces) == "--":
             words = words[1:]
         action = text_of(words[0].pieces) if words else "-p"
@@ -408,7 +409,7 @@ class Commands:
                 self.traps["EXIT" if signal == "0" else signal] = text
 
     def _trapped(self) -> None:
-        """What traps run at the end, each text once."""
+        """Run the texts of traps at the end, each once."""
         texts = {text.source.text: text for text in self.traps.values()}
         self.traps = {}
         for text in texts.values():
@@ -416,7 +417,7 @@ class Commands:
             self._nested(text, apart=True)
 
     def _script_text(self, text: Nested | None, submitted: bool = False, meant: bool = False) -> None:
-        """A script that sbatch reads, or meant to run; its #SBATCH lines state what it gets."""
+        """A script that sbatch reads, or that is meant to run; its #SBATCH lines state its allocation."""
         if text is None or (meant and not text.source.text.startswith("#!")):
             return
         outer, given, foreign = self.asked, self.given, self.state.foreign
@@ -429,20 +430,20 @@ class Commands:
 
 
 def _reads_job(words: list[Field]) -> bool:
-    """Whether sbatch is given no script and no command line, so that it reads stdin."""
+    """Whether sbatch has neither a script nor a command line, so it reads stdin."""
     options = read_options([word(field, field.pieces[0].span) for field in words[1:]], SLURM)
     return not options.rest and options.word("wrap") is None
 
 
 def _in_front(taken: Taken) -> tuple[Word, ...]:
-    """The launchers of tasks in front of a script, with their options."""
+    """The task launchers in front of a script, with their options."""
     words, entry = taken.launch.launcher_words, taken.launch.entry
     ends = (at for at, one in enumerate(words) if command_name(one) in SHELLS or one.span == entry.span)
     return words[: next(ends, len(words))]
 
 
 def _started_elsewhere(found: Found, script: Taken) -> Found:
-    """A launch of a script that something else starts, once or often: how many processes that makes is not known."""
+    """A launch in a script that is started elsewhere, once or several times: the number of processes is unknown."""
     hidden = next((name for name in script.fronts if name not in TASKS), None)
     if hidden is None:
         return found

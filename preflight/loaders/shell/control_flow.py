@@ -1,4 +1,4 @@
-"""Conditions, branches and loops of a script: one way where the outcome is known, otherwise every way."""
+"""Conditions, branches and loops of a script: one path if the outcome is known, otherwise every path."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from preflight.source.pattern import lazy_pattern
 
 
 class Stops(Protocol):
-    """Where following has come to an end, and which statement that end leaves."""
+    """The end of a path, and the statement that it leaves."""
 
     at: str
 
@@ -26,7 +26,7 @@ class Stops(Protocol):
 
 
 class Follows(Protocol):
-    """Walks statements; branches and loops hand theirs back to it. dry: inside a trial run that leaves no launches."""
+    """Walks statements; branches and loops call it back for theirs. dry: in a trial run that records no launches."""
 
     expander: Expander
     state: State
@@ -78,13 +78,13 @@ def test(expander: Expander, tree: Tree, node: Node, depth: int = 0) -> bool | N
 
 
 def arithmetic(expander: Expander, tree: Tree, node: Node) -> bool | None:
-    """Whether (( … )) is not zero; what it sets is kept."""
+    """Whether (( … )) is not zero; its assignments are kept."""
     piece = computed(expander, tree, node, tree.span(node), once=True)
     return piece.text != "0" if piece.text is not None else None
 
 
 def asked_for(text: str) -> frozenset[str]:
-    """Names of which a condition asks whether they are empty or not set: [ -z "$X" ]."""
+    """Variables that a condition tests for being empty or unset: [ -z "$X" ]."""
     return frozenset(name for match in _EMPTY.finditer(text) for name in match.groups() if name)
 
 
@@ -146,7 +146,7 @@ _ARGUMENT = lazy_pattern(r'"?\$(?:[1-9]|\{[1-9]\})"?')
 
 
 def follow_if(follower: Follows, tree: Tree, node: Node) -> None:
-    """An if with its elif and else."""
+    """Follow an if with its elif and else branches."""
     possible: list[list[Node]] = []
     because, texts = "", ""
     for tests, body in _branches(node):
@@ -174,14 +174,14 @@ def follow_if(follower: Follows, tree: Tree, node: Node) -> None:
 
 
 def _guarded(tree: Tree, tests: list[Node], body: list[Node]) -> frozenset[str]:
-    """The variables without which a script ends with a failure: its caller sets them."""
+    """The variables without which a script fails: its caller sets them."""
     last = tree.text(body[-1]).split() if body else []
     ends = last[:1] == ["exit"] and last[1:] != ["0"]
     return asked_for(" ".join(tree.text(test) for test in tests)) if ends else frozenset()
 
 
 def follow_case(follower: Follows, tree: Tree, node: Node) -> None:
-    """A case."""
+    """Follow a case."""
     subject = node.child_by_field_name("value")
     text = follower.expander.text(tree, subject) if subject is not None else None
     possible: list[list[Node]] = []
@@ -218,7 +218,7 @@ def _matches(follower: Follows, tree: Tree, text: str | None, pattern: Node) -> 
 
 
 def _branches(node: Node) -> list[tuple[list[Node], list[Node]]]:
-    """Tests and body of each branch of an if; no tests for else."""
+    """The tests and the body of each branch of an if; no tests for else."""
     found: list[tuple[list[Node], list[Node]]] = []
     tests: list[Node] = []
     body: list[Node] = []
@@ -242,7 +242,7 @@ _OVER_ARGUMENTS = lazy_pattern(r"getopts\b|\$#|\$\{#\}|\$\{?1\b")
 
 
 def follow_for(follower: Follows, tree: Tree, node: Node) -> None:
-    """for, and select."""
+    """Follow a for or select loop."""
     name, body = node.child_by_field_name("variable"), node.child_by_field_name("body")
     if name is None or body is None:
         return
@@ -266,7 +266,7 @@ def follow_for(follower: Follows, tree: Tree, node: Node) -> None:
 
 
 def follow_while(follower: Follows, tree: Tree, node: Node) -> None:
-    """while, until and for (( … ))."""
+    """Follow a while, until or for (( … )) loop."""
     body = node.child_by_field_name("body")
     test = next((child for child in node.children_by_field_name("condition") if child.is_named), None)
     if body is None:
@@ -293,8 +293,8 @@ def _is_arguments(text: str) -> bool:
 
 
 def _leave_out(follower: Follows, tree: Tree, body: Node) -> None:
-    """A loop over the arguments of the script, which are assumed to be none:
-    what it alone sets is for the caller to state."""
+    """Skip a loop over the arguments of the script, which are assumed to be empty: the caller states the variables that
+    only it sets."""
     known = set(follower.state.ever)
     follower.dry += 1
     with follower.state.frame() as changes:
@@ -306,7 +306,8 @@ def _leave_out(follower: Follows, tree: Tree, body: Node) -> None:
 
 
 def _repeat(follower: Follows, tree: Tree, body: Node) -> None:
-    """A body that runs an unknown number of times: what it changes is unknown from its start on."""
+    """Follow a body that runs an unknown number of times: the variables that it changes are unknown from its start
+    on."""
     if not follower.dry:
         follower.dry += 1
         with follower.state.frame() as changes:

@@ -1,4 +1,4 @@
-"""Expands words: quotes, variables, ${…}, $((…)); what cannot be known becomes an unknown piece."""
+"""Expands words: quotes, variables, ${…}, $((…)); unknown parts become unknown pieces."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from preflight.source.text import Span
 
 
 def is_array(state: State, form: Form) -> bool:
-    """Whether a form with [@] means a list: bash takes the text of a plain variable."""
+    """Whether a form with [@] means a list; for a plain variable it is its text."""
     variable = state.get(form.name)
     return form.name in ("@", "*") or (variable is not None and variable.array)
 
@@ -60,7 +60,7 @@ def subscript(expander: Expands, variable: Variable, text: str, span: Span) -> s
 
 
 def elements_of(expander: Expands, values: list[Value], operand: str, span: Span) -> list[Value] | None:
-    """The values that `offset:length` takes of a list; None if that is not known, or refused by bash."""
+    """The values that `offset:length` selects from a list; None if unknown, or rejected by bash."""
     offset, colon, length = operand.partition(":")
     try:
         start = _number(expander, offset.strip() or "0", span)
@@ -81,11 +81,11 @@ MAX_WORK = 60_000
 
 
 class Exhausted(Exception):
-    """A script takes more work than any that people write."""
+    """Raised if a script takes too much work."""
 
 
 class Parameters(ABC):
-    """The parameters of a script over its state. arguments: the positional ones, None when not known."""
+    """The parameters of a script over its state. arguments: the positional ones, None if unknown."""
 
     def __init__(self, state: State, unset: Callable[[str, Span | None], Value]) -> None:
         self.state, self.unset = state, unset
@@ -103,8 +103,8 @@ class Parameters(ABC):
             raise Exhausted
 
     def lookup(self, form: Form, span: Span, quoted: bool = False) -> list[Value]:
-        """The values of a parameter: several for arrays and "$@", none for empty ones;
-        unknown ones for what is not set. quoted: no word of them is split; splitting is the slow part."""
+        """The values of a parameter: several for arrays and "$@", none if empty, unknown if unset. quoted: values are
+        not split into words, which is the slow part."""
         name = form.name
         if name in ("@", "*"):
             return self.arguments if self.arguments is not None else [(Piece(None, span, exact=False, because="$@"),)]
@@ -144,8 +144,7 @@ MAX_DEPTH = 40
 
 
 class Expander(Parameters):
-    """Expands nodes of one tree over the state of a script. arguments: the positional parameters, None when not
-    known."""
+    """Expands nodes of one tree over the state of a script. arguments: the positional parameters, None if unknown."""
 
     def __init__(
         self, state: State, unset: Callable[[str, Span | None], Value], substitute: Callable[[Tree, Node], Value | None]
@@ -179,7 +178,7 @@ class Expander(Parameters):
         )
 
     def value(self, tree: Tree, node: Node) -> Value:
-        """The expansion as the value of an assignment: nothing is cut into words."""
+        """The expansion as the value of an assignment, without word splitting."""
         return merged(joined(self.bits(tree, node, quoted=True), tree.span(node)))
 
     def text(self, tree: Tree, node: Node) -> str | None:
@@ -188,7 +187,7 @@ class Expander(Parameters):
     def mixed(
         self, tree: Tree, span: Span, nodes: Sequence[Node], escape: re.Pattern[str], quoted: bool, loose: bool = False
     ) -> Bits:
-        """Literal text with expansions in it. loose: blanks in the literal text end a word."""
+        """Literal text containing expansions. loose: blanks in the literal text end a word."""
         found: Bits = []
         at = span.start
         for node in nodes:
@@ -199,7 +198,7 @@ class Expander(Parameters):
         return found + self._gap(tree, Span(span.source, at, max(at, span.end)), escape, quoted, loose)
 
     def _gap(self, tree: Tree, span: Span, escape: re.Pattern[str], quoted: bool, loose: bool) -> Bits:
-        """Literal text, and simple variables that the grammar has not seen."""
+        """Literal text, and simple variables that the grammar misses."""
         found: Bits = []
         at = span.start
         for match in _SIMPLE.finditer(span.text) if "$" in span.text else ():
@@ -265,7 +264,7 @@ class Expander(Parameters):
         return listed(chosen, span, quoted, form.whole) if chosen is not None else [unknown(span, shown(span), quoted)]
 
     def _conditional(self, tree: Tree, node: Node, form: Form, span: Span, quoted: bool) -> Bits:
-        """${X:-d} and kin. A variable that the script does not set counts as unset."""
+        """${X:-d} and similar forms. A variable that the script does not set counts as unset."""
         name, operator = form.name, form.operator.lstrip(":")
         is_set = is_there = self.is_set(form)
         found = self.lookup(form, span) if is_set else []
@@ -338,6 +337,6 @@ class Expander(Parameters):
         return Piece(made, span, exact=False, because="" if made is not None else span.text)
 
     def document(self, tree: Tree, span: Span, body: Node) -> list[Bit]:
-        """A here-document's text."""
+        """The text of a here-document."""
         nodes = [child for child in body.named_children if child.type in EXPANSIONS]
         return [bit for bit in self.mixed(tree, span, nodes, HERE, True) if isinstance(bit, Bit)]

@@ -32,8 +32,7 @@ _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\", "'": "'", '"': '"', "a"
 
 
 class Form(NamedTuple):
-    """${prefix name[index] operator operand}. whole: "@" or "*" when all elements are meant; start: where the operand
-    begins."""
+    """${prefix name[index] operator operand}. whole: "@" or "*" for all elements; start: the place of the operand."""
 
     prefix: str
     name: str
@@ -50,7 +49,7 @@ NOWHERE = Source("", "")
 
 
 def is_arithmetic(text: str) -> bool:
-    """Whether an expansion is `$((…))`, which the grammar takes for a substitution inside `${X:-…}`."""
+    """Whether an expansion is `$((…))`, which the grammar parses as a substitution inside `${X:-…}`."""
     if not text.startswith("$((") or not text.endswith("))") or _COMMANDS.search(text, 3) is not None:
         return False
     depth = 0
@@ -62,7 +61,7 @@ def is_arithmetic(text: str) -> bool:
 
 
 def read_form(text: str) -> Form | None:
-    """The form of an expansion as typed; None when it has none that is read here."""
+    """The form of an expansion as typed; None for unsupported forms."""
     if not text.startswith("${"):
         return Form("", text[1:], "", "", 0)
     inner = text[2:-1]
@@ -75,7 +74,7 @@ def read_form(text: str) -> Form | None:
 
 
 def elements(variable: Variable, form: Form, span: Span) -> list[Value]:
-    """The values that a form takes from a variable."""
+    """The values that a form selects from a variable."""
     if form.whole or not form.subscript:
         chosen = variable.items if form.whole and variable.array else variable.items[:1]
     elif variable.keys:
@@ -97,7 +96,7 @@ def indices(variable: Variable | None, form: Form, span: Span, quoted: bool) -> 
 
 
 def listed(values: Sequence[Value], span: Span, quoted: bool, whole: str) -> Bits:
-    """Values as bits: each a separate word for "${A[@]}", one word with blanks between for "${A[*]}", otherwise cut at
+    """Values as bits: separate words for "${A[@]}", one word joined by blanks for "${A[*]}", otherwise split at
     blanks."""
     if quoted and whole == "@" and len(values) == 1 and len(values[0]) == 1 and values[0][0].text is None:
         return [Bit(values[0][0], True)]
@@ -115,12 +114,12 @@ def listed(values: Sequence[Value], span: Span, quoted: bool, whole: str) -> Bit
 
 
 def any_number(values: Sequence[Value]) -> bool:
-    """Whether one of these stands for any number of words: the unknown arguments of a script."""
+    """Whether one of these may be any number of words: the unknown arguments of a script."""
     return any(len(value) == 1 and value[0].because in ("$@", "$*") for value in values)
 
 
 def splits(value: Value) -> bool:
-    """Whether a value is what an expansion without quotes gives, of which the words are not known."""
+    """Whether a value comes from an unquoted expansion whose words are unknown."""
     if len(value) != 1 or value[0].text is not None:
         return False
     place = value[0].span
@@ -128,17 +127,17 @@ def splits(value: Value) -> bool:
 
 
 def is_list(text: str) -> bool:
-    """Whether an expansion in quotes can be no word at all."""
+    """Whether a quoted expansion may produce no word at all."""
     return text == "$@" or text.endswith(("[@]}", "${@}")) or _SLICED.fullmatch(text) is not None
 
 
 def perhaps(bit: Bit | Break) -> Bit | Break:
-    """A bit that may be there."""
+    """A bit that may be absent."""
     return bit if isinstance(bit, Break) else bit._replace(piece=bit.piece._replace(maybe=True))
 
 
 def unknown(span: Span, because: str, quoted: bool) -> Bit:
-    """A bit whose value is not known."""
+    """A bit with an unknown value."""
     return Bit(Piece(None, span, exact=False, because=because), not quoted)
 
 
@@ -154,7 +153,7 @@ def literal(span: Span) -> Bit:
 
 
 def literals(span: Span, escape: re.Pattern[str], loose: bool = False) -> Bits:
-    """Literal text with its escapes taken out. loose: blanks in it end a word."""
+    """Literal text without its escapes. loose: blanks in it end a word."""
     text = span.text
     if not text:
         return []
@@ -196,7 +195,7 @@ _LONGEST = (4000, 4000, 200, 60)
 
 
 def transform(text: str, operator: str, operand: str) -> str | None:
-    """The text after %, %%, #, ##, /, //, /#, /%, ^, ^^, `,`, `,,` or a substring; None when the form is not known."""
+    """The text after %, %%, #, ##, /, //, /#, /%, ^, ^^, `,`, `,,` or a substring; None for an unknown form."""
     if operator in ("%", "%%", "#", "##"):
         return _trim(text, operator, operand)
     if operator.startswith("/"):
@@ -245,19 +244,18 @@ def _trim(text: str, operator: str, operand: str) -> str | None:
 
 
 def _manageable(text: str, pattern: str) -> bool:
-    """Whether matching ends soon: the work grows with the length to the power of the stars and one."""
+    """Whether matching is fast: the work grows with the length to the power of the number of stars plus one."""
     return len(text) <= _LONGEST[min(pattern.count("*"), 3)]
 
 
 def glob(pattern: str) -> re.Pattern[str] | None:
-    """A shell pattern that a whole text has to match."""
+    """A shell pattern for a whole text."""
     found = _pattern(pattern, True)
     return re.compile(found, re.DOTALL) if found is not None else None
 
 
 def _pattern(text: str, greedy: bool) -> str | None:
-    """A shell pattern as a regular expression; None when it has forms that are not read here,
-    or would take too long."""
+    """A shell pattern as a regular expression; None if it has unsupported forms or would take too long."""
     if text.count("*") > 3 or len(text) > 200:
         return None
     parts, at = [], 0

@@ -1,4 +1,4 @@
-"""What `expr` prints for its words; None if that cannot be known."""
+"""The output of `expr` for its words; None if unknown."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ _MAX_REPEATED = 4
 
 
 def match(pattern: str, text: str) -> str | None:
-    """What `expr text : pattern` prints: the group if there is one, otherwise how many characters match; None: not
-    known."""
+    """The output of `expr text : pattern`: the group if there is one, otherwise the number of matching characters; None
+    if unknown."""
     made = _translated(pattern)
     if made is None or len(text) > (_MAX_TEXT if made.pattern.count("*") < 3 else _MAX_INVOLVED):
         return None
@@ -34,7 +34,7 @@ def match(pattern: str, text: str) -> str | None:
 
 @lru_cache(maxsize=64)
 def _translated(pattern: str) -> re.Pattern[str] | None:
-    """The pattern as Python writes it; None if it holds more than the simple forms."""
+    """The pattern in Python's syntax; None if it contains more than simple forms."""
     made, at, repeatable = "", 0, False
     pattern = pattern.removeprefix("^")
     while at < len(pattern):
@@ -54,7 +54,7 @@ def _translated(pattern: str) -> re.Pattern[str] | None:
 
 
 def _atom(found: re.Match[str], repeatable: bool, *, last: bool) -> tuple[str | None, bool]:
-    """One part in Python's spelling (None: it is not simple), and whether a repetition may follow."""
+    """One part in Python's syntax (None if it is not simple), and whether a repetition may follow."""
     if found["set"]:
         return _set(found["set"]), True
     if found["escaped"]:
@@ -92,7 +92,7 @@ _LIMIT = 1 << 63
 
 
 class _NotKnown(Exception):
-    """The output cannot be known."""
+    """Raised if the output is unknown."""
 
 
 def expr(words: Sequence[str]) -> str | None:
@@ -120,7 +120,7 @@ def _number(text: str) -> int:
 
 
 def _quotient(a: int, b: int) -> int:
-    """Without its fraction: -7 / 2 is -3."""
+    """The quotient rounded towards zero: -7 / 2 is -3."""
     if b == 0:
         raise _NotKnown
     return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
@@ -137,7 +137,7 @@ def _computing(operate: Callable[[int, int], int]) -> Callable[[str, str], str]:
 
 
 def _comparing(compare: Callable[[int, int], bool], *, order: bool) -> Callable[[str, str], str]:
-    """Whole numbers by value, otherwise texts; their order depends on the language of the machine."""
+    """Compares integers by value, otherwise texts, whose order depends on the locale of the machine."""
 
     def compared(a: str, b: str) -> str:
         if _INTEGER.fullmatch(a) and _INTEGER.fullmatch(b):
@@ -161,7 +161,7 @@ def _first_of(text: str, characters: str) -> str:
 
 
 def _part(text: str, start: str, length: str) -> str:
-    """Counted from 1; nothing if a number is none or is outside."""
+    """A substring, counted from 1; empty if an argument is not a number or is out of range."""
     if not (_INTEGER.fullmatch(start) and _INTEGER.fullmatch(length)) or int(start) < 1 or int(length) < 1:
         return ""
     return text[int(start) - 1 : int(start) - 1 + int(length)]
@@ -198,7 +198,7 @@ _FUNCTIONS: dict[str, tuple[int, Callable[..., str]]] = {
 
 
 class _Reader:
-    """Computes while it reads; live: what is read counts, and is not the side of | or & that decides nothing."""
+    """Evaluates while parsing; live: the parsed part is evaluated, not skipped by | or &."""
 
     def __init__(self, words: Sequence[str]) -> None:
         self.words, self.at, self.live = words, 0, True

@@ -1,4 +1,4 @@
-"""Faults of a script as a script, noted for the rules that report them."""
+"""Faults of a script as a whole, recorded for the rules that report them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _NO_ASSIGNMENT = frozenset(["comment", "string", "raw_string", "heredoc_body", "
 
 
 def meant_variable(name: str, commands: Commands, used: set[str]) -> str:
-    """The variable of the script that another name is a misspelling of; "" where none is, or several are."""
+    """The variable of which a name is a misspelling; "" if there is none, or several."""
     known = [other for other, variable in commands.state.variables.items() if variable.items and not variable.array]
     if commands.state.foreign:
         return ""
@@ -47,7 +47,7 @@ def meant_variable(name: str, commands: Commands, used: set[str]) -> str:
 
 
 def _one_slip(name: str, known: str) -> bool:
-    """Whether two names differ by a slip in one of their words: EVAL_INTERVAL is another one than LOG_INTERVAL."""
+    """Whether two names differ by a typing error in one word: EVAL_INTERVAL and LOG_INTERVAL are different names."""
     parts, others = name.upper().split("_"), known.upper().split("_")
     odd = [(one, other) for one, other in zip(parts, others, strict=False) if one != other]
     if len(parts) != len(others):
@@ -56,7 +56,7 @@ def _one_slip(name: str, known: str) -> bool:
 
 
 def _near(one: str, other: str) -> bool:
-    """Whether one of two words is the other with a letter more, less or another one, or with two swapped."""
+    """Whether two words differ by one added, missing or replaced letter, or by two swapped letters."""
     if sorted(one) == sorted(other):
         return True
     short, long = sorted((one, other), key=len)
@@ -66,14 +66,14 @@ def _near(one: str, other: str) -> bool:
 
 
 def _unused_sibling(name: str, known: Sequence[str], used: set[str]) -> str:
-    """The only variable that is set, never read, and named for the same thing: TOKENIZER_MODEL for TOKENIZER_PATH."""
+    """The only unread variable with a related name: TOKENIZER_MODEL for TOKENIZER_PATH."""
     first, *more = name.split("_")
     same = [other for other in known if other not in used and other.startswith(f"{first}_")]
     return same[0] if len(same) == 1 and more and len(first) > 3 else ""
 
 
 def misspelt_variable(name: str, meant: str, flag: str, span: Span) -> Problem:
-    """A name that nothing sets, next to one that is set. span: the place of its use."""
+    """An unset variable with a name similar to a set one. span: the place of its use."""
     message = Message(
         "${name} is not set, so {flag} gets no value; did you mean ${meant}", name=name, flag=flag, meant=meant
     )
@@ -86,7 +86,7 @@ def misspelt_variable(name: str, meant: str, flag: str, span: Span) -> Problem:
 
 
 def unused_sizes(commands: Commands, used: set[str]) -> Iterator[Problem]:
-    """Sizes of the layout or the batch that a script sets and nothing reads. A degree of 1 changes nothing."""
+    """Sizes of the layout or the batch that a script sets and never reads. A degree of 1 is harmless."""
     if commands.state.foreign:
         return
     found = (item for item in commands.state.variables.items() if _SIZE.fullmatch(item[0]) and item[0] not in used)
@@ -102,7 +102,7 @@ def unused_sizes(commands: Commands, used: set[str]) -> Iterator[Problem]:
 
 
 def unused_paths(commands: Commands, used: set[str]) -> Iterator[Problem]:
-    """Folders to save to or to load from that a script sets and nothing reads, though it reads the other one."""
+    """Save or load folders that a script sets and never reads, although it reads the other one."""
     if commands.state.foreign:
         return
     for name, variable in commands.state.variables.items():
@@ -121,7 +121,7 @@ def unused_paths(commands: Commands, used: set[str]) -> Iterator[Problem]:
 
 
 def blanks_at_equals(tree: Tree, commands: Commands, used: set[str]) -> Iterator[Problem]:
-    """Assignments with a blank before the equals sign: bash takes the name for a command, and sets nothing."""
+    """Assignments with a blank before the equals sign: bash runs the name as a command and sets nothing."""
     for match in islice(_BLANKS_AROUND_SIGN.finditer(tree.source.text), _MOST):
         name, span = match[1], Span(tree.source, match.start(1), match.end())
         node = tree.root.descendant_for_byte_range(span.start, span.end)
@@ -190,8 +190,8 @@ def faults(tree: Tree, commands: Commands) -> Iterator[Problem]:
 
 
 def carriage_returns(source: Source) -> Iterator[Problem]:
-    """Line ends that change what is run: on an empty line or in a comment they do nothing,
-    behind an echo they are printed."""
+    """Carriage returns that change the executed commands: on an empty line or in a comment they have no effect, after
+    an echo they are printed."""
     text = source.text
     strict = _STOPS.search(text) is not None
     first = (_CRLF_STRICT if strict else _CRLF).search(text) if "\r\n" in text else None
@@ -228,7 +228,7 @@ def _trailing_blanks(tree: Tree) -> Iterator[Problem]:
 
 
 def _lost_pipes(tree: Tree, trailing: Sequence[Problem]) -> Iterator[Problem]:
-    """Lines that begin with | or && where nothing continues the line above: bash stops there."""
+    """Lines that begin with | or && although the line above is not continued: bash stops there."""
     if "\n|" not in (text := _INDENT.sub("\n", tree.source.text)) and "\n&&" not in text:
         return
     told = {problem.span.line for problem in trailing}
@@ -243,7 +243,7 @@ def _lost_pipes(tree: Tree, trailing: Sequence[Problem]) -> Iterator[Problem]:
 
 
 def _splits_away(node: Any, tree: Tree) -> bool:
-    """Whether a node is an array that is only taken without quotes, where a blank element falls away."""
+    """Whether a node is an array that is only expanded without quotes, so that a blank element disappears."""
     if node.type != "array" or node.parent is None or node.parent.type != "variable_assignment":
         return False
     name = (node.parent.text or b"").decode().partition("=")[0].rstrip("+")
@@ -252,7 +252,7 @@ def _splits_away(node: Any, tree: Tree) -> bool:
 
 
 def _continued(text: str) -> str:
-    """A text up to the first line that does not end in a backslash."""
+    """A text up to the first line that does not end with a backslash."""
     lines: list[str] = []
     for line in text.split("\n"):
         lines.append(line)
@@ -262,7 +262,7 @@ def _continued(text: str) -> str:
 
 
 def _lost(tree: Tree, span: Span, joined: bool, more: tuple[Span, ...] = ()) -> Problem:
-    """Words that begin a separate command; the fix continues the line above, where that is part of a command."""
+    """Words that begin a separate command; the fix continues the line above if that is part of a command."""
     first = span.text.split(None, 1)[0]
     above = tree.source.line(span.line - 1) if span.line > 1 else ""
     end = tree.source.starts[span.line - 2] + len(above) if above else 0
@@ -328,12 +328,12 @@ def _unused(tree: Tree, commands: Commands) -> Iterator[Problem]:
 
 @lru_cache(maxsize=4)
 def _group_lines(source: Source) -> tuple[re.Match[str], ...]:
-    """The lines of a command that are a group and go on below, the last one first."""
+    """The lines of a command that are an option group and continue below, last one first."""
     return tuple(reversed([line for line in _GROUP_LINE.finditer(source.text) if line[5].endswith("\\")]))
 
 
 def _passed(name: str, variable: Variable, tree: Tree) -> tuple[str, Span, str] | None:
-    """Passes a group next to another one that a launch takes on a separate line; None if no line is like that."""
+    """Pass a group next to another one that a launch takes on a separate line; None if there is no such line."""
     last = next((line for line in _group_lines(tree.source) if line[3] != name), None)
     if last is None or last.start() <= variable.place.start or variable.array != ("[@]" in last[4]):
         return None
@@ -345,7 +345,7 @@ def _passed(name: str, variable: Variable, tree: Tree) -> tuple[str, Span, str] 
 
 
 def _not_exported(tree: Tree, commands: Commands) -> Iterator[Problem]:
-    """Variables that only a child process would read, assigned without export. The rule knows which names matter."""
+    """Variables for child processes that are assigned without export. The rule knows which names matter."""
     used = referenced(commands)
     for name, variable in commands.state.variables.items():
         unseen = name.isupper() and not variable.exported and not variable.sometimes and name not in used

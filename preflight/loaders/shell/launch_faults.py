@@ -1,4 +1,4 @@
-"""Faults of one launch of a script, noted for the rules that report them."""
+"""Faults of one launch of a script, recorded for the rules that report them."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def launch_faults(found: Found, commands: Commands) -> Iterator[Problem]:
 def _meant_group(
     name: str, meant: str, span: Span, commands: Commands
 ) -> tuple[tuple[str, Span, str] | None, tuple[str, ...]]:
-    """The name of the group that was meant instead of the one that is not set, and the options that it has."""
+    """The name of the group that was meant instead of the unset one, and its options."""
     at = re.search(r"\$\{?(\w+)", span.text)
     if not meant or at is None or at[1] != name:
         return None, ()
@@ -88,7 +88,7 @@ def _stem(name: str) -> str:
 
 
 def _first_words(statement: Span, commands: Commands) -> Iterator[Problem]:
-    """Arrays of options of which a launch takes the first word only, because their name is there without [@]."""
+    """Option arrays of which a launch takes only the first word, because [@] is missing."""
     for match in _BARE.finditer(statement.text):
         name = match[1] or match[2]
         variable = commands.state.variables.get(name)
@@ -123,8 +123,8 @@ def _first_words(statement: Span, commands: Commands) -> Iterator[Problem]:
 
 
 def _on_one_node(found: Found, commands: Commands) -> Iterator[Problem]:
-    """A launcher for several nodes that a batch job starts on the first alone.
-    Whatever hints at another way to start it counts."""
+    """A launcher for several nodes that a batch job starts only on the first node, unless anything hints at another way
+    of starting it."""
     launch, nodes = found.taken.launch, commands.asked.nodes
     wanted = launch.nodes
     if nodes is None or nodes.span is None or wanted is None or found.taken.fronts or "torch" not in launch.launcher:
@@ -173,7 +173,7 @@ def _placeholder(word: Word) -> Iterator[Problem]:
 
 
 def _split_values(words: tuple[Word, ...]) -> Iterator[Problem]:
-    """A path with a blank in it, assigned in quotes and expanded without."""
+    """A path containing a blank, assigned in quotes and expanded without quotes."""
     for one, other in pairwise(words):
         if (
             one.text is None

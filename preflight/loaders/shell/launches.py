@@ -1,4 +1,4 @@
-"""The launches of a script, noted as its commands are met, with the words that a lost continuation cut off."""
+"""The launches of a script, recorded while following it, including words cut off by a missing line continuation."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Settled(NamedTuple):
     """The words; which of them may be several or none (loose); undefined groups and unset values;
     whether any flag may be added.
 
-    assumed: of the loose ones those that add nothing unless the caller of the script sets them: "$@", $1, $EXTRA_ARGS.
+    assumed: loose words that add nothing unless the caller of the script sets them: "$@", $1, $EXTRA_ARGS.
     """
 
     words: tuple[Word, ...]
@@ -41,7 +41,7 @@ class Settled(NamedTuple):
 
 
 def is_group(field: Field) -> bool:
-    """Whether a word that is not known can only be options: "$@", or a variable with the name of a list of them."""
+    """Whether an unknown word can only be options: "$@", or a variable named like a list of options."""
     piece = field.pieces[0]
     name = _NAME.fullmatch(piece.because)
     return field.loose and (
@@ -52,7 +52,8 @@ def is_group(field: Field) -> bool:
 def settle(
     fields: Sequence[Field], near: Span, assigned: Collection[str], late: Callable[[str, Span], bool], state: State
 ) -> Settled:
-    """assigned: every name that the script has set; late: whether it did so after a use; state: of the script."""
+    """Settle words. assigned: names that the script sets; late: whether a name is set after its use; state: of the
+    script."""
     words = [word(field, near) for field in fields]
     loose, groups, unset, assumed, opened = [], [], [], [], False
     for at, (field, made) in enumerate(zip(fields, words, strict=True)):
@@ -90,14 +91,14 @@ _STARTERS = frozenset("torchrun msrun deepspeed accelerate srun mpirun mpiexec o
 
 
 class Broken(NamedTuple):
-    """Words that begin a separate command. joined: they are read as part of the launch above."""
+    """Words that begin a separate command. joined: whether they are read as part of the launch above."""
 
     place: Span
     joined: bool
 
 
 def chains(broken: Sequence[Broken]) -> list[list[Broken]]:
-    """Lines that follow on each other without a continuation are one mistake."""
+    """Groups consecutive lines without continuation: they are one mistake."""
     found: list[list[Broken]] = []
     for one in broken:
         last = found[-1][-1] if found else None
@@ -114,7 +115,7 @@ def _follows(place: Span, below: Span) -> bool:
 
 
 class Above(NamedTuple):
-    """The command above a line: its words, the column it begins in, and whether it starts something."""
+    """The command above a line: its words, its column, and whether it is a launch."""
 
     words: list[Field]
     column: int
@@ -122,7 +123,7 @@ class Above(NamedTuple):
 
     @property
     def waits(self) -> bool:
-        """Whether it ends in an option that may take a value."""
+        """Whether it ends with an option that may take a value."""
         return (text_of(self.words[-1].pieces) or "").startswith("--") and "=" not in (
             text_of(self.words[-1].pieces) or ""
         )
@@ -133,8 +134,7 @@ class Above(NamedTuple):
 
 
 def cut_off(place: Span, words: list[Field], below: Span, started: bool) -> Above | None:
-    """The command above a line, where only comments and ends of lines are between,
-    and it starts or is meant to start something."""
+    """The command above a line, if it is or should be a launch, and only comments and line ends are between."""
     if below.source is not place.source or below.start <= place.end or not words:
         return None
     if not _follows(place, below):
@@ -147,7 +147,7 @@ def cut_off(place: Span, words: list[Field], below: Span, started: bool) -> Abov
 
 
 def goes_on(words: list[Field], place: Span, above: Above | None) -> bool:
-    """Whether words are not a command: options, or what else can only belong to the command above."""
+    """Whether words are not a command: options, or other words that can only belong to the command above."""
     first = words[0]
     text = first.pieces[0].text
     if text is not None and text.startswith("-"):
@@ -180,7 +180,7 @@ _SETS = lazy_pattern(r"[+~]{0,2}[A-Za-z_]\w*(?:[.@/][\w.@/-]+)?=")
 
 
 class Found(NamedTuple):
-    """A launch in a script: taken apart, its statement, and what was noticed while its words were settled."""
+    """A launch in a script: its parsed words, its statement, and problems found while settling the words."""
 
     taken: Taken
     statement: Span
@@ -188,7 +188,7 @@ class Found(NamedTuple):
 
 
 class Met(NamedTuple):
-    """A command as it was met: its place, its words, what is set in front of it.
+    """A followed command: its place, its words, and the variables set in front of it.
 
     launch: the number of its launch, -1 if it is none. reached: how many of the words are its own, where more of them
     were meant to be. lines: how many lines of these are joined to it.
@@ -203,14 +203,14 @@ class Met(NamedTuple):
 
 
 class Front(NamedTuple):
-    """What a command is started in: the words in front of it, and what the job asks for."""
+    """The context of a command: the words in front of it, and the requests of the job."""
 
     prefix: tuple[Word, ...]
     asked: Allocation
 
 
 class Launches:
-    """The launches of one script. given: names of variables set from outside."""
+    """The launches of one script. given: names of variables set by the caller."""
 
     def __init__(self, state: State, given: frozenset[str]) -> None:
         self.state, self.given = state, given
@@ -219,7 +219,8 @@ class Launches:
         self.last: Met | None = None
 
     def note(self, met: Met, front: Front, follow: Follow) -> None:
-        """A command that may be a launch. follow: notes the launches of a script in its place, if it can."""
+        """Record a command that may be a launch. follow: records the launches of a called script instead, if
+        possible."""
         self.last = met
         place, words, own = met.place, met.words, met.own
         if len(self.found) >= MAX_LAUNCHES:
@@ -252,11 +253,11 @@ class Launches:
         self.found.append(Found(certain._replace(launch=launch), place, settled))
 
     def _there(self, taken: Taken) -> Taken:
-        """A launch with the folder that it runs in."""
+        """A launch with its working directory."""
         return taken._replace(launch=taken.launch._replace(directory=working_folder(self.state)))
 
     def _certain(self, taken: Taken, settled: Settled) -> Taken:
-        """A launch without the words that may be none: its options are open where those may be any."""
+        """A launch without words that may be absent: its options are open if these words may be any."""
         launch, loose, from_outside = taken.launch, frozenset(settled.loose), frozenset(settled.assumed)
         kept = tuple(w for w in launch.words if w not in loose)
         sure = {f"${name}" for name, _ in settled.groups}
@@ -273,12 +274,12 @@ class Launches:
         )
 
     def _is_given(self, words: Sequence[Word]) -> bool:
-        """Whether every option of a launch comes from outside: the script has none."""
+        """Whether all options of a launch come from the caller."""
         options = any((w.text or "").startswith("--") or _SETS.match(w.text or "") for w in words)
         return not options and not any(v.holds_options for v in self.state.variables.values())
 
     def continues(self, place: Span, words: list[Field], front: Front, follow: Follow) -> bool:
-        """Whether a command is none, but words meant for the one above: then they are read as part of it."""
+        """Whether a command is in fact words meant for the command above; they are read as part of it then."""
         last = self.last
         started = last is not None and last.launch == len(self.found) - 1 >= 0
         joins = last is not None and last.lines < MAX_LINES
@@ -298,7 +299,7 @@ class Launches:
 
 
 def outside(found: Found, texts: Texts) -> Found:
-    """A launch with every place in a file."""
+    """A launch with every place traced back to a file."""
     groups = tuple((name, texts.span(span)) for name, span in found.settled.groups)
     unset = tuple((name, flag, texts.span(span)) for name, flag, span in found.settled.unset)
     settled = found.settled._replace(groups=groups, unset=unset)
