@@ -1,1 +1,1 @@
-"""The trainer's own source as it is there, read and never run: its parser and its checks."""
+"""The trainer's source code, read and never executed: its parser and its checks."""

@@ -1,7 +1,7 @@
-"""Which functions, types and attributes of Python's own library the interpreter uses: listed by identity, not by name.
+"""The functions, types and attributes of Python's standard library that the interpreter may use, listed by identity.
 
-Everything else of the standard library is a name without a value. None of these opens a file, imports, runs code or
-reaches what is behind an object.
+Everything else in the standard library is a name without a value. None of these opens a file, imports, runs code or
+reaches the internals of an object.
 """
 
 from __future__ import annotations
@@ -151,14 +151,14 @@ ON_TYPES: dict[type, frozenset[str]] = {
 
 
 def readable(owner: Any, name: str) -> bool:
-    """Whether the program may read an attribute of a value of Python's own."""
+    """Whether the program may read an attribute of a Python value."""
     if isinstance(owner, type):
         return any(name in names for kind, names in ON_TYPES.items() if issubclass(owner, kind))
     return name in _of_kind(type(owner)) or (isinstance(owner, ast.AST) and name in owner._fields)
 
 
 def _of_kind(kind: type) -> frozenset[str]:
-    """The attributes that may be read of values of a type, which may be one that the program makes."""
+    """The readable attributes of values of a type, which may be created by the program."""
     if (known := ATTRIBUTES.get(kind)) is not None and kind not in _DERIVED:
         return known
     return frozenset().union(*(names for one, names in ATTRIBUTES.items() if issubclass(kind, one)))

@@ -1,6 +1,6 @@
-"""Arrays of numbers: numpy's own functions on values that are known, within bounds, where numpy is installed.
+"""Arrays of numbers: numpy functions on known values, within limits, if numpy is installed.
 
-Without numpy, and with anything unknown in it, an array is unknown.
+Without numpy, and with any unknown element, an array is unknown.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ KIND = "numpy.ndarray"
 
 
 class Learns(Protocol):
-    """What takes in answers by dotted names."""
+    """The interface for adding answers by dotted names."""
 
     def learn(self, values: Mapping[str, Value], calls: Mapping[str, Callable[..., Value]]) -> None:
-        """Take them in."""
+        """Add the answers."""
 
 
 class Runs(Protocol):
@@ -51,14 +51,14 @@ class Runs(Protocol):
 
     @property
     def facts(self) -> Learns:
-        """The answers of what is outside the program."""
+        """The answers of code outside the program."""
 
     def failure(self, error: BaseException, *, sure: bool = True) -> Raised:
-        """An exception at the statement that runs now."""
+        """An exception at the current statement."""
 
 
 def is_array(value: Value) -> bool:
-    """Whether a value is an array or a number of numpy's."""
+    """Whether a value is a numpy array or number."""
     return type(value).__module__ == MODULE and hasattr(value, "ndim")
 
 
@@ -68,7 +68,7 @@ def readable(value: Value, name: str) -> bool:
 
 
 def bounded(one: Value, other: Value) -> bool:
-    """Whether an operation on two values, one of which is an array, has a result of a bounded size."""
+    """Whether an operation on two values, one of them an array, has a result of limited size."""
     shapes = [getattr(value, "shape", ()) or (_length(value),) for value in (one, other)]
     return math.prod(max(size, 1) for shape in shapes for size in shape) <= LENGTH * 10
 
@@ -78,7 +78,7 @@ def _length(value: Value) -> int:
 
 
 def teach(run: Runs) -> None:
-    """Make the interpreter answer what the program asks numpy."""
+    """Make the interpreter answer the program's calls of numpy."""
     calls = {f"{MODULE}.{name}": _function(run, name) for name in FUNCTIONS | CONSTRUCTING}
     run.facts.learn({f"{MODULE}.newaxis": None, f"{MODULE}.pi": math.pi}, calls)
 
@@ -93,7 +93,7 @@ def _function(run: Runs, name: str) -> Callable[..., Value]:
 
 
 def _called(run: Runs, name: str, given: Sequence[Value], named: Names, function: Any = None) -> Value:
-    """One function of numpy's; unknown if an argument is, or the result would be large."""
+    """Call a numpy function; unknown if an argument is unknown or the result would be large."""
     values = [*given, *named.values()]
     unknown = [one for one in _leaves(values, 0) if isinstance(one, Unknown)]
     if unknown:
@@ -127,7 +127,7 @@ def _leaves(values: Iterable[Value], depth: int) -> Iterable[Value]:
 
 
 def _plain(value: Value, numpy: Any) -> Value:
-    """A value as numpy takes it, MISSING where it is none that it may be given."""
+    """A value in numpy's form; MISSING if it must not be passed to numpy."""
     if isinstance(value, Symbol):
         package, _, kind = value.name.rpartition(".")
         return getattr(numpy, kind) if package == MODULE and kind in KINDS else MISSING
@@ -141,7 +141,7 @@ def _plain(value: Value, numpy: Any) -> Value:
 
 
 def _small(name: str, given: list[Value], named: Names) -> bool:
-    """Whether the arguments are small, and with them the result."""
+    """Whether the arguments, and therefore the result, are small."""
     total = 1
     for one in [*given, *named.values()]:
         rows = list(_leaves([one], 0))

@@ -1,4 +1,4 @@
-"""Attributes: of objects, classes and modules of the program, and those of Python's own values that it may read."""
+"""Attributes of the program's objects, classes and modules, and of Python values that it may read."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ ENDING = ("nn.Cell", "nn.Module", "nn.cell.Cell")
 
 
 class Attributes(Imports):
-    """How attributes are found and set."""
+    """Finds and sets attributes."""
 
     enum_members: dict[type, Names]
 
@@ -99,7 +99,7 @@ class Attributes(Imports):
         return self._plain_attribute(owner, name)
 
     def _plain_attribute(self, owner: Object, name: str) -> Value:
-        """An attribute of an object, found as Python does where the class does not define how."""
+        """An attribute of an object, found by Python's default lookup."""
         if name in self.known_arguments:
             self.reads.append(name)
         found = owner.cls.find(name)
@@ -127,7 +127,7 @@ class Attributes(Imports):
         raise self.failure(AttributeError(f"'{owner.cls.name}' object has no attribute '{name}'"), sure=False)
 
     def _of_content(self, owner: Object, name: str) -> Value:
-        """A method of the dict or list that an object is, MISSING where it is none or has none of that name."""
+        """A method of an object that is a dict or list; MISSING if it is neither or has no such method."""
         if owner.data is None:
             return MISSING
         if readable(owner.data, name):
@@ -168,12 +168,12 @@ class Attributes(Imports):
         return self.symbol(f"{owner.name}.{name}")
 
     def _of_loaded(self, owner: LoadedModules, name: str) -> Value:
-        """A method of the mapping, which runs nothing of the program."""
+        """A method of the mapping, which runs no code of the program."""
         asked = name == "get"
         return Builtin(name, lambda *given: owner if name == "copy" else self.loaded_module(owner, *given[:asked]))
 
     def loaded_module(self, owner: LoadedModules, name: Value = None) -> Value:
-        """The module of a name, where it is one of the program's that is loaded."""
+        """The module of a name, if it belongs to the program and is loaded."""
         known = isinstance(name, str) and isinstance(self.modules.get(name), Module)
         return self.load(name) if known else Unknown(gaps=owner.gaps)
 
@@ -210,7 +210,7 @@ class Attributes(Imports):
         raise self.failure(AttributeError(f"type object '{owner.name}' has no attribute '{name}'"), sure=False)
 
     def annotation(self, owner: Class, name: str) -> Value:
-        """The type that a class gives a name."""
+        """The annotation of a name in a class."""
         raise NotImplementedError
 
     def _of_super(self, owner: Super, name: str) -> Value:
@@ -241,7 +241,7 @@ class Attributes(Imports):
         return NOTHING if name in HOOKS else self.gap(f"super().{name}")
 
     def _setter(self, owner: Object) -> Builtin:
-        """What sets an attribute without asking the class."""
+        """A function that sets an attribute directly, without the class's own method."""
 
         def put(key: Value, value: Value) -> None:
             if isinstance(key, str):
@@ -255,11 +255,11 @@ class Attributes(Imports):
         return Builtin("__init__", lambda *given, **named: self.fill_fields(receiver, cls, list(given), named))
 
     def blank(self, given: tuple[Value, ...]) -> Value:
-        """A new object that nothing has set up."""
+        """A new, uninitialised object."""
         return Object(given[0]) if given and isinstance(given[0], Class) else self.gap("__new__")
 
     def fill_fields(self, target: Object, cls: Class, arguments: list[Value], keywords: Names) -> None:
-        """What the __init__ of a dataclass does."""
+        """Set the fields of a dataclass, like its __init__."""
         raise NotImplementedError
 
     def _of_function(self, owner: Function, name: str) -> Value:
@@ -276,7 +276,7 @@ class Attributes(Imports):
         raise self.failure(AttributeError(f"'function' object has no attribute '{name}'"), sure=False)
 
     def bind(self, value: Value, owner: Object | None, cls: Class) -> Value:
-        """A value from a class, as an attribute of an object or of the class itself."""
+        """Bind a value of a class, as an attribute of an object or of the class itself."""
         if isinstance(value, Function):
             return Bound(value, owner) if owner is not None else value
         if isinstance(value, Static):
@@ -365,11 +365,11 @@ class Attributes(Imports):
         raise NotImplementedError
 
     def native(self, function: Any, arguments: list[Value], keywords: Names | None = None) -> Value:
-        """Run a function of Python's own on values that are known."""
+        """Run a Python function on known values."""
         raise NotImplementedError
 
     def names_of(self, owner: Value) -> Names | None:
-        """The dictionary behind an object, where it has one."""
+        """The __dict__ of an object, if it has one."""
         if isinstance(owner, (Object, Module, Class, Function)):
             return owner.names
         if isinstance(owner, NAMESPACES):

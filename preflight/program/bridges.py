@@ -1,4 +1,4 @@
-"""Functions of the program as ones that Python itself can call."""
+"""Makes functions of the program callable by Python itself."""
 
 from __future__ import annotations
 
@@ -43,5 +43,5 @@ class Converter(Bridge):
 
 
 def unknown_type(text: str) -> Unknown:
-    """What the type of an option gives that is unknown itself."""
+    """The result of an option's type function that is unknown."""
     return Unknown(gaps=("the type of an option",))

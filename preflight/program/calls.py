@@ -1,4 +1,4 @@
-"""Calls: of functions and classes of the program, and of what is outside."""
+"""Calls of functions and classes, inside and outside the program."""
 
 from __future__ import annotations
 
@@ -46,14 +46,14 @@ WARNINGS = ("warnings.warn", "logging.logger.warning", "logging.warning", "loggi
 
 
 class Hook(NamedTuple):
-    """What happens before a function of the program runs, and to what it returns."""
+    """Code to run before a function of the program, and on its result."""
 
     before: Callable[[], None]
     after: Callable[[Value], Value]
 
 
 class Calls(Specials):
-    """How anything is called."""
+    """Calls functions, methods and classes."""
 
     overrides: dict[str, Override]
     """Functions of the program whose answer depends on the machine only, by dotted name."""
@@ -114,7 +114,7 @@ class Calls(Specials):
         return any(f"{one.module.name}.{one.name}.{function.name}" in self.lazy_calls for one in lineage)
 
     def _as_written(self, node: Any, scope: Scope) -> Value:
-        """A name that is imported stays an import."""
+        """Keep imported names as imports."""
         if node[0] == "Name" and isinstance(scope.names.get(node[3]), Lazy):
             return scope.names[node[3]]
         if node[0] == "Name" and isinstance(scope.module.names.get(node[3]), Lazy) and node[3] not in scope.names:
@@ -178,7 +178,7 @@ class Calls(Specials):
         return function
 
     def call_outside(self, name: str, arguments: list[Value], keywords: Names) -> Value:
-        """What a function outside the program returns."""
+        """The result of a function outside the program."""
         if name in WARNINGS and arguments:
             shown = self.text(arguments[0])
             self.remark(f"warning: {shown}" if isinstance(shown, str) else "warning")
@@ -228,7 +228,7 @@ class Calls(Specials):
         return self._enter(function, arguments, keywords)
 
     def _known(self, function: Function, arguments: list[Value], keywords: Names) -> Value:
-        """What a function gives known by its text, MISSING where that has to be walked."""
+        """The result of a function known by its text; MISSING if it must be interpreted."""
         if function.node[0] != "FunctionDef":
             return MISSING
         twin = twin_of(function, self._written(function))
@@ -262,7 +262,7 @@ class Calls(Specials):
             self.line, self.end = line
 
     def _trace(self, positional: tuple[str, ...], count: int, names: Names) -> None:
-        """Remember which arguments of the command line the parameters were made from."""
+        """Record the command-line arguments from which the parameters were computed."""
         (reads, named), self._passed = self._passed, ([], {})
         for name, read in zip(positional[max(count - len(reads), 0) :], reads, strict=False):
             if read:
@@ -288,7 +288,7 @@ class Calls(Specials):
         return done.value
 
     def _written(self, function: Function) -> tuple[Node, ...]:
-        """The statements of a function, read when it is first called."""
+        """The statements of a function, loaded when it is first called."""
         if function.body is None:
             packed = function.node[5]
             function.body = body_of(
@@ -332,7 +332,8 @@ class Calls(Specials):
         return found
 
     def _accept_none(self, keywords: Names, name: str) -> None:
-        """Refuse arguments that a function does not have; one that may not be there may be refused."""
+        """Refuse arguments that a function does not accept; for an argument that may be absent, note a possible
+        refusal."""
         sure = [key for key, value in keywords.items() if not isinstance(value, Perhaps)]
         for key in sure or keywords:
             raised = self._mismatch(f"{name}() got an unexpected keyword argument '{key}'")
@@ -355,7 +356,7 @@ class Calls(Specials):
     """How the layers of a network are built, while it is."""
 
     def instance_of(self, cls: Class, arguments: list[Value], keywords: Names) -> Value:
-        """A new object, set up from the start."""
+        """A new, initialised object."""
         made = Object(cls)
         factory = cls.find("__new__")
         if factory is not MISSING:
@@ -368,7 +369,7 @@ class Calls(Specials):
         return made
 
     def initialise(self, made: Object, arguments: list[Value], keywords: Names) -> None:
-        """Run what sets up a new object: the nearest __init__, written or made for a dataclass."""
+        """Initialise a new object by the nearest __init__, written or generated for a dataclass."""
         for one in made.cls.lineage:
             if "__init__" in one.names:
                 self.call(one.names["__init__"], [made, *arguments], keywords)

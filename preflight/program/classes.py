@@ -1,4 +1,4 @@
-"""Classes: those of the program, and those that Python itself must know, as enumerations and exceptions are."""
+"""Classes of the program, and those that must be real Python classes, such as enumerations and exceptions."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ NATIVE = (argparse.Action, argparse.ArgumentParser, argparse.HelpFormatter)
 
 
 class Classes(Calls):
-    """How classes are made and decorated."""
+    """Creates and decorates classes."""
 
     field_types: dict[int, tuple[Node, Scope]]
 
@@ -72,7 +72,7 @@ class Classes(Calls):
         return cls
 
     def _announce(self, cls: Class) -> None:
-        """Run __init_subclass__ of what a class derives from."""
+        """Run __init_subclass__ of the base classes."""
         for one in cls.lineage[1:]:
             hook = one.names.get("__init_subclass__")
             if hook is not None:
@@ -80,7 +80,7 @@ class Classes(Calls):
                 return
 
     def _enumeration(self, name: str, bases: list[type], names: Names, cls: Class) -> Value:
-        """An enumeration of Python's own: its members are plain values."""
+        """A Python enumeration: its members are plain values."""
         plain = {
             key: value
             for key, value in names.items()
@@ -117,7 +117,7 @@ class Classes(Calls):
         return made
 
     def bridge(self, function: Value) -> Any:
-        """A function of the program as one that Python itself can call."""
+        """A function of the program, made callable by Python itself."""
         return Bridge(self, function)
 
     def make_fields(self, cls: Class, keyword_only: bool = False) -> None:
@@ -174,7 +174,7 @@ class Classes(Calls):
             self.scope = held
 
     def decorate(self, decorator: Value, value: Value) -> Value:
-        """What a decorator makes of a function or class."""
+        """The result of a decorator for a function or class."""
         if isinstance(decorator, Decorator):
             return self._decorated(decorator, value)
         if decorator is property or decorator is functools.cached_property:
@@ -220,7 +220,7 @@ def dataclass_specials(classes: Classes) -> dict[int, Any]:
 
 
 def _fields_of(value: Value) -> Any:
-    """The fields of a dataclass, or of the nearest one that a class derives from."""
+    """The fields of a dataclass, or of its nearest dataclass base."""
     value = stood_for(value)
     cls = value.cls if isinstance(value, Object) else value
     return cls.all_fields if isinstance(cls, Class) else None

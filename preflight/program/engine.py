@@ -1,4 +1,4 @@
-"""What all parts of the interpreter share: its state, its bounds, and the journal of what a path changes."""
+"""The shared base of the interpreter: its state, its limits, and the journal of changes on a path."""
 
 from __future__ import annotations
 
@@ -35,7 +35,8 @@ SCALARS = (str, int, float, bool, type(None), bytes, complex)
 
 
 class Done(NamedTuple):
-    """How a block ended before its end. kind: return, break, continue; maybe: or it went on, and what decides that."""
+    """An early exit from a block. kind: return, break, continue; maybe: it may also continue, and the unknown fact that
+    decides."""
 
     kind: str
     value: Value = None
@@ -44,7 +45,7 @@ class Done(NamedTuple):
 
 
 class Side(NamedTuple):
-    """What one path did: how it ended, and what it wrote, which is undone."""
+    """The result of one path: its end, and its writes, which are undone."""
 
     done: Done | None
     raised: Raised | None
@@ -52,7 +53,7 @@ class Side(NamedTuple):
 
 
 class Note(NamedTuple):
-    """A refusal that some paths reach, and what they depend on."""
+    """A refusal on some paths, and the facts on which they depend."""
 
     raised: Raised
     cause: Unknown
@@ -95,7 +96,7 @@ class Engine:
     # bounds
 
     def step(self) -> None:
-        """Count one step; the bounds end the interpretation."""
+        """Count one step; limits end the interpretation."""
         self.steps += 1
         if self.steps > self.budget.steps:
             raise Exhausted(f"more than {self.budget.steps} steps")
@@ -103,18 +104,18 @@ class Engine:
             raise Exhausted(f"more than {self.budget.seconds} seconds of processor time")
 
     def place(self) -> Place:
-        """The statement that runs now."""
+        """The current statement."""
         if self.scope is None:
             return Place("", 0, 0)
         return Place(self.scope.module.shown, self.line, max(self.line, self.end), self.scope.qualified)
 
     def gap(self, what: str) -> Unknown:
-        """A construct that is not understood, where nothing that could refuse is lost."""
+        """Note an unsupported construct that contains no code that could refuse."""
         place = self.place()
         return Unknown(gaps=(f"{what} at {place}",))
 
     def lost(self, what: str, cause: Unknown | None = None) -> Unknown:
-        """A construct that is not understood, with code of the program in it that was not run."""
+        """Note an unsupported construct that contains unexecuted code of the program."""
         self.gaps.setdefault(what, self.place())
         return cause or self.gap(what)
 
@@ -125,7 +126,7 @@ class Engine:
     # what a condition reads
 
     def condition(self, since: int | None = None) -> tuple[str, ...]:
-        """The arguments read since a mark in this condition, then those of the conditions around it."""
+        """The arguments read since a mark in this condition, then those of the enclosing conditions."""
         found = list(reversed(self.reads[since:])) if since is not None else []
         for guard in reversed(self.guards):
             found.extend(guard)
@@ -141,7 +142,7 @@ class Engine:
         return found
 
     def originate(self, container: Value, key: Value, reads: tuple[str, ...]) -> None:
-        """Remember which arguments a value was made from."""
+        """Record the arguments from which a value was computed."""
         held = self.origins.get(id(container))
         if held is None:
             if not reads:
@@ -153,7 +154,7 @@ class Engine:
             held[1].pop(key, None)
 
     def recall(self, container: Value, key: Value) -> None:
-        """Count the arguments that a value was made from as read."""
+        """Mark the arguments from which a value was computed as read."""
         held = self.origins.get(id(container))
         if held is not None and key in held[1]:
             self.reads.extend(held[1][key])
@@ -176,14 +177,14 @@ class Engine:
         del container[key]
 
     def touch(self, container: Value) -> None:
-        """Announce that a container changes as a whole."""
+        """Record a container before it changes as a whole."""
         if self.journals:
             journal = self.journals[-1]
             if (id(container), MISSING) not in journal:
                 journal[id(container), MISSING] = (container, MISSING, _copied(container))
 
     def explore(self, run: Callable[[], Done | None], cause: Unknown) -> Side:
-        """Run one path that may not be taken, and undo what it wrote."""
+        """Run one possible path, and undo its writes."""
         if len(self.journals) > self.budget.forks:
             raise Exhausted(f"more than {self.budget.forks} paths within one another")
         journal: Journal = {}
@@ -210,7 +211,7 @@ class Engine:
         return Side(done, raised, writes)
 
     def undo(self, journal: Journal) -> dict[tuple[int, Value], tuple[Value, Value, Value, Value]]:
-        """Put back what was there before, last change first; gives what was written."""
+        """Restore the previous state, last change first; returns the writes."""
         writes = {}
         for key, (container, name, before) in reversed(journal.items()):
             if name is MISSING:
@@ -225,7 +226,7 @@ class Engine:
         return dict(reversed(writes.items()))
 
     def replay(self, side: Side) -> None:
-        """Do again what a path wrote."""
+        """Repeat the writes of a path."""
         for container, name, _, after in side.writes.values():
             self._write(container, name, after)
 
@@ -239,7 +240,7 @@ class Engine:
             self.drop(container, name)
 
     def merge(self, one: Side, other: Side, cause: Unknown) -> None:
-        """Write what both paths agree on; what they differ in is unknown."""
+        """Write the values on which both paths agree; others become unknown."""
         for key in {**one.writes, **other.writes}:
             container, name, before, _ = one.writes.get(key) or other.writes[key]
             first = one.writes[key][3] if key in one.writes else before
@@ -252,19 +253,19 @@ class Engine:
                 self._write(container, name, self.join(first, second, cause))
 
     def join(self, one: Value, other: Value, cause: Unknown) -> Value:
-        """A value that is one or the other."""
+        """A value that is either of two."""
         if one is other or same(one, other):
             return one
         return _mixed(one, other, cause)
 
     def blur(self, container: Value, cause: Unknown) -> None:
-        """A container whose content is no longer known."""
+        """Make the contents of a container unknown."""
         self.blurred[id(container)] = (container, cause)
         if not self.journals:
             self.lasting[id(container)] = (container, cause)
 
     def note(self, raised: Raised, cause: Unknown) -> None:
-        """Remember a refusal that is on some paths only."""
+        """Record a refusal on some paths."""
         facts = cause.facts.union(*(one.facts for one in self.causes))
         gaps = cause.gaps.union(*(one.gaps for one in self.causes))
         self.notes.append(Note(raised, Unknown(facts, gaps), self.stage))
@@ -304,7 +305,7 @@ class Engine:
         raise NotImplementedError
 
     def text(self, value: Value) -> str | Unknown:
-        """What str() gives."""
+        """The result of str()."""
         raise NotImplementedError
 
     def load(self, name: str) -> Value:
@@ -316,16 +317,16 @@ class Engine:
         raise NotImplementedError
 
     def force(self, value: Value) -> Value:
-        """What an import stands for."""
+        """The object behind an import."""
         raise NotImplementedError
 
     def symbol(self, name: str) -> Value:
-        """Something outside the program."""
+        """An object outside the program."""
         raise NotImplementedError
 
 
 def same(one: Value, other: Value) -> bool:
-    """Whether two values are surely equal and of one type."""
+    """Whether two values are equal for sure and of the same type."""
     if type(one) is not type(other):
         return False
     if isinstance(one, SCALARS):
@@ -343,7 +344,7 @@ def same(one: Value, other: Value) -> bool:
 
 
 def _mixed(one: Value, other: Value, cause: Unknown) -> Unknown:
-    """A value that is one where the cause holds, otherwise the other."""
+    """A value that is the first if the cause holds, otherwise the second."""
     if isinstance(one, bool) and isinstance(other, bool):
         return cause if one else opposite(cause)
     for value in (one, other):
@@ -371,7 +372,7 @@ def _copied(container: Value) -> Value:
 
 
 def _differ(one: Value, other: Value) -> bool:
-    """Whether a container is not known after two paths: it has other lengths, or is an array with other numbers."""
+    """Whether a container is unknown after two paths: with different lengths, or an array with different numbers."""
     if is_array(one):
         return one.shape != other.shape or bool((one != other).any())
     return len(one) != len(other)
@@ -388,7 +389,7 @@ def _fill(container: Value, content: Value) -> None:
 
 
 def _blend(one: Value, other: Value, engine: Engine, cause: Unknown) -> Value:
-    """The content of a container that two paths changed."""
+    """The contents of a container changed on two paths."""
     if isinstance(one, list) and isinstance(other, list):
         longer, shorter = (one, other) if len(one) >= len(other) else (other, one)
         head = [engine.join(a, b, cause) for a, b in zip(longer, shorter, strict=False)]

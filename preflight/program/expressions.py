@@ -1,4 +1,4 @@
-"""Expressions, evaluated with values that are known or unknown."""
+"""Evaluates expressions with known and unknown values."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ CODES = {114: repr, 97: ascii}
 
 
 class _Undecided(Exception):
-    """A comprehension runs over something unknown."""
+    """Raised if a comprehension iterates over an unknown value."""
 
     def __init__(self, cause: Unknown) -> None:
         self.cause = cause
 
 
 class Expressions(Operators):
-    """One method a kind of expression, found by its name."""
+    """One method per kind of expression, selected by its name."""
 
     def evaluate(self, node: Node, scope: Scope) -> Value:
         """The value of an expression."""
@@ -117,7 +117,7 @@ class Expressions(Operators):
         return found
 
     def _e_BoolOp(self, node: Node, scope: Scope) -> Value:
-        """Operands after an unknown one are evaluated only to learn whether one of them decides."""
+        """Operands after an unknown one are evaluated only to find out whether one of them decides."""
         deciding = node[3] == "Or"
         cause: Unknown | None = None
         last: Value = None
@@ -131,7 +131,7 @@ class Expressions(Operators):
         return last if cause is None else cause
 
     def _aside(self, operand: Node, scope: Scope, cause: Unknown) -> Value:
-        """An operand reached on some paths only."""
+        """An operand that is only evaluated on some paths."""
         found: list[Value] = []
         side = self.explore(lambda: found.append(self.evaluate(operand, scope)), cause)
         if side.raised is not None:
@@ -194,7 +194,7 @@ class Expressions(Operators):
         return self.function(node, scope, "<lambda>", node[3])
 
     def function(self, node: Node, scope: Scope, name: str, parameters: Node) -> Function:
-        """A function with its defaults."""
+        """A function object with its defaults."""
         made = Function(node, scope, name)
         made.defaults = [self.evaluate(one, scope) for one in parameters[6]]
         made.keyword_defaults = [self.evaluate(one, scope) if one is not None else MISSING for one in parameters[4]]
@@ -293,7 +293,7 @@ class Expressions(Operators):
         return found
 
     def _e_Yield(self, node: Node, scope: Scope) -> Value:
-        """The items of a generator are made at once; what is sent into it is unknown."""
+        """The items of a generator are computed at once; values sent into it are unknown."""
         value = self.evaluate(node[3], scope) if node[3] is not None else None
         holder: Scope | None = scope
         while holder is not None and holder.yielded is None:

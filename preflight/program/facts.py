@@ -1,4 +1,4 @@
-"""What the machine answers when the program asks: stated facts, unknown ones by name, and the environment."""
+"""The machine's answers to the program: stated facts, unknown facts by name, and the environment."""
 
 from __future__ import annotations
 
@@ -58,8 +58,8 @@ CUDA_CONNECTIONS = "CUDA_DEVICE_MAX_CONNECTIONS"
 
 
 class Facts:
-    """The answers for one machine, one environment and one number of processes. In env, None is a variable that is
-    known not to be set."""
+    """The answers for one machine, environment and number of processes. In env, None marks a variable that is known to
+    be unset."""
 
     def __init__(self, machine: Machine, env: Mapping[str, str | None], world_size: int | None) -> None:
         self.machine, self.world_size = machine, world_size
@@ -90,16 +90,16 @@ class Facts:
         self._calls = self._functions()
 
     def learn(self, values: Mapping[str, Value], calls: Mapping[str, Callable[..., Value]]) -> None:
-        """Take in what a framework outside the program is and answers, by dotted names."""
+        """Add values and functions of a framework outside the program, by dotted names."""
         self._values.update(values)
         self._calls.update(calls)
 
     def learn_methods(self, package: str, methods: Mapping[str, Callable[[str], Value]]) -> None:
-        """Take in what methods of objects of a package return, by the name of the method."""
+        """Add results of methods of a package's objects, by method name."""
         self._methods.update((name, (package, answer)) for name, answer in methods.items())
 
     def present(self, module: str) -> bool | None:
-        """Whether a package is installed; None if that is not stated."""
+        """Whether a package is installed; None if not stated."""
         name = distribution(module)
         if module.partition(".")[0] in sys.stdlib_module_names or name in ALWAYS:
             return True
@@ -110,7 +110,7 @@ class Facts:
         return None
 
     def described(self, module: str) -> bool:
-        """Whether enough is known of a package to know that it has a name that the program imports from it."""
+        """Whether enough is known about a package to be sure that a name can be imported from it."""
         name = distribution(module)
         return module.partition(".")[0] in sys.stdlib_module_names or name in self._versions or name in self._present
 
@@ -120,7 +120,7 @@ class Facts:
         return found if found is not None else Unknown((distribution(name),))
 
     def value(self, name: str) -> Value:
-        """What a dotted name outside the program is, MISSING where it stays a name."""
+        """The value of a dotted name outside the program; MISSING if it remains a name."""
         if name in self._values:
             return self._values[name]
         package, _, rest = name.partition(".")
@@ -129,7 +129,7 @@ class Facts:
         return MISSING
 
     def call(self, name: str, arguments: list[Value], keywords: Mapping[str, Value]) -> Value:
-        """What a function outside the program returns, MISSING where nothing is known of it."""
+        """The result of a function outside the program; MISSING if unknown."""
         if (answer := self._calls.get(name)) is not None:
             return answer(*arguments, **keywords)
         owner, _, method = name.rpartition(".")
@@ -224,7 +224,7 @@ class Facts:
         return self._others if isinstance(self._others, Unknown) else False
 
     def _which(self, name: Value, *rest: Value, **named: Value) -> Value:
-        """Where a program is: the one that shows the stated devices is there."""
+        """The path of an executable: the tool that lists the stated devices exists."""
         if isinstance(self._others, Unknown) or not isinstance(name, str) or not name.endswith(TOOLS):
             return Unknown(("programs",))
         return f"/usr/bin/{name}" if name == TOOLS[0] else None
@@ -240,7 +240,7 @@ _OTHER_PACKAGES = frozenset(f"torch-{name}" for name in (*OTHER_DEVICES, "xmlir"
 
 
 def _others(machine: Machine) -> Value:
-    """How many devices of other vendors a machine has."""
+    """The number of devices of other vendors."""
     named = {distribution(name) for name in machine.present}
     return Unknown(("device",)) if machine.capability is None or named & _OTHER_PACKAGES else 0
 
@@ -252,13 +252,13 @@ def named(name: str) -> str:
 
 
 def distribution(module: str) -> str:
-    """The name that the package of a module is installed under."""
+    """The distribution name of a module's package."""
     top = module.partition(".")[0].replace("_", "-").lower()
     return DISTRIBUTIONS.get(module.partition(".")[0], top)
 
 
 def _group(ranks: Value) -> Value:
-    """A process group, as far as its ranks determine it; this process has rank 0."""
+    """The known properties of a process group; this process has rank 0."""
     if not isinstance(ranks, list) or not all(isinstance(one, int) for one in ranks):
         return Unknown(("process groups",))
     here = ranks.index(0) if 0 in ranks else -1
@@ -274,7 +274,7 @@ def _of_group(group: Value, name: str) -> Value:
 
 
 def _newer(version: str, least: tuple[int, int]) -> bool:
-    """Whether a version is at least another one."""
+    """Whether one version is at least another."""
     found = re.match(r"(\d+)\.(\d+)", version)
     return found is not None and (int(found[1]), int(found[2])) >= least
 
@@ -310,13 +310,13 @@ SIZE = "WORLD_SIZE"
 
 
 class SizeText(str):
-    """The number of processes as its variable has it, on its way to the default of an option."""
+    """The number of processes as text, which may become the default of an option."""
 
     __slots__ = ()
 
 
 class Size(int):
-    """The same as a number."""
+    """The number of processes as a number, which may become the default of an option."""
 
     __slots__ = ()
 
@@ -357,7 +357,7 @@ class Environment(dict[str, Value]):
         return super().__iter__()
 
     def plain(self) -> dict[str, Value]:
-        """All of them, unasked."""
+        """All variables, without recording a read."""
         return dict(super().items())
 
     def _ask(self, *keys: object) -> None:

@@ -1,4 +1,4 @@
-"""Bounds for Python's own operations: what would cost too much is not run."""
+"""Limits for Python operations: expensive ones are not executed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _REPEATS = frozenset(("max_repeat", "min_repeat", "possessive_repeat"))
 
 
 def safe_arithmetic(sign: str, one: Any, other: Any) -> bool:
-    """Whether the result of an operation is of a bounded size."""
+    """Whether the result of an operation has a limited size."""
     if sign in ("Mult", "Add"):
         return _product_or_sum(sign, one, other)
     if sign in ("Pow", "LShift") and isinstance(one, int) and isinstance(other, int):
@@ -40,12 +40,12 @@ def _product_or_sum(sign: str, one: Any, other: Any) -> bool:
 
 
 def safe_format(spec: str) -> bool:
-    """Whether a format makes a text of a bounded width."""
+    """Whether a format produces text of limited width."""
     return len(spec) < 100 and not WIDTH.search(spec)
 
 
 def safe_template(template: str) -> bool:
-    """Whether str.format with this text reads its arguments only, and nothing that is behind them."""
+    """Whether str.format with this text reads only its arguments, not their attributes or items."""
     fields = re.findall(r"\{([^{}:!]*)(?:![rsa])?(?::([^{}]*))?\}", template)
     nested = re.search(r"\{[^{}]*\{", template.replace("{{", ""))
     return (
@@ -56,7 +56,7 @@ def safe_template(template: str) -> bool:
 
 
 def bounded(value: Any, limit: int = NODES) -> bool:
-    """Whether a value has few enough parts to be printed, compared or hashed."""
+    """Whether a value is small enough to be printed, compared or hashed."""
     stack, seen = [value], 0
     while stack:
         one = stack.pop()
@@ -76,7 +76,7 @@ def bounded(value: Any, limit: int = NODES) -> bool:
 
 
 def safe_pattern(pattern: Any, length: int) -> bool:
-    """Whether matching a regular expression on a text of a length ends soon: repeats within repeats may not."""
+    """Whether matching a regular expression on a text of this length is fast: nested repeats may not be."""
     if not isinstance(pattern, str) or len(pattern) > 2000:
         return False
     try:
@@ -101,7 +101,7 @@ def _parse(pattern: str) -> Any:
 
 
 def _repeats(parsed: Any, inside: bool) -> int | None:
-    """How many repeats without a small bound are in a row; None for one within another."""
+    """The number of consecutive repeats without a small limit; None for nested ones."""
     count = 0
     for code, argument in parsed:
         name = str(code).lower()

@@ -1,4 +1,4 @@
-"""Modules: files of the program, loaded when a name of theirs is first used, and what is outside."""
+"""Modules: files of the program, loaded when one of their names is first used, and external ones."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ STAY = frozenset(("module", "class"))
 
 
 class Imports(Units):
-    """How names get into a module and out of it."""
+    """Resolves imports and names of modules."""
 
     def symbol(self, name: str) -> Value:
-        """Something outside the program: a stated fact, or a name."""
+        """An object outside the program: a stated fact, or a name."""
         name = named(name)
         if (fact := self.facts.value(name)) is not MISSING:
             return fact
@@ -29,7 +29,7 @@ class Imports(Units):
         return self.symbols[name]
 
     def load(self, name: str) -> Value:
-        """A module: of the program, of Python's own library, or a name."""
+        """A module: of the program, of the standard library, or a name."""
         if name in self.modules:
             self.use(name)
             return self.modules[name]
@@ -80,7 +80,7 @@ class Imports(Units):
     """What is to happen when a module is there."""
 
     def imported(self, module: str, name: str) -> Value:
-        """What `from module import name` gives."""
+        """The result of `from module import name`."""
         if module in MODULES and not self.sources.has(module):
             return MODULES[module][name] if name in MODULES[module] else self.symbol(f"{module}.{name}")
         loaded = self.load(module)
@@ -93,7 +93,7 @@ class Imports(Units):
         return self.attribute(loaded, name)
 
     def _outside(self, module: str, name: str) -> Value:
-        """A name of a package outside, which may not have it where its version is unknown."""
+        """A name in an external package, which may lack it if its version is unknown."""
         value = self.symbol(f"{module}.{name}")
         if self.trying and isinstance(value, Symbol) and not self.facts.described(module):
             self._doubt(module)
@@ -125,7 +125,7 @@ class Imports(Units):
         return value
 
     def force(self, value: Value) -> Value:
-        """What a name stands for."""
+        """The value of an imported name."""
         if not isinstance(value, Lazy):
             return value
         return self.load(value.module) if value.name is None else self.imported(value.module, value.name)
@@ -204,7 +204,7 @@ class Imports(Units):
                 self.put(scope.names, name, self.as_imported(loaded.names, name))
 
     def _check(self, module: str) -> None:
-        """Whether a module is there at all: asked where the program is prepared for its absence."""
+        """Whether a module exists, for code that handles its absence."""
         if self.sources.has(module):
             if self.sources.find(module) is None:
                 raise self.failure(ModuleNotFoundError(f"No module named '{module}'"), sure=False)

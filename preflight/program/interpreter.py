@@ -1,4 +1,4 @@
-"""The interpreter as a whole: all its parts over one state."""
+"""The complete interpreter: all parts over one state."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from preflight.source.hints import Any
 
 
 class Interpreter(Options):
-    """Reads a program's functions and derives what they would do."""
+    """Interprets a program's functions without executing them."""
 
     def __init__(self, sources: Sources, facts: Facts, budget: Budget) -> None:
         super().__init__(sources, facts, budget)

@@ -1,4 +1,4 @@
-"""A Python file as nested tuples: what the interpreter walks, and what is kept between runs."""
+"""A Python file as nested tuples, which are interpreted, and cached between runs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ DROPPED = frozenset(("ctx", "type_comment", "kind", "type_params", "simple"))
 
 
 class Unreadable(Exception):
-    """The text is not Python that can be converted."""
+    """Raised if the text cannot be converted."""
 
 
 def compile_source(text: str) -> tuple[Node, ...]:
@@ -36,12 +36,12 @@ def compile_source(text: str) -> tuple[Node, ...]:
 
 
 def compile_tree(tree: ast.Module) -> tuple[Node, ...]:
-    """The statements of a file that is parsed."""
+    """The statements of a parsed file."""
     return _block(tree.body, 0)
 
 
 def compile_expression(text: str) -> Node:
-    """One expression, as in a quoted annotation or an argument of eval."""
+    """One expression, from a quoted annotation or an argument of eval."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -57,7 +57,7 @@ def body_of(packed: bytes) -> tuple[Node, ...]:
 
 
 def names_in(body: tuple[Node, ...]) -> Iterator[str]:
-    """The names and attributes that statements use; "def" for a function, whose body is not read."""
+    """The names and attributes used by statements; "def" for a function, whose body is not read."""
     stack: list[Any] = list(body)
     while stack:
         node = stack.pop()
@@ -137,8 +137,8 @@ def _yields(body: list[ast.stmt]) -> bool:
 
 
 def _parameters(given: ast.arguments, depth: int) -> Node:
-    """(positional names, how many of them have no name for the caller, *rest, keyword names, their defaults,
-    **rest, defaults of the last positional ones)."""
+    """(positional names, number of positional-only names, *rest, keyword names, their defaults, **rest, defaults of the
+    last positional names)."""
     return (
         tuple([one.arg for one in [*given.posonlyargs, *given.args]]),
         len(given.posonlyargs),
@@ -198,7 +198,7 @@ def _comprehension(node: ast.comprehension, depth: int) -> Node:
 
 
 def _match(node: ast.Match, depth: int) -> Node:
-    """A match whose patterns are values becomes a chain of conditions; any other stays, to be unknown."""
+    """A match with only value patterns becomes a chain of conditions; any other is kept and unknown."""
     cases = [(_tests(case.pattern), case) for case in node.cases]
     if any(tests is None for tests, _ in cases):
         return ("Match", node.lineno, node.end_lineno or node.lineno)
@@ -253,7 +253,7 @@ PARSES = re.compile(r"parser|group|arg|option|register|flag|^def$", re.IGNORECAS
 
 
 def reaches_parser(body: tuple[Node, ...], values: Mapping[str, Any]) -> bool:
-    """Whether statements name a parser or a group of one, or something that holds or adds to one."""
+    """Whether statements mention a parser, a group of one, or anything that contains or extends one."""
     return any(
         PARSES.search(name) or isinstance(values.get(name), argparse._ActionsContainer) for name in names_in(body)
     )

@@ -1,4 +1,4 @@
-"""The way in: what a program decides about one command, from what its interpretation noted."""
+"""The entry point: the verdict of a program about one command, from its interpretation."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def conclude(
     initial: Mapping[str, Value],
     given: Sequence[str],
 ) -> Verdict:
-    """The verdict of one run. raised: what ended it; initial: the arguments as they were parsed."""
+    """The verdict of one run. raised: the exception that ended it; initial: the parsed arguments."""
     refusals = [
         refusal(one.raised, one.cause, run.stage_of.get(id(one), one.stage), given)
         for one in run.notes
@@ -70,7 +70,7 @@ def conclude(
 
 
 def refusal(raised: Raised, cause: Unknown, stage: str, given: Sequence[str]) -> Refusal:
-    """One refusal in words."""
+    """The description of one refusal."""
     error = raised.error
     name = PARSER if isinstance(error, ParserError) else type(error).__name__
     explicit = {option: at for at, option in enumerate(given)}
@@ -116,9 +116,9 @@ FRAMES = 20_000
 
 
 class Session:
-    """A program read for one machine, to be asked about many commands.
+    """A program loaded for one machine, which judges many commands.
 
-    strict: an error of the interpreter itself is raised, not taken for a program that cannot be read.
+    strict: raise errors of the interpreter itself instead of reporting the program as unreadable.
     """
 
     strict = False
@@ -130,7 +130,7 @@ class Session:
         self._read()
 
     def _read(self) -> None:
-        """Read the program from the start."""
+        """Load the program from the start."""
         program = self.program
         self.run = Interpreter(self.sources, Facts(self.machine, {}, None), self.budget)
         self.driver: Megatron | MindFormers
@@ -147,7 +147,7 @@ class Session:
             self._kept = KeptState(self.run, self.driver, about, _code())
 
     def holds(self, argv: Sequence[str], env: Mapping[str, str | None], world_size: int | None) -> bool:
-        """Whether what was read is still what is there, and its modules would ask this command for the same."""
+        """Whether the loaded files are unchanged, and the modules would read the same facts of this command."""
         run = self.run
         before = run.environment(run.facts.environ, run.facts.world_size, run.argv[1:])
         environ = Facts(self.machine, env, world_size).environ
@@ -160,7 +160,7 @@ class Session:
         world_size: int | None,
         config: Mapping[str, Any] | None = None,
     ) -> Verdict:
-        """What the program decides about one command, which names a file with this configuration."""
+        """The program's verdict about a command with a file of this configuration."""
         if self._used and isinstance(self.driver, MindSpeed):
             self._read()  # what patches replace depends on the command
         if not self._used and self._kept is not None:
@@ -227,7 +227,7 @@ class Session:
         run.journals[:] = [{}]
 
     def _end(self) -> None:
-        """What the command changed is put back when the program is used again."""
+        """Register the command's changes to be undone when the program is used again."""
         self._changed = self.run.journals[0]
         self.run.journals.clear()
 
@@ -237,18 +237,18 @@ class Session:
 
 
 def _said(machine: Machine) -> str:
-    """Everything stated about a machine, in one order."""
+    """All statements about a machine, in a fixed order."""
     stated = sorted(machine.versions.items()), sorted(machine.present), sorted(machine.absent)
     return f"{stated} {machine.capability} {machine.devices} {sorted(machine.folders.items())}"
 
 
 def _code() -> str:
-    """What changes when the code of the interpreter does."""
+    """A stamp that changes with the code of the interpreter."""
     return cache.stamp((os.path.dirname(os.path.abspath(__file__)),))
 
 
 def _machine(program: Program, machine: Machine) -> Machine:
-    """What is known of the machine because of the framework that runs there."""
+    """The machine with facts implied by the framework that runs there."""
     if program.framework == MINDFORMERS:
         return machine._replace(present=machine.present | WITH_MINDFORMERS)
     if program.framework not in ADAPTORS:
@@ -259,7 +259,7 @@ def _machine(program: Program, machine: Machine) -> Machine:
 
 
 def _destinations(argv: Sequence[str]) -> list[str]:
-    """The options of a command in order, as their arguments are called."""
+    """The argument names of a command's options, in order."""
     options = (one.partition("=")[0] for one in argv if one.startswith("--"))
     return [one.lstrip("-").replace("-", "_") for one in options]
 
@@ -274,8 +274,8 @@ def judge(
     budget: Budget = Budget(),
     config: Mapping[str, Any] | None = None,
 ) -> Verdict:
-    """What a program's own parser and checks decide about the arguments that follow its name. config: what is in the
-    file that they name, for a program that reads one."""
+    """The verdict of a program's own parser and checks about its arguments. config: the contents of the named config
+    file, for programs that read one."""
     with _ONE_AT_A_TIME:
         verdict: Verdict = in_thread(
             lambda: _session(program, argv, env, world_size, machine, budget).judge(argv, env, world_size, config)
@@ -297,7 +297,7 @@ def _session(
     machine: Machine,
     budget: Budget,
 ) -> Session:
-    """The program as it was read before, if none of its files has changed and it sees the same environment."""
+    """The already loaded program, if none of its files has changed and its environment is the same."""
     key = f"{program} {_said(machine)} {budget}"
     kept = _SESSIONS.pop(key, None)
     if kept is None or not kept.holds(argv, env, world_size):
@@ -309,7 +309,7 @@ def _session(
 
 
 def in_thread(run: Any) -> Any:
-    """Run with room for deep calls."""
+    """Run in a thread with a large stack."""
     found: list[Any] = []
     errors: list[BaseException] = []
 

@@ -1,4 +1,4 @@
-"""What a program is once it has been read, kept for the next call as data: nothing of it runs again."""
+"""The state of a loaded program, stored as data for the next call, so that it need not be interpreted again."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ OF_ARGPARSE = "ArgumentParser.__init__.<locals>.identity"
 
 
 class NotKept(Exception):
-    """A value has no form as data."""
+    """Raised if a value cannot be stored."""
 
 
 def _identity(text: str) -> str:
@@ -126,7 +126,7 @@ _PLAIN = frozenset((*_OWN, *_LIBRARY)) - {Function, dataclasses.Field}
 
 
 class _Writer(Pickler):
-    """stub: what stands for the body of a function that was not called, None if the body is kept."""
+    """stub: the replacement for the body of an uncalled function; None if the body must be stored."""
 
     def __init__(self, file: io.BytesIO, run: Interpreter, stub: Callable[[Function], Any]) -> None:
         super().__init__(file, PROTOCOL)
@@ -201,12 +201,12 @@ def read(run: Interpreter, data: bytes) -> Any:
 
 
 def _anew(kind: type, parts: dict[str, Any]) -> Any:
-    """How an object is made again from its parts."""
+    """Recreate an object from its parts."""
     return getattr(copyreg, "__newobj__"), (kind,), (None, parts)  # noqa: B009
 
 
 def _named(run: Interpreter) -> dict[Any, Any]:
-    """What is not kept, but named: the interpreter's own, and what Python itself has."""
+    """Objects stored by name: those of the interpreter and of Python itself."""
     return {
         **_STANDING,
         "run": run,
@@ -284,10 +284,10 @@ LARGEST = 16 << 20
 
 
 class Driver(Protocol):
-    """What leads through a program, and has read something of it once, in addition to its modules."""
+    """The part that drives a program, and reads some state once in addition to its modules."""
 
     def to_keep(self) -> tuple[Value, ...]:
-        """The modules that it has read."""
+        """The loaded modules."""
 
     def take_up(self, kept: tuple[Value, ...]) -> None:
         """Continue from the state that another program has read."""

@@ -1,8 +1,8 @@
-"""Functions and loops of programs that are known by their text, and what they give, worked out without walking them.
+"""Functions and loops of programs that are known by their text, with results computed without interpreting them.
 
 Megatron-LM makes the ranks of its process groups in loops over all ranks, again for each kind of group: 10,000 steps
 for 32 devices. The text has been the same since 0.7 (megatron/core/parallel_state.py), in forks, too. A function with
-any other text is walked.
+any other text is interpreted.
 
 Its configurations are made from arguments in loops over the fields of a class, a thousand rounds for one command.
 """
@@ -132,7 +132,7 @@ TWINS: dict[str, dict[str, Twin]] = {
 
 
 def copies_fields(run: Engine, node: Node, items: list[Value], scope: Scope) -> bool:
-    """Whether a loop copies those attributes of the arguments that are named as fields are, which is then done."""
+    """Copy the attributes of the arguments named like fields, if a loop does only that; returns whether it does."""
     if (names := _copied(node)) is None or scope.kind != "function" or not _BUILT_IN.isdisjoint(scope.module.names):
         return False
     field, source, target = names
@@ -166,7 +166,7 @@ _BUILT_IN = frozenset(("hasattr", "getattr"))
 
 
 def _shadowed(scope: Scope) -> bool:
-    """Whether the names of Python's own functions are others around a statement."""
+    """Whether names of builtin functions are redefined around a statement."""
     holder: Scope | None = scope
     while holder is not None:
         if not _BUILT_IN.isdisjoint(holder.names):

@@ -1,4 +1,4 @@
-"""What runs once, whichever command comes to it first: module bodies, the script that is started, the parser.
+"""Code that runs once, for the first command that reaches it: module bodies, the started script, the parser.
 
 What such a unit notes, in addition to the values that it leaves behind, is noted again for each command that comes to
 it, so that a verdict does not depend on the commands that were judged before.
@@ -43,12 +43,12 @@ class Unit:
 
     @property
     def silent(self) -> bool:
-        """Whether there is nothing that could change a verdict."""
+        """Whether nothing in it could change a verdict."""
         return not (self.notes or self.gaps or self.options)
 
 
 class Units(Engine):
-    """How what runs once is run, and used again."""
+    """Runs such code, and reuses its results."""
 
     def __init__(self, sources: Sources, facts: Facts, budget: Budget) -> None:
         super().__init__(sources, facts, budget)
@@ -60,7 +60,7 @@ class Units(Engine):
         self.stage_of: dict[int, str] = {}
 
     def begin(self) -> None:
-        """Forget what belongs to one command."""
+        """Drop the state of one command."""
         self.active.clear()
         self.stage_of.clear()
         self.sources.asked = []
@@ -71,18 +71,18 @@ class Units(Engine):
         self.resolved.clear()
 
     def resolve(self, names: Names, key: str, lazy: Lazy, value: Value) -> None:
-        """Put what an import stands for in its place, for this command."""
+        """Replace an import by its object, for this command."""
         names[key] = value
         self.resolved[id(names), key] = (names, key, lazy, value)
 
     def as_imported(self, names: Names, key: str) -> Value:
-        """What a name of a module is, an import where it was one."""
+        """The value of a name of a module, or the import if it was one."""
         held = self.resolved.get((id(names), key))
         return held[2] if held is not None and held[3] is names[key] else names[key]
 
     @contextmanager
     def permanent(self, name: str = "") -> Iterator[Unit]:
-        """What runs here stays, whichever path asked for it. name: what it is used again by."""
+        """Keep the effects of code, regardless of the path that reached it. name: its key for reuse."""
         unit = Unit()
         held = self.scope, self.line, self.end, self.journals, self.causes, self.trying, self.guards
         noted = self.notes, self.gaps, self.remarks, self.entered, self.sources.asked
@@ -128,18 +128,18 @@ class Units(Engine):
                 unit.environ[key] = after.get(key, MISSING)
 
     def ask(self, what: str) -> None:
-        """Something of the command is looked at that is another for the next one."""
+        """Record a read of a fact that differs between commands."""
         if self.running:
             self.running[-1].asked.add(what)
 
     def environment(self, environ: Mapping[str, Value], world: int | None, argv: Sequence[str]) -> dict[str, str]:
-        """What units asked for, with what it is for a command."""
+        """The facts read by units, with their values for a command."""
         values = {**environ, WORLD: world, COMMAND: repr(list(argv))}
         asked = sorted(set().union(*(one.asked for one in self.units.values())))
         return {name: _shown(values[name]) if name in values else "" for name in asked}
 
     def use(self, name: str) -> None:
-        """Come to a unit that has run: what it noted counts for this command."""
+        """Reuse a unit that has run: its notes count for this command."""
         if self.running:
             self.running[-1].needs[name] = None
         unit = self.units.get(name)

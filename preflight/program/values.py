@@ -1,4 +1,4 @@
-"""What an expression of the program may be: a plain value of Python, or one of these."""
+"""The values of the program's expressions: plain Python values, or one of these."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Names = dict[str, Value]
 
 
 class Unknown:
-    """A value that nothing at hand decides.
+    """An unknown value.
 
     facts: what of the machine would decide it, in words. gaps: constructs that were not understood. computed: from
     facts, so that it is none of them.
@@ -30,19 +30,19 @@ class Unknown:
 
 
 class Perhaps(Unknown):
-    """What a key holds that is there on some paths only."""
+    """The value of a key that exists only on some paths."""
 
     __slots__ = ()
 
 
 class LoadedModules(Unknown):
-    """The modules that are loaded, by name: those of the program are known, and what else there is is not."""
+    """The loaded modules by name: those of the program are known, others are not."""
 
     __slots__ = ()
 
 
 class Symbol:
-    """Something of a package outside the program, known by its dotted name only."""
+    """An object of an external package, known only by its dotted name."""
 
     __slots__ = ("name",)
 
@@ -54,7 +54,7 @@ class Symbol:
 
 
 class Missing:
-    """No value at all."""
+    """The absence of a value."""
 
     __slots__ = ()
 
@@ -63,7 +63,7 @@ MISSING = Missing()
 
 
 class Lazy:
-    """An import that is looked up when its name is first used. name: in the module, None for the module itself."""
+    """An import that is resolved when its name is first used. name: in the module; None for the module itself."""
 
     __slots__ = ("module", "name")
 
@@ -82,7 +82,7 @@ class Module:
 
 
 class Scope:
-    """The names of one function call, class body or module. receiver: what super() without arguments refers to."""
+    """The names of one function call, class body or module. receiver: the object of super() without arguments."""
 
     __slots__ = (
         "caught",
@@ -109,7 +109,7 @@ class Scope:
 
 
 class Function:
-    """A function of the program. owner: the class whose body has it."""
+    """A function of the program. owner: the class that defines it."""
 
     __slots__ = ("active", "body", "defaults", "keyword_defaults", "name", "names", "node", "owner", "scope", "twin")
 
@@ -136,7 +136,7 @@ class Function:
 
 
 class Bound:
-    """A function with what it is called on."""
+    """A function bound to an object."""
 
     __slots__ = ("function", "receiver")
 
@@ -154,7 +154,7 @@ class Property:
 
 
 class Static:
-    """A function of a class called on nothing."""
+    """A static method."""
 
     __slots__ = ("function",)
 
@@ -163,7 +163,7 @@ class Static:
 
 
 class ClassMethod:
-    """A function of a class called on the class."""
+    """A class method."""
 
     __slots__ = ("function",)
 
@@ -172,7 +172,7 @@ class ClassMethod:
 
 
 class Partial:
-    """A callable with some of its arguments."""
+    """A callable with some arguments already given."""
 
     __slots__ = ("arguments", "function", "keywords")
 
@@ -215,20 +215,20 @@ class Class:
 
     @property
     def opaque(self) -> bool:
-        """Whether some of what it inherits is outside the program."""
+        """Whether it has a base class outside the program."""
         return any(isinstance(base, (Symbol, Unknown)) for one in self.lineage for base in one.bases)
 
     @property
     def all_fields(self) -> dict[str, Any] | None:
-        """The fields of the nearest dataclass among the class and those that it derives from."""
+        """The fields of the class or of its nearest dataclass base."""
         return next((one.fields for one in self.lineage if one.fields is not None), None)
 
     def derives_from(self, name: str) -> bool:
-        """Whether a class outside the program, by its dotted name, is among those that it derives from."""
+        """Whether it derives from an external class, given by dotted name."""
         return any(isinstance(base, Symbol) and base.name == name for one in self.lineage for base in one.bases)
 
     def find(self, name: str) -> Value:
-        """An attribute of the class or of those that it derives from."""
+        """An attribute of the class or of its bases."""
         for one in self.lineage:
             if name in one.names:
                 return one.names[name]
@@ -273,7 +273,7 @@ class Object:
 
 
 class Super:
-    """What super() gives: the attributes after a class in the order of an object's class."""
+    """The result of super(): the attributes after a class in the lookup order of an object's class."""
 
     __slots__ = ("cls", "receiver")
 
@@ -282,7 +282,7 @@ class Super:
 
 
 class Raised(Exception):
-    """An exception of the program. sure: the program raises it, not something that could not be read."""
+    """An exception of the program. sure: it is raised by the program, not by unsupported code."""
 
     def __init__(self, error: BaseException, place: Place, *, sure: bool = True, reads: tuple[str, ...] = ()) -> None:
         super().__init__(str(error))
@@ -290,11 +290,11 @@ class Raised(Exception):
 
 
 class Exhausted(Exception):
-    """A bound is hit: nothing is known."""
+    """Raised when a limit is reached: nothing is known."""
 
 
 def both(*values: Value) -> Unknown:
-    """What results from values of which at least one is unknown."""
+    """The unknown result of values of which at least one is unknown."""
     found = [one for one in values if isinstance(one, Unknown)]
     if len(found) == 1:
         return found[0]
@@ -309,7 +309,7 @@ OPPOSITE = {"==": "!=", "!=": "==", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 
 
 def opposite(value: Unknown) -> Unknown:
-    """What an unknown condition is where it does not hold: "capability >= 8" becomes "capability < 8"."""
+    """The negation of an unknown condition: "capability >= 8" becomes "capability < 8"."""
     facts = []
     for fact in value.facts:
         name, sign, bound = parted(fact)

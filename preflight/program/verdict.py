@@ -1,4 +1,4 @@
-"""What a program's own source decides about one run: accepted, refused, rewritten, and where."""
+"""The verdict of a program's own source about one run: accepted, refused, rewritten, and where."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Refusal(NamedTuple):
 
 
 class Rewrite(NamedTuple):
-    """An argument whose value the program changes after it was parsed."""
+    """An argument that the program changes after parsing."""
 
     argument: str
     before: object
@@ -63,7 +63,7 @@ class Remark(NamedTuple):
 
 
 class Machine(NamedTuple):
-    """What is stated of the machine where the program runs; everything else is unknown.
+    """The stated facts about the machine where the program runs; everything else is unknown.
 
     versions: of installed packages, by the name they are installed under ("torch", "transformer-engine").
     present, absent: packages that are, or are not, installed, whatever their version. capability: of the device, as
@@ -81,7 +81,7 @@ class Machine(NamedTuple):
 
 
 class Program(NamedTuple):
-    """A trainer's source as it is there.
+    """The source code of a trainer.
 
     framework: whose parser and checks it has ("megatron", "mindspeed", "mindspeed-llm", "mindformers"). roots: folders
     in which modules are looked for, in order. entry: the script that is started.
@@ -93,7 +93,7 @@ class Program(NamedTuple):
 
 
 class Budget(NamedTuple):
-    """What an interpretation may cost; what exceeds it leaves the program unread.
+    """The limits of an interpretation; a program that exceeds them is unread.
 
     seconds: of processor time; size: of one file in bytes.
     """
@@ -107,7 +107,7 @@ class Budget(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """What a program decides about one run.
+    """A program's verdict about one run.
 
     outcome: "accepts" only where every stage was interpreted and nothing unknown could refuse. refusals: one that is
     certain ends the list. values: effective arguments by destination, unknown ones left out. files: read, relative to

@@ -65,7 +65,7 @@ def _named(path: str) -> list[Published]:
 
 
 def _sized(model: Published, part: str) -> bool:
-    """Whether a model size stands alone in a part of a path: Qwen2-57B is not Qwen2.5-7B."""
+    """Whether a model size is a separate word in a part of a path: Qwen2-57B is not Qwen2.5-7B."""
     size = _SIZE.search(model.name.lower())
     if size is None:
         return True

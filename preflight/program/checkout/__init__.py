@@ -1,2 +1,1 @@
-"""The checkout around a file: which framework is in it, of which release, with which additional options and checks.
-Read, never run."""
+"""The checkout around a file: its framework, release, additional options and checks. Read, never executed."""

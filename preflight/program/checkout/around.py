@@ -1,4 +1,4 @@
-"""Finds the checkout around a file, each once in a call: the nearest folder above it in which a framework is."""
+"""Finds the checkout around a file, the nearest folder above it that contains a framework; cached within a call."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ REPOSITORY = ".git"
 
 
 class Checkout:
-    """A folder with what it holds and installs. packages: the frameworks in it; readers: other programs that read
+    """A folder with its contents and requirements. packages: the frameworks in it; readers: other programs that read
     configs."""
 
     def __init__(self, root: str, places: Mapping[Layout, str]) -> None:
@@ -49,7 +49,7 @@ class Checkout:
         self._entries: dict[str, Mapping[str, OwnOption]] = {}
 
     def package(self, framework: str) -> Package | None:
-        """A framework that is in it."""
+        """A framework in the checkout."""
         if framework not in self._packages:
             found = next(((layout, at) for layout, at in self._places.items() if layout.framework == framework), None)
             if found is None:
@@ -62,11 +62,11 @@ class Checkout:
 
     @property
     def frameworks(self) -> frozenset[str]:
-        """The frameworks whose packages are in it."""
+        """The names of the frameworks in the checkout."""
         return frozenset(layout.framework for layout in self._places)
 
     def roots(self, versions: Mapping[str, str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """The folders in which the packages of some frameworks are, and the frameworks that are nowhere.
+        """The folders that contain the packages of some frameworks, and the frameworks that are missing.
 
         versions: of the frameworks. What the checkout lacks may be in a neighbouring folder: in one, of that version.
         """
@@ -79,7 +79,7 @@ class Checkout:
         return tuple(dict.fromkeys(places[name] for name in versions if name in places)), lacking
 
     def _beside(self, framework: str, version: str) -> Iterator[str]:
-        """The neighbouring folders in which a version of a framework is."""
+        """The neighbouring folders that contain a version of a framework."""
         from preflight.program.checkout.package import Package
 
         above = os.path.dirname(self.root)
@@ -91,7 +91,7 @@ class Checkout:
                     yield one
 
     def described(self, framework: str) -> str:
-        """How people know the source of a framework: where it is, its release, how much of that it changes."""
+        """A description of a framework's source: its location, its release, and the number of changed files."""
         package = self.package(framework)
         if package is None:
             return ""
@@ -104,7 +104,7 @@ class Checkout:
 
     @cached_property
     def reader(self) -> str:
-        """Another program in it that reads configs of a framework in its own way, "" for none."""
+        """Another program in the checkout that reads the framework's configs in a different way, or ""."""
         return next((name for name in OTHER_READERS if self.files.text(f"{name}/__init__.py") is not None), "")
 
     def entry(self, name: str) -> Mapping[str, OwnOption]:
@@ -117,7 +117,7 @@ class Checkout:
 
     @cached_property
     def patches(self) -> tuple[str, ...]:
-        """Parsers that change a framework which is installed apart."""
+        """Parsers that extend a separately installed framework."""
         if self._places:
             return ()
         named = (name for name in self.files.names(deepest=PATCH) if name.rpartition("/")[2] in PATCHES)
@@ -134,14 +134,14 @@ class Checkout:
 
     @cached_property
     def patched_arguments(self) -> frozenset[str]:
-        """The arguments that these files set whatever is typed."""
+        """The arguments that these files always set, regardless of the command line."""
         from preflight.program.checkout.parser_options import set_always
 
         return frozenset(name for path in self.patches for name in set_always(self.files.code(path) or ""))
 
     @cached_property
     def declared(self) -> Mapping[str, tuple[str, str]]:
-        """Framework → the release that the checkout installs, "" where it names none, and the file that states it."""
+        """Framework → the release that the checkout installs ("" if not stated), and the file that states it."""
         found: dict[str, tuple[str, str]] = {}
         for name in self._installing():
             text = self.files.text(name)
@@ -155,12 +155,12 @@ class Checkout:
 
     @property
     def names_release(self) -> bool:
-        """Whether it installs a release by its name."""
+        """Whether the checkout installs a named release."""
         return any(release for release, _ in self.declared.values())
 
     @cached_property
     def mentioned(self) -> frozenset[str]:
-        """Every option that some code of the checkout names: a script may add options."""
+        """Every option name in the code of the checkout: a script may add options."""
         from preflight.program.checkout.parser_options import mentioned
 
         places = {at: self.files if at == self.root else Files(at) for at in (self.root, *self._places.values())}
@@ -176,7 +176,7 @@ class Checkout:
 
     @property
     def looked(self) -> Iterable[str]:
-        """What was opened or looked for, so far."""
+        """The paths opened or searched so far."""
         places = [package.files.looked for package in self._packages.values()]
         return dict.fromkeys(path for looked in (self.files.looked, *places) for path in looked)
 
@@ -200,11 +200,11 @@ class Checkouts:
 
     @property
     def isolated(self) -> bool:
-        """Whether nothing outside of what a call names is opened."""
+        """Whether only paths named by the call are opened."""
         return self._isolated
 
     def around(self, path: Path | None) -> Checkout | None:
-        """The checkout in which a file is; None if there is none, or nothing shows it."""
+        """The checkout that contains a file; None if there is none, or it is not recognised."""
         if path is None:
             return None
         start = os.path.dirname(os.path.abspath(path))
@@ -213,7 +213,7 @@ class Checkouts:
         return self._found[start]
 
     def run_by(self, document: Document, stated: str = "") -> Checkout | None:
-        """The source that a document's launch runs; where that is unknown, the checkout around the document.
+        """The source that a document's launch runs; if unknown, the checkout around the document.
 
         stated: the folder of the source, as the caller states it.
         """
@@ -231,7 +231,7 @@ class Checkouts:
         return self._made[start]
 
     def located(self, document: Document) -> Located:
-        """Where the program of a document's launch is."""
+        """The location of the program of a document's launch."""
         key = (document.source.path, document.source.text, document.run)
         if key not in self._located:
             start = os.path.dirname(os.path.abspath(document.source.path or Path.cwd() / "command"))
@@ -248,13 +248,13 @@ class Checkouts:
         return self._with_paths((folder, *where.paths), self._above(folder))
 
     def _installed_by(self, document: Document) -> Checkout | None:
-        """The folder around a document where it installs a release, and no framework is in it."""
+        """The folder around a document that installs a release but contains no framework."""
         around = self.around(document.source.path)
         none = around is None or around.frameworks or around.reader or around.patches or not around.names_release
         return None if none else around
 
     def _with_paths(self, paths: tuple[str, ...], around: Checkout | None) -> Checkout | None:
-        """A checkout with the frameworks that are in folders of modules instead of those inside it."""
+        """A checkout with frameworks from module folders instead of its own."""
         told = tuple(path for path in paths if found_in(path))
         if not told or (around is not None and told[0] == around.root):
             return around
@@ -268,7 +268,7 @@ class Checkouts:
         return self._joined[key]
 
     def program(self, path: Path | None) -> str:
-        """The Python program next to a config, or in the folder above it, that names it."""
+        """The Python program, next to a config or in the folder above, that contains its name."""
         return self._told(path, 1, lambda one, name: one.programs.get(name, ""))
 
     def launches(self, path: Path | None) -> tuple[str, ...]:
@@ -276,17 +276,17 @@ class Checkouts:
         return tuple(self._told(path, 0, lambda one, name: "\n".join(one.launches.get(name, ()))).split())
 
     def runner(self, path: Path | None) -> str:
-        """The script above a functional test that takes its options in its own way."""
+        """The script above a functional test that translates its options."""
         return self._told(path, HIGHEST_RUNNER, lambda one, name: one.runner)
 
     def front_end(self, path: Path | None, name: str) -> FrontEndPackage | None:
-        """The program of a front end in the nearest folder above a run that has it."""
+        """The front end in the nearest folder above a run that contains one."""
         from preflight.program.checkout.callers import front_end_in
 
         return front_end_in((self._programs.setdefault(at, Files(at)) for at in self._repository(path)), name)
 
     def _repository(self, path: Path | None) -> Iterator[str]:
-        """The folders above a file, up to the one that is a repository."""
+        """The folders above a file, up to the top of its repository."""
         start = os.path.dirname(os.path.abspath(path)) if path is not None and os.path.lexists(path) else ""
         for folder in folders_above(start, HIGHEST) if start else ():
             if self._closed(folder, start):
@@ -296,7 +296,7 @@ class Checkouts:
                 return
 
     def _told(self, path: Path | None, above: int, tell: Callable[[Neighbours, str], str]) -> str:
-        """The answer of the nearest of the folders around a file, "" where none does."""
+        """The answer for the nearest folder around a file that has one, otherwise ""."""
         start = os.path.dirname(os.path.abspath(path)) if path is not None and os.path.lexists(path) else ""
         for folder in folders_above(start, above) if start else ():
             if self._closed(folder, start):
@@ -308,7 +308,7 @@ class Checkouts:
         return ""
 
     def looked(self, path: Path | None) -> Iterable[str]:
-        """What was opened or looked for around a file, so far."""
+        """The paths opened or searched around a file so far."""
         checkout = self.around(path)
         start = os.path.dirname(os.path.abspath(path)) if path is not None else ""
         beside = [one for at in folders_above(start, HIGHEST_RUNNER) if (one := self._neighbours.get(at)) is not None]
@@ -335,12 +335,12 @@ class Checkouts:
         return installs
 
     def _installing(self, folder: str) -> Checkout | None:
-        """A folder of a repository, where a file in it installs a release of a framework."""
+        """A folder of a repository with a file that installs a release of a framework."""
         made = Checkout(folder, {})
         return made if made.names_release else None
 
     def _in(self, folder: str) -> Checkout | None:
-        """The checkout of which a folder is the root."""
+        """The checkout with a folder as its root."""
         if folder not in self._made:
             places = dict.fromkeys(found_in(folder), folder)
             top = folder in self._named or os.path.lexists(os.path.join(folder, REPOSITORY))
@@ -352,7 +352,7 @@ class Checkouts:
         return self._made[folder]
 
     def _closed(self, folder: str, start: str) -> bool:
-        """Whether a folder is not looked into: not named, or others than the owner of the file may write to it."""
+        """Whether a folder must not be read: it is not named, or users other than the file's owner may write to it."""
         if any(os.path.commonpath((folder, one)) == one for one in self._named):
             return False
         if self._isolated:
@@ -365,7 +365,7 @@ class Checkouts:
 
 
 def _installed_in(folder: str) -> Iterator[str]:
-    """A folder, its src, and those of the packages installed in it as an environment."""
+    """A folder, its src, and its site-packages folders if it is an environment."""
     yield from (folder, os.path.join(folder, "src"))
     yield from map(str, sorted(Path(folder).glob("lib/python3*/site-packages")))
 

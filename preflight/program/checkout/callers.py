@@ -1,4 +1,4 @@
-"""Who uses a config: the program that starts Megatron underneath, and the scripts next to the file."""
+"""The users of a config: the front end that starts Megatron, and the scripts next to the file."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _PARTS = r"MAJOR\s*=\s*(\d+)\s+MINOR\s*=\s*(\d+)\s+PATCH\s*=\s*(\d+)(?:\s+PRE_RE
 
 
 def _slime(package: str) -> tuple[str, ...]:
-    """The files in which slime adds options: its own, and those of each program that trains."""
+    """The files in which slime adds options: its own, and those of each training backend."""
     backends = (f"{package}/backends/{name}_utils/arguments.py" for name in ("megatron", "fsdp"))
     return (f"{package}/utils/arguments.py", *backends)
 
@@ -55,8 +55,8 @@ LAYOUTS = (
 
 
 class FrontEndPackage:
-    """A program in a folder. version: "" where no file states it; evidence: the file that states it, or shows the
-    program."""
+    """A front end in a folder. version: "" if no file states it; evidence: the file that states it, or identifies the
+    front end."""
 
     def __init__(self, layout: FrontEndLayout, files: Files) -> None:
         self._layout, self.files = layout, files
@@ -78,7 +78,7 @@ class FrontEndPackage:
 
     @cached_property
     def _configured(self) -> str:
-        """The files with its keys, one after the other."""
+        """The files with its keys, one after another."""
         folder = self._layout.configs
         names = list(self.files.names(folder, (".yaml",))) if folder else []
         return "\n".join(self.files.text(name) or "" for name in names[:MOST_CONFIGS])
@@ -90,7 +90,7 @@ class FrontEndPackage:
 
 
 def _renamed(files: Files) -> Iterator[FrontEndLayout]:
-    """slime under another name, as its forks have it: a package with the same files."""
+    """slime under another name, as in its forks: a package with the same files."""
     for entry in listed(files.root)[:MOST_FOLDERS]:
         mark = f"{entry.name}/utils/arguments.py"
         if entry.name != SLIME and os.path.isfile(os.path.join(files.root, entry.name, BACKEND)):
@@ -98,7 +98,7 @@ def _renamed(files: Files) -> Iterator[FrontEndLayout]:
 
 
 def front_end_in(folders: Iterator[Files], name: str) -> FrontEndPackage | None:
-    """The program of a front end in the nearest of some folders that has it."""
+    """The front end in the first of some folders that contains one."""
     layouts = [layout for layout in LAYOUTS if layout.name == name]
     for files in folders:
         for layout in (*layouts, *(_renamed(files) if name == SLIME else ())):
@@ -133,7 +133,7 @@ class Neighbours:
 
     @cached_property
     def programs(self) -> dict[str, str]:
-        """Config → the Python program that names it in a text."""
+        """Config → the Python program that contains its name in a string."""
         return {
             config: name
             for name, text in reversed(self._scripts(".py"))
@@ -143,7 +143,7 @@ class Neighbours:
 
     @cached_property
     def launches(self) -> dict[str, tuple[str, ...]]:
-        """Config → the scripts that name it together with MindFormers' entry."""
+        """Config → the scripts that contain its name and that of MindFormers' entry script."""
         found: dict[str, tuple[str, ...]] = {}
         for name, text in self._scripts(".sh"):
             for config in dict.fromkeys(_LAUNCHED.findall(text)) if _ENTRY in text else ():
@@ -152,12 +152,12 @@ class Neighbours:
 
     @cached_property
     def runner(self) -> str:
-        """The script that takes the options of a functional test and leaves out those that are false."""
+        """The script that passes on the options of a functional test, without false ones."""
         return next((name for name, text in self._scripts(".sh") if _drops_false(text)), "")
 
 
 def _drops_false(text: str) -> bool:
-    """Whether a script takes the options of a test except those that are false, on one line or over two."""
+    """Whether a script passes on the options of a test except false ones, in one line or two."""
     lines = [*text.split("\n"), ""] if ".MODEL_ARGS" in text else []
     taken = (at for at, line in enumerate(lines) if ".MODEL_ARGS" in line)
     return any(_NOT_FALSE.search(line) for at in taken for line in lines[at : at + 2])

@@ -1,4 +1,4 @@
-"""The arguments that a class of a checkout takes, read off its syntax tree: nothing is imported or run."""
+"""The arguments of a class in a checkout, from its syntax tree: nothing is imported or executed."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class ClassArguments:
 
 
 def arguments_of(files: Files, folders: Iterable[str] = ("",)) -> Callable[[str], frozenset[str] | None]:
-    """A class by its name → the arguments that it and its base classes take; None if no file of the folders has it."""
+    """Class name → the arguments of the class and its base classes; None if no file of the folders defines it."""
     return ClassArguments(files, folders).takes
 
 
@@ -57,7 +57,7 @@ def _class(text: str, name: str) -> ast.ClassDef | None:
 
 
 def _arguments(node: ast.ClassDef) -> Iterator[str]:
-    """Parameters of its making, its fields, and the keywords that it asks for by name."""
+    """The parameters of its __init__, its fields, and the keywords that it takes from kwargs by name."""
     for one in node.body:
         if isinstance(one, ast.AnnAssign) and isinstance(one.target, ast.Name):
             yield one.target.id
@@ -70,7 +70,7 @@ def _arguments(node: ast.ClassDef) -> Iterator[str]:
 
 
 def _asked(call: ast.Call) -> str:
-    """The keyword that a call takes: kwargs.pop("x", 1); "" where it takes none."""
+    """The keyword that a call takes: kwargs.pop("x", 1); "" for other calls."""
     asks = isinstance(call.func, ast.Attribute) and call.func.attr in TAKES and bool(call.args)
     first = call.args[0] if asks else None
     return first.value if isinstance(first, ast.Constant) and isinstance(first.value, str) else ""

@@ -1,4 +1,4 @@
-"""Files of a checkout, opened within bounds: regular ones inside of it, not too large, not too many."""
+"""Files of a checkout, read within limits: only regular files inside it, limited in size and number."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NEVER = ("node_modules", "__pycache__", "site-packages", "build")
 
 
 class Files:
-    """The files below a folder, each read once. looked: what was opened or looked for."""
+    """The files below a folder, each read once. looked: the paths opened or searched."""
 
     def __init__(self, root: str) -> None:
         self.root = root
@@ -36,13 +36,13 @@ class Files:
         self._texts: dict[str, str | None] = {}
 
     def text(self, name: str) -> str | None:
-        """The text of a file; None if there is none, it is outside, or the bounds are reached."""
+        """The text of a file; None if it is missing, outside, or a limit is reached."""
         if name not in self._texts:
             self._texts[name] = self._read(name)
         return self._texts[name]
 
     def code(self, name: str) -> str | None:
-        """The text of a file to parse as Python; None also where enough was parsed."""
+        """The text of a file to parse as Python; None also after the parsing limit."""
         text = self.text(name)
         if text is None or name in self._parsed:
             return text
@@ -63,7 +63,7 @@ class Files:
             return None
 
     def _inside(self, path: str) -> bool:
-        """Whether a path leads to a file below the folder, links resolved."""
+        """Whether a path, with links resolved, is a file below the folder."""
         try:
             real = os.path.realpath(path)
         except (OSError, ValueError):
@@ -71,7 +71,7 @@ class Files:
         return real.startswith(os.path.join(self._real, "")) and os.path.isfile(real)
 
     def names(self, folder: str = "", suffixes: tuple[str, ...] = (".py",), deepest: int = DEEPEST) -> Iterator[str]:
-        """The files below a folder of the checkout that end so, sorted, without links and hidden folders."""
+        """The files below a folder of the checkout with a suffix, sorted, without links and hidden folders."""
         waiting = [(folder, 0)]
         seen = 0
         while waiting and seen < MOST_ENTRIES:
@@ -94,7 +94,7 @@ def _entered(name: str) -> bool:
 
 
 def listed(folder: str) -> list[os.DirEntry[str]]:
-    """What is in a folder, sorted by name; nothing if it cannot be listed, or has more than any folder of code."""
+    """The contents of a folder, sorted by name; empty if it cannot be listed or has too many entries."""
     try:
         with os.scandir(folder) as entries:
             found = list(islice(entries, MOST_BESIDE + 1))

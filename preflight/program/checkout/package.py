@@ -1,4 +1,4 @@
-"""A framework in a checkout: its release, whether it is as it was published, its own options and checks."""
+"""A framework in a checkout: its release, whether it is unchanged, its additional options and checks."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from preflight.source.record import NamedTuple
 
 @cache
 def options_in(framework: str, release: str) -> frozenset[str]:
-    """The options that a release adds to those of the framework below it."""
+    """The options that a release adds to those of its base framework."""
     data = schemas.read(f"{framework}/options")
     at = list(data["commits"]).index(release)
     spans = data["options"].items()
@@ -65,18 +65,18 @@ def published(framework: str) -> Mapping[str, Any]:
 
 
 def known_releases(framework: str) -> tuple[str, ...]:
-    """The releases of a framework that have numbers, oldest first."""
+    """The numbered releases of a framework, oldest first."""
     return tuple(name for name in _listed(framework)["releases"] if numbers(name))
 
 
 def built_on(framework: str, release: str) -> Mapping[str, str]:
-    """The releases of other frameworks that one is built on."""
+    """The releases of other frameworks that a release is built on."""
     on: Mapping[str, str] = _listed(framework)["releases"].get(release, {}).get("on", {})
     return on
 
 
 def likeness(framework: str, files: Files) -> Likeness:
-    """How like each release the files of a checkout are."""
+    """The similarity of a checkout's files to each release."""
     names = tuple(_listed(framework)["releases"])
     same, of, other = dict.fromkeys(names, 0), dict.fromkeys(names, 0), dict.fromkeys(names, 0)
     found: dict[str, str | None] = {}
@@ -93,7 +93,7 @@ def likeness(framework: str, files: Files) -> Likeness:
 
 
 def _tag(framework: str, found: Mapping[str, str | None]) -> str:
-    """The tag whose files are here, "" where they are those of none."""
+    """The tag whose files the checkout has, or ""."""
     listed = _listed(framework)
     order = list(listed["releases"])
     for tag, row in published(framework).items():
@@ -105,15 +105,16 @@ def _tag(framework: str, found: Mapping[str, str | None]) -> str:
 
 
 def object_of(text: str) -> str:
-    """The first digits of the name that git gives a text."""
+    """The first digits of git's blob id of a text."""
     data = text.encode("utf-8")
     return str(sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()[:DIGITS])
 
 
 def nearest(framework: str, said: str, like: Likeness) -> str:
-    """The described release that a checkout is most like; "" where nothing shows it.
+    """The described release most similar to a checkout; "" if unknown.
 
-    The one that it names, otherwise the one with most of its files, otherwise the newest before the one that it names.
+    The release that it names, otherwise the one with most of its files, otherwise the newest before the one that it
+    names.
     """
     releases, wanted = known_releases(framework), numbers(said)
     same = [name for name in releases if wanted and numbers(name)[:2] == wanted[:2]]
@@ -151,7 +152,7 @@ class OwnChecks:
         self._answers: dict[str, bool | None] = {}
 
     def has(self, rule: str) -> bool | None:
-        """Whether one of the statements that a rule repeats is in the checkout.
+        """Whether the checkout contains one of the statements that a rule repeats.
 
         None if the rule repeats none of this framework, or where the run dies at a statement that is not a check.
         """
@@ -215,7 +216,7 @@ MOST_PARSERS = 300
 
 
 class Package:
-    """What is in a checkout. The release is looked at once, options and checks when they are asked for."""
+    """A framework package in a checkout. The release is determined once, options and checks on demand."""
 
     def __init__(self, layout: Layout, files: Files) -> None:
         self.layout, self.files = layout, files
@@ -239,7 +240,7 @@ class Package:
         self._checks: OwnChecks | None = None
 
     def _by_options(self) -> str:
-        """The release whose options those of the checkout are most like."""
+        """The release with the options most similar to the checkout's."""
         own = {one.option for one in self.options}
         if not own:
             return ""
@@ -247,7 +248,7 @@ class Package:
 
     @cached_property
     def options(self) -> tuple[OwnOption, ...]:
-        """The options that the parser of the checkout adds, where its file differs from the released one."""
+        """The options that the parser of the checkout adds, if its file differs from the released one."""
         found: dict[str, OwnOption] = {}
         for number, name in enumerate(self._parsers()):
             if number >= MOST_PARSERS:
@@ -258,7 +259,7 @@ class Package:
         return tuple(found.values())
 
     def _parsers(self) -> list[str]:
-        """The files that add options, with the classes that options are made of."""
+        """The files that add options, with the classes that options are generated from."""
         names = []
         for part in self.layout.parser:
             place = f"{self.layout.package}/{part}"
@@ -269,7 +270,7 @@ class Package:
 
     @property
     def lacks(self) -> frozenset[str]:
-        """The rules of the release whose checks a tag does not have."""
+        """The rules of the release whose checks a tag lacks."""
         return frozenset(published(self.framework)[self.tag]["lacks"]) if self.tag else frozenset()
 
     def checks(self, arguments: Mapping[str, str]) -> OwnChecks:
@@ -285,7 +286,7 @@ class Package:
 
 
 def _joined(first: OwnOption | None, other: OwnOption) -> OwnOption:
-    """An option added in several places: as the first adds it, with the choices of all."""
+    """An option added in several places: from the first place, with the choices of all."""
     if first is None or not first.kind:
         return other if first is None or first.choices is None else other._replace(choices=_both(other, first))
     return first._replace(choices=_both(first, other))
@@ -302,7 +303,7 @@ def _alike(ours: set[str], theirs: frozenset[str]) -> float:
 
 
 def _options(framework: str, release: str) -> frozenset[str]:
-    """The options that a release adds to those below it."""
+    """The options that a release adds to those of its base."""
 
     return options_in(framework, release)
 

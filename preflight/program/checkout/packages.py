@@ -1,4 +1,4 @@
-"""Which frameworks are in a folder: the packages that identify them, and the place of their version."""
+"""The frameworks in a folder: the packages that identify them, and the place of their version."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from preflight.source.record import NamedTuple
 
 
 class Layout(NamedTuple):
-    """How a framework is in a checkout.
+    """The layout of a framework in a checkout.
 
     marks: files of which one shows that it is there. version: the file that names the release, and the pattern that
     finds it.
@@ -106,12 +106,12 @@ _NAMES = {"megatron-lm": "megatron", "megatron-core": "megatron", "modellink": "
 
 
 def found_in(folder: str) -> tuple[Layout, ...]:
-    """The frameworks whose packages are in a folder."""
+    """The frameworks with packages in a folder."""
     return tuple(one for one in LAYOUTS if any(os.path.isfile(os.path.join(folder, mark)) for mark in one.marks))
 
 
 def found_below(folder: str) -> dict[Layout, str]:
-    """The frameworks in the folders of a repository, those that are there once."""
+    """The frameworks in the folders of a repository that occur exactly once."""
     places: dict[Layout, list[str]] = {}
     for one in _folders(folder):
         for layout in found_in(one):
@@ -120,7 +120,7 @@ def found_below(folder: str) -> dict[Layout, str]:
 
 
 def _folders(folder: str) -> list[str]:
-    """The folders in a folder, and those in one for the code of others."""
+    """The folders in a folder, and in its folder for third-party code."""
     own = [
         entry.path for entry in listed(folder)[:MOST_FOLDERS] if not entry.name.startswith(".") and _is_folder(entry)
     ]
@@ -136,13 +136,13 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
 
 
 def said_version(text: str, pattern: str) -> str:
-    """The release that a version file names, "" where it names none."""
+    """The release in a version file, or ""."""
     found = re.search(pattern, text, re.MULTILINE)
     return ".".join(found.groups()) if found else ""
 
 
 def declared_in(text: str) -> dict[str, str]:
-    """Frameworks that a text installs or clones, with the release where it names one and only one."""
+    """Frameworks that a text installs or clones, with the release if it names exactly one."""
     text = _COMMENT.sub("", text)
     said: dict[str, set[str]] = {}
     for match in _CLONED.finditer(text):
@@ -163,7 +163,7 @@ def declared_in(text: str) -> dict[str, str]:
 
 
 def installed_in(root: str) -> dict[str, tuple[str, str]]:
-    """Framework → the release installed in an environment in a folder, and the record that states it."""
+    """Framework → the release installed in an environment in a folder, and the metadata file that states it."""
     found: dict[str, tuple[str, str]] = {}
     for name in ENVIRONMENTS:
         library = os.path.join(root, name, "lib")

@@ -1,4 +1,4 @@
-"""The options that Python code adds to a parser, read off its syntax tree: nothing is imported or run."""
+"""The options that Python code adds to a parser, from its syntax tree: nothing is imported or executed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _OPTION = re.compile(r"""["'](--[A-Za-z][\w-]*)["']""")
 
 
 class OwnOption(NamedTuple):
-    """An option as code adds it. kind: "" where only a function of the code knows how its text is read."""
+    """An option added by code. kind: "" if only a function of the code knows how its text is converted."""
 
     option: str
     dest: str
@@ -35,7 +35,7 @@ class OwnOption(NamedTuple):
 
 
 def own_options(text: str) -> tuple[OwnOption, ...]:
-    """The options that a file adds; kept between calls by its content."""
+    """The options that a file adds, cached between calls by its content."""
     if not adds_options(text):
         return ()
     name = f"{FOLDER}/{cache.digest(text)}.json"
@@ -49,7 +49,7 @@ def own_options(text: str) -> tuple[OwnOption, ...]:
 
 
 def adds_options(text: str) -> bool:
-    """Whether code may add options, or has the classes that options are made of."""
+    """Whether code may add options, or defines classes that options are generated from."""
     return ADDS in text or WIDENS in text or "@dataclass" in text
 
 
@@ -58,7 +58,7 @@ def _kept(option: str, dest: str, kind: str, default: Any, nargs: Any, choices: 
 
 
 def mentioned(texts: Iterable[str]) -> frozenset[str]:
-    """Every text in quotes that is written like an option."""
+    """Every string that looks like an option."""
     return frozenset(option for text in texts for option in _OPTION.findall(text))
 
 
@@ -85,7 +85,7 @@ def _adds(call: ast.Call) -> bool:
 
 
 def _hands_on(call: ast.Call) -> bool:
-    """Whether a function of the code is given a parser and an option for it: reset_arg(parser, "--x", type=int)."""
+    """Whether a call passes a parser and an option to a function: reset_arg(parser, "--x", type=int)."""
     if not isinstance(call.func, ast.Name) or len(call.args) < 2 or not isinstance(call.args[0], ast.Name):
         return False
     option = call.args[1]
@@ -94,7 +94,7 @@ def _hands_on(call: ast.Call) -> bool:
 
 
 def _widened(call: ast.Call) -> Iterator[OwnOption]:
-    """A choice added to an option which other code has."""
+    """A choice added to an option of other code."""
     said = [one.value for one in call.args if isinstance(one, ast.Constant)]
     if len(said) == 2 and isinstance(said[0], str) and said[0].startswith("--"):
         yield OwnOption(said[0], said[0][2:].replace("-", "_"), "", choices=(said[1],))
@@ -117,7 +117,7 @@ def _option(call: ast.Call) -> OwnOption | None:
 
 
 def _kind(said: dict[str, ast.expr]) -> str:
-    """How the text of an option is read, "" where a function of the code does it."""
+    """The type of an option; "" if a function of the code converts its text."""
     action = said.get("action")
     if action is not None:
         named = _literal(action)
@@ -129,7 +129,7 @@ def _kind(said: dict[str, ast.expr]) -> str:
 
 
 def set_always(text: str) -> frozenset[str]:
-    """The arguments that functions of a file set under no condition: args.x = ..."""
+    """The arguments that functions of a file set unconditionally: args.x = ..."""
     try:
         tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -141,7 +141,7 @@ def set_always(text: str) -> frozenset[str]:
 
 
 def _fields(node: ast.ClassDef) -> Iterator[OwnOption]:
-    """The options that a factory makes of the fields of a class."""
+    """The options that a factory generates from the fields of a class."""
     for field in node.body:
         if not isinstance(field, ast.AnnAssign) or not isinstance(field.target, ast.Name):
             continue

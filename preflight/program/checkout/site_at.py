@@ -1,4 +1,4 @@
-"""The site at one line: of its file only the function around it is parsed, and only what leads to it is looked at."""
+"""The site at one line: only the surrounding function is parsed, and only the statements that lead to the line."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BLOCKS = ("body", "orelse", "finalbody")
 
 
 def kept_site_at(file: str, source: str, line: int) -> Site | None:
-    """The same, from the user's cache where it was asked for before."""
+    """The first site of a file that covers a line, from the user's cache if available."""
     code = cache.stamp((os.path.dirname(os.path.abspath(__file__)),))
     name = f"{FOLDER}/{cache.digest(f'site {line} {cache.digest(code)} {cache.digest(source)}')}.json"
     if (kept := cache.read(name)) is not None:
@@ -52,7 +52,7 @@ def _parsed(source: str) -> ast.Module:
 
 
 def _around(source: str, line: int) -> tuple[list[ast.stmt], tuple[str, ...]]:
-    """The definition around a line with the names of those around it; nothing if the text alone does not show it."""
+    """The definition around a line with the names of enclosing ones; nothing if the text does not show it."""
     rows = source.split("\n")
     if not 0 < line <= len(rows):
         return [], ()
@@ -82,12 +82,12 @@ def _indent(row: str) -> int:
 
 
 def _ends(row: str, own: int) -> bool:
-    """Whether a row comes after a definition that is indented so far."""
+    """Whether a row ends a definition with this indentation."""
     return _indent(row) <= own and row.lstrip()[:1] not in (")", "]", "}", "#")
 
 
 def _covering(body: list[ast.stmt], line: int) -> list[ast.stmt]:
-    """The statements that cover a line, without what does not in their blocks."""
+    """The statements that cover a line, with other statements removed from their blocks."""
     kept = [one for one in body if one.lineno <= line <= (one.end_lineno or one.lineno)]
     for one in kept:
         for name in BLOCKS:

@@ -1,4 +1,4 @@
-"""Where a framework refuses, changes or reads something: one site a statement, with the condition that leads to it."""
+"""The statements in which a framework refuses, changes or reads something, each with the condition that leads to it."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ class Site:
 
     @cached_property
     def hash(self) -> str:
-        """What makes it the same check: an assertion and a raised error with the same condition are one."""
+        """The identity of the check: an assertion and a raised error with the same condition are equal."""
         whole = "\n".join([_CLASS.get(self.kind, self.kind), self.what, *sorted(self.condition)])
         return str(sha1(whole.encode(), usedforsecurity=False).hexdigest()[:DIGITS])
 
     @property
     def shown(self) -> str:
-        """The condition and what happens, for people."""
+        """The condition and the effect, for display."""
         return ": ".join(filter(None, [" and ".join(sorted(self.condition)), self.what]))
 
 
@@ -74,7 +74,7 @@ _MIRRORED: dict[type[ast.cmpop], type[ast.cmpop]] = {ast.Gt: ast.Lt, ast.GtE: as
 
 
 class _Plain(ast.NodeTransformer):
-    """Arguments by their bare names, marked as such."""
+    """Replaces arguments by their marked bare names."""
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
         node.value = self.visit(node.value)
@@ -102,23 +102,23 @@ def _argument(name: str, node: ast.expr) -> ast.Name:
 
 
 def is_argument(node: ast.AST) -> bool:
-    """Whether a name stands for an argument."""
+    """Whether a name refers to an argument."""
     return getattr(node, "argument", False)
 
 
 def plain(tree: ast.Module) -> ast.Module:
-    """The tree with arguments by their bare names; it is changed."""
+    """The tree with arguments replaced by their bare names; it is changed in place."""
     changed: ast.Module = _Plain().visit(tree)
     return changed
 
 
 def text(node: ast.AST) -> str:
-    """A piece of code on one line."""
+    """Code as text on one line."""
     return re.sub(r"\s+", " ", ast.unparse(node)).strip()
 
 
 def parts(node: ast.expr, holds: bool = True) -> frozenset[str]:
-    """The parts of a condition that holds, or that does not."""
+    """The parts of a condition that is true, or false."""
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
         return parts(node.operand, not holds)
     if isinstance(node, ast.BoolOp):
@@ -155,14 +155,14 @@ Parts = frozenset[str]
 
 
 class Way(NamedTuple):
-    """How control reaches a statement: function, enclosing conditions, first line of the branch."""
+    """The path to a statement: function, enclosing conditions, first line of the branch."""
 
     function: tuple[str, ...]
     guards: tuple[Callable[[], Parts], ...] = ()
     start: int = 0
 
     def under(self, guard: Callable[[], Parts], start: int = 0) -> Way:
-        """The way into a block; its condition is written out only where the block has statements."""
+        """The path into a block; its condition is computed only if the block has statements."""
         return Way(self.function, (*self.guards, cache(guard)), start)
 
     @property
@@ -212,7 +212,7 @@ def _walk(file: str, body: list[ast.stmt], way: Way, told: _Told) -> Iterator[Si
 
 
 def _inside(node: ast.stmt, way: Way) -> Iterator[tuple[list[ast.stmt], Way]]:
-    """The blocks in a statement, each with the way to it."""
+    """The blocks in a statement, each with the path to it."""
     if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
         yield node.body, Way((*way.function, node.name))
     elif isinstance(node, ast.If):
@@ -245,7 +245,7 @@ def _matched(subject: ast.expr, case: ast.match_case) -> Parts:
 
 
 class _Told(NamedTuple):
-    """Describes a statement: kind, condition and content; None if it is not asked for."""
+    """Describes a statement: kind, condition and content; None if it is not requested."""
 
     calls: re.Pattern[str]
     everything: bool
@@ -280,7 +280,7 @@ class _Told(NamedTuple):
 
 
 def _end(node: ast.stmt) -> int:
-    """The last line of a statement, of one with blocks in it that of its head."""
+    """The last line of a statement; for a compound statement that of its head."""
     if not isinstance(node, BLOCKS):
         return node.end_lineno or node.lineno
     head = _head(node)
