@@ -254,7 +254,7 @@ class Checkouts:
         return None if none else around
 
     def _with_paths(self, paths: tuple[str, ...], around: Checkout | None) -> Checkout | None:
-        """A checkout with frameworks from module folders instead of its own."""
+        """A checkout with frameworks from separate module folders instead of those inside it."""
         told = tuple(path for path in paths if found_in(path))
         if not told or (around is not None and told[0] == around.root):
             return around
