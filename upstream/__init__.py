@@ -1,1 +1,1 @@
-"""Maintainers' tools: what each release of a framework has and checks, extracted from its own source. Not installed."""
+"""Maintainers' tools: extract the options and checks of each framework release from its source. Not installed."""

@@ -84,7 +84,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main(words: Sequence[str]) -> int:
-    """Runs a command; 2 where a repository or a release's parser is not to be had."""
+    """Run a command; returns 2 if a repository or a release's parser is unavailable."""
     given = parser().parse_args(words)
     if given.command == "uncovered":
         given.framework, _, given.tag = given.release.partition("@")
@@ -152,7 +152,7 @@ def _run(given: argparse.Namespace, repositories: Repositories) -> int:
 
 
 def _update(given: argparse.Namespace) -> int:
-    """Describes what is new, or looks whether what is described would be written again as it is."""
+    """Describe new releases, or verify that the described ones would be written again unchanged."""
     if unknown := set(given.frameworks) - FRAMEWORKS.keys():
         print(f"{', '.join(sorted(unknown))}: known are {', '.join(FRAMEWORKS)}", file=sys.stderr)
         return 2
@@ -182,7 +182,7 @@ def _update(given: argparse.Namespace) -> int:
 
 
 def _defects(given: argparse.Namespace, framework: Framework, repositories: Repositories) -> int:
-    """Lists candidates between two revisions, or writes the releases of the defects that are known."""
+    """List candidates between two revisions, or write the affected releases of the known defects."""
     path = given.out / framework.name / TABLE
     if given.ranges:
         path.write_text(written(framework, repositories, given.out), encoding="utf-8")

@@ -41,8 +41,8 @@ STACK = (("megatron", "core_v0.12.1"), ("mindspeed", "028de58c"), ("mindspeed-ll
 
 
 class Run(NamedTuple):
-    """A labelled run. tree: what its source is called. target: "" where the tree says it. labelled: the stages that
-    its label ran, () for all but the patches."""
+    """A labelled run. tree: the name of its source. target: "" if given by the tree. labelled: the stages that its
+    label ran, () for all but the patches."""
 
     name: str
     tree: str
@@ -93,7 +93,7 @@ def _environment(row: dict[str, Any]) -> tuple[tuple[str, str], ...]:
 
 
 def extract(tree: str, folder: Path, repositories: Repositories) -> None:
-    """Put the Python files of a tree into a folder. Raises NoRepository or NoRevision."""
+    """Extract the Python files of a tree into a folder. Raises NoRepository or NoRevision."""
     if tree == "stack":
         for name, revision in STACK:
             framework = FRAMEWORKS[name]
@@ -156,7 +156,7 @@ def judged(run: Run, tree: Path, known: bool) -> tuple[str, str]:
 
 
 def compared(wanted: Iterable[Run], trees: Path, repositories: Repositories, known: bool, show: int) -> Iterator[str]:
-    """A line for each tree, and those runs that do not agree."""
+    """A line for each tree, and the runs that disagree."""
     found: dict[str, Counter[str]] = {}
     shown: Counter[str] = Counter()
     for run in sorted(wanted, key=lambda one: (one.tree, one.target, one.words[0], one.env, one.world or 0)):
@@ -180,7 +180,7 @@ def compared(wanted: Iterable[Run], trees: Path, repositories: Repositories, kno
 
 
 def main(words: Sequence[str]) -> int:
-    """Prints how far preflight's reading agrees with the labels."""
+    """Print how far preflight's reading agrees with the labels."""
     parser = argparse.ArgumentParser(prog="python -m upstream.agreement", description=(__doc__ or "").split("\n")[0])
     parser.add_argument("labels", type=Path)
     parser.add_argument("--unknown-machine", action="store_true", help="state neither versions nor the device")

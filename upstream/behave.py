@@ -1,4 +1,4 @@
-"""What the programs of releases say of the rules' examples, beside the releases in which the rules hold as written."""
+"""Compares the verdicts of releases about the rules' examples with the releases in which the rules hold as written."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ WORDS = {True: "refuses", False: "does not refuse", None: "says nothing of"}
 def behave(
     framework: Framework, repositories: Repositories, folder: Path, tags: Sequence[str], verdicts: bool = False
 ) -> Iterator[str]:
-    """A line for each release, and one for each rule that its program and holds.json do not agree about.
+    """A line for each release, and one for each rule about which its program and holds.json disagree.
 
-    tags: releases, tags, branches or commits; all releases where none is named. verdicts: also each example on which
-    preflight's verdict is another.
+    tags: releases, tags, branches or commits; all releases by default. verdicts: also each example with a different
+    verdict by preflight.
     """
     wanted = list(tags) or [release.name for release in framework.releases]
     held = json.loads((folder / "holds.json").read_text(encoding="utf-8"))
@@ -34,7 +34,7 @@ def behave(
 
 
 def _held(held: Mapping[str, Any], name: str) -> Mapping[str, bool]:
-    """Rule → whether it holds in a release as written; nothing of a release that is not written."""
+    """Rule → whether it holds in a release as written; empty for an undescribed release."""
     if name not in held["commits"]:
         return {}
     number = list(held["commits"]).index(name)

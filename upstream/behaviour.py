@@ -1,4 +1,5 @@
-"""In which releases each declared check holds: what their programs say of the check's own examples."""
+"""Determines the releases in which each declared check holds, from the verdicts of their programs about the check's
+examples."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ Answers = Mapping[Run, Told]
 
 
 class Seen(NamedTuple):
-    """What a release says of one example of a rule.
+    """The verdict of a release about one example of a rule.
 
     refuses: None if it does not answer: it lacks an option, refuses the neighbour at the same place, or is undecided.
     told: of the side that the rule refuses.
@@ -34,9 +35,9 @@ class Seen(NamedTuple):
 
 @dataclass
 class Behaviour:
-    """Rule → release → what it says of the examples refused at the rule's own statement where it was read.
+    """Rule → release → its verdicts about the examples that are refused at the rule's statement where it was read.
 
-    words: rule → what is said there, without its numbers.
+    words: rule → the message there, without its numbers.
     """
 
     read: ReadStatements
@@ -53,7 +54,7 @@ class Behaviour:
         return refused if refused != accepted else None
 
     def answers(self, rule: str, release: str) -> bool:
-        """Whether a release says anything of a rule's examples, be it that others' statements refuse them."""
+        """Whether a release decides a rule's examples, possibly at statements of other rules."""
         return any(one.refuses is not None for one in self.seen.get(rule, {}).get(release, ()))
 
     def mine(self, rule: str, told: Told) -> bool:
@@ -79,7 +80,7 @@ def behaviour(
     releases: Sequence[str],
     say: Say = print,
 ) -> Behaviour:
-    """Interprets the examples of every declared check in these releases, tags, branches or commits."""
+    """Interpret the examples of every declared check in these releases, tags, branches or commits."""
     every = examples(framework)
     wanted: dict[str, list[Asked]] = {}
     for one in every:
@@ -99,7 +100,7 @@ def behaviour(
 
 
 def _at_its_own(read: ReadStatements, example: Example, told: Told) -> bool:
-    """Whether an example is refused at a statement that its rule stands for."""
+    """Whether an example is refused at a statement of its rule."""
     return told.outcome == REFUSES and told.statement in read.anywhere.get(example.rule, ())
 
 
@@ -124,7 +125,8 @@ def _another(read: ReadStatements, example: Example, told: Told) -> bool:
 
 
 def _refuses(told: Told, beside: Told | None) -> bool | None:
-    """What a release says of an example by both its sides. beside: of its neighbour, where it matters."""
+    """The verdict of a release about an example, from both of its sides. beside: the verdict about its neighbour, if
+    relevant."""
     if told.outcome not in (REFUSES, ACCEPTS):
         return None
     alike = beside is not None and (
@@ -146,7 +148,7 @@ def _apart(statements: Iterable[str]) -> tuple[tuple[str, ...], tuple[str, ...]]
 def _asked(
     framework: Framework, repositories: Repositories, wanted: Mapping[str, Iterable[Asked]]
 ) -> dict[str, dict[Run, Told]]:
-    """Each release asked about its runs, in as many processes as there are processors."""
+    """Ask each release about its runs, with one process per processor."""
     rows = [(framework, repositories.checkout(framework, name), list(asked)) for name, asked in wanted.items()]
     with ProcessPoolExecutor(cpu_count()) as pool:
         return dict(zip(wanted, pool.map(_judged, rows), strict=True))

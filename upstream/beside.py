@@ -1,5 +1,5 @@
-"""Preflight's own verdicts beside those of programs, on the examples of the rules: faults that no rule tells, and
-errors on runs that a program accepts."""
+"""Compares preflight's verdicts with those of programs on the examples of the rules: unreported faults, and errors on
+accepted runs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MEMORY = "predicted-oom"
 
 
 def beside(told: Behaviour, framework: str, release: str) -> Iterator[str]:
-    """A line for each run on which the two differ, of those that do not show that their rule holds."""
+    """A line for each run with different verdicts, except runs that show that their rule holds."""
     asked: set[Run] = set()
     for rule in sorted(told.seen):
         for one in told.seen[rule].get(release, ()):

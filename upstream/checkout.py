@@ -15,7 +15,7 @@ BLOB = 12
 
 
 class NoRevision(Exception):
-    """A repository does not have a revision."""
+    """Raised if a repository lacks a revision."""
 
 
 class Checkout:
@@ -40,7 +40,7 @@ class Checkout:
 
     @cached_property
     def date(self) -> str:
-        """The day on which it was committed."""
+        """The date of the commit."""
         return self._git("show", "--no-patch", "--format=%cs", self.commit).decode().strip()
 
     @cached_property
@@ -54,7 +54,7 @@ class Checkout:
         return frozenset(self._git("ls-tree", "-r", "-z", "--name-only", self.commit).decode().split("\0")) - {""}
 
     def blobs(self, paths: Iterable[str]) -> dict[str, str]:
-        """File → its object in the repository, by its first digits."""
+        """File → its abbreviated blob id."""
         rows = self._git("ls-tree", "-r", "-z", self.commit, "--", *paths).decode().split("\0")
         found = (row.partition("\t")[::2] for row in rows if row)
         return {path: about.split()[2][:BLOB] for about, path in found}
@@ -64,7 +64,7 @@ class Checkout:
         return tarfile.open(fileobj=io.BytesIO(self._git("archive", self.commit, "--", *wanted))) if wanted else None
 
     def texts(self, paths: Iterable[str], suffixes: tuple[str, ...] = (".py",)) -> Mapping[str, str]:
-        """Path → text of the files at and below these paths that end in one of the suffixes."""
+        """Path → text of the files at and below these paths with one of the suffixes."""
         archive, found = self._archive(paths), {}
         for member in archive or ():
             if (
@@ -77,6 +77,6 @@ class Checkout:
         return found
 
     def extract(self, folder: Path, paths: Iterable[str]) -> None:
-        """Puts the files at and below these paths into a folder."""
+        """Extract the files at and below these paths into a folder."""
         if (archive := self._archive(paths)) is not None:
             archive.extractall(folder, filter="data")

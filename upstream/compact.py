@@ -1,4 +1,4 @@
-"""JSON with one entry a line."""
+"""JSON with one entry per line."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ MANY = 4
 
 
 class Inline(dict[str, Any]):
-    """A mapping that stands on one line."""
+    """A mapping written on one line."""
 
 
 def short(value: Any) -> str:
@@ -20,7 +20,7 @@ def short(value: Any) -> str:
 
 
 def entries(document: Mapping[str, Any]) -> str:
-    """A document whose mappings and long lists of texts have one entry a line."""
+    """A document with one entry per line for mappings and long lists of texts."""
     return "{\n" + ",\n".join(f"{short(name)}: {_value(value)}" for name, value in document.items()) + "\n}\n"
 
 

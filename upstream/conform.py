@@ -1,4 +1,4 @@
-"""The validators of a release as the judge of labels, of new mutations, and of preflight's own verdicts."""
+"""Judges labels, new mutations and preflight's verdicts by the validators of a release."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NUMBERS = ("0", "1", "2", "3", "4", "8", "128", "-1")
 
 
 def cases(path: Path, release: str) -> list[Case]:
-    """The labelled runs of a file that are of a release, or that name none."""
+    """The labelled runs of a file for a release, or without a release."""
     return [row for row in labelled(path) if row.get("release", release) == release]
 
 
@@ -51,7 +51,7 @@ def mutated(bases: Sequence[Case], table: Table, count: int, seed: int) -> Itera
 
 
 def typed(name: str, table: Table, chance: random.Random) -> list[str]:
-    """An option as somebody might type it."""
+    """An option as a user might type it."""
     row = [*table[name], *[None] * 7]
     kind, nargs, choices = row[1], row[3], row[4]
     if kind in ("true", "false", "pair", "help") or str(kind).startswith("const"):
@@ -85,8 +85,8 @@ def judged_in(folder: str, runs: Iterable[Case], python: str, whose: str) -> dic
 def compared(
     runs: Sequence[Case], verdicts: Mapping[str, Case], of: Mapping[str, bool | None], said: Mapping[str, str] = {}
 ) -> Iterator[str]:
-    """How often somebody's verdicts agree with the judge's, and each run where they do not. said: run → why it is
-    refused where the release accepts it."""
+    """The agreement of verdicts with the judge's, and each run that disagrees. said: run → the reason for refusing it
+    although the release accepts it."""
     known = [run for run in runs if of.get(run["id"]) is not None]
     wrong = [run for run in known if of[run["id"]] != verdicts[run["id"]]["accept"]]
     false = sum(bool(verdicts[run["id"]]["accept"]) for run in wrong)
@@ -99,7 +99,7 @@ def compared(
 
 
 def own_errors(framework: Framework, release: Release, runs: Iterable[Case]) -> dict[str, str]:
-    """Id → the errors of preflight on a run of that release, "" where it accepts the run."""
+    """Id → the errors of preflight on a run of that release, "" if it accepts the run."""
     import preflight
 
     target = f"{framework.name}@{release.name}"
@@ -116,7 +116,7 @@ def own_errors(framework: Framework, release: Release, runs: Iterable[Case]) -> 
 def conform(
     framework: Framework, repositories: Repositories, release: Release, labels: Path, options: Mapping[str, Any]
 ) -> Iterator[str]:
-    """Compares labels, and on request preflight, with the judge, on labelled runs and on mutations of accepted ones."""
+    """Compare labels, and optionally preflight, with the judge, on labelled runs and on mutations of accepted ones."""
     from upstream.options import options as table_of
 
     python = options.get("python", sys.executable)

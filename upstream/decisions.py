@@ -1,4 +1,4 @@
-"""What people decided about checks, and what is still to be decided."""
+"""Decisions of people about checks, and open decisions."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ only the options are described: rule → those that refuse the same in other wor
 
 
 def read(path: Path) -> dict[str, Any]:
-    """The decisions of people, empty where there are none."""
+    """The decisions of people, or an empty document."""
     known: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
     together = {name: known[name] for name in TOGETHER if known.get(name)}
     return {name: known.get(name, {}) for name in HUMAN} | together
@@ -36,7 +36,7 @@ def read(path: Path) -> dict[str, Any]:
 def decisions_document(
     checks: Checks, decided: Mapping[str, Any], rules: Sequence[Any], told: Behaviour | None = None
 ) -> dict[str, Any]:
-    """The decisions, and what is undecided: sites without a rule, rules without a site, sites that were reworded.
+    """The decisions, and open cases: sites without a rule, rules without a site, reworded sites.
 
     rules: those that could have a site here only. told: what the programs of the releases say.
     """
@@ -70,7 +70,7 @@ def decisions_document(
 
 
 def _undecided(checks: Checks, decided: Mapping[str, Any]) -> list[Line]:
-    """The checks on the way of a config that no rule stands for, and that nobody gave a reason of its own."""
+    """The checks on the path of a config without a rule and without a recorded reason."""
     reported = {id for ids in decided.get("reported", {}).values() for id in ids}
     known = checks.owners().keys() | decided["sites"].keys() | reported
     return [
@@ -107,7 +107,7 @@ def contradicted(checks: Checks, rules: Sequence[Any], decided: Mapping[str, Any
 
 
 def shown(line: Line) -> str:
-    """Where a line is, or was last."""
+    """The current or last location of a line."""
     return f"{line.last.file}:{line.last.line} {line.last.function}"
 
 

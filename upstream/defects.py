@@ -1,4 +1,4 @@
-"""Known defects of releases: in which trees their code stands, and which fixes between two revisions may be more."""
+"""Known defects of releases: the trees that contain their code, and candidate fixes between two revisions."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Trees:
         self._texts: dict[tuple[str, str], str | None] = {}
 
     def read(self, wanted: Iterable[tuple[str, str]]) -> None:
-        """Reads files: pairs of revision and path."""
+        """Read files, given as pairs of revision and path."""
         pairs = set(wanted) - self._texts.keys()
         packed = {(revision, path) for revision, path in pairs if revision.endswith(".whl")}
         for revision in {revision for revision, _ in packed}:
@@ -70,7 +70,7 @@ class Trees:
             at += size + 1
 
     def text(self, revision: str, path: str) -> str | None:
-        """The text of a file at a revision; None if it is not there."""
+        """The text of a file at a revision; None if it does not exist."""
         return self._texts.get((revision, path))
 
 
@@ -121,13 +121,13 @@ def _runs(found: Sequence[tuple[str, bool]]) -> list[list[str]]:
 
 
 def described(schemas: Path, framework: Framework) -> dict[str, Any]:
-    """The table of a framework's known defects, as it is committed."""
+    """The committed table of a framework's known defects."""
     found: dict[str, Any] = json.loads((schemas / framework.name / TABLE).read_text(encoding="utf-8"))
     return found
 
 
 def written(framework: Framework, repositories: Repositories, schemas: Path) -> str:
-    """The table with the ranges that the trees say, one defect after the other."""
+    """The table with the ranges computed from the trees, one defect after another."""
     table = described(schemas, framework)
     table["releases"] = list(releases(framework))
     for id, found in ranges(framework, repositories, table["defects"]).items():
@@ -178,7 +178,7 @@ MOST_LINES = 4
 
 
 def _changed(repository: Path, commit: str) -> Iterator[tuple[str, list[str], list[str]]]:
-    """The code that a commit changes on the training path: the file, and the first lines that go and come."""
+    """The code that a commit changes on the training path: the file, and the first removed and added lines."""
     diff = _git(repository, "show", "--format=", "--unified=0", commit)
     for part in re.split(r"^diff --git ", diff, flags=re.MULTILINE)[1:]:
         path = part.partition("\n")[0].rpartition(" b/")[2]

@@ -1,4 +1,4 @@
-"""Everything extracted from a framework, release by release, and what the rules have to do with it."""
+"""All data extracted from a framework, release by release, and its relation to the rules."""
 
 from __future__ import annotations
 
@@ -72,8 +72,7 @@ def checks(
     say: Say = print,
     known: Known | None = None,
 ) -> Checks:
-    """Extracts and follows the sites of these releases, by default of all that are followed; known:
-    what rules stand for."""
+    """Extract and follow the sites of these releases, by default of all followed ones; known: the sites of rules."""
     releases, known = releases or followed_releases(framework), known or Known()
     rules = all_rules()
     wanted, ids = places(rules, framework), {rule.id for rule in rules}
@@ -102,7 +101,7 @@ def checks(
 
 
 def live(release: Release, site: Site) -> bool:
-    """Whether a run of a release comes to a site."""
+    """Whether a run of a release reaches a site."""
     return (
         not release.live or re.search(release.live, f"{site.file}:{site.function}") is not None or site.kind == "text"
     )
@@ -113,7 +112,7 @@ def tables(
 ) -> list[Mapping[str, Row | None]]:
     """The option table of each release.
 
-    Of one built on another's only what differs. A parser that does not run gives an empty one.
+    For a framework built on another, only the differences. A parser that does not run gives an empty table.
     """
     whole: dict[tuple[str, str], Table] = {}
     found: list[Mapping[str, Row | None]] = []
@@ -139,7 +138,7 @@ def tables(
 
 
 def blobs(framework: Framework, repositories: Repositories, files: Sequence[str]) -> dict[str, list[Any]]:
-    """File → its git object at each release (shortened), null where it is not."""
+    """File → its abbreviated blob id at each release, null if it does not exist."""
     found: dict[str, list[Any]] = {}
     for number, release in enumerate(framework.releases):
         for path, blob in repositories.checkout(framework, release.revision).blobs(files).items():

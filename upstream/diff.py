@@ -1,4 +1,4 @@
-"""Two releases side by side: options and checks that are new, changed or gone, with the rules that they concern."""
+"""Compares two releases: added, changed and removed options and checks, with the affected rules."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Owners = Mapping[str, Sequence[str]]
 def diff(
     framework: Framework, repositories: Repositories, names: tuple[str, str], python: str, evidence: Path
 ) -> Iterator[str]:
-    """The differences between two releases, or revisions, a line each."""
+    """The differences between two releases or revisions, one per line."""
     pair = [_release(framework, name) for name in names]
     old, new = (options(framework, repositories, release, python) for release in pair)
     yield f"{framework.name} {names[0]} to {names[1]}: {len(old)} and {len(new)} options"
@@ -39,7 +39,7 @@ def diff(
 
 
 def _release(framework: Framework, name: str) -> Release:
-    """A release by its name, or one that is only a revision, built as the newest one is."""
+    """A release by name, or a revision, with the base of the newest release."""
     try:
         return framework.release(name)
     except KeyError:
@@ -51,7 +51,7 @@ def _counts(line: Line, wanted: Callable[[Site], bool]) -> bool:
 
 
 def option_lines(old: Table, new: Table) -> Iterator[str]:
-    """Options that are new, gone, or otherwise."""
+    """Added, removed and changed options."""
     for name in sorted(new.keys() - old.keys()):
         yield f"option new: {name} {_shown(new[name])}"
     for name in sorted(old.keys() - new.keys()):
@@ -83,7 +83,7 @@ def _shown(row: Row) -> str:
 
 
 def check_lines(lines: Sequence[Line], what: str, owners: Owners) -> Iterator[str]:
-    """Sites that are new, gone, or reworded, with the rules that stand for them."""
+    """Added, removed and reworded sites, with their rules."""
     for line in lines:
         old, new = line.places.get(0), line.places.get(1)
         if old is None and new is not None:
@@ -110,7 +110,7 @@ def _rules(owners: Owners, *sites: Site) -> str:
 
 
 def owners_of(evidence: Path) -> Owners:
-    """Hash of a site → the rules that stand for it, from what was written."""
+    """Hash of a site → its rules, from the written evidence."""
     if not evidence.is_file():
         return {}
     data: dict[str, Any] = json.loads(evidence.read_text(encoding="utf-8"))

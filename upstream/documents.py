@@ -23,7 +23,7 @@ Same = Mapping[str, Sequence[str]]
 
 
 def head(framework: Framework, repositories: Repositories) -> Document:
-    """What each file begins with: of what it is made, and how."""
+    """The header of each file: its sources, and the command that writes it."""
     commits = {
         release.name: repositories.checkout(framework, release.revision).commit.removeprefix("sha256:")[:10]
         for release in framework.releases
@@ -53,7 +53,7 @@ def releases_document(framework: Framework, repositories: Repositories, blobs: M
 def options_document(
     framework: Framework, repositories: Repositories, tables: Sequence[Mapping[str, Row | None]]
 ) -> Document:
-    """Every option with the first and the last release, by number, in which it is so."""
+    """Every option with the first and last release, by number, of each of its forms."""
     on = {release.name: dict(release.on[:1]) for release in framework.releases if release.on}
     built = {"on": Inline(on)} if on else {}
     return {**head(framework, repositories), **built, "fields": list(FIELDS), "options": intervals(tables)}
@@ -89,7 +89,7 @@ def _read(checks: Checks, found: Evidence) -> dict[str, list[str]]:
 
 
 def _assigned(line: Line) -> list[str]:
-    """The argument that a silent change gives another value."""
+    """The argument changed by a silent change."""
     return [line.last.what.partition(" ")[0].strip("'\"")] if line.last.kind == "assign" else []
 
 

@@ -29,7 +29,7 @@ Entry = dict[str, Any]
 def entries_document(
     framework: Framework, repositories: Repositories, known: Sequence[Mapping[str, Row | None]]
 ) -> Document:
-    """Every entry script with the first and the last release, by number, in which it is so.
+    """Every entry script with the first and last release, by number, of each of its forms.
 
     known: of each release the options that the framework's own parser has.
     """
@@ -50,13 +50,13 @@ def entries_document(
 
 
 def _numbered(entry: Entry, rows: dict[str, int]) -> Entry:
-    """An entry with the numbers of its options, each of which is written once."""
+    """An entry with the numbers of its options, which are written once."""
     texts = [json.dumps([name, *values]) for name, values in entry["options"].items()]
     return {**entry, "options": [rows.setdefault(text, len(rows)) for text in texts]}
 
 
 def entries(texts: Texts, known: Mapping[str, Row | None]) -> dict[str, Entry]:
-    """Path → what an entry script brings, of each in a repository that can be read."""
+    """Path → the options and defaults of each readable entry script in a repository."""
     started = [path for path, text in texts.items() if MAIN in text and STARTS.search(text) and not ASIDE.search(path)]
     trees = {path: tree for path in started if (tree := _tree(texts[path])) is not None}
     return {path: _entry(texts, path, tree, known) for path, tree in trees.items()}
@@ -117,7 +117,7 @@ def _file(texts: Texts, path: str, imported: ast.ImportFrom) -> str | None:
 
 
 def _defaults(tree: ast.Module) -> dict[str, Any]:
-    """What a script hands over for options that nobody gives."""
+    """The defaults that a script passes for options that are not given."""
     found: dict[str, Any] = {}
     for call in _calls(tree):
         given = next((one.value for one in call.keywords if one.arg == DEFAULTS), None)

@@ -1,4 +1,4 @@
-"""Which sites upstream each rule stands for, and in which releases they are."""
+"""The upstream sites of each rule, and the releases that contain them."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def mapped(
     read_at: Sequence[str],
     stands: Sequence[Stands] = (),
 ) -> Mapped:
-    """The sites that rules are known to stand for, and that at each place which a rule names.
+    """The known sites of rules, and the site at each place that a rule names.
 
     A place is looked up at the release it names, otherwise at those that rules are read at.
     """
@@ -90,7 +90,7 @@ _EXACT = 4
 
 
 class _Index:
-    """The sites of each release by file."""
+    """Indexes the sites of each release by file."""
 
     def __init__(self, lines: Iterable[Line]) -> None:
         self._files: dict[tuple[int, str], list[tuple[Site, Line]]] = defaultdict(list)

@@ -1,4 +1,4 @@
-"""What each declared check refuses and what it leaves alone: the pairs and edges that the tests of the rules run."""
+"""Runs that each declared check refuses or accepts: the pairs and edges from the tests of the rules."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ENTRY, DEVICE, NEWEST = "pretrain_gpt.py", "h100", "0.20.0"
 
 
 class Run(NamedTuple):
-    """A command with its surroundings. environment: "" for a variable that is not set, which is no 1 either."""
+    """A command with its environment. environment: "" for an unset variable."""
 
     entry: str
     words: tuple[str, ...]
@@ -36,7 +36,7 @@ class Run(NamedTuple):
 
 
 class Example(NamedTuple):
-    """A run that a rule finds in a release, home, and the one next to it that the rule leaves alone."""
+    """A run that a rule refuses in a release, home, and the neighbouring run that it accepts."""
 
     rule: str
     home: str
@@ -56,7 +56,7 @@ def examples(framework: Framework) -> list[Example]:
 
 @cache
 def _tests(name: str) -> ModuleType:
-    """A module of the tests, which are no package."""
+    """A module of the tests, which are not a package."""
     spec = importlib.util.spec_from_file_location(f"upstream_{name}", TESTS / f"{name}.py")
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)

@@ -22,7 +22,7 @@ def sites_of(framework: Framework, source: Checkout | Wheel, named: frozenset[st
 
 
 def scoped(framework: Framework, site: Site) -> bool:
-    """Whether somebody has to decide what becomes of a check."""
+    """Whether a check needs a decision."""
     bare = not site.condition and re.search(framework.bare, site.what) is None
     if site.kind not in REFUSALS or bare or not re.search(framework.scope, site.file):
         return False

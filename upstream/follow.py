@@ -1,4 +1,4 @@
-"""Follows each site through the releases: the same check at another line, in another file, or reworded."""
+"""Follows each site through the releases: the same check at another line, in another file, or with other words."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def followed(releases: Sequence[Iterable[Site]]) -> list[Line]:
 
 
 def _name(lines: Iterable[Line]) -> None:
-    """Names each line by its oldest place, so that the name stays when newer releases are added."""
+    """Name each line by its oldest place, so that the name is stable when newer releases are added."""
     seen: Counter[str] = Counter()
     for line in lines:
         whole = f"{line.first.file}\n{line.first.function}\n{line.first.hash}\n{line.first.number}"
@@ -121,7 +121,7 @@ def _room(site: Site) -> tuple[str, str, str]:
 
 
 def likeness(one: Site, other: Site) -> float:
-    """How much two sites are alike: the share of the condition that they have in common, or how alike it reads.
+    """The similarity of two sites: the common share of the condition, or the similarity of its text.
 
     Where both have something of their own, that has to read alike too: checks under one condition differ in nothing
     else.

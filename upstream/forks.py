@@ -39,7 +39,7 @@ def rows(fork: str, labels: Sequence[Case], count: int, python: str, seed: int =
 
 
 def _version(folder: Path) -> tuple[int, ...]:
-    """The release that a fork says it is of, (0, 0) where it says none."""
+    """The release stated by a fork, (0, 0) if it states none."""
     path = folder / "megatron/core/package_info.py"
     text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
     return tuple(map(int, NUMBER.findall(text)[:2])) or (0, 0)
@@ -55,7 +55,7 @@ def _nearest(labels: Sequence[Case], version: tuple[int, ...]) -> list[Case]:
 
 
 def main(words: Sequence[str]) -> int:
-    """Prints the rows of each fork; a fork whose validators do not run is named on stderr."""
+    """Print the rows of each fork; a fork whose validators do not run is reported on stderr."""
     parser = argparse.ArgumentParser(prog="python -m upstream.forks", description=(__doc__ or "").split("\n")[0])
     parser.add_argument("labels", type=Path, help="labelled runs of releases")
     parser.add_argument("forks", nargs="+", metavar="OWNER+NAME", help="below the folder of PREFLIGHT_UPSTREAM")

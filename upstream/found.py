@@ -1,4 +1,4 @@
-"""The releases that `update` described by machine, shipped or not: found.json beside this file."""
+"""The releases that `update` has described, shipped or not: found.json next to this file."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def read() -> dict[str, dict[str, Found]]:
 
 
 def write(found: Mapping[str, Mapping[str, Found]]) -> None:
-    """Writes what was found."""
+    """Write the releases."""
     rows = {
         framework: {name: one._asdict() for name, one in sorted(some.items())}
         for framework, some in sorted(found.items())

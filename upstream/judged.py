@@ -1,4 +1,4 @@
-"""What the program of one release says of runs: its source, interpreted, and nothing of it run."""
+"""The verdicts of one release about runs, from its interpreted source; nothing is executed."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ FOLDER = "behaviour"
 
 
 class Told(NamedTuple):
-    """What a release says of a run.
+    """The verdict of a release about a run.
 
     outcome: refuses, accepts, lacks (an option or a choice), unknown. place, function, hash: of the statement that
     refuses, hash "" where an expression raises. also: places at which it may refuse, too. says: the message, or why it
@@ -73,7 +73,7 @@ class Judge:
             self._told = {key: Told._make([*row[:4], tuple(row[4]), row[5]]) for key, row in json.loads(text).items()}
 
     def __call__(self, runs: Iterable[Asked]) -> dict[Run, Told]:
-        """Each run with what the release says of it."""
+        """The verdict about each run."""
         wanted = list(dict.fromkeys(runs))
         asked = [one for one in wanted if self._known(one) is None]
         if asked:
@@ -184,7 +184,7 @@ def _key(asked: Asked) -> str:
 
 @cache
 def _interpreter() -> str:
-    """What the answers depend on beside release and run."""
+    """A stamp of everything else on which the answers depend."""
     folder = os.path.dirname(str(preflight.program.__file__))
     files = sorted(path for path in Path(folder).rglob("*.py"))
     own: Mapping[str, object] = {"machine": (VERSIONS, sorted(PRESENT), CAPABILITIES)}

@@ -1,5 +1,4 @@
-"""What is known of the rules before the releases are read: the sites that they stand for,
-written before or by people."""
+"""The known sites of the rules before releases are read: from the written evidence, or added by people."""
 
 from __future__ import annotations
 

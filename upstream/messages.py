@@ -1,5 +1,5 @@
-"""The texts of every assertion and error that a framework's releases can raise, as hashes of their words, with the
-place of each, so that a log leads to it. No text is kept."""
+"""The messages of all assertions and errors in a framework's releases, as hashes of their words with their places, for
+finding them in logs. No text is stored."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def _entries(found: list[Told], sites: Mapping[tuple[str, int, int], str]) -> Do
 
 
 def rarest(text: Sequence[str], rare: Mapping[str, int]) -> list[str]:
-    """The words of a message that tell most, in their order."""
+    """The rarest words of a message, in order."""
     chosen = sorted(sorted(range(len(text)), key=lambda at: rare[text[at]])[:KEPT])
     return [text[at] for at in chosen]
 
@@ -125,7 +125,7 @@ def _statements(node: ast.AST, function: str) -> Iterator[tuple[str, ast.stmt]]:
 
 
 def _said(node: ast.stmt) -> tuple[str, str] | None:
-    """What a statement raises and the text of it, with a hole for each value."""
+    """The exception of a statement and its text, with a gap for each value."""
     if isinstance(node, ast.Assert):
         return "AssertionError", literal(node.msg) if node.msg is not None else ""
     if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
@@ -140,7 +140,7 @@ def _name(node: ast.AST) -> str:
 
 
 def literal(node: ast.expr) -> str:
-    """The text of an expression, with a hole for each value."""
+    """The text of an expression, with a gap for each value."""
     if isinstance(node, ast.Constant):
         return node.value if isinstance(node.value, str) else HOLE
     if isinstance(node, ast.JoinedStr):

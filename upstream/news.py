@@ -1,4 +1,4 @@
-"""What is new upstream: tags of the stored repositories and wheels, against the releases that are known."""
+"""Finds new releases: tags of the stored repositories and wheels that are not described."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Say = Callable[[str], None]
 
 
 class News(NamedTuple):
-    """A release that is not known. of: the described release that it is a patch of, "" where it is none."""
+    """An unknown release. of: the described release that it patches, or ""."""
 
     framework: str
     name: str
@@ -105,7 +105,8 @@ def fetched(framework: Framework, folder: Path, tags: Iterable[str], say: Say) -
 
 
 def missing_wheels(project: str, folder: Path, wanted: Callable[[str], bool], say: Say) -> bool:
-    """Downloads the wheels of a project that are wanted and not in a folder; whether the package index answers."""
+    """Download the wanted wheels of a project that are missing in a folder; returns whether the package index
+    answers."""
     listed = _pip("index", "versions", project, *FOR[:3])
     versions = re.search(r"^Available versions: (.*)$", listed or "", re.MULTILINE)
     if versions is None:
@@ -119,7 +120,7 @@ def missing_wheels(project: str, folder: Path, wanted: Callable[[str], bool], sa
 
 
 def _pip(*words: str) -> str | None:
-    """What pip prints; None if it fails."""
+    """The output of pip; None if it fails."""
     command = [sys.executable, "-m", "pip", "--retries", "1", "--timeout", "15", *words]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)

@@ -25,7 +25,7 @@ _SECONDS = 300
 
 
 class NoOptions(Exception):
-    """The parser of a release does not run here."""
+    """Raised if the parser of a release does not run here."""
 
 
 def options(framework: Framework, repositories: Repositories, release: Release, python: str = sys.executable) -> Table:
@@ -61,7 +61,7 @@ def _table(printed: str) -> Table:
 
 
 def _run(words: list[str], folder: str, whose: str) -> str:
-    """What a command prints, run in a folder. Raises NoOptions."""
+    """The output of a command that runs in a folder. Raises NoOptions."""
     environment = {
         **os.environ,
         "PYTHONPATH": str(Path(__file__).parent.parent),
@@ -88,7 +88,7 @@ def row(option: Mapping[str, Any]) -> Row:
 
 
 def delta(table: Table, base: Table) -> dict[str, Row | None]:
-    """What a table has otherwise than the one it is built on; None for what it lacks."""
+    """The differences of a table from its base; None for missing options."""
     changed: dict[str, Row | None] = {name: values for name, values in table.items() if base.get(name) != values}
     return {**changed, **{name: None for name in base if name not in table}}
 

@@ -1,4 +1,4 @@
-"""The places upstream that each rule names, as the rules declare them."""
+"""The upstream places that each rule declares or mentions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ OLDER = re.compile(r"^<")
 
 
 class Place(NamedTuple):
-    """A line that a rule names.
+    """An upstream line that a rule names.
 
     release: the one that it was read at, "" where the rule does not say. declared: not only mentioned in its text.
     """
@@ -93,7 +93,7 @@ def _texts(value: Any, key: str = "") -> Iterator[tuple[str, str]]:
 
 
 def all_rules() -> tuple[Any, ...]:
-    """Every rule that preflight has, by its own plugins."""
+    """All rules of preflight's own plugins."""
     from preflight.plugins.manager import load
 
     return load().rules(None)

@@ -1,4 +1,4 @@
-"""Where the repositories of the frameworks are on this machine."""
+"""Finds the repositories of the frameworks on this machine."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ WHEELS = "PREFLIGHT_WHEELS"
 
 
 def wheels() -> Path:
-    """The folder with what is only published as a wheel."""
+    """The folder with wheels of releases that are only published as wheels."""
     return Path(os.environ.get(WHEELS) or Path(os.environ.get(VARIABLE, FOLDER), "wheels"))
 
 
 class NoRepository(Exception):
-    """A framework's repository is not where it is looked for."""
+    """Raised if a framework's repository is not found."""
 
 
 class Repositories:
@@ -56,14 +56,14 @@ class Repositories:
         raise NoRepository(f"no repository of {framework.repository} is in {root}; {how}")
 
     def has(self, framework: Framework) -> bool:
-        """Whether its repository is there."""
+        """Whether the repository exists."""
         try:
             return self.path(framework).is_dir()
         except NoRepository:
             return False
 
     def checkout(self, framework: Framework, release: str) -> Checkout | Wheel:
-        """A release of a framework; a name that is none of a release is taken for a revision."""
+        """A release of a framework; any other name is a revision."""
         try:
             known = framework.release(release)
             revision = self._pinned.get(framework.name, {}).get(known.name, known.revision)

@@ -1,4 +1,4 @@
-"""How far preflight's tables agree with a release: fresh mutations of published runs, which its own source judges.
+"""Measures the agreement of preflight's tables with a release: fresh mutations of published runs, judged by its source.
 
     python -m upstream.trial FRAMEWORK NAME REVISION [--like RELEASE] [--count 300] [--python PYTHON]
 
@@ -46,7 +46,7 @@ Ask = Callable[[Case], Verdict]
 
 
 class Trial(NamedTuple):
-    """What was seen. false: runs that preflight refuses and the source accepts; missed: the other way round."""
+    """The result. false: runs that preflight refuses and the source accepts; missed: the reverse."""
 
     rows: int = 0
     refused: int = 0
@@ -60,7 +60,7 @@ class Trial(NamedTuple):
 
     @property
     def passes(self) -> bool:
-        """Whether what is described may be shipped."""
+        """Whether the description may be shipped."""
         return self.rows >= COUNT and not self.false and self.agreement >= BAR
 
 
@@ -135,7 +135,7 @@ def _asking(framework: Framework, repositories: Repositories, release: Release, 
 
 
 def _sure(verdict: Verdict) -> bool | None:
-    """Whether the source accepts a run; None if it does not decide."""
+    """Whether the source accepts a run; None if undecided."""
     if verdict.outcome == "accepts":
         return True
     certain = next((one for one in verdict.refusals if one.certain), None)
@@ -254,7 +254,7 @@ def _compared(rows: Sequence[tuple[Case, Verdict, Sequence[Finding]]], as_before
 
 
 def main(words: Sequence[str]) -> int:
-    """Prints the trial of a release as JSON."""
+    """Print the trial of a release as JSON."""
     parser = argparse.ArgumentParser(prog="python -m upstream.trial", description=(__doc__ or "").split("\n")[0])
     parser.add_argument("framework", choices=FRAMEWORKS)
     parser.add_argument("name")

@@ -58,7 +58,7 @@ class Site(NamedTuple):
 
     @property
     def line(self) -> str:
-        """What a maintainer reads of it."""
+        """The site as a line for maintainers."""
         said = " ".join(self.message.split())[:SHOWN] or "(no message)"
         told = f", told in {self.told} of {self.asked} runs" if self.told else ""
         return (
@@ -121,7 +121,7 @@ def _words(name: str, value: Any) -> list[str]:
 
 
 def _world(words: Sequence[str]) -> int:
-    """Whole nodes, as many as the layout needs."""
+    """The number of devices of the whole nodes that the layout needs."""
     sizes = [words[words.index(name) + 1] for name in PARALLEL if name in words[:-1]]
     needed = 1
     for size in sizes:

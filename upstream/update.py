@@ -39,11 +39,11 @@ Files = Mapping[Path, bytes]
 
 
 class Failed(Exception):
-    """A command of the description fails."""
+    """Raised if a command of the description fails."""
 
 
 class Described(NamedTuple):
-    """A new release with what was seen of it. like: the described release that it is compared with."""
+    """A new release and its results. like: the described release that it is compared with."""
 
     news: News
     like: str
@@ -166,13 +166,13 @@ def _changed_files(framework: Framework, repositories: Repositories, like: Relea
 
 
 def _files(framework: Framework) -> Files:
-    """Every file that a description may change, as it is."""
+    """The contents of every file that a description may change."""
     paths = (path for path in (SCHEMAS / framework.name).rglob("*") if path.is_file())
     return {path: path.read_bytes() for path in (RELEASES, *paths)}
 
 
 def _restore(framework: Framework, before: Files) -> None:
-    """Puts the files back, and takes away what the description added."""
+    """Restore the files, and remove files that the description added."""
     for path in _files(framework).keys() - before.keys():
         path.unlink()
     for path, data in before.items():
@@ -259,7 +259,7 @@ def _tried(framework: Framework, new: News, like: Release, python: str) -> Trial
 
 
 def _run(module: str, *words: str) -> str:
-    """What a module prints. Raises Failed."""
+    """The output of a module. Raises Failed."""
     done = subprocess.run([sys.executable, "-m", module, *words], capture_output=True, text=True, cwd=ROOT, check=False)
     if done.returncode:
         raise Failed(f"{module} {' '.join(words)} fails: {done.stderr.strip()[-1500:]}")
@@ -298,7 +298,7 @@ def _candidates(framework: Framework, repositories: Repositories, like: Release,
 
 
 def section(one: Described) -> Iterator[str]:
-    """What the report says of a release."""
+    """The section of the report about a release."""
     form = f"as a patch of {one.news.of}" if one.news.of else "with a row of its own"
     yield ""
     yield f"## {one.news.framework} {one.news.name}: {f'shipped {form}' if one.shipped else 'not shipped'}"

@@ -1,4 +1,4 @@
-"""A release that is only published as a wheel, read like a repository at a revision."""
+"""A release published only as a wheel, read like a repository at a revision."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ class Wheel:
 
     @cached_property
     def commit(self) -> str:
-        """What names this very release."""
+        """The identity of this release."""
         return "sha256:" + hashlib.sha256(self.path.read_bytes()).hexdigest()
 
     @cached_property
     def date(self) -> str:
-        """The day on which the newest file in it was made."""
+        """The date of its newest file."""
         return "{:04}-{:02}-{:02}".format(*max(entry.date_time for entry in self._files.values()))
 
     @cached_property
@@ -58,7 +58,7 @@ class Wheel:
         }
 
     def blobs(self, paths: Iterable[str]) -> dict[str, str]:
-        """File → the object that git would make of it, by its first digits."""
+        """File → the abbreviated blob id that git would give it."""
         return {name: _object(data) for name, data in self._data(paths).items()}
 
     def extract(self, folder: Path, paths: Iterable[str]) -> None:

@@ -1,4 +1,4 @@
-"""Writes what the releases of a framework have and check to schemas/<framework>/."""
+"""Writes the options and checks of a framework's releases to schemas/<framework>/."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def files_of(found: Checks) -> list[str]:
 def write(
     framework: Framework, repositories: Repositories, python: str, out: Path = SCHEMAS, say: Say = print
 ) -> list[Path]:
-    """Writes the files of a framework; gives back which."""
+    """Write the files of a framework; returns their names."""
     folder = out / framework.name
     folder.mkdir(parents=True, exist_ok=True)
     written = []

@@ -1,2 +1,1 @@
-"""What runs in a process of its own, with a framework's own code: real parsers and validators over stand-ins for
-packages."""
+"""Code for separate processes that execute a framework: real parsers and validators, with stand-ins for packages."""

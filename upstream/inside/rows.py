@@ -1,4 +1,4 @@
-"""An argparse parser as rows of data, one an option."""
+"""An argparse parser as rows of data, one per option."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SWITCHES = {
 
 
 def plain(value: Any) -> Any:
-    """A value as JSON has it; what is no such value as text."""
+    """A value in JSON, other objects as text."""
     if isinstance(value, enum.Enum):
         return value.name
     if isinstance(value, (str, int, float, bool, type(None))):
@@ -39,7 +39,7 @@ def plain(value: Any) -> Any:
 
 
 def kind(action: argparse.Action) -> str:
-    """What an option stores, or how its text is read: the name of the function where it is no plain type."""
+    """The action or type of an option: the name of the function if it is not a plain type."""
     name = type(action).__name__
     if name in SWITCHES:
         return SWITCHES[name]
@@ -67,7 +67,7 @@ def enums(action: argparse.Action) -> list[type[enum.Enum]]:
 
 
 def _words(function: Any) -> list[str]:
-    """The texts that a function compares with."""
+    """The texts in comparisons of a function."""
     constants = getattr(getattr(function, "__code__", None), "co_consts", ())
     return [
         word
@@ -87,7 +87,7 @@ def choices(action: argparse.Action) -> list[Any] | None:
 
 
 def row(action: argparse.Action) -> dict[str, Any]:
-    """One option, without what is as usual."""
+    """One option, without default attributes."""
     found: dict[str, Any] = {"names": list(action.option_strings), "dest": action.dest, "kind": kind(action)}
     takes = found["kind"] not in SWITCHES.values() and not found["kind"].startswith("const:")
     usual = {"default": None, "nargs": None, "choices": None, "required": False}

@@ -61,7 +61,7 @@ class _Base(metaclass=_Type):
 
 
 class Standin:
-    """A function, object or constant of a package that is not there; a decorator gives back what it decorates."""
+    """A function, object or constant of a missing package; as a decorator it returns its argument."""
 
     def __init__(self, name: str) -> None:
         self.__name__ = self.__qualname__ = name
@@ -132,7 +132,7 @@ def _kept(owner: Any, name: str) -> Any:
 
 
 class _Module(types.ModuleType):
-    """A module whose names all exist."""
+    """A module in which every name exists."""
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
@@ -145,7 +145,7 @@ class _Module(types.ModuleType):
 
 
 class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Finds the packages that stand-ins are made for."""
+    """An import finder for packages with stand-ins."""
 
     def __init__(self, names: Sequence[str] = ()) -> None:
         self.names = set(names)

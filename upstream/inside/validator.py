@@ -85,7 +85,7 @@ class Judge:
         self.environment = dict(os.environ)
 
     def __call__(self, case: dict[str, Any]) -> dict[str, Any]:
-        """The verdict on a case: accept, or the stage at which it is refused and where."""
+        """The verdict on a case: accepted, or the stage and place of the refusal."""
         os.environ.clear()
         given = {name: str(value) for name, value in (case.get("env") or {}).items()}
         os.environ.update({**self.environment, **given, "WORLD_SIZE": str(case["world_size"]), "RANK": "0"})
@@ -107,7 +107,7 @@ class Judge:
             }
 
     def _stages(self) -> Any:
-        """Runs stage after stage, naming each before it begins."""
+        """Run one stage after another, recording its name before it begins."""
         yield "parse", None
         args = copy.deepcopy(self.arguments.parse_args())
         yield "validate", None
@@ -136,7 +136,7 @@ class Judge:
 
 
 def _build_once(arguments: Any) -> None:
-    """Lets a release build its parser once: it takes longer than everything else."""
+    """Make a release build its parser only once, because that takes longest."""
     build = getattr(arguments, "add_megatron_arguments", None)
     if build is not None:
         built: list[Any] = []
@@ -149,11 +149,11 @@ def _build_once(arguments: Any) -> None:
 
 
 def _nothing(*arguments: Any, **named: Any) -> None:
-    """Stands for a kernel."""
+    """A stand-in for a kernel."""
 
 
 class _Device:
-    """The GPU that cases run on."""
+    """The GPU of the cases."""
 
     major, minor, name, total_memory, multi_processor_count = 9, 0, "H100", 80 << 30, 132
 
@@ -174,7 +174,7 @@ def _machine() -> None:
 
 
 def main(root: str) -> None:
-    """Judges each case of the standard input."""
+    """Judge each case on stdin."""
     out, sys.stdout = sys.stdout, sys.stderr
     cases = sys.stdin.readlines()
     judge = Judge(root)
