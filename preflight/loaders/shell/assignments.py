@@ -115,8 +115,8 @@ T = TypeVar("T")
 
 
 def in_each(state: State, text: str, read: Callable[[], T]) -> Iterator[T]:
-    """The results of reading a text for each command that its first variable with alternatives may hold; empty if there
-    is no such variable."""
+    """The results of reading a text for each command that its first variable with alternatives may hold; empty without
+    such a variable."""
     found = _several(state, text) if state.several else None
     if found is None:
         return
