@@ -254,6 +254,7 @@ async def test_options_and_their_values_are_completed(
     ("behind", "typed", "offered", "missing"),
     [
         ("parallel_config:\n", "  con", "context_parallel", "data_parallel"),
+        ("optimizer:\n", "  use", "use_fused", "params"),
         ("parallel_config:\n", "  vocab_emb_dp: ", "True", "context_parallel"),
         ("select_recompute:\n", "    ", "feed_forward\\.mul", "context_parallel"),
     ],

@@ -1,7 +1,7 @@
 // A thin client: starts `preflight lsp` and hands it YAML files and shell scripts.
 
 import * as vscode from "vscode";
-import { LanguageClient, LanguageClientOptions, ServerOptions } from "vscode-languageclient/node";
+import { LanguageClient, LanguageClientOptions, Middleware, ServerOptions } from "vscode-languageclient/node";
 import { Command, findCommand } from "./server";
 
 const MISSING = "preflight is not found. Install it in the selected Python environment: pip install '.[lsp]' in its checkout";
@@ -40,10 +40,22 @@ async function start(): Promise<void> {
     return;
   }
   const server: ServerOptions = { run: command, debug: command };
-  const options: LanguageClientOptions = { documentSelector: SELECTOR };
+  const options: LanguageClientOptions = { documentSelector: SELECTOR, middleware: { provideDiagnostics } };
   client = new LanguageClient("preflight", "preflight", server, options);
   await client.start();
 }
+
+/**
+ * Diagnostics of a document. vscode-languageclient 9.0.1 turns a request that is cancelled by further typing into an
+ * empty report, which would clear the findings until the next answer; an error keeps them.
+ */
+const provideDiagnostics: Required<Middleware>["provideDiagnostics"] = async (document, previous, token, next) => {
+  const report = await next(document, previous, token);
+  if (token.isCancellationRequested) {
+    throw new vscode.CancellationError();
+  }
+  return report;
+};
 
 async function served(): Promise<Command | undefined> {
   return findCommand({

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 
 from preflight import schemas
@@ -154,7 +154,26 @@ def _schema(job: Job) -> dict[str, Any]:
     if kind == "pynative":
         found: dict[str, Any] = schemas.read("mindformers/pynative")
         return found
-    return schema(kind, read_at(job.target.version or ""))
+    found = schema(kind, read_at(job.target.version or ""))
+    return found | {"properties": found["properties"] | dict(_class_sections(job, found["properties"]))}
+
+
+BUILT = ("optimizer", "lr_schedule", "runner_wrapper")
+GIVEN_BY_TRAINER = frozenset(["params", "model", "network", "optimizer"])
+"""Arguments that the trainer passes to a class itself."""
+
+
+def _class_sections(job: Job, properties: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The sections with the arguments of the class that their `type` names."""
+    parameters = schemas.read("mindformers/parameters")
+    for section in BUILT:
+        kind = job.arguments.given(f"{section}.type")
+        if kind is None or (row := parameters[section].get(str(kind.raw))) is None:
+            continue
+        about = {"description": f"An argument of {kind.raw} in a release from 1.0 to 2.0."}
+        names = {name: about for name in row["names"] if name not in GIVEN_BY_TRAINER}
+        known = properties.get(section, {"type": ["object", "null"]})
+        yield section, known | {"properties": names | known.get("properties", {})}
 
 
 def _patterns(job: Job, key: Key) -> tuple[str, ...]:
