@@ -19,7 +19,7 @@ local id = vim.lsp.start_client({{ name = "preflight", cmd = {command}, root_dir
 vim.lsp.buf_attach_client(0, id)
 local function codes()
   local names = {{}}
-  for _, one in ipairs(vim.diagnostic.get(0)) do table.insert(names, one.lnum + 1 .. ":" .. one.code) end
+  for _, one in ipairs(vim.diagnostic.get(0)) do table.insert(names, one.lnum + 1 .. ":" .. tostring(one.code)) end
   table.sort(names)
   return names
 end
@@ -34,6 +34,9 @@ local place = {{ line = number - 1, character = 3 }}
 local asked = {{ textDocument = vim.lsp.util.make_text_document_params(), position = place }}
 local answers = vim.lsp.buf_request_sync(0, "textDocument/hover", asked, 10000) or {{}}
 for _, answer in pairs(answers) do found.hover = answer.result.contents.value end
+vim.fn.append(number, "  warm")
+vim.wait(20000, function() return vim.tbl_contains(codes(), number + 1 .. ":nil") end, 50)
+found.half = codes()
 vim.fn.writefile({{ vim.fn.json_encode(found) }}, "found.json")
 vim.cmd("qall!")
 """
@@ -53,3 +56,5 @@ def test_findings_come_and_go_while_somebody_types(tmp_path: Path) -> None:
     assert f"{line}:class-argument-refused" in found["before"]
     assert found["after"] == [one for one in found["before"] if not one.startswith(f"{line}:")]
     assert "**lr_schedule.learning_rate** = `0.0003`" in found["hover"]
+    assert len([one for one in found["half"] if not one.endswith(":nil")]) == len(found["after"])  # half a key hides none
+    assert f"{line + 1}:nil" in found["half"]  # and is an error itself
