@@ -1,4 +1,4 @@
-"""Rows of NVIDIA's tables that no constant was fitted on, as commands of Megatron-LM: Megatron-Bridge's, and those of
+"""Rows of NVIDIA's tables that no constant was fitted on, as Megatron-LM commands: from Megatron-Bridge, and from
 dgxc-benchmarking in the containers of spring 2025."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What other checkers find in the same files: writes docs/comparison.md.
+"""Runs other checkers on the same files, and writes docs/comparison.md.
 
 python benchmarks/comparison.py        needs yamllint, check-jsonschema and shellcheck on the path
 

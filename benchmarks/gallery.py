@@ -1,4 +1,4 @@
-"""What preflight prints about published files: `python benchmarks/gallery.py [--source …]` rewrites docs/gallery.md.
+"""preflight's output about published files: `python benchmarks/gallery.py [--source …]` rewrites docs/gallery.md.
 
 A find on that page is a link to a line of a file at a commit, and below it the command and its output.
 """

@@ -1,4 +1,4 @@
-"""Measured runs beside what preflight estimates for them.
+"""Measured runs with preflight's estimates.
 
 A folder holds megatron-measured.jsonl (Megatron-LM's functional tests: arguments, bytes allocated on the last rank) and
 published.jsonl (MindSpeed-LLM's on Ascend: bytes per rank after the first steps). A unit is one distinct configuration

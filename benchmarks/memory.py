@@ -1,4 +1,4 @@
-"""How near the memory estimate comes to measured runs: `python benchmarks/memory.py [FOLDER]`.
+"""The accuracy of memory estimates for measured runs: `python benchmarks/memory.py [FOLDER]`.
 
 The runs are those of measured.py: Megatron-LM's functional tests, MindSpeed-LLM's on Ascend.
 """

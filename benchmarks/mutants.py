@@ -1,4 +1,4 @@
-"""Wrong rules made from right ones, one change each.
+"""Mutants of rules, one change each.
 
 A declared check: a comparison turned round; an order made strict or not strict, where both sides are arguments (with a
 number, the number moves instead); a part of an `and` or `or` dropped; a number raised by one; a choice dropped from a

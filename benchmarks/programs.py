@@ -1,4 +1,4 @@
-"""What reading a program costs: `python benchmarks/programs.py CHECKOUT... [--runs N]`.
+"""The cost of reading a program: `python benchmarks/programs.py CHECKOUT... [--runs N]`.
 
 CHECKOUT is a folder with Megatron-LM as it is checked out. Measures processor time of whole processes (user and system)
 as medians: a launch script beside no source, then the same in the checkout: the first check with an empty cache, one

@@ -1,5 +1,5 @@
-"""How fast layouts are searched: `python benchmarks/search.py`.
-A 61-layer mixture of 256 experts on 1,024 and 16,384 devices.
+"""The speed of the layout search: `python benchmarks/search.py`. A 61-layer mixture of 256 experts on 1,024 and 16,384
+devices.
 
 Prints seconds for all candidates at once, and the ratio to a plain Python loop that asks the memory model for the first
 and last rank and the time model for each candidate, extrapolated from a sample.

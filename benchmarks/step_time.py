@@ -1,4 +1,4 @@
-"""How near estimated step times come to published ones: `python benchmarks/step_time.py [--fit] [--write PAGE]`.
+"""The accuracy of estimated step times for published runs: `python benchmarks/step_time.py [--fit] [--write PAGE]`.
 
 --fit: also fit the constants without each family of models in turn, and test them on that family (takes minutes).
 --write: put the result into a page, between its two marks.

@@ -1,4 +1,4 @@
-"""Submissions that differ from each other, each built the way a job of training is."""
+"""Distinct submissions in the form of training jobs."""
 
 from __future__ import annotations
 

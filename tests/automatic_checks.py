@@ -1,5 +1,4 @@
-"""What was done about the checks of MindFormers that a machine listed and nobody looked at one by one:
-a class for each.
+"""Classifies the machine-listed checks of MindFormers that were not reviewed individually.
 
 A check is covered where a rule that spoke on some example names a place within three lines of it. The others fall into
 classes by the part of the framework they stand in; what no part explains is open.

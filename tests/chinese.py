@@ -1,4 +1,4 @@
-"""The Chinese pages beside the English ones: `python tests/chinese.py` marks those that are behind.
+"""Compares the Chinese pages with the English ones: `python tests/chinese.py` marks outdated pages.
 
 A page ends with the digest of the English text that it is a translation of. Where that text has changed, the page is
 behind and says so at its top. `python tests/chinese.py --current PAGE…` says that pages have been brought up to date.
@@ -72,7 +72,7 @@ def outline(page: Path) -> list[str]:
 
 
 def differences(page: Path) -> list[str]:
-    """Where a page is not what its English page is, apart from the language."""
+    """The differences between a page and its English page, apart from the language."""
     other = english(page)
     return [
         f"{what} {number}: {theirs!r} in English, {ours!r} in Chinese"

@@ -1,4 +1,4 @@
-"""Bounds on time that hold on any machine: they tell what ends from what does not, and are no benchmark."""
+"""Time limits that hold on any machine: they detect work that does not end, and are not benchmarks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Configs composed by preflight, and by OmegaConf and Hydra, as plain data that can be compared."""
+"""Configs composed by preflight and by OmegaConf and Hydra, as comparable plain data."""
 
 from __future__ import annotations
 

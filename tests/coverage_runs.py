@@ -1,4 +1,4 @@
-"""The places upstream that the runs of the tests and of the labelled rows reach, one by one."""
+"""The upstream places reached by the runs of the tests and of the labelled rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the tests of the command line share."""
+"""Shared helpers for tests of the command line."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from preflight.plugins.manager import Plugins, mark
 
 
 class Ran(NamedTuple):
-    """What a command line did."""
+    """The result of a command line."""
 
     code: int
     out: str

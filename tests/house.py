@@ -1,4 +1,4 @@
-"""The modules that the rules of the house are about."""
+"""The modules to which the house rules apply."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs in which one setting holds what it never should: nothing, a list, a mapping, text, a strange number."""
+"""Runs with one invalid setting: null, a list, a mapping, text, a strange number."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`pytest --rule ID` and `pytest --changed`: the tests of some rules alone, for whoever writes one.
+"""`pytest --rule ID` and `pytest --changed`: only the tests of some rules, for rule authors.
 
 They are the cases that name a rule or its module, the checks of its page and its messages; not what other rules say of
 the same run, which the whole suite tests.

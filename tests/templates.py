@@ -1,4 +1,4 @@
-"""Every sentence that preflight prints, as templates: what the code passes to the places where sentences begin.
+"""The templates of all sentences that preflight prints, extracted from the code.
 
 Of an f-string, the template has a placeholder for each expression. Declared checks are asked for their messages, since
 some are made in loops.

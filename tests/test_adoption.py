@@ -1,4 +1,4 @@
-"""Coming to a repository that has findings already: baseline, only what changed, counts, checking again on change."""
+"""Adoption in a repository with existing findings: baseline, changed lines only, counts, re-checks on change."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""preflight from Python: what it refuses, and what it says of a text that cannot be read."""
+"""The Python API: refused calls, and reports about unreadable texts."""
 
 from __future__ import annotations
 

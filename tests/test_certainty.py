@@ -1,4 +1,4 @@
-"""Where nobody states the release: what is refused for certain, by the options that a command uses."""
+"""Runs without a stated release: certain refusals, by the options that a command uses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The Chinese pages are what the English ones are, or say that they are behind; so are the rules that fire most."""
+"""The Chinese pages correspond to the English ones, or say that they are outdated; the most frequent rules are
+translated."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A number of nodes that is only a default, or that a caller says: what other nodes would mend is no error."""
+"""A number of nodes that is only a default or stated by the caller: faults that another number cures are not errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The table of accelerators: each name means one, however it is spelt."""
+"""The table of accelerators: each name, in any spelling, is unambiguous."""
 
 from __future__ import annotations
 

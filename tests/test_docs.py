@@ -1,4 +1,4 @@
-"""What the README and the guide show is what happens; pages of rules are fresh; links lead somewhere."""
+"""The README and the guide show real output; pages of rules are current; links are valid."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Declared checks just inside and just outside of what they refuse: each part of a condition decides somewhere."""
+"""Declared checks just inside and just outside their conditions: each part of a condition decides a case."""
 
 from __future__ import annotations
 

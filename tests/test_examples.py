@@ -1,4 +1,4 @@
-"""The shipped examples: those with faults keep them, the sound one has none."""
+"""The shipped examples: the faulty ones have their faults, the sound one has none."""
 
 from __future__ import annotations
 

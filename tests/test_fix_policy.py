@@ -1,4 +1,4 @@
-"""Which way out of a finding is written, which is only offered, and what is told of it."""
+"""Which fix of a finding is written, which is only offered, and the messages about it."""
 
 from __future__ import annotations
 

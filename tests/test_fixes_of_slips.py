@@ -1,4 +1,5 @@
-"""Of two values that disagree the odd one is changed; where two may be meant both are offered, and none is written."""
+"""Of two conflicting values the unusual one is changed; if both are plausible, both fixes are offered and none is
+written."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Former names of rules work wherever a rule is named, with a note."""
+"""Former names of rules work everywhere, with a note."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Words of a framework stand where a framework is read, and nowhere else."""
+"""Framework-specific words occur only in code that reads a framework."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The house rules that a machine can hold: floors, sizes, packages, pages."""
+"""The house rules that can be tested: floors, sizes, packages, pages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Known defects of releases: each row is told at the releases that have it and at no other, by release or by source."""
+"""Known defects of releases: each row is reported exactly at the affected releases, by release or by source."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs that the frameworks' own validators judged (tests/labelled): preflight's verdict is theirs."""
+"""Runs judged by the frameworks' own validators (tests/labelled): preflight agrees."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Chinese: the catalogue has every sentence, texts are told in it where somebody asks, columns stay in line."""
+"""Chinese: the catalogue is complete, output is translated on request, columns are aligned."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a launcher starts against what the job asks for: nodes, tasks, devices of a node, visible devices."""
+"""Launchers compared with the job's allocation: nodes, tasks, devices per node, visible devices."""
 
 from __future__ import annotations
 

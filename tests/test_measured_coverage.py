@@ -1,4 +1,4 @@
-"""What `preflight rules --coverage` says is what was measured."""
+"""`preflight rules --coverage` prints the measured coverage."""
 
 from __future__ import annotations
 

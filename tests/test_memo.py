@@ -1,4 +1,4 @@
-"""What is told again without checking: only as long as nothing that went into it has changed."""
+"""Cached reports are reused only while none of their inputs has changed."""
 
 from __future__ import annotations
 

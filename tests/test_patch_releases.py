@@ -1,4 +1,4 @@
-"""Patch releases: each is read as its release, with what it changes, and never weaker than that."""
+"""Patch releases: each is read as its release with its changes, and is never checked less."""
 
 from __future__ import annotations
 

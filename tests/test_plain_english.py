@@ -1,4 +1,4 @@
-"""Plain English: no sentence that a user reads has a word of the list below (docs/style.md says why)."""
+"""Plain English: no user-visible sentence contains a word of the list below (see docs/style.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Records and named tuples are what those of the standard library are."""
+"""Records and named tuples behave like those of the standard library."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a release needs: the address of the project in one line, one version everywhere, links that are checked."""
+"""Requirements of a release: the project URL in one line, one version everywhere, checked links."""
 
 from __future__ import annotations
 

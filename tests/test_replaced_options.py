@@ -1,4 +1,4 @@
-"""An option that has another name now is written with what its new form needs, and with the value that it meant."""
+"""A renamed option is rewritten with the companions and the value that its new form needs."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The text report: lines, marks, widths, and nothing that a terminal would obey."""
+"""The text report: lines, marks, widths, no control sequences."""
 
 from __future__ import annotations
 

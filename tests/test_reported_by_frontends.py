@@ -1,4 +1,4 @@
-"""Configs that people report as failing in front of Megatron: told at their place, or known not to fail any more."""
+"""Configs of front ends from user reports of failures: reported in place, or known to work now."""
 
 from __future__ import annotations
 

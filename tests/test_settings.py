@@ -1,4 +1,4 @@
-"""Settings files: what they may say, what they change, how their faults are told."""
+"""Settings files: valid settings, their effects, and messages about errors."""
 
 from __future__ import annotations
 

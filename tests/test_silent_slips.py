@@ -1,5 +1,4 @@
-"""Slips on which a run trains on, kind by kind, in runs that no yardstick names: a warning each, and none on the run as
-it was meant."""
+"""Mistakes with which a run still trains, by kind: one warning each, and none for the intended run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run names, looked at where it is: only where it is asked for, with limits, and said."""
+"""Inspection of the paths of a run: only on request, with limits, and reported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What keeps a check fast: what it imports, and that the short cuts say what the long ways say."""
+"""Properties that keep a check fast: few imports, and shortcuts with the same results."""
 
 from __future__ import annotations
 

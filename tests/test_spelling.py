@@ -1,4 +1,4 @@
-"""A slip of the pen is told from another name."""
+"""Typing errors are distinguished from different names."""
 
 from __future__ import annotations
 

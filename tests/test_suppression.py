@@ -1,4 +1,4 @@
-"""Suppression comments: what they cover, and what is wrong with them."""
+"""Suppression comments: their scope, and findings about them."""
 
 from __future__ import annotations
 

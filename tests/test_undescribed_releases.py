@@ -1,5 +1,4 @@
-"""Releases that nobody described: only what both neighbours refuse is an error,
-and the summary says how a config was read."""
+"""Undescribed releases: only refusals by both neighbours are errors, and the summary states how a config was read."""
 
 from __future__ import annotations
 

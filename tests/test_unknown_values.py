@@ -1,4 +1,4 @@
-"""A value that nobody knows makes no error: whatever is found over it, is found for every value that it may have.
+"""An unknown value causes no error: a finding about it holds for every possible value.
 
 Every check has a pair of runs, one refused and one accepted. A script that may be either, for all that can be known
 before it runs, has no error: what only one of them has stands on a branch, and where they differ the caller gives the

@@ -1,4 +1,4 @@
-"""Under `set -u` a name that nothing sets ends the script, wherever it is expanded."""
+"""With `set -u` the expansion of an unset variable ends the script."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Only preflight/source/writing.py opens files for writing: everything else asks it, and it judges what is there."""
+"""Only preflight/source/writing.py opens files for writing, and checks what is there."""
 
 from __future__ import annotations
 

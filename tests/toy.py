@@ -1,4 +1,4 @@
-"""A plugin as small as a plugin can be, for the tests of the engine, the command line and the harness."""
+"""A minimal plugin for tests of the engine, the command line and the harness."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ def read(language: str) -> Catalog:
 
 
 def updated(old: Catalog, language: str) -> Catalog:
-    """The catalogue with the sentences of the code, translated as before."""
+    """The catalogue with the sentences of the code and existing translations."""
     catalog = Catalog(
         locale=language, project="preflight", header_comment=HEAD, fuzzy=False, charset="utf-8", creation_date=DATE
     )

@@ -1,4 +1,4 @@
-"""Writes schemas/examples: what the pages of declared checks show, taken from the pairs of runs in tests/constraints.
+"""Writes schemas/examples: the examples on pages of declared checks, from the pairs of runs in tests/constraints.
 
 python tests/write_examples.py
 """

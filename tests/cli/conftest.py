@@ -1,4 +1,4 @@
-"""The files that tests of the command line share."""
+"""Shared files for tests of the command line."""
 
 from __future__ import annotations
 

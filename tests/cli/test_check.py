@@ -1,4 +1,4 @@
-"""`preflight check`: which files, what it prints of them, and where."""
+"""`preflight check`: which files are checked, and what is printed where."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The reading of ordinary command lines without typer: equal to typer's own, and no more than that."""
+"""Parsing ordinary command lines without typer gives the same result as typer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`preflight diff`: what a change of configs means for their runs."""
+"""`preflight diff`: the effects of changed configs on their runs."""
 
 from __future__ import annotations
 

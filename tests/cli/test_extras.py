@@ -1,4 +1,4 @@
-"""What works without the extras of the package, and what is told where one is missing."""
+"""Features that work without extras, and messages about missing ones."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ sys.exit(run(sys.argv[1:]))
 
 
 def without(modules: list[str], *words: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    """Run a command line where modules are not installed."""
+    """Run a command line with some modules missing."""
     (folder / "run.yaml").write_text(YAML.read_text(encoding="utf-8"), encoding="utf-8")
     program = PROGRAM.replace("BLOCKED", repr(modules))
     return subprocess.run([sys.executable, "-c", program, *words], capture_output=True, text=True, cwd=folder)

@@ -1,4 +1,4 @@
-"""Which files a call checks, by whose settings, and in which encoding."""
+"""The files that a call checks, their settings and encodings."""
 
 from __future__ import annotations
 

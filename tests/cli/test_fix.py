@@ -1,4 +1,4 @@
-"""`preflight fix`: what is changed, what is told of it."""
+"""`preflight fix`: the changes, and the output about them."""
 
 from __future__ import annotations
 

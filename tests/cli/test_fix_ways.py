@@ -1,4 +1,4 @@
-"""The ways to a fix: the script of a command, stdin under a name, `check --fix`, and a choice among several."""
+"""Several ways to fix: the script of a command, stdin with a file name, `check --fix`, and a choice of fixes."""
 
 from __future__ import annotations
 

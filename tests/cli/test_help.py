@@ -1,4 +1,4 @@
-"""The help of commands, and what describes an installation."""
+"""The help of commands, and the description of an installation."""
 
 from __future__ import annotations
 

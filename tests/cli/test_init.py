@@ -1,4 +1,4 @@
-"""`preflight init`: what it proposes for a project, and what it writes."""
+"""`preflight init`: its proposals for a project, and the written files."""
 
 from __future__ import annotations
 

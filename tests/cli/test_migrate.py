@@ -1,4 +1,4 @@
-"""`preflight migrate`: what another release changes for a run."""
+"""`preflight migrate`: the effects of another release on a run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`preflight migrate` and `--write` beside the verdicts of the other release's own validator."""
+"""Compares `preflight migrate` and `--write` with the verdicts of the other release's own validator."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a user says and has no effect, or contradicts what else is said, is refused before anything is done."""
+"""Options without effect, or that contradict each other, are refused before anything is done."""
 
 from __future__ import annotations
 

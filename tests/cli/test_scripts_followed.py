@@ -1,4 +1,5 @@
-"""Scripts that a script starts or sources, found as from where it is started, in check, fix, gate, hook and editor."""
+"""Scripts that a script starts or sources are found from its working directory, in check, fix, gate, hook and
+editor."""
 
 from __future__ import annotations
 

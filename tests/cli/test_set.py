@@ -1,4 +1,4 @@
-"""`--set NAME=VALUE`: what an argument or a variable of a script is, whatever the files say."""
+"""`--set NAME=VALUE` overrides an argument or a variable of a script."""
 
 from __future__ import annotations
 

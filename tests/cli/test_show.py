@@ -1,4 +1,4 @@
-"""`preflight show` and what it shares with other commands that describe runs."""
+"""`preflight show`, and features shared with other commands that describe runs."""
 
 from __future__ import annotations
 

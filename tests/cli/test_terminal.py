@@ -1,4 +1,4 @@
-"""What a terminal gets: colours, no escapes of strangers, progress, completion."""
+"""Output for terminals: colours, no escapes from files, progress, completion."""
 
 from __future__ import annotations
 

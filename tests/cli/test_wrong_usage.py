@@ -1,4 +1,4 @@
-"""Exit codes, and what is told of a call that cannot be followed or a file that cannot be read."""
+"""Exit codes and messages for invalid calls and unreadable files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Defaults lists and overrides give what Hydra gives, and each value the place where it was typed."""
+"""Defaults lists and overrides give the result of Hydra, and each value has the place where it was typed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Interpolations and resolvers give what OmegaConf gives, and the place where somebody typed the number."""
+"""Interpolations and resolvers give the result of OmegaConf, and the place where the number was typed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the tests of the Megatron family read: options after pretrain_gpt.py, or a file."""
+"""Reads inputs for tests of the Megatron family: options after pretrain_gpt.py, or a file."""
 
 from __future__ import annotations
 

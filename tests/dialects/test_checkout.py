@@ -1,4 +1,4 @@
-"""The checkout around a file tells its release, its options and its checks."""
+"""The checkout around a file determines its release, options and checks."""
 
 from __future__ import annotations
 

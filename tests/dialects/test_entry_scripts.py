@@ -1,4 +1,4 @@
-"""Entry scripts that a framework ships add options of their own: those are known, and nothing else is taken away."""
+"""Options added by a framework's entry scripts are known, without affecting other options."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""FlagScale: an experiment over the config of its training, options as Megatron gets them, fixes where they stand."""
+"""FlagScale: an experiment with its training config, options as passed to Megatron, fixes in place."""
 
 from __future__ import annotations
 

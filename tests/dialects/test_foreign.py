@@ -1,5 +1,4 @@
-"""Entry scripts, releases of the test runner, and releases that nobody described:
-what they may do differently is not guessed."""
+"""Unknown entry scripts, releases of the test runner and undescribed releases: nothing is guessed about them."""
 
 from __future__ import annotations
 

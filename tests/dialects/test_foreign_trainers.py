@@ -1,4 +1,4 @@
-"""Configs and launches of trainers that preflight does not describe: each shares keys with one that it does."""
+"""Configs and launches of unsupported trainers that share keys with a supported one."""
 
 from __future__ import annotations
 

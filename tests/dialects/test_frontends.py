@@ -1,4 +1,4 @@
-"""Runs for which another program starts Megatron: whose they are, what they say in its terms, how they are mended."""
+"""Runs of front ends that start Megatron: recognition, translation to its arguments, fixes."""
 
 from __future__ import annotations
 

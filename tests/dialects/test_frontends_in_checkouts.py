@@ -1,4 +1,4 @@
-"""Runs of other programs in a checkout of the program: its own options hold, and another release proves nothing."""
+"""Runs of front ends in a checkout of the front end: its own options apply, whatever other releases have."""
 
 from __future__ import annotations
 

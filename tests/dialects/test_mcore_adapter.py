@@ -1,4 +1,4 @@
-"""mcore_adapter: ROLL's YAML by role, and LLaMA-Factory's flat file, with what starts them."""
+"""mcore_adapter: ROLL's YAML by role, and LLaMA-Factory's flat file, with their launches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The Megatron family: what is derived and switched, what stays unknown, how edits are spelt."""
+"""The Megatron family: derived and switched values, unknown values, the spelling of edits."""
 
 from __future__ import annotations
 

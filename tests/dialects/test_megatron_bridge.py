@@ -1,4 +1,4 @@
-"""Megatron-Bridge: files of overrides and launches over a recipe that is not read, and what recipes say literally."""
+"""Megatron-Bridge: override files and launches of an unread recipe, and literal values in recipes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The Megatron family: what is claimed, and which target is meant."""
+"""The Megatron family: claimed documents, and their targets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The Megatron family: the plan that arguments make, and what the memory formulas do not know of it."""
+"""The Megatron family: the plan of a run, and its features without memory formulas."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which release of MindFormers a config is read as when somebody asks for one."""
+"""The release of MindFormers that a config is read as if one is requested."""
 
 from __future__ import annotations
 

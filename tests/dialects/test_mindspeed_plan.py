@@ -1,4 +1,4 @@
-"""The plan of MindSpeed's own options: grids, exchanged pieces, recomputation that is dealt out."""
+"""The plan of MindSpeed's own options: grids, exchanged activations, distributed recomputation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Releases of MindSpeed and MindSpeed-LLM read as themselves where somebody says so."""
+"""Stated releases of MindSpeed and MindSpeed-LLM are read as such."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""MindSpeed-RL: a config with its model, the actor's options, and fixes in the section where a key stands."""
+"""MindSpeed-RL: a config with its model, the actor's options, and fixes in the section of a key."""
 
 from __future__ import annotations
 

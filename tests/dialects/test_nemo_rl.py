@@ -1,4 +1,4 @@
-"""NeMo RL: a config over its parents, the devices that train, and fixes in the file where a value stands."""
+"""NeMo RL: a config with its parents, the training devices, and fixes in the file that contains a value."""
 
 from __future__ import annotations
 

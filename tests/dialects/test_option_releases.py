@@ -1,4 +1,4 @@
-"""Front ends with options at a release that somebody states: its own options, choices and checks."""
+"""Front ends at a stated release: its options, choices and checks."""
 
 from __future__ import annotations
 

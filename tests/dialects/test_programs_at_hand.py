@@ -1,4 +1,4 @@
-"""What the code of a checkout shows of a run: its classes, its keys, the arguments that it sets, its release."""
+"""Facts about a run from the code of a checkout: classes, keys, arguments that it sets, release."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The schema of pynative configs: sound, right about published files, and walked as jsonschema reads it."""
+"""The schema of pynative configs is valid, correct for published files, and evaluated like by jsonschema."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def validator() -> Any:
 
 
 def places(config: object) -> set[str]:
-    """Where our walk finds fault."""
+    """The errors found by preflight's evaluation."""
     document = load_yaml(Source(json.dumps(config), "run.yaml"))
     assert document.tree is not None
     return {
@@ -51,7 +51,7 @@ def places(config: object) -> set[str]:
 
 
 def expected(config: object) -> set[str]:
-    """Where jsonschema does."""
+    """The errors found by jsonschema."""
     return {".".join(map(str, error.absolute_path)) for error in validator().iter_errors(config)}
 
 

@@ -1,4 +1,4 @@
-"""Files that another program reads, completes or runs are read as what they are."""
+"""Files that another program reads, completes or runs are recognised."""
 
 from __future__ import annotations
 

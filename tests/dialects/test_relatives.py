@@ -1,5 +1,5 @@
-"""Files that look like a config of ours and are another tool's, a part of a config,
-or of a release before those that are described."""
+"""Files that resemble a supported config, but belong to another tool, are a part of a config, or are older than all
+described releases."""
 
 from __future__ import annotations
 

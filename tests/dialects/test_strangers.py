@@ -1,4 +1,5 @@
-"""Scripts and configs as strangers have them: what looks like a mistake and is none, and what is none of a run."""
+"""Scripts and configs in the style of public repositories: apparent mistakes that are not, and files that are not
+runs."""
 
 from __future__ import annotations
 

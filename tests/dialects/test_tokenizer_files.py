@@ -1,4 +1,4 @@
-"""The vocabulary of a run whose tokenizer is beside it: read from plain files, assumed, never opened by the gate."""
+"""The vocabulary of a run with a tokenizer next to it: read from plain files, assumed, never opened by the gate."""
 
 from __future__ import annotations
 

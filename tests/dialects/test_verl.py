@@ -1,4 +1,4 @@
-"""verl: overrides over its own config, what Megatron makes of them, and their fixes in the script."""
+"""verl: overrides of its config, the resulting Megatron arguments, and fixes in the script."""
 
 from __future__ import annotations
 

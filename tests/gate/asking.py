@@ -1,4 +1,4 @@
-"""A resident checker in a process of its own, and a client that may send it anything."""
+"""A resident checker in a separate process, and a client that can send it anything."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Checker:
         return [json.loads(line) for line in self.audit.read_text().splitlines()]
 
     def send(self, data: bytes, *, end: bool = False, seconds: float = FOREVER) -> str:
-        """What comes back for some bytes. end: nothing more follows."""
+        """The response to some bytes. end: whether nothing more follows."""
         with socket.socket(socket.AF_UNIX) as caller:
             caller.settimeout(seconds)
             caller.connect(str(self.path))

@@ -1,4 +1,4 @@
-"""A resident checker for a test, ended behind it."""
+"""A resident checker for a test, ended after it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scripts that take long to check, within the limit on their length."""
+"""Scripts within the size limit that are slow to check."""
 
 from __future__ import annotations
 

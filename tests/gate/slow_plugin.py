@@ -1,5 +1,5 @@
-"""A plugin whose rule hangs in C code, dies, or takes all memory where a script says so:
-what an attack looks like, whatever the parser bounds."""
+"""A plugin with a rule that hangs in C code, dies, or takes all memory if a script requests it: it simulates attacks
+beyond the limits of the parser."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NAME = Path(__file__).stem
 
 @rule(severity=Severity.ERROR, id="slow-check")
 def slow_check(job: Job) -> Iterator[Finding]:
-    """Does what a script asks for."""
+    """Behave as a script requests."""
     text = job.documents[0].source.text
     if "# HANG" in text:
         re.match(r"(a+)+$", "a" * 60 + "b")  # without an end, and deaf to signals

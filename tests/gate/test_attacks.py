@@ -1,4 +1,4 @@
-"""The resident checker under attack: scripts that take long, workers that die, and what its limits are."""
+"""The resident checker under attack: slow scripts, dying workers, and its limits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is written down of submissions, and what becomes of an override that cannot be."""
+"""The audit record of submissions, and overrides that cannot be recorded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What checks may take, with a clock that the test turns."""
+"""The time budget of checks, with a clock controlled by the test."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""What slurmctld's side does of its own accord: job_submit.lua in a Lua without Slurm,
-with a checker that takes its time."""
+"""The part inside slurmctld: job_submit.lua in a Lua interpreter without Slurm, with a slow checker."""
 
 from __future__ import annotations
 
@@ -35,7 +34,7 @@ done
 
 
 def submissions(folder: Path, users: str, answer: str, *, open_on_failure: bool = True) -> list[tuple[str, int, str]]:
-    """User, code and words of each submission, one behind the other. users: Lua that submits."""
+    """User, code and words of each submission, in order. users: Lua code that submits."""
     curl = folder / "curl"
     curl.write_text(CURL.format(folder=folder, answer=answer))
     curl.chmod(0o755)

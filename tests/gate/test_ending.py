@@ -1,4 +1,4 @@
-"""What becomes of questions that are asked when the resident checker is told to end; what else ends a command."""
+"""Questions during the shutdown of the resident checker; other ways in which a command ends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The gate's contract: verdicts, exit codes, allocations, overrides, deadlines, what a user reads."""
+"""The gate's contract: verdicts, exit codes, allocations, overrides, deadlines, messages to users."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kubernetes jobs at the gate: what their containers launch, on how many devices."""
+"""Kubernetes jobs at the gate: the launches of their containers, and the number of devices."""
 
 from __future__ import annotations
 

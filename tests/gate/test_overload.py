@@ -1,5 +1,5 @@
-"""Checks that hang, die or grow, one after the other: what they cost is bounded, for a user and in all,
-and it is over by itself."""
+"""Checks that hang, die or grow, one after another: their cost is limited per user and in total, and the gate
+recovers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What strangers may send to the resident checker: broken, slow, endless and too large questions."""
+"""Broken, slow, endless and too large questions to the resident checker."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The socket of the resident checker: taken from nobody who listens, and no other file is touched."""
+"""The socket of the resident checker: a socket in use is never taken over, and no other file is touched."""
 
 from __future__ import annotations
 

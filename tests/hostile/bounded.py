@@ -1,4 +1,4 @@
-"""What the tests of hostile input share: a check that must end, of a text that somebody sent."""
+"""A shared helper for hostile input: a check of a text that must end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a text of any length is made of one construct: the name of a file, and about so many characters."""
+"""Builds texts of any length from one construct: a file name, and a text of about the given number of characters."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ Shape = Callable[[int], tuple[str, str]]
 
 
 def repeated(name: str, unit: str, before: str = "", after: str = "") -> Shape:
-    """The same text again and again."""
+    """The same text, repeated."""
 
     def made(size: int) -> tuple[str, str]:
         return name, before + unit * max(1, (size - len(before) - len(after)) // len(unit)) + after

@@ -1,4 +1,4 @@
-"""Texts of any length made of one construct again and again: what a reader, a rule or a report may take too long over.
+"""Texts of any length made of one repeated construct, on which a reader, a rule or a report may take too long.
 
 `SHAPES[name](size)` is the name of a file and a text of about that many characters.
 """

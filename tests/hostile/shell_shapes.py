@@ -1,4 +1,4 @@
-"""Constructs of the shell, each again and again."""
+"""Repeated constructs of the shell."""
 
 from __future__ import annotations
 

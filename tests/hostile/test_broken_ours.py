@@ -1,4 +1,4 @@
-"""A config that is broken is told of, also where broken files of others pass: in a folder, in a hook."""
+"""A broken training config is reported, even where other broken files are ignored: in a folder, in a hook."""
 
 from __future__ import annotations
 

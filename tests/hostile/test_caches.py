@@ -1,4 +1,4 @@
-"""What preflight keeps between calls, in a folder that others may have filled: not believed, not followed."""
+"""A cache folder that others may have filled is neither trusted nor followed."""
 
 from __future__ import annotations
 

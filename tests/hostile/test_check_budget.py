@@ -1,4 +1,5 @@
-"""One budget for the check of a file: what draws from it ends, and what does not draw is ended, beside the others."""
+"""One budget for the check of a file: work that exceeds it ends, and work that ignores it is stopped, without affecting
+other files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checkouts that somebody made to mislead, to leak or to exhaust."""
+"""Checkouts made to mislead preflight, leak data or exhaust resources."""
 
 from __future__ import annotations
 

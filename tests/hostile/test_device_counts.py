@@ -1,4 +1,4 @@
-"""Searches over layouts have an end: more devices than any machine has are refused where they are said."""
+"""Layout searches are limited: an impossible number of devices is refused where it is stated."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One bad entry of a folder is an error of its own, whatever it is, beside the findings in the others."""
+"""A bad entry of a folder is a separate error, and the findings in other files are kept."""
 
 from __future__ import annotations
 

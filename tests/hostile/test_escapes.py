@@ -1,4 +1,4 @@
-"""Text made to be obeyed by a terminal: no report hands it on."""
+"""Terminal control sequences in files: no report passes them on."""
 
 from __future__ import annotations
 

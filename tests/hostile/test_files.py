@@ -1,4 +1,4 @@
-"""Files that are none, or not ours to open."""
+"""Special files, and files that must not be opened."""
 
 from __future__ import annotations
 

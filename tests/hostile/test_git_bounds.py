@@ -1,4 +1,4 @@
-"""What git may take for `--diff-base` and `diff`: time, memory and output, in a repository that somebody else made."""
+"""Limits of git for `--diff-base` and `diff` in an untrusted repository: time, memory and output."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rules of `.gitignore` that somebody else made: git reads them within bounds, and ignores nothing if it cannot."""
+"""Untrusted `.gitignore` rules: git reads them within limits, and otherwise nothing is ignored."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A folder with modules and packages of its own: preflight imports none of them."""
+"""A folder that contains modules and packages: preflight imports none of them."""
 
 from __future__ import annotations
 

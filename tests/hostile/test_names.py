@@ -1,5 +1,4 @@
-"""Files that have the same names as options: they are checked, or refused; no name switches a check off or writes a
-file."""
+"""Files named like options are checked or refused; no name disables a check or writes a file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever a setting holds: no rule crashes, and what cannot be read is said."""
+"""Odd values of settings: no rule crashes, and unreadable values are reported."""
 
 from __future__ import annotations
 

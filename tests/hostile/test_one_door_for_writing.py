@@ -1,4 +1,4 @@
-"""Where a checkout brings links, pipes or a repository's own folder instead of a report, nothing is written there."""
+"""Nothing is written through links, to pipes or into a .git folder that a checkout contains in place of a report."""
 
 from __future__ import annotations
 

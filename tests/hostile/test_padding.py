@@ -1,4 +1,4 @@
-"""A script is judged by what it says: comments and blanks, however many, do not take it out of reach."""
+"""A script is checked regardless of any amount of comments and blanks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nothing of a config is executed, no connection is opened, no variable of the caller's gets into a job."""
+"""Nothing in a config is executed, no connection is opened, and no variable of the caller enters a job."""
 
 from __future__ import annotations
 

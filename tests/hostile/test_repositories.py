@@ -1,4 +1,4 @@
-"""`--diff-base` and `diff` in a repository that somebody else made: git runs no command that the repository names."""
+"""`--diff-base` and `diff` in an untrusted repository: git runs no command configured by the repository."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Same bytes in, same report out: whatever the order of files, the hash seed, the locale, the time zone,
-the terminal."""
+"""The same input gives the same report, for any order of files, hash seed, locale, time zone and terminal."""
 
 from __future__ import annotations
 

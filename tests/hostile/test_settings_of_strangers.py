@@ -1,4 +1,4 @@
-"""Whoever can write settings switches the check off: those that somebody else may have written do not count."""
+"""Settings that another user may have written are ignored, because settings can disable the check."""
 
 from __future__ import annotations
 

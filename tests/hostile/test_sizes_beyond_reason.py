@@ -1,4 +1,4 @@
-"""Values made to break a rule: huge, infinite, of another kind, patterns that never end."""
+"""Values made to break a rule: huge, infinite, of another type, or endless patterns."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Stops when it is told to: by SIGTERM, by Ctrl-C, and when nobody reads the report any more.
-No process of it is left."""
+"""preflight stops on SIGTERM, on Ctrl-C, and when its output is closed, without leaving processes."""
 
 from __future__ import annotations
 

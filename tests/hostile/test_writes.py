@@ -1,4 +1,4 @@
-"""What is written where: a fix stays within what was named, a report replaces nothing that somebody wrote."""
+"""A fix changes only named files, and a report never replaces a file that a user wrote."""
 
 from __future__ import annotations
 

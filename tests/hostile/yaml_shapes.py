@@ -1,4 +1,4 @@
-"""Constructs of YAML, each again and again."""
+"""Repeated constructs of YAML."""
 
 from __future__ import annotations
 

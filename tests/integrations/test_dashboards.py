@@ -1,4 +1,4 @@
-"""SARIF, JUnit and GitLab reports as their real consumers read them."""
+"""SARIF, JUnit and GitLab reports in their real consumers."""
 
 from __future__ import annotations
 

@@ -56,5 +56,7 @@ def test_findings_come_and_go_while_somebody_types(tmp_path: Path) -> None:
     assert f"{line}:class-argument-refused" in found["before"]
     assert found["after"] == [one for one in found["before"] if not one.startswith(f"{line}:")]
     assert "**lr_schedule.learning_rate** = `0.0003`" in found["hover"]
-    assert len([one for one in found["half"] if not one.endswith(":nil")]) == len(found["after"])  # half a key hides none
+    assert len([one for one in found["half"] if not one.endswith(":nil")]) == len(
+        found["after"]
+    )  # half a key hides none
     assert f"{line + 1}:nil" in found["half"]  # and is an error itself

@@ -1,4 +1,4 @@
-"""What is tried in memory says what the edited text says, and only what is offered is proven on the text."""
+"""A trial in memory gives the same result as the edited text, and only offered layouts are proven on the text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`preflight layouts` as it is called: which files it takes, what it writes, what it refuses."""
+"""The command `preflight layouts`: accepted files, output, refused calls."""
 
 from __future__ import annotations
 

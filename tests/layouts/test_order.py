@@ -1,5 +1,4 @@
-"""Layouts come as an expert ranks them: the fastest first, the simplest of those that are alike; free memory has a
-price."""
+"""Layouts are ranked as by an expert: fastest first, simplest among equals, with a price for little free memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Published layouts are among those found, or it is said why not; skipped where the configs are not here."""
+"""Published layouts are found, or the reason for missing them is given; skipped without the configs."""
 
 from __future__ import annotations
 

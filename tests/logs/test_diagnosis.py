@@ -1,4 +1,4 @@
-"""Why a run died, by its log: root, rank, class, and what tells it."""
+"""The cause of a run's death from its log: root exception, rank, class and evidence."""
 
 from __future__ import annotations
 

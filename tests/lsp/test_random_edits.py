@@ -1,4 +1,4 @@
-"""Random edits through a client: no crash, no stale diagnostic, and in the end what a fresh check says."""
+"""Random edits through a client: no crash, no stale diagnostics, and finally the result of a fresh check."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an editor is told while somebody types."""
+"""The language server during typing."""
 
 from __future__ import annotations
 

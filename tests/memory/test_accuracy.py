@@ -1,4 +1,4 @@
-"""The estimate stays as near to measured runs as it was: half a percentage point is allowed, more is a regression."""
+"""The accuracy of the estimate must not regress by more than half a percentage point."""
 
 from __future__ import annotations
 

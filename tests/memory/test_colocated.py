@@ -1,4 +1,4 @@
-"""Memory behind front ends: the model that is named, adapters, and what stands beside the model that learns."""
+"""Memory of front ends: the named model, adapters, and models next to the trained one."""
 
 from __future__ import annotations
 

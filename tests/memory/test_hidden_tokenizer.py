@@ -1,4 +1,4 @@
-"""Whoever does not say the vocabulary, nor a tokenizer that has one, gets a range that holds what was measured."""
+"""Without a stated vocabulary or a known tokenizer, the estimate is a range that includes the measurement."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stays between two steps beside weights, gradients and states."""
+"""Memory that remains between two steps in addition to weights, gradients and states."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A team's own measurement, and the buffers of the environment, enter the need as terms of their own."""
+"""A team's measurement, and buffers of the environment, are separate terms of the estimate."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The table of published models, and which paths name one."""
+"""The table of published models, and paths that name one."""
 
 from __future__ import annotations
 

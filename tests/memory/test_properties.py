@@ -1,4 +1,4 @@
-"""What must hold for any size: terms add up, sharding and recomputation never cost more of what they shard."""
+"""Invariants for all sizes: terms add up, and sharding and recomputation never increase their terms."""
 
 from __future__ import annotations
 

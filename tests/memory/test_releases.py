@@ -1,4 +1,4 @@
-"""What a release of MindSpeed-LLM or Megatron that is not described needs otherwise than the described ones."""
+"""Memory differences of undescribed releases of MindSpeed-LLM and Megatron."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever a config says, memory is an estimate or a named unknown: never a crash, never a figure that is no number."""
+"""For any config, memory is an estimate or a named unknown: never a crash, never NaN."""
 
 from __future__ import annotations
 

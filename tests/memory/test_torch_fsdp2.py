@@ -1,4 +1,5 @@
-"""--use-torch-fsdp2: weights, gradients and states over all data ranks, some of it whole for a moment."""
+"""--use-torch-fsdp2: weights, gradients and states sharded over all data-parallel ranks, partly gathered
+temporarily."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each construct that validators are written with: the program refuses and accepts what Python would."""
+"""Python constructs in validators: the interpreter refuses and accepts the same runs as Python."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the script that is started adds: options, modules beside it, configurations that it builds."""
+"""Additions by the started script: options, neighbouring modules, configurations that it builds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Programs written to harm: none runs anything, leaves its bounds or makes the interpreter fail."""
+"""Malicious programs: none executes anything, exceeds its limits or makes the interpreter fail."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A program that was read is not read again: another call takes up what its modules hold, while that is the same."""
+"""A loaded program is not interpreted again: another call reuses the state of its modules while they are unchanged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which source a launch runs, told by the launch itself."""
+"""The source that a launch runs, determined from the launch."""
 
 from __future__ import annotations
 

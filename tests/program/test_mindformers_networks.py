@@ -1,4 +1,4 @@
-"""Networks, contexts and arrays of programs that are laid out as MindFormers is."""
+"""Networks, contexts and arrays of programs with the structure of MindFormers."""
 
 from __future__ import annotations
 

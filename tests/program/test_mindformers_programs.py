@@ -1,4 +1,4 @@
-"""Programs that are laid out as MindFormers is: a starting script, a registry, a configuration file."""
+"""Programs with the structure of MindFormers: a starting script, a registry, a configuration file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the program's own source says decides, whatever tables say. A stand-in reads it here."""
+"""The program's own source takes precedence over tables; here a stand-in reads it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What nothing at hand decides stays unknown, with what would decide it."""
+"""Undecidable values stay unknown, with the facts that would decide them."""
 
 from __future__ import annotations
 

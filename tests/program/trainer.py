@@ -1,4 +1,4 @@
-"""A small trainer of its own text, laid out as Megatron is, for the interpreter to read."""
+"""A small trainer with the structure of Megatron, for the interpreter."""
 
 from __future__ import annotations
 

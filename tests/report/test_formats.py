@@ -1,4 +1,4 @@
-"""Reports as their real consumers read them."""
+"""Report formats, read by their real consumers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The memory of a run as people read it: the answer, what it stands on, what would shrink it."""
+"""The text about a run's memory: the answer, its basis, possible savings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Volume: what repeats is counted, what is of no interest is left out, and no error is ever lost."""
+"""Repeated findings are counted, uninteresting output is omitted, and no error is lost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pages of rules: one for each topic, a section for each rule, conditions in words, examples that were run."""
+"""Pages of rules: one per topic, a section per rule, conditions in words, executed examples."""
 
 from __future__ import annotations
 

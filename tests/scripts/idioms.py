@@ -1,4 +1,4 @@
-"""Scripts of our own, one for each idiom: what bash starts for them is what we must find."""
+"""Scripts for single idioms: preflight must find the commands that bash starts."""
 
 from __future__ import annotations
 

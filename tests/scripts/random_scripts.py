@@ -1,4 +1,4 @@
-"""Scripts put together at random from what people write, for comparison with bash."""
+"""Random scripts made of common constructs, for comparison with bash."""
 
 from __future__ import annotations
 

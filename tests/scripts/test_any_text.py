@@ -1,4 +1,4 @@
-"""Whatever the text: documents or findings, no exception but that of an open quote, never for long."""
+"""Any text gives documents or findings quickly, and no exception except for an open quote."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lines that lost their continuation are read as part of the launch that they were meant for, and no others are."""
+"""Lines after a missing continuation, and no others, are read as part of the intended launch."""
 
 from __future__ import annotations
 

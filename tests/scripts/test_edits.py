@@ -1,4 +1,4 @@
-"""Edits of scripts: only what is meant changes, in the style of the place."""
+"""Edits of scripts change only the intended text, in the style of the place."""
 
 from __future__ import annotations
 

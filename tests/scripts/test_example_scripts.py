@@ -1,4 +1,4 @@
-"""The example scripts: one is sound, the other has the faults that it says."""
+"""The example scripts: one is sound, the other has the described faults."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""A launch is read however a shell is told to start it; a text that nothing runs is no launch; what is not seen is
-named in the documentation. The gate, which reads in the same way, refuses what it finds there."""
+"""Launches are found in every supported form; text that is not run is ignored; unsupported forms are documented. The
+gate reads in the same way, and refuses the faulty ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Commands taken apart: the launcher, its entry, the words after it, and how many processes it starts."""
+"""Parsed commands: the launcher, its entry script, the arguments, and the number of processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The arithmetic of scripts against bash and expr themselves: a value that is computed is the one that they print."""
+"""Compares the arithmetic of scripts with bash and expr."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The resolver against bash itself."""
+"""Compares the resolver with bash."""
 
 from __future__ import annotations
 

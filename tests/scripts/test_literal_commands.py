@@ -1,4 +1,4 @@
-"""Commands in Python programs and in Markdown: what is literal is found in its place, the rest is not guessed."""
+"""Commands in Python programs and in Markdown: literal words are found in place, others are unknown."""
 
 from __future__ import annotations
 

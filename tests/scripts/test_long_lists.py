@@ -1,4 +1,4 @@
-"""Lists of data files that a script puts together line by line: the launch behind them is read."""
+"""Long lists of data files built line by line: the launch after them is read."""
 
 from __future__ import annotations
 

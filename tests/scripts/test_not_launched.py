@@ -1,4 +1,4 @@
-"""Scripts that end before their launch because whoever starts them, or the machine, decides it: nothing is told."""
+"""Scripts that may end before their launch, depending on the caller or the machine: nothing is reported."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What bash refuses is told at its line, once; what bash accepts never is. Nothing is run for it."""
+"""Scripts that bash refuses are reported once, at the line; scripts that it accepts are not. Nothing is executed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scripts as strangers have them: what is set in another branch, and arrays of which the words are not known."""
+"""Scripts in the style of public repositories: variables set in another branch, arrays with unknown words."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Launches whose command is put together on several ways: which are found, with which words,
-and on how many devices."""
+"""Launches with alternative commands: those found, their words, and the number of devices."""
 
 from __future__ import annotations
 

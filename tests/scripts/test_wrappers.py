@@ -1,5 +1,4 @@
-"""What stands in front of a launch and starts it: the launch is found behind it,
-and its processes are counted only where that is known."""
+"""Wrappers in front of a launch: the launch is found, and its processes are counted only if known."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Many submissions at once, of hostile and of innocent users, and what becomes of the controller meanwhile."""
+"""Many simultaneous submissions by hostile and ordinary users, and the behaviour of the controller."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LEFT = re.compile(r"Submitted batch job \d+")
 
 @dataclass
 class Storm:
-    """What came of it. replies: per submission name, seconds, exit code, output."""
+    """The results. replies: per submission name, seconds, exit code, output."""
 
     replies: dict[str, tuple[float, int, str]] = field(default_factory=dict)
     latencies: list[float] = field(default_factory=list)
@@ -87,7 +87,7 @@ def raise_storm(slurm: Slurm, hostile: list[str], innocent: list[str], *, users:
 
 
 def _mixed(texts: dict[str, tuple[str, int]]) -> list[tuple[str, tuple[str, int]]]:
-    """The innocent spread between the hostile."""
+    """The ordinary submissions, distributed among the hostile ones."""
     return sorted(
         texts.items(),
         key=lambda item: (int(item[0].split("-")[1]) * (5 if item[0].startswith("innocent") else 1), item[0]),

@@ -1,4 +1,4 @@
-"""The gate in a real Slurm under attack: what users wait for, what the controller waits for, what its log holds."""
+"""The gate in a real Slurm under attack: waiting times of users and of the controller, and its log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The gate in a real Slurm: jobs that wait and get other devices are judged again."""
+"""The gate in a real Slurm: waiting jobs that get other devices are judged again."""
 
 from __future__ import annotations
 

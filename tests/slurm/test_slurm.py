@@ -1,4 +1,4 @@
-"""The gate in a real Slurm: what is refused, what is queued, what happens when the checker is not there."""
+"""The gate in a real Slurm: refused jobs, queued jobs, and an absent checker."""
 
 from __future__ import annotations
 

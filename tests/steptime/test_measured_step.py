@@ -1,4 +1,4 @@
-"""One measured step of a team's own cluster shifts every estimate, and is shown as such."""
+"""One measured step on a team's cluster scales every estimate, and is shown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ranges come from residuals: what is measured less well is wider, says why, and narrows with a measured run."""
+"""Ranges come from residuals: poorly measured cases have wider ranges with a reason, and narrow with a measured run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an engineer expects of a step time: it follows precision, size, links and schedule; its terms say why."""
+"""Step times depend on precision, size, links and schedule as an engineer expects, and the terms explain it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""No option costs silently: each has a term, widens the range and is named, or is known to cost nothing."""
+"""Every option has a term, widens the range by name, or is known to cost nothing."""
 
 from __future__ import annotations
 

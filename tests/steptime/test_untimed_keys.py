@@ -1,4 +1,4 @@
-"""No key of a MindFormers config costs silently: each has a term, widens the range and is named, or costs nothing."""
+"""Every key of a MindFormers config has a term, widens the range by name, or costs nothing."""
 
 from __future__ import annotations
 

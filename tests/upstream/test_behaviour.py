@@ -1,5 +1,4 @@
-"""The releases in which a rule holds, by what their programs say of the rule's examples: a small trainer, release by
-release."""
+"""The releases in which a rule holds, from verdicts about its examples: a small trainer with several releases."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Labelled runs, mutations of them, and what is said where a judge disagrees."""
+"""Labelled runs, their mutations, and the report of disagreements."""
 
 from __future__ import annotations
 

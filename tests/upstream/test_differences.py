@@ -1,4 +1,4 @@
-"""What `diff` says of two releases."""
+"""The output of `diff` for two releases."""
 
 from __future__ import annotations
 

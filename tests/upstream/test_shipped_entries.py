@@ -1,4 +1,4 @@
-"""What the entry scripts of a release bring is read off their code, with that of the files beside them."""
+"""The options and defaults of a release's entry scripts, from their code and neighbouring files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is new upstream: which names are, what they are compared with, and what a night says of it."""
+"""New releases upstream: their names, the releases they are compared with, and the nightly report."""
 
 from __future__ import annotations
 
