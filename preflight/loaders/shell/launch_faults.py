@@ -16,6 +16,7 @@ from preflight.loaders.shell.faults import (
     misspelt_variable,
     referenced,
 )
+from preflight.loaders.shell.guards import is_guarded
 from preflight.loaders.shell.launches import Found
 from preflight.source.finding import Message
 from preflight.source.spelling import nearest
@@ -24,7 +25,8 @@ from preflight.source.text import Span
 _BARE = re.compile(r"(?<![\\$])\$(?:([A-Za-z_]\w*)(?!\[)|\{([A-Za-z_]\w*)\})")
 _PLACEHOLDER = re.compile(r"<[^<>]+>|(?:your|path)[_-][\w./-]*|/?(?:path|PATH)[_/]to[_/].*|[xX]{3,}", re.IGNORECASE)
 _GIVEN = re.compile(
-    r"(?:MASTER_|LOCAL_|WORLD_SIZE|NODE|RANK|SLURM|VC_|MA_|PET_|OMPI_|PMI|HF_|WANDB|CUDA|NCCL|HCCL|ASCEND)\w*|"
+    r"(?:MASTER_|LOCAL_|WORLD_SIZE|NODE|RANK|SLURM|PBS_|LSB_|VC_|MA_|MLP_|ARNOLD_|KUBERNETES_|PET_|OMPI_|PMI|HF_|WANDB|"
+    r"CUDA|NCCL|HCCL|ASCEND)\w*|"
     r"HOME|USER|PWD|HOSTNAME|PATH|TMPDIR|NNODES|RANDOM|SECONDS|U?E?UID|PPID|\w*PATH"
 )
 _SPREADS = re.compile(
@@ -60,7 +62,7 @@ def launch_faults(found: Found, commands: Commands) -> Iterator[Problem]:
             continue  # blanks-at-equals reports it
         if not late and (not given or name.endswith("_PATH")) and (meant := meant_variable(name, commands, used)):
             yield misspelt_variable(name, meant, flag, span)
-        elif not given:
+        elif not given and not is_guarded(name, span):
             template = _SET_LATER if late else _NEVER_SET
             yield Problem("unset-variable", Message(template, name=name, flag=flag, stops=stops), span)
     yield from _first_words(found.statement, commands)
