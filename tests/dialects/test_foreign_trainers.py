@@ -431,8 +431,8 @@ OURS = {
     "MindFormers, with a slip in the mode": (
         "mindformers",
         "run_mode: finetun\ntrainer: {type: CausalLanguageModelingTrainer}\noptimizer: {type: AdamW}\n"
-        "lr_schedule: {type: ConstantWarmUpLR}\ntrain_dataset: {data_loader: {type: MindDataset}}\nmodel: {arch: {type: "
-        "LlamaForCausalLM}, model_config: {type: LlamaConfig}}\n",
+        "lr_schedule: {type: ConstantWarmUpLR}\ntrain_dataset: {data_loader: {type: MindDataset}}\nmodel: {arch: "
+        "{type: LlamaForCausalLM}, model_config: {type: LlamaConfig}}\n",
     ),
     "MindFormers, with a mode that no release has": (
         "mindformers",

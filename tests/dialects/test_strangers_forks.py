@@ -1,4 +1,4 @@
-"""Forks as strangers have them: values that only their parser takes, entry scripts and helpers that decide what runs."""
+"""Forks as strangers have them: values of their own parser, entry scripts that decide what runs."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_a_slip_is_told_in_a_fork_too(more: str) -> None:
         ("from mindspeed_llm import megatron_adaptor\nfrom megatron.training import pretrain\n", "mindspeed-llm"),
         ("import mindspeed_llm.tasks.megatron_adaptor\nimport megatron\n", "mindspeed-llm"),
         (
-            "try:\n    from mindspeed_llm import megatron_adaptor\nexcept ImportError:\n    import megatron\n",
+            "try:\n    import mindspeed_llm\nexcept ImportError:\n    import megatron\n",
             "mindspeed-llm",
         ),
         ("import mindspeed.megatron_adaptor\nimport megatron\n", "mindspeed-llm"),

@@ -93,8 +93,6 @@ def test_what_a_script_installs_or_starts_needs_no_export(line: str) -> None:
     assert "not-exported" not in rules(f"{line}\n{LAUNCH}")
 
 
-@pytest.mark.parametrize(
-    "name", ["CUDA_DEVICE_MAX_CONNECTIONS", "NCCL_DEBUG", "PYTORCH_CUDA_ALLOC_CONF", "OMP_NUM_THREADS"]
-)
+@pytest.mark.parametrize("name", ["CUDA_DEVICE_MAX_CONNECTIONS", "NCCL_DEBUG", "OMP_NUM_THREADS"])
 def test_what_a_process_reads_is_told(name: str) -> None:
     assert "not-exported" in rules(f"{name}=1\n{LAUNCH}")

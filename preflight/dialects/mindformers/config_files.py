@@ -74,7 +74,7 @@ def looks_like(tree: Node, *, hinted: bool = False) -> bool:
 
 def _is_of_another_trainer(tree: Node, keys: set[object]) -> bool:
     """Whether the common sections are those of another program: their types are modules of Python, which MindFormers
-    looks up in its registry by a bare name, or the mode of the run is none of its own."""
+    looks up in its registry by a bare name, or MindFormers has no such mode of a run."""
     if keys.intersection(_STRONG):
         return False
     types = [tree.get(section, "type") for section in ("model", "optimizer", "dataset", "trainer", "train_dataset")]
