@@ -22,6 +22,7 @@ Unsafe: the processes see a variable that they did not see before.
 GNU Bash Reference Manual, section 3.7.4, Environment
 """
 
+import re
 from collections.abc import Iterator
 
 from preflight import Finding, Job, Severity, rule
@@ -30,10 +31,13 @@ from preflight import Finding, Job, Severity, rule
 PREFIXES = ("CUDA_", "NCCL_", "HCCL_", "TORCH_", "PYTORCH_", "ASCEND_", "NVTE_", "NPU_", "MS_", "TASK_QUEUE_",
     "CPU_AFFINITY_", "GLOO_", "OMP_", "ACLNN_")
 # fmt: on
+OF_THE_SCRIPT = re.compile(r"\w+_(?:IMAGE|VERSION|VER|TAG|CONTAINER|REPO|URL|BRANCH|COMMIT|ARGS|OPTS|OPTIONS)")
+"""Names of what a script installs, starts or passes on: no process reads them."""
 
 
 @rule(severity=Severity.WARNING, noticed=True)
 def check(job: Job) -> Iterator[Finding]:
     for finding in job.noticed("not-exported"):
-        if finding.span.text.startswith(PREFIXES):
+        name = str(finding.values["name"])
+        if name.startswith(PREFIXES) and not OF_THE_SCRIPT.fullmatch(name):
             yield finding

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from preflight.dialects import Surroundings
 from preflight.dialects.megatron.checkout_release import merged
-from preflight.dialects.megatron.options import RELEASES
+from preflight.dialects.megatron.options import RELEASES, table
 from preflight.frontends.front_end import FrontEnd
 from preflight.loaders.document import Document
 from preflight.run.arguments import Certainty
@@ -43,7 +43,10 @@ def with_own_options(front_end: FrontEnd, document: Document, surroundings: Surr
     """The front end with the options of its parser in the checkout."""
     package = _package(front_end, document, surroundings)
     options = package.options if package is not None else ()
-    own = tuple(flag for one in options if (flag := merged(front_end.keys, one)) is not None)
+    beneath = table(MEGATRON, front_end.core).options
+    # one that is named without its type is Megatron's, with another default
+    named = (one for one in options if one.kind or one.option not in beneath)
+    own = tuple(flag for one in named if (flag := merged(front_end.keys, one)) is not None)
     return front_end._replace(own=front_end.keys.with_own(own)) if own else front_end
 
 

@@ -286,7 +286,11 @@ def _of_releases(job: Job) -> Doubt | None:
         "checked as {target}, which has no {option}: the release may be another", target=str(job.target), option=option
     )
 
-    slips = {problem.span.start for problem in job.arguments.problems if problem.fix is not None}
+    slips = {
+        problem.span.start
+        for problem in job.arguments.problems
+        if problem.fix is not None and not _extends(problem.span.text, problem.fix[2])
+    }
 
     def unsure(finding: Finding) -> bool:
         """Whether one of the releases may heed what a fix takes away."""
@@ -305,6 +309,12 @@ def _of_releases(job: Job) -> Doubt | None:
         return finding if because is None else _to_choose_from(_offered_only(lowered(finding, because)))
 
     return judged
+
+
+def _extends(text: str, known: str) -> bool:
+    """Whether a value is a known one with another word: a variant of the fork, no slip."""
+    words, others = text.strip("\"'").replace("-", "_").split("_"), known.replace("-", "_").split("_")
+    return len(words) > len(others) and others in (words[: len(others)], words[-len(others) :])
 
 
 def _unfixed(finding: Finding) -> Finding:

@@ -148,7 +148,7 @@ class _Search:
             return self._alike(wanted, paths)
         for folder in working if working is not None else (*self.above, os.getcwd()):
             if self._is_file(found := os.path.normpath(os.path.join(folder, wanted.text))):
-                return Located("found", found, paths)
+                return Located("elsewhere" if self._imports_elsewhere(found, working) else "found", found, paths)
         if working is None and "/" not in wanted.text:
             return Located("unsaid", paths=paths)
         return self._alike(wanted, paths)
@@ -195,14 +195,25 @@ class _Search:
             return Known(f"{text.replace('.', '/')}.py" if text else "", True)
         return self._path(entry, working[0] if working else "")
 
+    def _named_paths(self, working: tuple[str, ...] | None) -> list[Known]:
+        word = self.launch.environment.get("PYTHONPATH")
+        return [self._path(part, working[0] if working else "") for part in _split(word)] if word is not None else []
+
     def _module_paths(self, working: tuple[str, ...] | None) -> tuple[str, ...]:
         """The existing folders of PYTHONPATH."""
-        word = self.launch.environment.get("PYTHONPATH")
-        if word is None:
-            return ()
-        found = (self._path(part, working[0] if working else "") for part in _split(word))
-        made = [os.path.normpath(os.path.join(self.start, one.text)) for one in found if one.whole and one.text]
+        found = (one for one in self._named_paths(working) if one.whole and one.text)
+        made = [os.path.normpath(os.path.join(self.start, one.text)) for one in found]
         return tuple(folder for folder in dict.fromkeys(made) if os.path.isdir(folder) and self.is_open(folder))
+
+    def _imports_elsewhere(self, entry: str, working: tuple[str, ...] | None) -> bool:
+        """Whether a script below the top finds its modules in PYTHONPATH only, of which no folder is here."""
+        if os.path.dirname(entry) == self.top:
+            return False
+        named = [one for one in self._named_paths(working) if one.text]  # without what it inherits
+        here = os.path.basename(self.top)
+        return bool(named) and all(
+            one.absolute and not os.path.isdir(one.text) and os.path.basename(one.text) != here for one in named
+        )
 
     def _alike(self, wanted: Known, paths: tuple[str, ...]) -> Located:
         """The existing path at the end of a path that leads elsewhere, longest end first."""

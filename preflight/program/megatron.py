@@ -48,6 +48,8 @@ ONE_LAYER = (
 """The function that builds one of them from unread parts."""
 OTHER_LAYERS = ("spec", "experimental_attention_variant", "hybrid_layer_pattern", "heterogeneous_layers_config_path")
 """Arguments with which a script uses another layout of layers."""
+PROCESS_GROUPS = ("core/parallel_state.py", "core/process_groups_config.py", "mpu/initialize.py")
+"""The files that hand out process groups."""
 PADDING = {
     "megatron.training.vocab_utils": "calculate_padded_vocab_size",
     "megatron.core.tokenizers.utils.build_tokenizer": "vocab_size_with_padding",
@@ -318,7 +320,7 @@ class Megatron:
             found = stage()
             whole = found is not MISSING and run.gaps.keys() == gaps.keys()
         except Raised as raised:
-            if raised.sure and run.gaps.keys() == gaps.keys():
+            if raised.sure and run.gaps.keys() == gaps.keys() and not self._without_groups(raised):
                 raise
             whole = False
         except (Exhausted, RecursionError):
@@ -330,6 +332,10 @@ class Megatron:
         else:
             del run.notes[notes:]
             run.gaps, run.entered = gaps, entered
+
+    def _without_groups(self, raised: Raised) -> bool:
+        """Whether a stage only misses the process groups, whose creation could not be read."""
+        return "groups" not in self.stages and raised.place.file.endswith(PROCESS_GROUPS)
 
     def _vocabulary(self) -> Value:
         """The padded size of the vocabulary, if the command does not state it; any tokenizer size is possible."""

@@ -10,6 +10,8 @@ TRAINS = ~a.skip_train
 DECAYS = ~a.lr_decay_style.is_in("constant", "WSD", "inverse-square-root")
 TRIAL = 1_000
 """Iterations below which a run is a trial: its options are often those of the long run."""
+FEW = 10
+"""Fewer iterations only time a step, or are those of a script that evaluates and does not train."""
 LONG = 10_000
 """The number of iterations above which a run is not a shortened trial."""
 SHORTENED = 20
@@ -146,7 +148,7 @@ MEGATRON.add(
     ),
     refuse(
         "log-interval-beyond-run",
-        all_of(TRAINS, a.log_interval.given, a.log_interval > a.train_iters, a.train_iters > 0),
+        all_of(TRAINS, a.log_interval.given, a.log_interval > a.train_iters, a.train_iters >= FEW),
         message=(
             "--log-interval {log_interval} is beyond the last of {train_iters} iterations: at most the loss of the "
             "first one is printed"

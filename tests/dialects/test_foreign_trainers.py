@@ -332,6 +332,76 @@ micro_batch_size: 1
 lr_scheduler_type: constant
 tf32: true
 """,
+    "nnscaler": """\
+compute_config:
+  plan_ngpus: 1
+  runtime_ngpus: 2
+run_mode: run
+pas_policy: dp
+micro_batch_size: 1
+seed: 1
+model:
+  type: tests.cli.common.MixedModule
+optimizer:
+  type: torch.optim.AdamW
+  args: {lr: 0.0001}
+dataset:
+  type: tests.cli.common.SimpleDataset
+""",
+    "another mode": """\
+run_mode: run
+trainer: {type: Trainer}
+optimizer: {type: AdamW}
+lr_schedule: {type: CosineSchedule}
+model: {arch: resnet50}
+seed: 0
+output_dir: out
+""",
+    "another mode, local": """\
+run_mode: local
+context: {device: cpu}
+model: {name: bert}
+optimizer: {name: adam}
+callbacks: []
+seed: 0
+""",
+    "a model by its module": """\
+model: {type: mypkg.models.Gpt}
+optimizer: {type: AdamW}
+train_dataset: {type: C4}
+lr_schedule: {type: cosine}
+callbacks: []
+seed: 1
+""",
+    "an optimizer by its module": """\
+model: {arch: gpt}
+optimizer: {type: torch.optim.SGD}
+train_dataset: {path: data}
+lr_schedule: {type: step}
+metric: accuracy
+""",
+    "data by its module": """\
+model: {arch: gpt}
+optimizer: {type: SGD}
+train_dataset: {type: datasets.wikitext.WikiText}
+lr_schedule: {type: step}
+callbacks: [checkpoint]
+""",
+    "a trainer by its module": """\
+trainer: {type: lightning.pytorch.Trainer}
+model: {arch: gpt}
+optimizer: {type: SGD}
+train_dataset: {path: data}
+lr_schedule: {type: step}
+""",
+    "a mode of a robot": """\
+run_mode: simulation
+model: {arch: policy}
+optimizer: {type: Adam}
+train_dataset: {data_loader: episodes}
+seed: 3
+output_dir: out
+""",
 }
 LAUNCHES = {
     "hydra_generic": "python train.py train.global_batch_size=64 optimizer.lr=1e-4",
@@ -358,6 +428,17 @@ LAUNCHES = {
 }
 SWIFT = "model: Qwen/Qwen3-8B\ndataset: d\nmicro_batch_size: 1\nglobal_batch_size: 16\ntensor_model_parallel_size: 2\n"
 OURS = {
+    "MindFormers, with a slip in the mode": (
+        "mindformers",
+        "run_mode: finetun\ntrainer: {type: CausalLanguageModelingTrainer}\noptimizer: {type: AdamW}\n"
+        "lr_schedule: {type: ConstantWarmUpLR}\ntrain_dataset: {data_loader: {type: MindDataset}}\nmodel: {arch: "
+        "{type: LlamaForCausalLM}, model_config: {type: LlamaConfig}}\n",
+    ),
+    "MindFormers, with a mode that no release has": (
+        "mindformers",
+        "run_mode: run\nrunner_config: {epochs: 1, batch_size: 1}\nparallel_config: {data_parallel: 1}\n"
+        "model: {arch: {type: LlamaForCausalLM}, model_config: {type: LlamaConfig}}\n",
+    ),
     "ms-swift, by its tuner": ("ms-swift", f"{SWIFT}tuner_type: lora\n"),
     "ms-swift, by its reinforcement": ("ms-swift", f"{SWIFT}rlhf_type: grpo\n"),
     "ms-swift, by its split": ("ms-swift", f"{SWIFT}split_dataset_ratio: 0.01\n"),

@@ -373,3 +373,65 @@ def test_the_modules_that_are_loaded_are_a_mapping_of_which_those_of_the_program
     assert judged(write_tree(tmp_path / "other", "sys.modules['of_nobody'].even(args)", head=head)).outcome == "unread"
     asked = "if 'transformer_engine' in sys.modules:\n    assert args.width > 8"
     assert judged(write_tree(tmp_path / "asked", asked, head=head), ["--width", "8"]).outcome == "may refuse"
+
+
+STATE = """
+_GROUP = None
+
+def initialize_model_parallel(size):
+    global _GROUP
+    _GROUP = size
+
+def get_pipeline_model_parallel_group():
+    assert _GROUP is not None, "group is not initialized"
+    return _GROUP
+
+def get_pipeline_model_parallel_rank():
+    return get_pipeline_model_parallel_group()
+"""
+BLOCK = """
+from megatron.core import parallel_state
+
+def get_num_layers_to_build(config):
+    {body}
+"""
+BLOCKS = "megatron/core/transformer/transformer_block.py"
+
+
+@pytest.mark.parametrize(
+    ("start", "body", "outcome"),
+    [
+        ("", "return parallel_state.get_pipeline_model_parallel_rank()", "accepts"),
+        ("", "assert parallel_state.get_pipeline_model_parallel_rank() == 0", "accepts"),
+        ("", "return parallel_state.get_pipeline_model_parallel_group()", "accepts"),
+        ("", "assert False, 'no layer'", "refuses"),
+        ("", "raise ValueError('no layer')", "refuses"),
+        ("def _initialize_distributed():\n    unread_call(missing_name)\n",
+         "return parallel_state.get_pipeline_model_parallel_rank()", "accepts"),
+        ("def _initialize_distributed():\n    n = 0\n    while n < 10**9: n += 1\n",
+         "return parallel_state.get_pipeline_model_parallel_rank()", "accepts"),
+        (
+            "from megatron.core import parallel_state\ndef _initialize_distributed():\n"
+            "    parallel_state.initialize_model_parallel(8)\n",
+            "return parallel_state.get_pipeline_model_parallel_rank()", "accepts",
+        ),
+        (
+            "from megatron.core import parallel_state\ndef _initialize_distributed():\n    pass\n",
+            "return parallel_state.get_pipeline_model_parallel_rank()", "refuses",
+        ),
+        (
+            "from megatron.core import parallel_state\ndef _initialize_distributed():\n"
+            "    parallel_state.initialize_model_parallel(8)\n",
+            "assert parallel_state.get_pipeline_model_parallel_rank() == 0", "refuses",
+        ),
+    ],
+)  # fmt: skip
+def test_groups_that_could_not_be_created_refuse_nothing(tmp_path: Path, start: str, body: str, outcome: str) -> None:
+    files = {
+        "megatron/core/__init__.py": "",
+        "megatron/core/parallel_state.py": STATE,
+        BLOCKS: BLOCK.replace("{body}", body),
+        "megatron/core/transformer/__init__.py": "",
+        **({"megatron/training/initialize.py": start} if start else {}),
+    }
+    assert judged(write_tree(tmp_path, files=files)).outcome == outcome

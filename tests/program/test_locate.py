@@ -131,3 +131,23 @@ def test_options_that_no_release_has_are_one_finding_that_asks_for_the_source(tm
     assert "--program PATH" in found[0].message
     stated = preflight.check(tmp_path / "run.sh", target="megatron@0.19.0")
     assert len([f for f in stated.findings if f.rule == "unknown-flag"]) == 4
+
+
+@pytest.mark.parametrize(
+    ("script", "sure"),
+    [
+        ("export PYTHONPATH=/opt/other/Megatron-LM:$PYTHONPATH\npython tools/train.py --a 1\n", "elsewhere"),
+        ("export PYTHONPATH=/opt/other/Megatron-LM\npython tools/train.py --a 1\n", "elsewhere"),
+        ("PYTHONPATH=/mnt/me/fork python tools/train.py --a 1\n", "elsewhere"),
+        ("export PYTHONPATH=$PYTHONPATH:/mnt/me/fork\npython tools/train.py --a 1\n", "elsewhere"),
+        ("export PYTHONPATH=/a/b:/c/d:$PYTHONPATH\npython tools/train.py --a 1\n", "elsewhere"),
+        ("export PYTHONPATH=/opt/other/Megatron-LM:$PYTHONPATH\npython pretrain_gpt.py --a 1\n", "found"),
+        ("export PYTHONPATH=/home/me/repo:$PYTHONPATH\npython tools/train.py --a 1\n", "found"),
+        ("export PYTHONPATH=.:/opt/other:$PYTHONPATH\npython tools/train.py --a 1\n", "found"),
+        ("export PYTHONPATH=$MEGATRON:$PYTHONPATH\npython tools/train.py --a 1\n", "found"),
+        ("export PYTHONPATH=$PYTHONPATH\npython tools/train.py --a 1\n", "found"),
+        ("python tools/train.py --a 1\n", "found"),
+    ],
+)
+def test_a_script_below_the_top_imports_what_its_folders_of_modules_have(repo: Path, script: str, sure: str) -> None:
+    assert located(repo / "examples/run.sh", script).sure == sure

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from preflight.dialects import Surroundings
@@ -47,7 +48,9 @@ def stack_of(framework: str) -> Callable[[str], Mapping[str, str]]:
     return stack
 
 
-FAMILY = ("mindspeed-llm", "megatron", "mindspeed")
+PLAIN = "megatron"
+FAMILY = ("mindspeed-llm", PLAIN, "mindspeed")
+_IMPORTS = re.compile(r"^[ \t]*(?:from|import)[ \t]+(mindspeed\w*|modellink|ascendspeed|megatron)\b", re.MULTILINE)
 _PLAIN = ("int", "float", "str", "true", "false")
 
 
@@ -59,7 +62,9 @@ def identified(document: Document, typed: Mapping[str, str | None], surroundings
     checkout = surroundings.checkout(document)
     if checkout is None or _is_another(document, typed, checkout, surroundings):
         return named_by_image(document, FAMILY)
-    found = identify(checkout, FAMILY) or named_by_image(document, FAMILY)
+    plain = _starts_plainly(document, checkout) and not _is_on_top(typed, checkout)
+    family = (PLAIN,) if plain else FAMILY
+    found = identify(checkout, family) or named_by_image(document, FAMILY)
     if checkout.patches:
         target = found.target if found is not None else Target("megatron")
         return Identity(target, checkout.patches[0], patched=True)
@@ -68,6 +73,30 @@ def identified(document: Document, typed: Mapping[str, str | None], surroundings
     if found.target.framework == "megatron" and _is_on_top(typed, checkout):
         return None
     return found
+
+
+def _starts_plainly(document: Document, checkout: Checkout) -> bool:
+    """Whether the entry script is in a checkout that contains Megatron-LM, and imports nothing that is built on it."""
+    if checkout.package(PLAIN) is None:
+        return False
+    text = next((text for name in _entries(document, checkout) if (text := checkout.files.text(name))), "")
+    return set(_IMPORTS.findall(text)) == {PLAIN}
+
+
+def _entries(document: Document, checkout: Checkout) -> Iterator[str]:
+    """The names that the entry script of a launch may have in a checkout."""
+    entry = document.launch.entry.text if document.launch is not None else None
+    if not entry or not entry.endswith(".py"):
+        return
+    beside = os.path.dirname(document.source.path) if document.source.path is not None else checkout.root
+    for place in (
+        os.path.join(beside, entry),
+        os.path.join(checkout.root, entry),
+        os.path.join(checkout.root, os.path.basename(entry)),
+    ):
+        inside = os.path.relpath(os.path.abspath(place), checkout.root)
+        if not inside.startswith(".."):
+            yield inside
 
 
 DESCRIBED = {"mindspeed-llm": Target("mindspeed-llm", "2.2.0")}
@@ -245,17 +274,7 @@ def with_mentioned(table: Table, unknown: Iterable[str], checkout: Checkout | No
 
 def entry_options(checkout: Checkout, document: Document) -> dict[str, OwnOption]:
     """The options that the entry script of a launch adds, if it is in the checkout."""
-    entry = document.launch.entry.text if document.launch is not None else None
-    if not entry or not entry.endswith(".py"):
-        return {}
-    name = os.path.basename(entry)
-    beside = os.path.dirname(document.source.path) if document.source.path is not None else checkout.root
-    places = (os.path.join(beside, entry), os.path.join(checkout.root, entry), os.path.join(checkout.root, name))
-    for place in places:
-        inside = os.path.relpath(os.path.abspath(place), checkout.root)
-        if not inside.startswith("..") and (found := checkout.entry(inside)):
-            return dict(found)
-    return {}
+    return next((dict(found) for name in _entries(document, checkout) if (found := checkout.entry(name))), {})
 
 
 def merged(table: Table, own: OwnOption) -> Flag | None:

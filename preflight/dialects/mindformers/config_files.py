@@ -13,6 +13,7 @@ from preflight.run.request import Request, Target
 from preflight.run.versions import numbers
 from preflight.source.hints import Literal
 from preflight.source.record import NamedTuple
+from preflight.source.spelling import nearest
 
 Kind = Literal["legacy", "mcore", "pynative"]
 _PYNATIVE = ("training", "parallelism", "lr_scheduler")
@@ -36,6 +37,7 @@ _WEAK = (
 )
 # fmt: on
 
+MODES = ("train", "finetune", "eval", "predict", "export")
 _FRAGMENT = frozenset(("model", "processor", "context", "seed"))
 """Sections that describe no run: a file with only these is included by another one."""
 _COMMON = frozenset(("trainer", "optimizer", "train_dataset", "eval_dataset", "metric", *_FRAGMENT, "output_dir"))
@@ -53,7 +55,7 @@ def looks_like(tree: Node, *, hinted: bool = False) -> bool:
     if tree.kind != "mapping":
         return False
     keys = {entry.key.value for entry in tree.entries}
-    if not hinted and (keys.intersection(_FOREIGN) or _is_experimental(tree)):
+    if not hinted and (keys.intersection(_FOREIGN) or _is_experimental(tree) or _is_of_another_trainer(tree, keys)):
         return False
     if hinted and keys.intersection((*_STRONG, *_WEAK, *_PYNATIVE)):
         return True
@@ -68,6 +70,18 @@ def looks_like(tree: Node, *, hinted: bool = False) -> bool:
         return strong + (network is not None) >= 2 or weak >= 1 or keys == {"parallel_config"}
     typed = network is not None and (network.get("type") is not None or network.get("model_type") is not None)
     return (typed and weak >= 1) or (own and (network is not None or weak >= 4))
+
+
+def _is_of_another_trainer(tree: Node, keys: set[object]) -> bool:
+    """Whether the common sections are those of another program: their types are modules of Python, which MindFormers
+    looks up in its registry by a bare name, or MindFormers has no such mode of a run."""
+    if keys.intersection(_STRONG):
+        return False
+    types = [tree.get(section, "type") for section in ("model", "optimizer", "dataset", "trainer", "train_dataset")]
+    if any(isinstance(one.value, str) and "." in one.value for one in types if one is not None):
+        return True
+    mode = tree.get("run_mode")
+    return mode is not None and isinstance(mode.value, str) and not nearest(mode.value, MODES)
 
 
 def _is_pynative(tree: Node, keys: set[object]) -> bool:

@@ -17,14 +17,16 @@ from preflight.loaders.shell.faults import (
     referenced,
 )
 from preflight.loaders.shell.launches import Found
+from preflight.loaders.shell.syntax import Node, Tree, ancestors, parse
 from preflight.source.finding import Message
 from preflight.source.spelling import nearest
-from preflight.source.text import Span
+from preflight.source.text import InputError, Span
 
 _BARE = re.compile(r"(?<![\\$])\$(?:([A-Za-z_]\w*)(?!\[)|\{([A-Za-z_]\w*)\})")
 _PLACEHOLDER = re.compile(r"<[^<>]+>|(?:your|path)[_-][\w./-]*|/?(?:path|PATH)[_/]to[_/].*|[xX]{3,}", re.IGNORECASE)
 _GIVEN = re.compile(
-    r"(?:MASTER_|LOCAL_|WORLD_SIZE|NODE|RANK|SLURM|VC_|MA_|PET_|OMPI_|PMI|HF_|WANDB|CUDA|NCCL|HCCL|ASCEND)\w*|"
+    r"(?:MASTER_|LOCAL_|WORLD_SIZE|NODE|RANK|SLURM|PBS_|LSB_|VC_|MA_|MLP_|ARNOLD_|KUBERNETES_|PET_|OMPI_|PMI|HF_|WANDB|"
+    r"CUDA|NCCL|HCCL|ASCEND)\w*|"
     r"HOME|USER|PWD|HOSTNAME|PATH|TMPDIR|NNODES|RANDOM|SECONDS|U?E?UID|PPID|\w*PATH"
 )
 _SPREADS = re.compile(
@@ -35,6 +37,8 @@ _SPREADS = re.compile(
 """What starts a command on other nodes, or distinguishes one of several."""
 _MEETS = re.compile(r".*--(?:rdzv|master)[_-]")
 """Options with the place where the nodes meet: alike on all of them."""
+_IF = ("if_statement", "elif_clause", "while_statement")
+_EXPANSION = re.compile(r"\$\{(\w+):?\+")
 _SAID = re.compile(r"^[ \t]*#.*$", re.MULTILINE)
 _NEVER_DEFINED = "${name} is never defined, so it expands to nothing{hint}{stops}"
 _DEFINED_LATER = "${name} is defined only further down, so it expands to nothing{hint}{stops}"
@@ -60,7 +64,7 @@ def launch_faults(found: Found, commands: Commands) -> Iterator[Problem]:
             continue  # blanks-at-equals reports it
         if not late and (not given or name.endswith("_PATH")) and (meant := meant_variable(name, commands, used)):
             yield misspelt_variable(name, meant, flag, span)
-        elif not given:
+        elif not given and not _is_guarded(name, span):
             template = _SET_LATER if late else _NEVER_SET
             yield Problem("unset-variable", Message(template, name=name, flag=flag, stops=stops), span)
     yield from _first_words(found.statement, commands)
@@ -68,6 +72,43 @@ def launch_faults(found: Found, commands: Commands) -> Iterator[Problem]:
     for word in (*found.taken.launch.launcher_words, *found.taken.launch.words):
         yield from _placeholder(word)
     yield from _split_values(found.taken.launch.words)
+
+
+def _is_guarded(name: str, span: Span) -> bool:
+    """Whether a use is in a branch of a test of the same variable, behind one in a list, or in ${NAME:+…}."""
+    try:
+        tree = parse(span.source)
+    except (InputError, RecursionError):
+        return False
+    node = tree.root.descendant_for_byte_range(span.start, max(span.start, span.end - 1))
+    mentioned = re.compile(rf"\$\{{?{name}\b|-v[ \t]+\"?{name}\b")
+    return node is not None and any(_guards(tree, one, name, mentioned, span.start) for one in ancestors(node))
+
+
+def _guards(tree: Tree, node: Node, name: str, mentioned: re.Pattern[str], at: int) -> bool:
+    if node.type == "expansion":
+        match = _EXPANSION.match(tree.text(node))
+        return match is not None and match[1] == name and at > node.start_byte
+    if node.type == "case_statement":
+        subject = node.child_by_field_name("value")
+        return subject is not None and subject.end_byte <= at and mentioned.search(tree.text(subject)) is not None
+    if node.type == "list":
+        first = node.named_children[0]
+        return first.end_byte <= at and mentioned.search(tree.text(first)) is not None
+    return node.type in _IF and any(
+        test.end_byte <= at and mentioned.search(tree.text(test)) is not None for test in _asked(node)
+    )
+
+
+def _asked(node: Node) -> list[Node]:
+    """The tests between if, elif or while and the body."""
+    found = []
+    for child in node.children:
+        if child.type in ("then", "do_group"):
+            break
+        if child.is_named and child.type != "comment":
+            found.append(child)
+    return found
 
 
 def _meant_group(

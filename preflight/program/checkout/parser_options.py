@@ -16,7 +16,7 @@ GENERATES = "ArgumentGroupFactory"
 """By which Megatron-LM makes options of the fields of its configuration classes, since 0.16."""
 WIDENS = "argument_choices_value"
 """How MindSpeed's function ends that adds a choice to an option of Megatron-LM."""
-FOLDER = "parsers-2"
+FOLDER = "parsers-3"
 _KINDS = {"int": "int", "float": "float", "str": "str"}
 _SWITCHES = {"store_true": "true", "store_false": "false"}
 _OPTION = re.compile(r"""["'](--[A-Za-z][\w-]*)["']""")
@@ -107,7 +107,8 @@ def _option(call: ast.Call) -> OwnOption | None:
         return None
     said = {one.arg: one.value for one in call.keywords if one.arg}
     dest = _literal(said.get("dest")) or long[0][2:].replace("-", "_")
-    kind = _kind(said)
+    # a function that is given neither a type nor an action may only reset a default
+    kind = "" if isinstance(call.func, ast.Name) and not said.keys() & {"type", "action"} else _kind(said)
     nargs, choices, default = (_literal(said.get(name)) for name in ("nargs", "choices", "default"))
     if "nargs" in said and nargs is None:
         nargs = "*"

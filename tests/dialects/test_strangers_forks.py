@@ -1,0 +1,115 @@
+"""Forks as strangers have them: values of their own parser, entry scripts that decide what runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from checkouts import INFO, PARSER, launch, severities, write
+from test_frontends_in_checkouts import OWN, SLIME, checked
+
+import preflight
+from preflight import Severity
+
+FORK = "--xielu --qknorm-impl apex "
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        "--optimizer muon_ball",
+        "--optimizer adam_mini",
+        "--optimizer fused-adam",
+        "--lr-decay-style cosine_restart",
+        "--lr-decay-style fast-cosine",
+        "--normalization RMSNorm_gated",
+        "--position-embedding-type rope_2d",
+        "--position-embedding-type partial-rope",
+        "--recompute-granularity selective_mlp",
+        "--attention-backend flash_own",
+    ],
+)
+def test_a_known_choice_with_another_word_may_be_a_forks_own(more: str) -> None:
+    script = launch(FORK + more)
+    assert severities(preflight.check_text(script, name="run.sh"))["bad-choice"] is Severity.NOTE
+
+
+@pytest.mark.parametrize("more", ["--lr-decay-style cosin", "--normalization RMSnorm", "--optimizer adm"])
+def test_a_slip_is_told_in_a_fork_too(more: str) -> None:
+    assert severities(preflight.check_text(launch(FORK + more), name="run.sh"))["bad-choice"] is Severity.WARNING
+
+
+@pytest.mark.parametrize(
+    ("imports", "target"),
+    [
+        ("# from mindspeed_llm import megatron_adaptor\nfrom megatron.training import get_args\n", "megatron"),
+        ("from megatron.training import pretrain\n", "megatron"),
+        ("import torch\nfrom megatron.core import mpu\n", "megatron"),
+        ("from mindspeed_llm import megatron_adaptor\nfrom megatron.training import pretrain\n", "mindspeed-llm"),
+        ("import mindspeed_llm.tasks.megatron_adaptor\nimport megatron\n", "mindspeed-llm"),
+        (
+            "try:\n    import mindspeed_llm\nexcept ImportError:\n    import megatron\n",
+            "mindspeed-llm",
+        ),
+        ("import mindspeed.megatron_adaptor\nimport megatron\n", "mindspeed-llm"),
+        ("from mindspeed_llm.tasks.posttrain.launcher import AutoTrainer\n", "mindspeed-llm"),
+        ("import torch\n", "mindspeed-llm"),
+        ("", "mindspeed-llm"),
+    ],
+)
+def test_what_the_entry_script_imports_decides_between_frameworks(tmp_path: Path, imports: str, target: str) -> None:
+    files = {
+        "megatron/core/package_info.py": INFO,
+        "megatron/training/arguments.py": PARSER,
+        "mindspeed_llm/__init__.py": "",
+        "mindspeed_llm/training/arguments.py": PARSER,
+        "pretrain_gpt.py": imports,
+        "run.sh": launch(),
+    }
+    write(tmp_path, files)
+    assert preflight.check(tmp_path / "run.sh").jobs[0].target.framework == target
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        "tests/test_hyena.py",
+        "test_gpt.py",
+        "tests/llm/test_pretrain.py",
+        "tools/checkpoint/convert.py",
+        "tools/preprocess_data.py",
+        "evaluation.py",
+        "report_theoretical_memory.py",
+        "tools/merge_datasets.py",
+        "inference.py",
+        "convert_ckpt_v2.py",
+    ],
+)
+def test_a_program_with_its_own_parser_is_left_alone(entry: str) -> None:
+    assert not preflight.check_text(launch(entry=entry), name="run.sh").jobs
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        'reset(parser, "--global-batch-size", None)',
+        'reset(parser, "--global-batch-size", default=None)',
+        'reset(parser, "--global-batch-size", 8)',
+        'reset_megatron_args(parser, "--global-batch-size", None)',
+        'set_default(group, "--global-batch-size", 256)',
+        'change(parser, "--global-batch-size", help="of a step")',
+        'reset_arg(parser, "--global-batch-size", type=int)',
+        'reset_arg(parser, "--global-batch-size", type=int, default=None)',
+        'hide(parser, "--global-batch-size")',
+        'parser.add_argument("--global-batch-size", type=int)',
+    ],
+)
+def test_a_helper_that_resets_a_default_leaves_the_type(tmp_path: Path, call: str) -> None:
+    found = checked(tmp_path, SLIME.replace("{more}", ""), **{"slime/utils/arguments.py": f"{OWN}    {call}\n"})
+    assert "unread-key" not in found
+    assert "bad-value" not in found
+
+
+def test_a_helper_without_a_type_may_add_an_option(tmp_path: Path) -> None:
+    added = {"slime/utils/arguments.py": f'{OWN}    add(parser, "--own-prompt")\n'}
+    assert "unread-key" not in checked(tmp_path, SLIME.replace("{more}", "--own-prompt a"), **added)

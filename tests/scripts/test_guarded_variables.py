@@ -1,0 +1,98 @@
+"""Variables that a script uses only where they are set, those that a platform sets, and those that no process reads."""
+
+from __future__ import annotations
+
+import pytest
+
+import preflight
+
+SIZES = (
+    "--num-layers 32 --hidden-size 4096 --num-attention-heads 32 --seq-length 4096 --max-position-embeddings 4096 "
+    "--micro-batch-size 1 --global-batch-size 64 --pipeline-model-parallel-size 4"
+)
+LAUNCH = f"torchrun --nproc_per_node 8 pretrain_gpt.py {SIZES} $more\n"
+USE = "--num-layers-per-virtual-pipeline-stage $VP"
+
+
+def rules(script: str) -> list[str]:
+    return [finding.rule for finding in preflight.check_text(script, name="run.sh").findings]
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        f'if [ -z ${{VP}} ]; then more=""; else more="{USE}"; fi',
+        f'if [ -z "$VP" ]; then\n  more=""\nelse\n  more=" \\\n    {USE}"\nfi',
+        f'if [ -n "$VP" ]; then more="{USE}"; fi',
+        f'if [[ ! -z $VP ]]; then more="{USE}"; else more=; fi',
+        f'more=""\n[ -n "$VP" ] && more="{USE}"',
+        f'[[ -z "$VP" ]] || more="{USE}"',
+        f'if [ "$VP" -gt 1 ]; then more="{USE}"; fi',
+        f'if [[ "$VP" != "" ]]; then more="{USE}"; fi',
+        f'if test -n "$VP"; then more="{USE}"; fi',
+        f'if [ "$A" = 1 ]; then more=; elif [ -n "$VP" ]; then more="{USE}"; fi',
+        f"more=${{VP:+{USE}}}",
+        f'if [[ -v VP ]]; then more="{USE}"; fi',
+        f'case "$VP" in\n  "") more="" ;;\n  *) more="{USE}" ;;\nesac',
+    ],
+)
+def test_a_use_behind_a_test_of_the_variable_is_meant(script: str) -> None:
+    assert "unset-variable" not in rules(f"{script}\n{LAUNCH}")
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        f'more="{USE}"',
+        f'if [ "$INTERLEAVED" = 1 ]; then more="{USE}"; fi',
+        f'if [ -z "$VP" ]; then echo none; fi\nmore="{USE}"',
+        f'if [ -n "$VP_SIZE" ]; then more="{USE}"; fi',
+        f'[ -n "$OTHER" ] && more="{USE}"',
+        f"more=${{OTHER:+{USE}}}",
+    ],
+)
+def test_a_use_behind_another_test_is_told(script: str) -> None:
+    assert "unset-variable" in rules(f"{script}\n{LAUNCH}")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "KUBERNETES_CONTAINER_RESOURCE_GPU",
+        "MLP_WORKER_GPU",
+        "ARNOLD_WORKER_GPU",
+        "PBS_NGPUS",
+        "LSB_DJOB_NUMPROC",
+        "SLURM_GPUS_ON_NODE",
+        "MA_NUM_GPUS",
+        "PET_NPROC_PER_NODE",
+        "OMPI_COMM_WORLD_LOCAL_SIZE",
+        "VC_WORKER_NUM",
+    ],
+)
+def test_a_platform_sets_its_own_variables(name: str) -> None:
+    assert "unset-variable" not in rules(LAUNCH.replace("_node 8", f"_node ${name}").replace(" $more", ""))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "PYTORCH_IMAGE=nvcr.io/nvidia/pytorch:24.06-py3",
+        "PYTORCH_VERSION=2.8.0",
+        "TORCH_VERSION=2.8",
+        "CUDA_VERSION=12.4",
+        "NCCL_VERSION=2.21.5",
+        "NVTE_TAG=v2.1",
+        "NCCL_REPO=https://github.com/NVIDIA/nccl",
+        "ASCEND_CONTAINER=train",
+        "TORCH_BRANCH=main",
+        'NCCL_ARGS="-x NCCL_DEBUG=INFO"',
+    ],
+)
+def test_what_a_script_installs_or_starts_needs_no_export(line: str) -> None:
+    assert "not-exported" not in rules(f"{line}\n{LAUNCH}")
+
+
+@pytest.mark.parametrize("name", ["CUDA_DEVICE_MAX_CONNECTIONS", "NCCL_DEBUG", "OMP_NUM_THREADS"])
+def test_what_a_process_reads_is_told(name: str) -> None:
+    assert "not-exported" in rules(f"{name}=1\n{LAUNCH}")
