@@ -291,9 +291,10 @@ class Calls(Specials):
         """The statements of a function, loaded when it is first called."""
         if function.body is None:
             packed = function.node[5]
-            function.body = body_of(
-                packed if isinstance(packed, bytes) else self.sources.body(packed[0], function.node)
-            )
+            if not isinstance(packed, bytes):
+                packed = self.sources.body(packed[0], function.node)
+                function.node = (*function.node[:5], packed, *function.node[6:])
+            function.body = body_of(packed)
         return function.body
 
     def _parameters(self, function: Function, shape: Any, arguments: list[Value], keywords: Names) -> Names:
@@ -391,6 +392,7 @@ class Calls(Specials):
             **keywords,
         }
         spread = given.pop(REST, None)
+        found: Names = {}
         for name, field in fields.items():
             if field.init and name in given:
                 value = given.pop(name)
@@ -404,7 +406,8 @@ class Calls(Specials):
                 continue
             else:
                 raise self.failure(TypeError(f"__init__() missing 1 required argument: '{name}'"))
-            self.put(target.names, name, value)
+            found[name] = value
+        self.put_all(target.names, found)
         self._accept_none(given, "__init__")
         method = target.cls.find("__post_init__")
         if method is not MISSING:

@@ -171,6 +171,17 @@ class Engine:
             self.writes[key] = self.place()
         container[key] = value
 
+    def put_all(self, container: dict[Value, Value], values: dict[Value, Value]) -> None:
+        """Write several keys into a container."""
+        if self.journals:
+            journal, at = self.journals[-1], id(container)
+            for key in values:
+                if (at, key) not in journal:
+                    journal[at, key] = (container, key, container.get(key, MISSING))
+        if container is self.arguments:
+            self.writes.update(dict.fromkeys(values, self.place()))
+        container.update(values)
+
     def drop(self, container: dict[Value, Value], key: Value) -> None:
         """Remove a key from a container."""
         self.put(container, key, None)
@@ -224,6 +235,17 @@ class Engine:
                 else:
                     container[name] = before
         return dict(reversed(writes.items()))
+
+    @staticmethod
+    def revert(journal: Journal) -> None:
+        """Put back what was there before, where nobody asks what was written."""
+        for container, name, before in reversed(journal.values()):
+            if name is MISSING:
+                _fill(container, before)
+            elif before is MISSING:
+                container.pop(name, None)
+            else:
+                container[name] = before
 
     def replay(self, side: Side) -> None:
         """Repeat the writes of a path."""

@@ -42,9 +42,14 @@ class Expressions(Operators):
 
     def evaluate(self, node: Node, scope: Scope) -> Value:
         """The value of an expression."""
-        handler = self.expressions.get(node[0])
+        kind = node[0]
+        if kind == "Name":
+            return self.name(node[3], scope)
+        if kind == "Constant":
+            return node[3]
+        handler = self.expressions.get(kind)
         if handler is None:
-            return self.lost(f"{node[0]} expression")
+            return self.lost(f"{kind} expression")
         return handler(node, scope)
 
     expressions: dict[str, Callable[[Node, Scope], Value]]

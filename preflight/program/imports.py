@@ -134,8 +134,13 @@ class Imports(Units):
         """The value of a name."""
         holder: Scope | None = scope
         while holder is not None:
-            if name in holder.names and (holder.kind != "class" or holder is scope):
-                return self._named(name, holder)
+            names = holder.names
+            if name in names and (holder.kind != "class" or holder is scope):
+                if type(names[name]) is Lazy:
+                    return self._named(name, holder)
+                if id(names) in self.origins:
+                    self.recall(names, name)
+                return names[name]
             holder = holder.outer
         if name in scope.module.names:
             return self._named(name, Scope(scope.module.names, None, scope.module, "module", ""))

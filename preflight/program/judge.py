@@ -233,7 +233,7 @@ class Session:
 
     def _restore(self) -> None:
         changed, self._changed = self._changed, {}
-        self.run.undo(changed)
+        self.run.revert(changed)
 
 
 def _said(machine: Machine) -> str:

@@ -15,7 +15,7 @@ from collections.abc import Callable
 
 from preflight.program.engine import Engine
 from preflight.program.ir import Node, body_of
-from preflight.program.values import MISSING, Function, Names, Scope, Value
+from preflight.program.values import MISSING, Function, Names, Scope, Unknown, Value, parted
 from preflight.source import cache
 from preflight.source.hints import Any
 
@@ -53,7 +53,11 @@ def _documentation(part: Any) -> bool:
 
 def _rank_groups(run: Engine, function: Function, given: list[Value], named: Names) -> Value:
     """The ranks of each group of one kind, in a grid of parallel sizes of which a mask selects those of the kind."""
-    if len(given) != 3 or named or not _numbers([given[0]], int) or not _numbers(given[1], int):
+    if len(given) != 3 or named or not isinstance(given[1], list) or id(given[1]) in run.blurred:
+        return MISSING
+    if (unknown := _unknown_sizes([given[0], *given[1]])) is not None:
+        return unknown
+    if not _numbers([given[0]], int) or not _numbers(given[1], int):
         return MISSING
     world, sizes, mask = given
     if not _numbers(mask, bool) or len(sizes) != len(mask) or min((world, *sizes)) < 1 or world > RANKS:
@@ -71,6 +75,15 @@ def _rank_groups(run: Engine, function: Function, given: list[Value], named: Nam
     if strides != world:  # the function's own assertion reports it, or it leaves groups out
         return MISSING
     return [[base + step for step in inner] for base in outer]
+
+
+def _unknown_sizes(sizes: list[Value]) -> Unknown | None:
+    """The groups of a grid some of whose sizes are not known; None if all are known, or one is no size."""
+    unknown = [one for one in sizes if isinstance(one, Unknown)]
+    if not unknown or any(type(one) is not int or one < 1 for one in sizes if not isinstance(one, Unknown)):
+        return None
+    facts = {parted(fact)[0] for one in unknown for fact in one.facts}
+    return Unknown(facts, {gap for one in unknown for gap in one.gaps}, computed=True)
 
 
 def _numbers(values: Value, kind: type) -> bool:
@@ -143,22 +156,21 @@ def copies_fields(run: Engine, node: Node, items: list[Value], scope: Scope) -> 
         return False
     if not all(type(one) is dataclasses.Field and not one.name.startswith("__") for one in items):
         return False
-    values, traced = owner.__dict__, id(scope.names) in run.origins
+    values, copied = owner.__dict__, {}
+    run.put(scope.names, field, items[-1])
+    for name in names:
+        run.recall(scope.names, name)
     for one in items:
-        run.put(scope.names, field, one)
         run.steps += 2
         run.step()
-        present = one.name in values
-        for name in (source, source, target) if present else (source,):
-            if traced:
-                run.recall(scope.names, name)
-                run.recall(scope.names, field)
-            if name == source and present and values is run.arguments:
-                run.reads.append(one.name)
-                run.recall(values, one.name)
-        if present:
-            run.steps += 2
-            run.put(found, one.name, values[one.name])
+        if one.name not in values:
+            continue
+        run.steps += 2
+        copied[one.name] = values[one.name]
+        if values is run.arguments:
+            run.reads.append(one.name)
+            run.recall(values, one.name)
+    run.put_all(found, copied)
     return True
 
 
