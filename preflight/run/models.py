@@ -34,8 +34,8 @@ TRAITS = (
     *("rope", "v", "linear", "images", "theta"),
 )
 """Tied embeddings, biases, norms, ALiBi; intermediate size of shared experts, dense layers before the first with
-experts; latent attention: ranks and head sizes; linear attention in most layers; encoders of images next to it; the base of rotary
-positions, where it is not 10000."""
+experts; latent attention: ranks and head sizes; linear attention in most layers; encoders of images next to it; the
+base of rotary positions, where it is not 10000."""
 _SIZE = re.compile(r"(?<!\d)(\d+)(?:\.(\d+))?b")
 
 
@@ -73,7 +73,7 @@ def of_file(name: str) -> Published | None:
         and _sized(model, "_".join(words[start:end]))
     }
     longest = max(found, key=len, default="")
-    return found[longest] if all(other in longest for other in found) else None
+    return found.get(longest) if all(other in longest for other in found) else None
 
 
 @cache

@@ -39,7 +39,9 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
     except ValueError:
         return
     if len(shares) > 1 and shares[0] == 0:
-        yield Finding(Message("--split {value} leaves no data to train on", value=text), job.place(value), key=value.key)
+        yield Finding(
+            Message("--split {value} leaves no data to train on", value=text), job.place(value), key=value.key
+        )
     elif len(shares) > 1 and min(shares) >= 0 and shares[0] < sum(shares) / 2:
         message = Message(
             "--split {value} trains on {share:.3g} % of the data: the first number is the share of the training",

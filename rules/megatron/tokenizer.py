@@ -21,7 +21,8 @@ FROM_FILE = (
 )
 WORD_PIECES = ("BertWordPieceLowerCase", "BertWordPieceCase")
 STATED = all_of(
-    ~a.use_checkpoint_args, any_of(a.entry_is_known, all_of(TYPE.given, a.entry.is_in("pretrain_bert.py", "pretrain_t5.py")))
+    ~a.use_checkpoint_args,
+    any_of(a.entry_is_known, all_of(TYPE.given, a.entry.is_in("pretrain_bert.py", "pretrain_t5.py"))),
 )
 UNTYPED = all_of(
     TYPE.is_none,

@@ -93,7 +93,9 @@ def _strategy(job: Job, full: Value, strategy: Value, data: Value) -> Iterator[F
         message = Message(_TOO_FEW, entries=len(raw), columns=len(columns))
         yield Finding(message, job.place(strategy), key=strategy.key, upstream=_SHAPES)
     elif columns is not None and (
-        flat := next((name for name, row in zip(columns, raw, strict=False) if name in _FLAT_COLUMNS and len(row) != 2), None)
+        flat := next(
+            (name for name, row in zip(columns, raw, strict=False) if name in _FLAT_COLUMNS and len(row) != 2), None
+        )
     ):
         message = Message(_OTHER_RANK, column=flat, numbers=len(raw[columns.index(flat)]))
         yield Finding(message, job.place(strategy), key=strategy.key, upstream=_SHAPES)

@@ -1,8 +1,8 @@
 """Numbers of the optimizer and of its schedule that train, and mean something else.
 
 ## What it does
-Looks at a training run whose optimizer is one of the Adam family: `betas` (or `beta1` and `beta2`) of which the first is
-above the second, a learning rate of 0.05 or more, a weight decay of 10 or more, and a `warmup_ratio` above a half.
+Looks at a training run whose optimizer is one of the Adam family: `betas` (or `beta1` and `beta2`) of which the first
+is above the second, a learning rate of 0.05 or more, a weight decay of 10 or more, and a `warmup_ratio` above a half.
 
 ## Why is this bad?
 Nothing refuses them. With its betas swapped Adam averages gradients for longer than their squares, against its bound; a
@@ -43,9 +43,10 @@ def check(job: Job) -> Iterator[Finding]:
         return
     yield from _betas(job)
     for name in ("optimizer.learning_rate", "lr_schedule.learning_rate"):
-        if (rate := _number(job, name)) is not None and HIGHEST_RATE <= rate[1]:
+        if (rate := _number(job, name)) is not None and rate[1] >= HIGHEST_RATE:
             message = Message(
-                "{name} is {rate}: Adam moves every weight by about that much a step; a sign may be missing, as in 3e-4",
+                "{name} is {rate}: Adam moves every weight by about that much a step; a sign may be missing, as in "
+                "3e-4",
                 name=name,
                 rate=rate[1],
             )
