@@ -1,12 +1,13 @@
-"""One size or trait of the network differs from the published model that a path of the run names.
+"""One size or trait of the network differs from the published model that the run names.
 
 ## What it does
 Compares the sizes of the network with those of the model that the tokenizer's or the checkpoint's path names
-(`model_from_hf/llama-3-8b-hf`), where all of them are the published ones but one: hidden size, heads, key-value heads,
-intermediate size, experts, experts per token. Where none of these differs, and the number of layers does not, it
-compares the width of a head, the weights of the output layer (those of the embedding, or its own), the norm of queries
-and keys, and biases. The number of layers alone is not compared: tests and trials shorten models.
-A network of experts is not compared with a dense one: it may take only its tokenizer.
+(`model_from_hf/llama-3-8b-hf`), or else the name of the file (`pretrain_qwen3_8b.sh`), where all of them are the
+published ones but one: hidden size, heads, key-value heads, intermediate size, experts, experts per token. Where none
+of these differs, and the number of layers does not, it compares the width of a head, the weights of the output layer
+(those of the embedding, or its own), the norm of queries and keys, and biases; and where these agree, whether the base
+of rotary positions is below the published one. The number of layers alone is not compared: tests and trials shorten
+models. A network of experts is not compared with a dense one: it may take only its tokenizer.
 
 ## Why is this bad?
 Weights of the published model do not load into another shape, or load silently into part of it; a run from
@@ -31,7 +32,7 @@ schemas/models.json, from the config.json that each model is published with
 from collections.abc import Iterator
 
 from preflight import Finding, Job, Message, Severity, Unverified, rule
-from preflight.run.models import Published, published
+from preflight.run.models import Published, of_file, published
 
 COMPARED = {
     "hidden": "a hidden size of {size}",
@@ -58,9 +59,14 @@ LEAST = 4
 @rule(severity=Severity.WARNING)
 def check(job: Job) -> Iterator[Finding | Unverified]:
     names = job.plan.model.names.raw
-    if not isinstance(names, tuple) or (model := published(names)) is None:
+    if not isinstance(names, tuple):
+        return
+    model = published(names) or of_file(job.documents[0].source.name.rpartition("/")[2])
+    if model is None:
         return
     own = {name: getattr(job.plan.model, name) for name in COMPARED if name in model.sizes}
+    if "experts" in own and "dense" not in model.traits and model.sizes["ffn"] != model.sizes.get("expert_ffn"):
+        own.pop("ffn", None)  # every layer has experts, which have a separate width
     known = {name: value for name, value in own.items() if value.known and isinstance(value.raw, int)}
     odd = [name for name, value in known.items() if value.raw != model.sizes[name]]
     lost = next((value for value in own.values() if not value.known), None)
@@ -98,6 +104,8 @@ def _traits(job: Job, model: Published) -> Iterator[Finding | Unverified]:
     if any(not value.known for value in own.values()):
         yield Unverified(next(value.because for value in own.values() if not value.known))
         return
+    if not odd:
+        yield from _rotary_base(job, model)
     if not 0 < len(odd) <= MOST_TRAITS:
         return
     name, value = odd[0], own[odd[0]]
@@ -108,6 +116,22 @@ def _traits(job: Job, model: Published) -> Iterator[Finding | Unverified]:
             model=model.name,
             published=Message(there, size=wanted[name]),
             own=Message(here, size=value.raw),
+        ),
+        span=job.place(value, job.plan.model.hidden),
+    )
+
+
+def _rotary_base(job: Job, model: Published) -> Iterator[Finding]:
+    """A base of rotary positions below that of the model; a larger one stretches its context on purpose."""
+    value, wanted = job.plan.model.rotary_base, model.traits.get("theta")
+    if wanted is None or not value.known or not isinstance(value.raw, (int, float)) or value.raw >= wanted:
+        return
+    yield Finding(
+        Message(
+            "{model} has {published}, this run {own}",
+            model=model.name,
+            published=Message("a rotary base of {size}", size=wanted),
+            own=f"{value.raw:g}",
         ),
         span=job.place(value, job.plan.model.hidden),
     )

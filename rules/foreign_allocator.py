@@ -1,8 +1,9 @@
 """A setting of the allocator is that of another kind of device.
 
 ## What it does
-Finds `PYTORCH_NPU_ALLOC_CONF` in a run of plain Megatron, and `PYTORCH_CUDA_ALLOC_CONF` in one of MindSpeed that does
-not set `PYTORCH_NPU_ALLOC_CONF`, too. Front ends train on both: there the first is reported where the device is a GPU.
+Finds `PYTORCH_NPU_ALLOC_CONF` in a run of Megatron, NeMo RL or Megatron Bridge, and `PYTORCH_CUDA_ALLOC_CONF` in one
+of MindSpeed that does not set `PYTORCH_NPU_ALLOC_CONF`, too. Other front ends train on both kinds of devices: there
+the first is reported where the device is given and is a GPU.
 
 ## Why is this bad?
 Nothing reads it: the allocator keeps its defaults, and a run whose memory is fragmented dies after hours.
@@ -28,6 +29,8 @@ from preflight.job import OF_ENVIRONMENT
 GPU, NPU = "PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_NPU_ALLOC_CONF"
 ON_NPUS = frozenset({"mindspeed", "mindspeed-llm-fsdp2", "mindspeed-mm"})
 """Frameworks whose runs are those of NPUs."""
+ON_GPUS = frozenset({"megatron", "nemo-rl", "megatron-bridge"})
+"""Frameworks without a line for NPUs; a front end that is in neither set may train on both."""
 
 
 @rule(severity=Severity.WARNING, frameworks=("megatron",), reads=(OF_ENVIRONMENT,))
@@ -39,8 +42,8 @@ def check(job: Job) -> Iterator[Finding]:
     vendor = job.cluster.device.vendor if job.cluster.device is not None else ""
     if other not in given or own in given or (vendor in ("huawei", "ascend") and not ascend):
         return
-    if not ascend and not vendor and len(job.versions) > 1:
-        return  # a front end, which trains on both kinds of devices
+    if not ascend and not vendor and job.target.framework not in ON_GPUS:
+        return
     devices = "NPUs" if ascend else "GPUs"
     message = Message("nothing reads {other} on {devices}; there it is {own}", other=other, devices=devices, own=own)
     yield Finding(message, given[other].span)

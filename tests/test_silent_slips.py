@@ -10,11 +10,11 @@ MODELS = {
     "Qwen3-14B": (
         "--num-layers 40 --hidden-size 5120 --ffn-hidden-size 17408 --num-attention-heads 40 --group-query-attention "
         "--num-query-groups 8 --kv-channels 128 --qk-layernorm --untie-embeddings-and-output-weights "
-        "--padded-vocab-size 151936"
+        "--padded-vocab-size 151936 --rotary-base 1000000"
     ),
     "Qwen3-1.7B": (
         "--num-layers 28 --hidden-size 2048 --ffn-hidden-size 6144 --num-attention-heads 16 --group-query-attention "
-        "--num-query-groups 8 --kv-channels 128 --qk-layernorm --padded-vocab-size 151936"
+        "--num-query-groups 8 --kv-channels 128 --qk-layernorm --padded-vocab-size 151936 --rotary-base 1000000"
     ),
     "Llama-2-13b-hf": (
         "--num-layers 40 --hidden-size 5120 --ffn-hidden-size 13824 --num-attention-heads 40 "
@@ -22,7 +22,7 @@ MODELS = {
     ),
     "Llama-3.2-1B": (
         "--num-layers 16 --hidden-size 2048 --ffn-hidden-size 8192 --num-attention-heads 32 --group-query-attention "
-        "--num-query-groups 8 --kv-channels 64 --padded-vocab-size 128256"
+        "--num-query-groups 8 --kv-channels 64 --padded-vocab-size 128256 --rotary-base 500000"
     ),
 }
 RUN = """export CUDA_DEVICE_MAX_CONNECTIONS=1
@@ -113,17 +113,49 @@ KINDS: dict[str, list[tuple[str, str, str, str]]] = {
         ("Llama-2-13b-hf", "--load /ckpt/hf_mg", "--lora-r 8 --lora-target-modules linear_proj", "lora-without-base"),
         ("Qwen3-1.7B", "torchrun", "rm -rf /ckpt\ntorchrun", "removed-before-load"),
     ],
-    "a module that is not there": [
+    "a base of rotary positions that is not the model's": [
+        ("Qwen3-14B", "--rotary-base 1000000", "", TRAIT),
+        ("Qwen3-14B", "--rotary-base 1000000", "--rotary-base 100000", TRAIT),
+        ("Qwen3-14B", "--rotary-base 1000000", "--rotary-base 10000", TRAIT),
+        ("Qwen3-1.7B", "--rotary-base 1000000", "", TRAIT),
+        ("Qwen3-1.7B", "--rotary-base 1000000", "--rotary-base 500000", TRAIT),
+        ("Qwen3-1.7B", "--rotary-base 1000000", "--rotary-base 10000", TRAIT),
+        ("Llama-3.2-1B", "--rotary-base 500000", "", TRAIT),
+        ("Llama-3.2-1B", "--rotary-base 500000", "--rotary-base 50000", TRAIT),
+        ("Llama-3.2-1B", "--rotary-base 500000", "--rotary-base 10000", TRAIT),
+        ("Llama-3.2-1B", "--rotary-base 500000", "--rotary-percent 1.0", TRAIT),
+    ],
+    "a split whose numbers changed places": [
+        ("Qwen3-14B", "--split 98,2,0", "--split 2,98,0", "no-training-split"),
+        ("Qwen3-14B", "--split 98,2,0", "--split 0.02,0.98,0", "no-training-split"),
+        ("Qwen3-1.7B", "--split 98,2,0", "--split 1,949,50", "no-training-split"),
+        ("Llama-2-13b-hf", "--split 98,2,0", "--split 8,99990,2", "no-training-split"),
+        ("Llama-3.2-1B", "--split 98,2,0", "--split 30,969,1", "no-training-split"),
+        ("Llama-3.2-1B", "--split 98,2,0", "--split 2/98/0", "no-training-split"),
+    ],
+    "a rate out of every proportion": [
+        ("Qwen3-14B", "--lr 1.25e-6", "--lr 1.25e-1", "learning-rate-far-too-high"),
+        ("Qwen3-1.7B", "--lr 1.25e-6", "--lr 0.1", "learning-rate-far-too-high"),
+        ("Llama-2-13b-hf", "--lr 1.25e-6", "--lr 1", "learning-rate-far-too-high"),
+        ("Llama-3.2-1B", "--lr 1.25e-6", "--lr 0.5", "learning-rate-far-too-high"),
+    ],
+    "a warm-up that is most of the schedule": [
+        ("Qwen3-14B", "--lr-warmup-iters 200", "--lr-warmup-iters 19000", "warmup-most-of-decay"),
+        ("Qwen3-1.7B", "--lr-warmup-iters 200", "--lr-warmup-iters 12000", "warmup-most-of-decay"),
+        ("Qwen3-1.7B", "--lr-warmup-iters 200", "--lr-warmup-fraction 0.99", "warmup-most-of-decay"),
+        ("Llama-2-13b-hf", "--lr-warmup-iters 200", "--lr-warmup-fraction 0.6", "warmup-most-of-decay"),
+        (
+            "Llama-3.2-1B",
+            "--lr-warmup-iters 200",
+            "--lr-warmup-iters 2000 --lr-decay-iters 3000",
+            "warmup-most-of-decay",
+        ),
+    ],
+    "a module that may be one's own": [
         ("Qwen3-14B", "spec.qwen3_spec", "spec.qwen33_spec", "spec-missing"),
-        ("Qwen3-14B", "spec.qwen3_spec", "spec.qwen_3_spec", "spec-missing"),
-        ("Qwen3-14B", "models.spec.qwen3_spec", "models.specs.qwen3_spec", "spec-missing"),
-        ("Qwen3-14B", "tasks.models.spec", "task.models.spec", "spec-missing"),
-        ("Qwen3-14B", "qwen3_spec layer_spec", "qwen3_spec layer_specs", "spec-missing"),
-        ("Llama-2-13b-hf", "spec.qwen3_spec", "spec.gema2_spec", "spec-missing"),
-        ("Llama-2-13b-hf", "spec.qwen3_spec", "spec.deepseek_specs", "spec-missing"),
-        ("Llama-2-13b-hf", "spec.qwen3_spec", "spec.hunyan_spec", "spec-missing"),
-        ("Llama-2-13b-hf", "spec.qwen3_spec", "spec.minicmp_spec", "spec-missing"),
-        ("Llama-2-13b-hf", "qwen3_spec layer_spec", "qwen3_spec layer_sepc", "spec-missing"),
+        ("Qwen3-14B", "spec.qwen3_spec", "spec.qwen4_spec", "spec-missing"),
+        ("Llama-2-13b-hf", "spec.qwen3_spec", "spec.gemma3_spec", "spec-missing"),
+        ("Llama-2-13b-hf", "spec.qwen3_spec", "spec.phi4_moe_spec", "spec-missing"),
     ],
 }
 SLIPS = [(kind, *slip) for kind, slips in KINDS.items() for slip in slips]
@@ -142,6 +174,18 @@ DEATHS = [
     ("--lr-warmup-iters 200", "--lr-warmup-fraction 1.5"),
     ("--ckpt-format torch", "--ckpt-format torch --async-save"),
     ("--seed 42", "--seed 42 --attention-dropout 10"),
+    ("spec.qwen3_spec", "spec.qwen_3_spec"),
+    ("models.spec.qwen3_spec", "models.specs.qwen3_spec"),
+    ("tasks.models.spec", "task.models.spec"),
+    ("qwen3_spec layer_spec", "qwen3_spec layer_specs"),
+    ("spec.qwen3_spec", "spec.gema2_spec"),
+    ("spec.qwen3_spec", "spec.deepseek_specs"),
+    ("spec.qwen3_spec", "spec.hunyan_spec"),
+    ("spec.qwen3_spec", "spec.minicmp_spec"),
+    ("qwen3_spec layer_spec", "qwen3_spec layer_sepc"),
+    ("mindspeed_llm.tasks.models.spec.qwen3_spec", "modellink.tasks.models.spec.qwen3_spec"),
+    ("mindspeed_llm.tasks.models.spec.qwen3_spec", "modellink.tasks.models.spec.gemma2_spec"),
+    ("mindspeed_llm.tasks.models.spec.qwen3_spec", "modellink.tasks.models.spec.deepseek_spec"),
 ]
 
 

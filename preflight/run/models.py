@@ -13,6 +13,8 @@ from preflight import schemas
 from preflight.source.record import NamedTuple
 
 LONGEST = 300
+MOST_WORDS = 5
+"""Of a model's name in the name of a file."""
 
 
 class Published(NamedTuple):
@@ -29,10 +31,11 @@ _FIELDS = {"groups": "query_groups", "vocabulary": "vocab", "head": "head_dim"}
 _WORDS = ("name", "aliases", "source", "checked")
 TRAITS = (
     *("tied", "bias", "qkv_bias", "qk_norm", "post_norm", "alibi", "shared", "dense", "q_lora", "kv_lora", "nope"),
-    *("rope", "v", "linear", "images"),
+    *("rope", "v", "linear", "images", "theta"),
 )
 """Tied embeddings, biases, norms, ALiBi; intermediate size of shared experts, dense layers before the first with
-experts; latent attention: ranks and head sizes; linear attention in most layers; encoders of images next to it."""
+experts; latent attention: ranks and head sizes; linear attention in most layers; encoders of images next to it; the
+base of rotary positions, where it is not 10000."""
 _SIZE = re.compile(r"(?<!\d)(\d+)(?:\.(\d+))?b")
 
 
@@ -57,6 +60,25 @@ def published(paths: Iterable[str]) -> Published | None:
     """The model named by one of the last two parts of the paths; None if there is none, or several."""
     found = {model.name: model for path in paths for model in _named(path)}
     return next(iter(found.values())) if len(found) == 1 else None
+
+
+def of_file(name: str) -> Published | None:
+    """The model that whole words of a file's name are the name of: pretrain_qwen3_8b_4k.sh."""
+    words = [word for word in re.split(r"[^a-z0-9]+", name[-LONGEST:].lower().replace("point", "")) if word]
+    found = {
+        model.name: model
+        for start in range(len(words))
+        for end in range(start + 1, min(start + MOST_WORDS, len(words)) + 1)
+        if (model := _exactly().get("".join(words[start:end]))) is not None
+        and _sized(model, "_".join(words[start:end]))
+    }
+    longest = max(found, key=len, default="")
+    return found.get(longest) if all(other in longest for other in found) else None
+
+
+@cache
+def _exactly() -> Mapping[str, Published]:
+    return dict(_models())
 
 
 def _named(path: str) -> list[Published]:

@@ -132,6 +132,7 @@ class Model:
     vocab: Value = _NOT_GIVEN  # rows of the embedding as built, padding included
     sequence: Value = _NOT_GIVEN  # tokens per sample
     positions: Value = _NOT_GIVEN  # rows of a learned position table; 0 when positions are not learned
+    rotary_base: Value = _NOT_GIVEN  # of rotary positions; None where positions are of another kind
     tied: Value = _NOT_GIVEN  # input and output embedding share weights
     bias: Value = _NOT_GIVEN  # biases in attention output and MLP linears
     qkv_bias: Value = _NOT_GIVEN

@@ -63,6 +63,32 @@ MEGATRON.add(
         upstream=SCHEDULER,
     ),
     refuse(
+        "learning-rate-far-too-high",
+        all_of(TRAINS, a.optimizer == "adam", a.lr >= 0.05, a.lr <= 1),
+        message="--lr {lr} is a hundred times that of published runs with Adam; a digit of the exponent may be missing",
+        why="the loss diverges at the end of the warm-up, if not before",
+        severity=Severity.WARNING,
+        at=(a.lr,),
+        upstream="https://arxiv.org/abs/1412.6980v9#section-2.1",
+    ),
+    refuse(
+        "warmup-most-of-decay",
+        all_of(
+            TRAINS,
+            a.lr_decay_steps > a.global_batch_size * TRIAL,
+            a.lr_warmup_steps * 2 > a.lr_decay_steps,
+            a.lr_warmup_steps < a.lr_decay_steps,
+        ),
+        message=(
+            "the learning rate grows for {lr_warmup_steps} samples and falls after {lr_decay_steps}: the warm-up is "
+            "most of the schedule"
+        ),
+        why="published runs warm up for 0.1 to 10 per cent; a digit too many, or the unit of the other option",
+        severity=Severity.WARNING,
+        at=(a.lr_warmup_iters, a.lr_warmup_samples, a.lr_warmup_fraction, a.lr_decay_iters, a.lr_decay_samples),
+        upstream=SCHEDULER,
+    ),
+    refuse(
         "learning-rate-flat",
         all_of(TRAINS, ~a.lr_decay_style.is_in("constant"), a.min_lr.given, a.lr > 0, a.min_lr == a.lr),
         message="--min-lr equals --lr {lr}: with --lr-decay-style {lr_decay_style} the learning rate never falls",

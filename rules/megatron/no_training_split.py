@@ -1,10 +1,12 @@
-"""The split gives the training no data.
+"""The split gives the training no data, or less than the evaluation.
 
 ## What it does
-Reads the first number of `--split`: the share of the training.
+Reads the numbers of `--split`: the shares of training, validation and test. The first must be above 0, and at least
+half of all of them.
 
 ## Why is this bad?
-No training set is built, the loop is left out, and the job ends as if it had trained.
+With a share of 0 no training set is built, the loop is left out, and the job ends as if it had trained. With a small
+one the run repeats a small part of the corpus, and most of it is never trained on: the numbers may have changed places.
 
 ## Example
     --split 0,100,0
@@ -31,12 +33,19 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
     if isinstance(value.raw, Unknown):
         yield Unverified(value.because)
         return
-    first = str(value.raw).replace("/", ",").split(",")[0].strip()
+    text = str(value.raw)
     try:
-        none = float(first) == 0
+        shares = [float(share) for share in text.replace("/", ",").split(",")]
     except ValueError:
         return
-    if none and "," in str(value.raw):
+    if len(shares) > 1 and shares[0] == 0:
         yield Finding(
-            Message("--split {value} leaves no data to train on", value=value.raw), job.place(value), key=value.key
+            Message("--split {value} leaves no data to train on", value=text), job.place(value), key=value.key
         )
+    elif len(shares) > 1 and min(shares) >= 0 and shares[0] < sum(shares) / 2:
+        message = Message(
+            "--split {value} trains on {share:.3g} % of the data: the first number is the share of the training",
+            value=text,
+            share=100 * shares[0] / sum(shares),
+        )
+        yield Finding(message, job.place(value), key=value.key)

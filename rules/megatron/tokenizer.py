@@ -19,7 +19,11 @@ FROM_FILE = (
     ),
     "SFTTokenizer",
 )
-STATED = all_of(~a.use_checkpoint_args, a.entry_is_known)
+WORD_PIECES = ("BertWordPieceLowerCase", "BertWordPieceCase")
+STATED = all_of(
+    ~a.use_checkpoint_args,
+    any_of(a.entry_is_known, all_of(TYPE.given, a.entry.is_in("pretrain_bert.py", "pretrain_t5.py"))),
+)
 UNTYPED = all_of(
     TYPE.is_none,
     a.tokenizer_model.is_set,
@@ -37,8 +41,14 @@ MEGATRON.add(
     ),
     refuse(
         "tokenizer-vocabulary-missing",
-        all_of(TYPE == "GPT2BPETokenizer", any_of(a.vocab_file.is_none, a.merge_file.is_none), STATED),
-        message="--tokenizer-type GPT2BPETokenizer needs --vocab-file and --merge-file",
+        all_of(
+            any_of(
+                all_of(TYPE == "GPT2BPETokenizer", any_of(a.vocab_file.is_none, a.merge_file.is_none)),
+                all_of(TYPE.is_in(*WORD_PIECES), a.vocab_file.is_none),
+            ),
+            STATED,
+        ),
+        message="--tokenizer-type {tokenizer_type} needs --vocab-file, and GPT2BPETokenizer needs --merge-file as well",
         why=WHY + "; newer releases download them",
         at=(TYPE,),
     ),

@@ -2,7 +2,8 @@
 
 ## What it does
 Without `full_batch` every rank reads its own part of the batch, and `dataset_strategy` defines how: a list of lists
-whose first number is `data_parallel`. Before 1.7 the strategy counts only when `full_batch` is False; since 1.7 a
+whose first number is `data_parallel`, one for every column of `train_dataset.input_columns`, with as many numbers as
+the column has dimensions. Before 1.7 the strategy counts only when `full_batch` is False; since 1.7 a
 strategy that is given counts always, and `full_batch: False` alone is fine.
 
 ## Why is this bad?
@@ -25,6 +26,7 @@ MindFormers v1.5.0, mindformers/trainer/base_trainer.py:222, _check_global_batch
 MindFormers v1.7.0, mindformers/trainer/base_trainer.py:862-882, _set_full_batch_with_strategy; the form once more in
 mindformers/trainer/base_trainer.py:236
 MindFormers 2.1.0, mindformers/trainer/base_trainer.py:931-955, _train_dataset_preprocess, and :248
+MindSpore 2.7.1, mindspore/ccsrc/frontend/parallel/step_parallel_utils.cc, ToFullShape
 """
 
 from collections.abc import Iterator
@@ -41,6 +43,9 @@ _FLAT = {"1.5.0": 107, "1.7.0": 102, "2.1.0": 102}
 _SORT = {"1.5.0": (_CONTEXT, 109), "1.7.0": (_FILE, 882), "2.1.0": (_FILE, 949)}
 _NO_LIST = {"1.7.0": 879, "2.1.0": 946}
 _NAME = "parallel.dataset_strategy"
+_SHAPES = "mindspore/ccsrc/frontend/parallel/step_parallel_utils.cc"
+_FLAT_COLUMNS = ("input_ids", "labels", "target_ids", "loss_mask", "position_ids")
+"""Columns of two dimensions, whatever makes them."""
 
 _MISSING = "full_batch is {full}, but dataset_strategy is not given; it must be a list such as [[{data}, 1]]"
 _WRONG = "full_batch is {full}, but dataset_strategy is {raw!r}; it must be a list such as [[{data}, 1]]"
@@ -84,12 +89,30 @@ def _strategy(job: Job, full: Value, strategy: Value, data: Value) -> Iterator[F
     ):
         message = Message("dataset_strategy holds {odd!r}; every entry must be a whole number", odd=odd)
         yield _finding(job, strategy, message, "{}:{}".format(*_SORT[version]))
+    elif (columns := _columns(job)) is not None and len(raw) < len(columns):
+        message = Message(_TOO_FEW, entries=len(raw), columns=len(columns))
+        yield Finding(message, job.place(strategy), key=strategy.key, upstream=_SHAPES)
+    elif columns is not None and (
+        flat := next(
+            (name for name, row in zip(columns, raw, strict=False) if name in _FLAT_COLUMNS and len(row) != 2), None
+        )
+    ):
+        message = Message(_OTHER_RANK, column=flat, numbers=len(raw[columns.index(flat)]))
+        yield Finding(message, job.place(strategy), key=strategy.key, upstream=_SHAPES)
     elif raw[0] and raw[0][0] != data.raw:
         message = Message(_OTHER_SIZE, ways=raw[0][0], data=data.raw)
         where, fix = f"{_FILE}:{line + 4}", _resized(job, raw, data)
         yield Finding(message, job.place(strategy), data.related, fix, strategy.key, where, layout=True)
 
 
+def _columns(job: Job) -> list[object] | None:
+    """The columns that the data set hands to the network, where they are given."""
+    columns = job.arguments.given("train_dataset.input_columns")
+    return columns.raw if columns is not None and columns.known and isinstance(columns.raw, list) else None
+
+
+_TOO_FEW = "dataset_strategy has {entries} entries for the {columns} columns of train_dataset.input_columns"
+_OTHER_RANK = "dataset_strategy splits the column {column} in {numbers} dimensions; it has 2: samples and tokens"
 _EMPTY = "dataset_strategy is an empty list; it must give the split of the first input"
 _OTHER_SIZE = "dataset_strategy splits the batch {ways} ways, but data_parallel is {data}"
 

@@ -2,7 +2,8 @@
 
 ## What it does
 Compares the module and the function of `--spec` with those of `mindspeed_llm/tasks/models/spec`, where the module is
-named as one of that package.
+named as one of that package, or as one of `modellink`, its name before 1.0. Where only a letter is off, or the package
+has its former name, it is an error; where a figure is off, the module may be one of your own, and it is a warning.
 
 ## Why is this bad?
 The import fails with a printed line, and the run dies when the model is built, or builds it with other layers.
@@ -26,6 +27,8 @@ from preflight.loaders.document import Unknown
 from preflight.source.spelling import nearest
 
 PACKAGE = "mindspeed_llm"
+FORMER = "modellink"
+"""The name of the package before 1.0."""
 FOLDER = "mindspeed_llm.tasks.models.spec"
 MODULES = tuple(
     "bailing_spec deepseek4_spec deepseek_spec gemma2_spec grok_spec hunyuan_spec longcat_spec mamba_spec minicpm_spec "
@@ -37,7 +40,7 @@ FUNCTION = "layer_spec"
 LEAST = 0.75
 
 
-@rule(severity=Severity.WARNING, id="mindspeed-llm/spec-missing", frameworks=("mindspeed-llm",), reads=("spec",))
+@rule(severity=Severity.ERROR, id="mindspeed-llm/spec-missing", frameworks=("mindspeed-llm",), reads=("spec",))
 def check(job: Job) -> Iterator[Finding | Unverified]:
     value = job.arguments.given("spec")
     if value is None:
@@ -50,7 +53,10 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
     module, function = map(str, value.raw)
     meant: tuple[str, ...]
     folder, _, name = module.rpartition(".")
-    if not module.startswith(f"{PACKAGE}.") or (folder == FOLDER and name in MODULES):
+    certain = True
+    if module.startswith(f"{FORMER}."):
+        wrong, meant = module, (PACKAGE + module.removeprefix(FORMER), function)
+    elif not module.startswith(f"{PACKAGE}.") or (folder == FOLDER and name in MODULES):
         wrong, near = function, nearest(function, (FUNCTION,), LEAST)
         if folder != FOLDER or function == FUNCTION or near is None:
             return
@@ -58,6 +64,7 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
     else:
         known = nearest(name, MODULES, LEAST)
         wrong, meant = module, (f"{FOLDER}.{known}", function) if known is not None else ()
+        certain = known is not None and _figures(known) == _figures(name)
     if not meant and folder == FOLDER:
         return
     hint = Message("; did you mean {near}", near=" ".join(meant)) if meant else ""
@@ -67,4 +74,9 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
         job.place(value),
         key=value.key,
         fix=Fix(f"set --spec {' '.join(meant)}", edits) if edits else None,
+        severity=Severity.ERROR if certain else Severity.WARNING,
     )
+
+
+def _figures(name: str) -> str:
+    return "".join(filter(str.isdigit, name))

@@ -108,6 +108,7 @@ def _network(source: Source) -> Model:
             lambda r: r.max_position_embeddings if r.position_embedding_type == "learned_absolute" else 0,
             "max_position_embeddings",
         ),
+        rotary_base=compute(lambda r: r.rotary_base if r.position_embedding_type == "rope" else None, "rotary_base"),
         tied=compute(lambda r: not r.untie_embeddings_and_output_weights, "untie_embeddings_and_output_weights"),
         bias=take("add_bias_linear"),
         qkv_bias=take("add_qkv_bias"),

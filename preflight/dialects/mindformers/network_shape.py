@@ -222,6 +222,7 @@ def _plain_layer(run: Run, family: str) -> dict[str, Value]:
     """The common part of every legacy decoder layer."""
     return {
         "positions": derived(0),
+        "rotary_base": run.value(f"{LEGACY}theta") if family == "llama" else derived(None),
         "tied": run.value(f"{LEGACY}tie_word_embeddings") if family == "llama" else derived(False),
         "bias": derived(False),
         "qkv_bias": run.value(f"{LEGACY}{'add_qkv_bias' if family == 'glm' else 'qkv_has_bias'}"),
@@ -308,7 +309,7 @@ def mcore_shape(run: Run, family: str) -> Model:
         bias=get("add_bias_linear"),
         qkv_bias=get("add_qkv_bias"),
         norm=derived("rms"),
-        qk_norm=get("qk_layernorm"),
+        qk_norm=derived(True) if family.startswith("qwen3") else get("qk_layernorm"),
         hidden_dropout=get("hidden_dropout"),
         attention_dropout=get("attention_dropout"),
         attention=attention(run, "mcore.use_flash_attention"),

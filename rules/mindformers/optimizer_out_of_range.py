@@ -1,0 +1,85 @@
+"""Numbers of the optimizer and of its schedule that train, and mean something else.
+
+## What it does
+Looks at a training run whose optimizer is one of the Adam family: `betas` (or `beta1` and `beta2`) of which the first
+is above the second, a learning rate of 0.05 or more, a weight decay of 10 or more, and a `warmup_ratio` above a half.
+
+## Why is this bad?
+Nothing refuses them. With its betas swapped Adam averages gradients for longer than their squares, against its bound; a
+learning rate that high diverges; a weight decay is a factor and not per cent; and a run that warms up for most of its
+steps is never trained at its rate.
+
+## Example
+    optimizer: {type: AdamW, betas: [0.95, 0.9]}
+    lr_schedule: {type: CosineWithWarmUpLR, learning_rate: 1.0e-5, warmup_ratio: 0.03, total_steps: -1}
+
+Use instead:
+
+    optimizer: {type: AdamW, betas: [0.9, 0.95]}
+    lr_schedule: {type: CosineWithWarmUpLR, learning_rate: 1.0e-5, warmup_ratio: 0.03, total_steps: -1}
+
+## References
+https://arxiv.org/abs/1412.6980v9#section-4
+MindFormers v1.5.0, mindformers/core/optim/adamw.py, AdamW; mindformers/core/lr/lr_schedule.py, _get_warmup_steps
+"""
+
+from collections.abc import Iterator
+
+from preflight import Finding, Job, Message, Severity, Value, rule
+
+ADAM = "adam"
+HIGHEST_RATE = 0.05
+"""More than eight times the highest of the published configs, 0.005."""
+MOST_DECAY = 10
+MOST_WARMUP = 0.5
+"""The longest warm-up of the published configs is a tenth of the run."""
+
+
+@rule(severity=Severity.WARNING, frameworks=("mindformers",), reads=("optimizer", "lr_schedule"))
+def check(job: Job) -> Iterator[Finding]:
+    a = job.arguments
+    kind = a.given("optimizer.type")
+    if a.get("training").raw is not True or kind is None or ADAM not in str(kind.raw).lower():
+        return
+    yield from _betas(job)
+    for name in ("optimizer.learning_rate", "lr_schedule.learning_rate"):
+        if (rate := _number(job, name)) is not None and rate[1] >= HIGHEST_RATE:
+            message = Message(
+                "{name} is {rate}: Adam moves every weight by about that much a step; a sign may be missing, as in "
+                "3e-4",
+                name=name,
+                rate=rate[1],
+            )
+            yield Finding(message, job.place(rate[0]), key=rate[0].key)
+    if (decay := _number(job, "optimizer.weight_decay")) is not None and decay[1] >= MOST_DECAY:
+        message = Message("weight_decay is {decay}; it is a factor and not per cent", decay=decay[1])
+        yield Finding(message, job.place(decay[0]), key=decay[0].key)
+    if (ratio := _number(job, "lr_schedule.warmup_ratio")) is not None and MOST_WARMUP < ratio[1] < 1:
+        message = Message("warmup_ratio is {ratio}: the warm-up is most of the run", ratio=ratio[1])
+        yield Finding(message, job.place(ratio[0]), key=ratio[0].key)
+
+
+def _betas(job: Job) -> Iterator[Finding]:
+    both = job.arguments.given("optimizer.betas")
+    if both is not None and isinstance(both.raw, (list, tuple)) and len(both.raw) == 2:
+        first, second, place = *both.raw, both
+    else:
+        one, two = _number(job, "optimizer.beta1"), _number(job, "optimizer.beta2")
+        if one is None or two is None:
+            return
+        (place, first), (_, second) = one, two
+    if isinstance(first, float) and isinstance(second, float) and second < first < 1:
+        message = Message(
+            "Adam's first beta {first} is above its second {second}: the average of the gradients is longer than that "
+            "of their squares",
+            first=first,
+            second=second,
+        )
+        yield Finding(message, job.place(place), key=place.key)
+
+
+def _number(job: Job, name: str) -> tuple[Value, float] | None:
+    value = job.arguments.given(name)
+    if value is None or isinstance(value.raw, bool) or not isinstance(value.raw, (int, float)):
+        return None
+    return value, value.raw
