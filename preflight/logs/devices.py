@@ -55,7 +55,7 @@ OF_DEVICES: tuple[Signature, ...] = (
     Signature(
         "operator-of-cann", C.ENVIRONMENT,
         r"does not has? any binary|call aclnn\w+ failed|aclnn\w+ failed|aclnnStatus|error code is [135]61\d{3}"
-        r"|\bERR0\d{4} (?:OPS|PTA|GRAPH)|setup failed!$|Select kernel failed|No kernel (?:is )?registered"
+        r"|\bERR0\d007 (?:OPS|PTA|GRAPH)|setup failed!$|Select kernel failed|No kernel (?:is )?registered"
         r"|Unsupported op \[|[Oo]p(?:erator)? \S{1,40} (?:is )?not (?:supported|implemented) (?:on|for) (?:Ascend|npu)"
         r"|Could not run '\S+' with arguments from the '\S+' backend|Load op info form json",
         "an operator of CANN is not there for this device, or refuses its arguments",

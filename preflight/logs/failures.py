@@ -13,10 +13,16 @@ from preflight.logs.stream import Line
 from preflight.source.record import NamedTuple
 
 TRACEBACK = re.compile(r"^(?:\s*\W{0,2}|.{1,400}[:,] |╭─+ )Traceback \(most recent call last\):?")
-FRAME = re.compile(r"""^\s*File ["'](.+?)["'], line (\d+)(?:,? in (.+))?$""")
+FRAME = re.compile(r"""^\s*File ["'](.+?)["']?, line (\d+)(?:,? in (.+))?$""")
+CUT_FRAME = re.compile(r"""^\s*File ["'](/?[\w./-]+\.py)["']?,?(?: l?i?n?e?)?$""")
+"""A frame of which the end is missing."""
 SHORT_FRAME = re.compile(r"""^\s*(?:\S*/)?([\w./-]+\.py)["'], line (\d+), in (\S+)$""")
-OTHER_FRAME = re.compile(r"^(?:│ |File )(\S+\.py):(\d+),? in *([\w.<>]*)[^│\n]*│?$")
-"""A frame as rich and IPython write it; rich breaks a long path over two lines."""
+OTHER_FRAME = re.compile(r"^(?:│ |File )(\S*\.py):(\d+),? in *([\w.<>]*)[^│\n]*│?$")
+"""A frame as rich and IPython write it."""
+RICH_PATH = re.compile(r"^│ ([/\w.~-]+) *│$")
+RICH_REST = re.compile(r"^│ (\S*):(\d+) in *([\w.<>]*)[^│\n]*│?$")
+RICH_SOURCE = re.compile(r"^│ ❱ *\d+ │(?: *│)* *(.*?) *│?$")
+"""Parts of a frame as rich writes it: the first half of a long path, its other half, and the line of source."""
 CARETS = re.compile(r"\^+")
 """What marks a part of the line above; ranks that write at once mix it with their text."""
 OF_RAY = re.compile(r"^\s?(?:ray\.exceptions\.)?RayTaskError\((\w+)\): ?(.*)$")
@@ -26,8 +32,10 @@ RAISED = re.compile(rf"^\s?((?:[A-Za-z_]\w*\.)*_?[A-Z]\w*{NAMES}\w*|Exception)(?
 LOOSE = re.compile(r"\b((?:[A-Za-z_]\w{0,80}\.){0,8}[A-Z]\w{0,80}(?:Error|Exception)): (\S.*)$")
 OF_PARSER = re.compile(r"^(?:usage: .*|\s*([\w./-]+\.py): error: (.+))$")
 CHAINED = ("During handling of the above exception", "The above exception was the direct cause")
-OF_CANN = re.compile(r"^\s*(?:\(PID:\d+, ?Device:|E[A-Z\d]\d{4}: )")
+OF_CANN = re.compile(r"^\s*(?:\(PID:\d+, ?Device:|\[Error\]: |E[A-Z\d]\d{4}: )")
 """Lines that CANN prints below an exception: its own message."""
+WAITS = re.compile(r"\bEI000[26]\b|\bEI0015\b|\bEE1002\b")
+"""CANN's own code, below an exception, of a device that waited for another one."""
 GOES_ON = 6
 """Lines after the first of an exception that may belong to its message."""
 FEW_WORDS = 3
@@ -77,6 +85,7 @@ class _Open:
 
     def __init__(self) -> None:
         self.frames: list[Frame] = []
+        self.path, self.order = "", 0
         self.began, self.chained = False, False
         self.last: Failure | None = None
         self.more = 0
@@ -116,7 +125,7 @@ class Failures:
         if "^" in written.text:
             written = written._replace(text=CARETS.sub("", written.text))
         text, open_ = written.text, self._writers.setdefault(written.by, _Open())
-        if frame := _frame(text):
+        if frame := _frame(text) or (_rich_frame(text, open_) if text.startswith("│") else None):
             self._until = self._order + NEAR
             if open_.last is not None and not open_.began:
                 open_.last = None
@@ -124,6 +133,7 @@ class Failures:
                 open_.at = line
             if len(open_.frames) < MOST_KINDS:
                 open_.frames.append(frame)
+                open_.order = self._order
         elif TRACEBACK.match(text):
             self._without_end(name, written.by, open_)
             open_.frames, open_.began, open_.at, open_.last = [], True, line, None
@@ -137,8 +147,14 @@ class Failures:
             self._until = self._order + NEAR
         elif raised := self._raised(text, open_):
             self._exception(name, line, written, raised, open_)
-        elif open_.frames and text.startswith(("    ", "\t")) and not open_.frames[-1].source:
+        elif (
+            open_.frames
+            and not open_.frames[-1].source
+            and (text.startswith(("    ", "\t")) or self._order == open_.order + 1)
+        ):
             open_.frames[-1] = open_.frames[-1]._replace(source=text.strip())
+        elif text.startswith("│"):
+            _rich_source(text, open_)
         else:
             self._other(name, line, written, open_)
 
@@ -169,7 +185,8 @@ class Failures:
         if open_.last is not None and open_.more > 0 and text.strip() and (OF_CANN.match(text) or not signed(text)):
             whole = f"{open_.last.message}\n{text.strip()}"
             self._again(open_.last, whole)
-            open_.last, open_.more = open_.last._replace(message=whole), open_.more - 1
+            waits = open_.last.aftermath or WAITS.search(text) is not None
+            open_.last, open_.more = open_.last._replace(message=whole, aftermath=waits), open_.more - 1
             return
         open_.more = 0
         if self._is_noise(text):
@@ -231,7 +248,8 @@ class Failures:
         """Add the remaining lines of its message to a failure."""
         key = (one.file, one.rank, *one.alike)
         if (kept := self._found.pop(key, None)) is not None:
-            longer = kept._replace(message=message)
+            waits = kept.aftermath or WAITS.search(message) is not None
+            longer = kept._replace(message=message, aftermath=waits)
             longer = longer._replace(signature=_stronger(longer.signature, message.replace("\n", " ")))
             self._found[(one.file, one.rank, *longer.alike)] = longer
 
@@ -246,4 +264,24 @@ def _stronger(known: Signature | None, text: str) -> Signature | None:
 
 def _frame(text: str) -> Frame | None:
     found = FRAME.match(text) or SHORT_FRAME.match(text) or OTHER_FRAME.match(text)
-    return Frame(found[1], int(found[2]), (found[3] or "").strip()) if found else None
+    if found is not None:
+        return Frame(found[1], int(found[2]), (found[3] or "").strip())
+    cut = CUT_FRAME.match(text)
+    return Frame(cut[1], 0, "") if cut is not None else None
+
+
+def _rich_frame(text: str, open_: _Open) -> Frame | None:
+    """A frame whose long path rich breaks over two lines."""
+    if (rest := RICH_REST.match(text)) is not None and (path := f"{open_.path}{rest[1]}").endswith(".py"):
+        return Frame(path, int(rest[2]), rest[3])
+    first = RICH_PATH.match(text)
+    open_.path = first[1] if first is not None else ""
+    return None
+
+
+def _rich_source(text: str, open_: _Open) -> None:
+    source = RICH_SOURCE.match(text)
+    if source is not None and open_.frames:
+        open_.frames[-1] = open_.frames[-1]._replace(source=source[1])
+    elif source is not None:
+        open_.frames.append(Frame("", 0, "", source[1]))

@@ -17,8 +17,8 @@ BEFORE, AFTER = 8 << 10, 24 << 10
 """Bytes around a marker that are read as lines: a traceback may be interleaved with lines of other ranks."""
 MOST = 4 << 20
 """Bytes between both ends read as lines."""
-LONGEST = 4000
-"""Maximum characters of one line."""
+LONGEST, END = 4000, 400
+"""Maximum characters of one line, and how many of them are its last ones if it is longer."""
 COUNTED = 256 << 20
 """Bytes up to which lines are counted."""
 EVERYWHERE = (b"Traceback (most recent call last)", b"rror")
@@ -27,7 +27,7 @@ ALL = re.compile(
     rb"|Memory not|Killed|CANCELLED|TIME LIMIT|egmentation|[Bb]us err|dumped|SIG[A-Z]{3}|Signal \d|atchdog|terminate"
     rb"|No space|SetDevice|Invalid dev|could not|disappeared|does not exist|ssertion|triggered|ailed|ismatch"
     rb"|\bFile \"|torch_extensions|not (?:found|divis|supp|match)|Can't get|got stuck|orker died"
-    rb"|Weights only|xit ?[Cc]ode|NaN"
+    rb"|Weights only|xit ?[Cc]ode|return code|NaN|\.py:\d+ in |\xe2\x9d\xb1|\?\?\?:0|length: 0"
 )
 
 
@@ -134,6 +134,11 @@ def _line_end(text: bytes, at: int) -> int:
     return len(text) if end < 0 else end + 1
 
 
+def _shortened(line: bytes) -> bytes:
+    """A line without the middle of one that is too long: launchers print all arguments of a command."""
+    return line if len(line) <= LONGEST else line[: LONGEST - END] + b" ... " + line[-END:]
+
+
 def _lines(text: bytes, spans: list[Span], first: int) -> Iterator[Line]:
     counted, number = 0, first
     for start, end in spans:
@@ -141,6 +146,6 @@ def _lines(text: bytes, spans: list[Span], first: int) -> Iterator[Line]:
         counted = end
         for line in text[start:end].split(b"\n"):
             marked = ALL.search(line) is not None
-            yield Line(number if first else 0, line[:LONGEST].decode("utf-8", "replace").rstrip("\r"), marked)
+            yield Line(number if first else 0, _shortened(line).decode("utf-8", "replace").rstrip("\r"), marked)
             number += 1
         number -= 1 if text[start:end].endswith(b"\n") else 0
