@@ -36,7 +36,8 @@ OF_COMMUNICATION: tuple[Signature, ...] = (
         "communication-failed", C.COMMUNICATION,
         r"NCCL Error \d|NCCL error in: |nccl(?:Internal|System|Remote)Error"
         r"|unhandled (?:system|cuda) error|Call to ibv_\w+ failed|\bHccl[A-Z]\w+(?::|, error code)"
-        r"|NCCL WARN .{0,200}(?:[Ff]ail|timed out|[Tt]imeout|closed by remote|refused|[Uu]nreachable|[Ee]rror|abort|No route)",
+        r"|NCCL WARN .{0,200}(?:[Ff]ail|timed out|[Tt]imeout|closed by remote|refused|[Uu]nreachable|[Ee]rror|abort"
+        r"|No route)",
         "a call of the library of communication failed",
         "NCCL_DEBUG=INFO or the device's log (plog) names the call: the network's cards and drivers, locked memory "
         "(`ulimit -l`), or another rank that died",
@@ -81,7 +82,8 @@ MESSAGE = re.compile(
     r"|failed \(exitcode|exitcode: |Root Cause \(first observed|The actor (?:died|is dead)|actor died unexpectedly"
     r"|DataLoader worker .* exited unexpectedly|returned non-zero exit status|leaked semaphore"
     r"|potential root causes|worker process has died|worker died or was killed"
-    r"|exits with return code|task \d+: (?:Exited|Killed|Terminated)|Exited with exit code|Terminating (?:job|processes)"
+    r"|exits with return code"
+    r"|task \d+: (?:Exited|Killed|Terminated)|Exited with exit code|Terminating (?:job|processes)"
     r"|STEP \d+.* CANCELLED"
     r"|taking ERR code|507048|Heartbeat Lost|HcclAllreduce failed|wait for notify|Fail to get rank table"
     r"|[Mm]onitor(?:ed)?Barrier|peer (?:down|closed)|Unhandled error \(suppress with|destroy_process_group"

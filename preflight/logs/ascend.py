@@ -65,7 +65,8 @@ OF_ASCEND: tuple[Signature, ...] = (
     Signature(
         "npu-core", C.ENVIRONMENT,
         _codes("5070(?:15|16|18|35|36|42|43|44|45|49|50|53|54|55)|507900")
-        + r"|vector core execution is abnormal|[Aa][Ii][ -]?[Cc](?:ore|pu|PU)\b.{0,60}(?:exception|execut\w+ fail|abnormal)"
+        + r"|vector core execution is abnormal"
+        r"|[Aa][Ii][ -]?[Cc](?:ore|pu|PU)\b.{0,60}(?:exception|execut\w+ fail|abnormal)"
         r"|AICPU execution|aicpu exception|\bE39999\b.{0,400}(?:exception|fail)",
         "a kernel on the device failed: an address out of range, a fault of the device, or an operator's own defect",
         "ASCEND_LAUNCH_BLOCKING=1 names the operator; test the device (npu-smi, dmesg) if it stays with one node",
@@ -126,15 +127,16 @@ ENVELOPES: tuple[Signature, ...] = (
     Signature(
         "mindspore-cluster", C.COMMUNICATION,
         r"Init (?:hccl|collective)\w* .{0,40}fail|Failed to (?:connect|register) .{0,60}(?:scheduler|meta server)"
-        r"|[Tt]opology .{0,40}(?:timed out|timeout)|number of timed out nodes?|[Cc]reate (?:hccl |communication )?group "
-        r".{0,40}fail",
+        r"|[Tt]opology .{0,40}(?:timed out|timeout)|number of timed out nodes?"
+        r"|[Cc]reate (?:hccl |communication )?group .{0,40}fail",
         "MindSpore's processes did not find one another, or could not make a group",
         "the same scheduler address and port on all nodes, all workers started, and the network of the devices",
         weak=True,
     ),
     Signature(
         "mindspore-data", C.DATA,
-        r"Exception thrown from (?:user defined |dataset |PyFunc)|map operation: \[\w+\] failed|GetNext (?:time ?out|error)"
+        r"Exception thrown from (?:user defined |dataset |PyFunc)|map operation: \[\w+\] failed"
+        r"|GetNext (?:time ?out|error)"
         r"|File ?: .{0,40}minddata/",
         "MindSpore's pipeline of data failed",
         "the line names the file or the operation; dataset_sink_mode: False shows its own exception",

@@ -13,10 +13,10 @@ from preflight.logs.stream import Line
 from preflight.source.record import NamedTuple
 
 TRACEBACK = re.compile(r"^(?:\s*\W{0,2}|.{1,400}[:,] |╭─+ )Traceback \(most recent call last\):?")
-FRAME = re.compile(r"""^\s*File ["'](.+?)["']?, line (\d+)(?:,? in (.+))?$""")
+FRAME = re.compile(r"""^\s*File ["'](.+?)["']?, line (\d+)(?:,? in(?: (.+))?)? *$""")
 CUT_FRAME = re.compile(r"""^\s*File ["'](/?[\w./-]+\.py)["']?,?(?: l?i?n?e?)?$""")
 """A frame of which the end is missing."""
-SHORT_FRAME = re.compile(r"""^\s*(?:\S*/)?([\w./-]+\.py)["'], line (\d+), in (\S+)$""")
+SHORT_FRAME = re.compile(r"""^\s*(?:\S*/)?([\w./-]+\.py)["'], line (\d+), in(?: (\S+))? *$""")
 OTHER_FRAME = re.compile(r"^(?:│ |File )(\S*\.py):(\d+),? in *([\w.<>]*)[^│\n]*│?$")
 """A frame as rich and IPython write it."""
 RICH_PATH = re.compile(r"^│ ([/\w.~-]+) *│$")
@@ -43,6 +43,7 @@ NEAR = 400
 """Lines after one of a traceback that may belong to it: lines of other ranks may be in between."""
 NOISE, MOST_SEEN = 24, 20_000
 """Number of times that a line is examined, and number of counted kinds of lines."""
+PARTS_OF_TRACEBACKS = ("Error", "Exception", "Traceback", 'File "')
 MOST_KINDS = 400
 """Maximum number of different failures."""
 DIGITS = re.compile(r"0x[0-9a-f]+|\d+")
@@ -100,6 +101,7 @@ class Failures:
         self._found: dict[tuple[object, ...], Failure] = {}
         self._prose: dict[str, Failure] = {}
         self._seen: dict[str, int] = {}
+        self._repeated: dict[bytes, int] = {}
         self._until = 0
         self._order = 0
 
@@ -108,7 +110,8 @@ class Failures:
         rank = rank_of_file(name)
         for line in lines:
             self._order += 1
-            if not line.marked and self._order > self._until:
+            marked = line.marked or line.text.startswith("│ /")
+            if self._order > self._until and (not marked or self._is_repeated(line.text)):
                 continue
             written = taken_apart(line.text)
             self._take(name, line, written if written.rank is not None else written._replace(rank=rank))
@@ -125,7 +128,10 @@ class Failures:
         if "^" in written.text:
             written = written._replace(text=CARETS.sub("", written.text))
         text, open_ = written.text, self._writers.setdefault(written.by, _Open())
-        if frame := _frame(text) or (_rich_frame(text, open_) if text.startswith("│") else None):
+        if text.strip().isdigit():  # a page's own number of the next line
+            open_.order += open_.order == self._order - 1
+            return
+        if frame := (_rich_frame(text, open_) if text.startswith("│") else None) or _frame(text):
             self._until = self._order + NEAR
             if open_.last is not None and not open_.began:
                 open_.last = None
@@ -203,6 +209,16 @@ class Failures:
         else:
             self._loose(name, line, written, open_)
 
+    def _is_repeated(self, line: str) -> bool:
+        """The same of a whole line outside of a traceback, at little cost."""
+        if any(word in line for word in PARTS_OF_TRACEBACKS):
+            return False
+        kind = line[:120].encode("utf-8", "replace").translate(None, b"0123456789")
+        times = self._repeated[kind] = self._repeated.get(kind, 0) + 1
+        if len(self._repeated) > MOST_SEEN:
+            self._repeated.clear()
+        return times > NOISE
+
     def _is_noise(self, text: str) -> bool:
         """Whether a line occurred many times before, apart from its numbers."""
         kind = DIGITS.sub("#", text)[:120]
@@ -271,11 +287,11 @@ def _frame(text: str) -> Frame | None:
 
 
 def _rich_frame(text: str, open_: _Open) -> Frame | None:
-    """A frame whose long path rich breaks over two lines."""
-    if (rest := RICH_REST.match(text)) is not None and (path := f"{open_.path}{rest[1]}").endswith(".py"):
-        return Frame(path, int(rest[2]), rest[3])
-    first = RICH_PATH.match(text)
+    """A frame as rich writes it, which breaks a long path over two lines."""
+    begun, first = open_.path, RICH_PATH.match(text)
     open_.path = first[1] if first is not None else ""
+    if (rest := RICH_REST.match(text)) is not None and (path := f"{begun}{rest[1]}").endswith(".py"):
+        return Frame(path, int(rest[2]), rest[3])
     return None
 
 
