@@ -15,7 +15,7 @@ def _codes(numbers: str) -> str:
 
 OUT_OF_MEMORY = _codes("20[07]001|200000|207018|245000") + r"|\bEI0011\b|\bE[LE]0004\b"
 WAITED = _codes("1070(?:19|20)|5070(?:46|47|48)") + r"|\bEI000[26]\b|\bEI0015\b|\bEE1002\b|Stream synchronize timeout"
-"""A device waited for another one in vain."""
+"""Codes of a device that waited too long for another one."""
 OF_ASCEND: tuple[Signature, ...] = (
     Signature(
         "hccl-environment", C.ENVIRONMENT,

@@ -62,7 +62,8 @@ OF_ENGINES: tuple[Signature, ...] = (
     ),
     Signature(
         "ray-start", C.ENVIRONMENT,
-        r"The current node timed out during startup|have not registered within the timeout|RuntimeEnvSetupError|Failed to set up runtime environment"
+        r"The current node timed out during startup|have not registered within the timeout"
+        r"|RuntimeEnvSetupError|Failed to set up runtime environment"
         r"|Version mismatch: The cluster was started with|Unable to connect to GCS|Failed to connect to GCS"
         r"|GCS server .{0,60}(?:died|failed)|Could not (?:connect to|find) .{0,40}Ray (?:cluster|instance)"
         r"|raylet .{0,40}(?:died|failed to start)|Failed to register worker",

@@ -88,6 +88,7 @@ def _where(origin: Origin) -> str:
 
 
 PROGRAMS = (
-    "the values that the caller, the configuration or the data give this function; its source tells what it takes"
+    "look at the values that the caller, the configuration or the data give this function; its source shows what it "
+    "accepts"
 )
 """The advice for an exception of which only the place is known."""

@@ -84,7 +84,8 @@ OF_PYTHON: tuple[Signature, ...] = (
     ),
     Signature(
         "sizes-of-tensors", C.PROGRAM,
-        r"shape '.{0,80}' is invalid for input of size|[Ss]izes? of tensors? .{0,40}must (?:match|be)|mat1 and mat2 shapes"
+        r"shape '.{0,80}' is invalid for input of size|[Ss]izes? of tensors? .{0,40}must (?:match|be)"
+        r"|mat1 and mat2 shapes"
         r"|[Tt]ensors must have same number of dimensions|split_with_sizes expects|expanded size of the tensor"
         r"|shape mismatch: |size mismatch, |must match the existing size|output with shape .{0,60} doesn't match"
         r"|[Ss]hapes? (?:of|for) .{0,60}(?:mismatch|do(?:es)? not match)|number of sizes provided|einsum\(\): ",
