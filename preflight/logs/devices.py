@@ -46,7 +46,8 @@ OF_DEVICES: tuple[Signature, ...] = (
         "c++", C.ENVIRONMENT,
         r"basic_string::_M_\w+|vector::_M_\w+|std::(?:length_error|out_of_range|runtime_error|logic_error)"
         r"|free\(\): invalid|double free|corrupted (?:size|double|unsorted)|malloc\(\): |stack smashing"
-        r"|Fatal Python error: (?:Aborted|Bus error|Illegal)|[Ii]llegal instruction|SIGILL|SIGABRT|Floating point exc",
+        r"|Fatal Python error: (?:Aborted|Bus error|Illegal)|[Ii]llegal instruction|SIGILL|SIGABRT|Floating point exc"
+        r"|^LLVM ERROR|: Assertion [`'](?!.*thread: ).{1,200}' failed\.?$|\] Check failed: ",
         "a library in C++ failed",
         "libraries that were built for another version of torch, Python or the device are the usual cause: build "
         "them again, or take an image that was built whole",

@@ -78,6 +78,8 @@ def _tier(one: Failure) -> int:
     """The priority of a kind of failure as the root: the lowest is the most likely."""
     if one.aftermath:
         return 4
+    if one.kind and not one.message and not one.frames and one.signature is None:
+        return 3
     warns = one.text.lstrip().startswith(ONLY_WARNS)
     if one.kind and one.whole and (one.frames or one.kind == "argparse" or not warns):
         return 0
@@ -91,7 +93,8 @@ def _when(group: Group, stamped: bool) -> tuple[float, ...]:
     first = group.first
     if stamped and first.time is not None:
         return (first.time, first.order)
-    return (max(len(group.ranks), 1), first.order)
+    deepest = 0 if first.whole else -len(first.frames)  # of tracebacks that are cut off the longest shows most
+    return (max(len(group.ranks), 1), deepest, first.order)
 
 
 def _in_prose(groups: Sequence[Group]) -> Diagnosis:

@@ -73,6 +73,17 @@ OF_ENGINES: tuple[Signature, ...] = (
         weak=True,
     ),
     Signature(
+        "job-start", C.ENVIRONMENT,
+        r"srun: error: (?:Task launch|Application launch|Unable to|Munge|If munged)|Munge encode failed"
+        r"|slurm\w*: error: (?:pyxis: (?:container start|failed|couldn't|error)|execve|Unable to)|enroot-\w+: "
+        r"|ORTE (?:was unable|has lost)|Host key verification failed|Permission denied \(publickey"
+        r"|mpirun was unable|There are not enough slots available|docker: Error|OCI runtime|nvidia-container-cli: "
+        r"|Error response from daemon|[Ee]xec format error|ImagePullBackOff|CrashLoopBackOff|Unable to create step",
+        "the scheduler, the container's runtime or MPI could not start the processes on a node",
+        "the line names the node and the step: the node's services, rights and image, and the launcher's own log",
+        weak=True,
+    ),
+    Signature(
         "ray-store", C.ENVIRONMENT,
         r"ObjectStoreFullError|OutOfDiskError|[Oo]bject store .{0,40}(?:is full|out of memory)"
         r"|is over \d+% full, available space",

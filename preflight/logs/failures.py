@@ -34,6 +34,8 @@ OF_PARSER = re.compile(r"^(?:usage: .*|\s*([\w./-]+\.py): error: (.+))$")
 CHAINED = ("During handling of the above exception", "The above exception was the direct cause")
 OF_CANN = re.compile(r"^\s*(?:\(PID:\d+, ?Device:|\[Error\]: |E[A-Z\d]\d{4}: )")
 """Lines that CANN prints below an exception: its own message."""
+OF_MINDSPORE = re.compile(r"^(mindspore/\S+\.(?:cc|h)):(\d+) (\w+)")
+"""A place in MindSpore's C++ code, below the message of an exception."""
 WAITS = re.compile(r"\bEI000[26]\b|\bEI0015\b|\bEE1002\b")
 """CANN's own code, below an exception, of a device that waited for another one."""
 GOES_ON = 6
@@ -188,6 +190,10 @@ class Failures:
 
     def _other(self, name: str, line: Line, written: Written, open_: _Open) -> None:
         text = written.text
+        if open_.last is not None and not open_.last.frames and (place := OF_MINDSPORE.match(text)):
+            self._again(open_.last, open_.last.message, (Frame(place[1], int(place[2]), place[3]),))
+            open_.last = None
+            return
         if open_.last is not None and open_.more > 0 and text.strip() and (OF_CANN.match(text) or not signed(text)):
             whole = f"{open_.last.message}\n{text.strip()}"
             self._again(open_.last, whole)
@@ -260,12 +266,12 @@ class Failures:
         if key not in self._found and len(self._found) < MOST_KINDS:
             self._found[key] = one
 
-    def _again(self, one: Failure, message: str) -> None:
-        """Add the remaining lines of its message to a failure."""
+    def _again(self, one: Failure, message: str, frames: tuple[Frame, ...] = ()) -> None:
+        """Add the remaining lines of its message to a failure, or the place where it was raised."""
         key = (one.file, one.rank, *one.alike)
         if (kept := self._found.pop(key, None)) is not None:
             waits = kept.aftermath or WAITS.search(message) is not None
-            longer = kept._replace(message=message, aftermath=waits)
+            longer = kept._replace(message=message, aftermath=waits, frames=kept.frames or frames)
             longer = longer._replace(signature=_stronger(longer.signature, message.replace("\n", " ")))
             self._found[(one.file, one.rank, *longer.alike)] = longer
 

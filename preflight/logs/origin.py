@@ -45,6 +45,8 @@ def owner_of(frame: Frame) -> str:
         return found[1]
     if PYTHON.search(frame.file):
         return "Python"
+    if frame.file.startswith("mindspore/"):
+        return "mindspore"
     found = CHECKOUT.search(frame.file)
     return found[1].lower() if found is not None else ""
 

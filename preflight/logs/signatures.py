@@ -386,6 +386,7 @@ SIGNATURES: tuple[Signature, ...] = (
     Signature(
         "segmentation-fault", C.ENVIRONMENT,
         r"[Ss]egmentation fault|SIGSEGV|(?:exitcode *:|return code =) -(?:4|6|8|11)\b|[Ss]ignal 11\b|core dumped"
+        r"|killed by signal: (?:Aborted|Segmentation|Illegal|Floating)"
         r"|exit (?:code|status) 13[469]\b|<Signals\.SIG(?:ABRT|ILL|FPE)"
         r"|^ *\d+ +0x[0-9a-f]{12,} \S.*\?\?\?:\d",
         "a library crashed",

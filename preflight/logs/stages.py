@@ -71,8 +71,9 @@ STAGES = (
     ),
     Stage(
         Cause.CHECKPOINT,
-        r"checkpointing\.py|dist_checkpointing|:(?:_?load_(?:base_)?(?:checkpoint|ckpt|state_dict|param\w*)"
-        r"|transform_and_load_checkpoint"
+        r"checkpointing\.py|dist_checkpointing|:[\w.]*load_\w*(?:checkpoint|ckpt|state_dict|param\w*)"
+        r"|(?:checkpoint_\w+|\w+(?<!activation)_checkpoint)\.py:(?!checkpoint)|/\w*convert\w*checkpoint\w*/"
+        r"|distributed/checkpoint/|:(?:transform_and_load_checkpoint"
         r"|resume\w*|load_megatron_model|build_and_load_model)$|safetensors|torch/serialization\.py|mindformers/(?:checkpoint|utils/load_checkpoint)",
         "it died while a checkpoint was loaded or saved",
     ),
@@ -131,8 +132,11 @@ MESSAGES = re.compile(
     r"|(?:must|should|cannot|can not) be|please check the config|^For '[\w.]+',.* but got\b"
     r"|[Oo]nly support|not support|[Uu]nsupported"
     r"|^assert (?:args|self\.config|config)\.|^[Ii]nvalid (?:\w+ ){0,2}arguments?\b"
+    r"|^[Ii]nvalid (?:\w+ ){1,4}specified\b"
 )
 """Messages of a configuration check that is not in any table."""
+CHECKS = re.compile(r"assert (?:not )?(?:args|self\.config|config|cfg)\.")
+"""The source of a check of the configuration."""
 
 
 FRAMEWORKS = re.compile(
@@ -163,6 +167,8 @@ def _patterns(stage: Stage) -> tuple[re.Pattern[str], re.Pattern[str] | None]:
 def stage_of(failure: Failure) -> tuple[Cause, str] | None:
     """What the job was doing, by the innermost frame that shows it, or by the words; None where neither does."""
     own = any(of_framework(frame) for frame in failure.frames[-1:])
+    if own and CHECKS.match(failure.frames[-1].source) and failure.kind in CHECKED:
+        return Cause.CONFIG, "a check of the program refused the configuration"
     if failure.kind != "AttributeError" and _about_sizes(failure):
         return Cause.CONFIG, "sizes do not divide or do not fit: of layers, heads, sequence or batch against the layout"
     for at, frame in enumerate(reversed(_walked(failure)), 1):
