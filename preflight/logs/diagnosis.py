@@ -81,8 +81,10 @@ def _tier(one: Failure) -> int:
     if one.kind and not one.message and not one.frames and one.signature is None:
         return 3
     warns = one.text.lstrip().startswith(ONLY_WARNS)
-    if one.kind and one.whole and (one.frames or one.kind == "argparse" or not warns):
+    if one.kind and one.whole and (one.frames or one.kind == "argparse"):
         return 0
+    if one.kind and one.whole and not warns:
+        return 1
     if one.signature is not None and not one.signature.weak and not warns:
         return 1
     return 2 if one.whole is False else 3

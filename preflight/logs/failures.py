@@ -88,7 +88,7 @@ class _Open:
 
     def __init__(self) -> None:
         self.frames: list[Frame] = []
-        self.path, self.order = "", 0
+        self.path, self.order, self.told = "", 0, ""
         self.began, self.chained = False, False
         self.last: Failure | None = None
         self.more = 0
@@ -151,7 +151,7 @@ class Failures:
         elif told := OF_RAY.match(text):
             made_ = self._failure(name, line, written, "RayTaskError", f"({told[1]})", ())
             self._keep(made_._replace(text=text.strip()))
-            open_.frames, open_.began, open_.at, open_.last = [], True, line, None
+            open_.frames, open_.began, open_.at, open_.last, open_.told = [], True, line, None, told[1]
             self._until = self._order + NEAR
         elif raised := self._raised(text, open_):
             self._exception(name, line, written, raised, open_)
@@ -170,7 +170,7 @@ class Failures:
         if found := RAISED.match(text):
             return found[1], found[2] or ""
         if (open_.began or open_.frames) and (found := re.match(r"^([A-Za-z_][\w.]*)(?:: (.*))?$", text)):
-            return (found[1], found[2] or "") if open_.frames and "." not in found[1][-1:] else None
+            return (found[1], found[2] or "") if open_.frames and _names_exception(found[1]) else None
         if found := re.match(r"^\s*rank\w? ?: ?((?:\w+\.)*[A-Z]\w*Error)(?:: ?(.*))?$", text):
             return found[1], found[2] or ""
         return None
@@ -185,7 +185,7 @@ class Failures:
         if follows_first:
             made_ = made_._replace(aftermath=True)
         self._keep(made_)
-        open_.frames, open_.began, open_.last, open_.more = [], False, made_, GOES_ON
+        open_.frames, open_.began, open_.last, open_.more, open_.told = [], False, made_, GOES_ON, ""
         self._until = self._order + NEAR
 
     def _other(self, name: str, line: Line, written: Written, open_: _Open) -> None:
@@ -255,6 +255,13 @@ class Failures:
         """Keep a traceback without its exception: it was cut off, or overwritten by another rank."""
         if open_.frames:
             written = taken_apart(open_.at.text)
+            if (
+                open_.told and signed(f"RayTaskError: ({open_.told})") is None
+            ):  # Ray's driver names the exception of an actor before the frames
+                made_ = self._failure(name, open_.at, written, open_.told, "", tuple(open_.frames))
+                self._keep(made_._replace(text=open_.told))
+                open_.frames, open_.told = [], ""
+                return
             made_ = self._failure(name, open_.at, written, "", open_.frames[-1].source, tuple(open_.frames))
             sources = (signed(frame.source) for frame in reversed(open_.frames) if frame.source)
             signature = made_.signature or next(filter(None, sources), None)
@@ -274,6 +281,12 @@ class Failures:
             longer = kept._replace(message=message, aftermath=waits, frames=kept.frames or frames)
             longer = longer._replace(signature=_stronger(longer.signature, message.replace("\n", " ")))
             self._found[(one.file, one.rank, *longer.alike)] = longer
+
+
+def _names_exception(name: str) -> bool:
+    """Whether a word at the start of a line below a traceback can be the class of an exception."""
+    last = name.rpartition(".")[2]
+    return last[:1].isupper() and len(last) > len("File")
 
 
 def _stronger(known: Signature | None, text: str) -> Signature | None:

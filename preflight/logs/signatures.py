@@ -121,7 +121,8 @@ SIGNATURES: tuple[Signature, ...] = (
     ),
     Signature(
         "missing-library", C.ENVIRONMENT,
-        r"cannot open shared object file|undefined symbol|version `\w+_[\d.]+' not found|libatb\.so"
+        r"cannot open shared object file|package doesn't have \w+ built in|(?:was )?not (?:compiled|built) with"
+        r"|undefined symbol|version `\w+_[\d.]+' not found|libatb\.so"
         r"|libascend\w*\.so.*not found|DLL load failed",
         "a shared library is missing, or is of another version",
         "set up the environment before the start (set_env.sh of CANN and nnal), and versions that were built "
@@ -193,7 +194,7 @@ SIGNATURES: tuple[Signature, ...] = (
         "arguments-differ", C.ENVIRONMENT,
         r"TypeError: \S*\(\) (?:got an unexpected keyword|missing \d+ required|got multiple values)"
         r"|AttributeError: (?:partially initialized )?module \S+ has no attribute"
-        r"|takes \d+ positional arguments? but \d+",
+        r"|takes \d+ positional arguments? but \d+|\w\(\) takes no arguments",
         "a part of the program calls another with arguments that it does not take: the two are of other versions",
         "versions of the framework and of what sits on it that belong together; a configuration that an older version "
         "saved is such a part, too",
@@ -331,6 +332,7 @@ SIGNATURES: tuple[Signature, ...] = (
         "not-a-number", C.NUMERICS,
         r"[Ff]ound NaN|found (?:nan|inf)|NaN in local (?:forward )?(?:loss|grad)|[Uu]nexpected (?:NaN|Inf"
         r"|result nan)|Loss is (?:nan|NaN)"
+        r"|found invalid values:\s*tensor\(\[+\s*nan"
         r"|loss scale.*(?:minimum|reached)|[Gg]rad norm is (?:nan|inf)",
         "the loss or a gradient is NaN or infinite",
         "look at the data of the batch, the learning rate and the precision; preflight sees none of them in the "
@@ -353,7 +355,7 @@ SIGNATURES: tuple[Signature, ...] = (
     ),
     Signature(
         "device-fault", C.ENVIRONMENT,
-        r"uncorrectable (?:NVLink|ECC)|\bXid\b|ECC error|unspecified launch failure|illegal memory access"
+        r"uncorrectable (?:NVLink|ECC)|\bXid\b|ECC error|unspecified launch failure|illegal memory access|Memory access fault by GPU"
         r"|NVLink.*error|fell off the bus"
         r"|EZ9999.*AICore|aicore (?:execution|exception)|507015|507011|\bUCE\b|HBM.*(?:multi|error)"
         r"|misaligned address",

@@ -135,13 +135,16 @@ MESSAGES = re.compile(
     r"|^[Ii]nvalid (?:\w+ ){1,4}specified\b"
 )
 """Messages of a configuration check that is not in any table."""
-CHECKS = re.compile(r"assert (?:not )?(?:args|self\.config|config|cfg)\.")
+CHECKS = re.compile(
+    r"^assert (?:not )?(?:\w*args|self\.config|config|cfg)\.|^raise \w+\(.*\{(?:\w*args|self\.config|config|cfg)\."
+)
 """The source of a check of the configuration."""
 
 
 FRAMEWORKS = re.compile(
     r"(?:^|/)(?:megatron\w*|mindspeed\w*|mindformers|mindspore|swift|verl|slime\w*|nemo\w*|mbridge|flagscale"
-    r"|transformers|vllm\w*|sglang|trl|peft|deepspeed|pretrain\w*\.py|accelerate|torchtitan)(?:/|$)"
+    r"|transformers|vllm\w*|sglang|trl|peft|deepspeed|pretrain\w*\.py|accelerate|torchtitan"
+    r"|llamafactory|llmtuner|openrlhf|axolotl|xtuner|colossalai|torchtune|litgpt|realhf|areal|rlinf|trlx|llava)(?:/|$)"
 )
 """Files of frameworks, as against those of the libraries that they call."""
 LIBRARIES = re.compile(
@@ -167,7 +170,7 @@ def _patterns(stage: Stage) -> tuple[re.Pattern[str], re.Pattern[str] | None]:
 def stage_of(failure: Failure) -> tuple[Cause, str] | None:
     """What the job was doing, by the innermost frame that shows it, or by the words; None where neither does."""
     own = any(of_framework(frame) for frame in failure.frames[-1:])
-    if own and CHECKS.match(failure.frames[-1].source) and failure.kind in CHECKED:
+    if own and CHECKS.search(failure.frames[-1].source) and failure.kind in CHECKED:
         return Cause.CONFIG, "a check of the program refused the configuration"
     if failure.kind != "AttributeError" and _about_sizes(failure):
         return Cause.CONFIG, "sizes do not divide or do not fit: of layers, heads, sequence or batch against the layout"
