@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from preflight.logs.ascend import WAITED
 from preflight.logs.causes import Cause, Signature
 
 C = Cause
@@ -13,7 +14,7 @@ OF_COMMUNICATION: tuple[Signature, ...] = (
         r"hcclCommInitRootInfo|MPI_Init|MPI_ERRORS_ARE_FATAL|MPI_ABORT was invoked"
         r"|connectFullMesh failed|no socket interface found|Unable to find address for"
         r"|operator name is Hccl|HCCL function error|call hccl api failed|ERR02200|ncclInvalidUsage"
-        r"|ncclUnhandledCudaError|EI(?:000[1345789]|001\d)\b|EJ000\d",
+        r"|ncclUnhandledCudaError|EI(?:0009|0018)\b",
         "a communicator could not be made",
         "the network interface (HCCL_SOCKET_IFNAME, NCCL_SOCKET_IFNAME, GLOO_SOCKET_IFNAME), a firewall, or the "
         "rank table",
@@ -21,8 +22,9 @@ OF_COMMUNICATION: tuple[Signature, ...] = (
     ),
     Signature(
         "collective-timeout", C.COMMUNICATION,
-        r"[Ww]atchdog caught collective|watchdog got stuck|collective operation timeout|EI000[26]\b"
-        r"|Notify register times out"
+        r"[Ww]atchdog caught collective|watchdog got stuck|collective operation timeout|"
+        + WAITED
+        + r"|Notify register times out"
         r"|[Hh]eartbeat [Ll]ost|wait timeout|Timeout at NCCL|HCCL [Tt]ime ?out|SeqNum="
         r"|failure detected by watchdog|Some NCCL operations have failed|flight recorder dumps"
         r"|we are taking the entire process down",
@@ -33,7 +35,9 @@ OF_COMMUNICATION: tuple[Signature, ...] = (
     Signature(
         "communication-failed", C.COMMUNICATION,
         r"NCCL Error \d|NCCL error in: |nccl(?:Internal|System|Remote)Error"
-        r"|unhandled (?:system|cuda) error|Call to ibv_\w+ failed|\bHccl[A-Z]\w+(?::|, error code)",
+        r"|unhandled (?:system|cuda) error|Call to ibv_\w+ failed|\bHccl[A-Z]\w+(?::|, error code| fail)|hccl comm fail"
+        r"|NCCL WARN .{0,200}(?:[Ff]ail|timed out|[Tt]imeout|closed by remote|refused|[Uu]nreachable|[Ee]rror|abort"
+        r"|No route)",
         "a call of the library of communication failed",
         "NCCL_DEBUG=INFO or the device's log (plog) names the call: the network's cards and drivers, locked memory "
         "(`ulimit -l`), or another rank that died",
@@ -71,13 +75,14 @@ KINDS = frozenset(
 MESSAGE = re.compile(
     r"\bNCCL (?:error|communicator was aborted|watchdog)|ncclRemoteError|ncclSystemError|[Ww]atchdog caught"
     r"|[Ww]atchdog (?:thread terminated|got stuck)|collective operation timeout|Last error:|remote process exited"
-    r"|\bEI000[26]\b"
+    r"|\bEI000[26]\b|\bEI0015\b|(?:error code is|result =) (?:1070(?:19|20)|5070(?:46|47|48))\b"
     r"|[Cc]onnection (?:reset|closed|refused)|Connect to host.*(?:failed|timed)|Broken pipe|[Ss]ocket [Tt]imeout"
     r"|got signal: ?15|Signal 15|SIGTERM|Sending process|Received \d+ death signal"
     r"|recvValue failed|sendBytes failed|TCPStore|wait timeout after|Timed out (?:initializing|waiting)"
     r"|failed \(exitcode|exitcode: |Root Cause \(first observed|The actor (?:died|is dead)|actor died unexpectedly"
     r"|DataLoader worker .* exited unexpectedly|returned non-zero exit status|leaked semaphore"
     r"|potential root causes|worker process has died|worker died or was killed"
+    r"|exits with return code"
     r"|task \d+: (?:Exited|Killed|Terminated)|Exited with exit code|Terminating (?:job|processes)"
     r"|STEP \d+.* CANCELLED"
     r"|taking ERR code|507048|Heartbeat Lost|HcclAllreduce failed|wait for notify|Fail to get rank table"

@@ -19,6 +19,7 @@ class Cause(str, Enum):
     COMMUNICATION = "communication"
     NUMERICS = "numerics"
     UPSTREAM = "upstream"
+    PROGRAM = "program"
     STOPPED = "stopped"
     UNKNOWN = "unknown"
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from preflight.logs.causes import Cause, Signature
 from preflight.logs.failures import Failure
+from preflight.logs.origin import PROGRAMS, cut_off, placed
 from preflight.logs.stages import stage_of
 from preflight.logs.statements import Statement, statement_of
 from preflight.source.finding import Message
@@ -77,9 +78,13 @@ def _tier(one: Failure) -> int:
     """The priority of a kind of failure as the root: the lowest is the most likely."""
     if one.aftermath:
         return 4
+    if one.kind and not one.message and not one.frames and one.signature is None:
+        return 3
     warns = one.text.lstrip().startswith(ONLY_WARNS)
-    if one.kind and one.whole and (one.frames or one.kind == "argparse" or not warns):
+    if one.kind and one.whole and (one.frames or one.kind == "argparse"):
         return 0
+    if one.kind and one.whole and not warns:
+        return 1
     if one.signature is not None and not one.signature.weak and not warns:
         return 1
     return 2 if one.whole is False else 3
@@ -90,7 +95,8 @@ def _when(group: Group, stamped: bool) -> tuple[float, ...]:
     first = group.first
     if stamped and first.time is not None:
         return (first.time, first.order)
-    return (max(len(group.ranks), 1), first.order)
+    deepest = 0 if first.whole else -len(first.frames)  # of tracebacks that are cut off the longest shows most
+    return (max(len(group.ranks), 1), deepest, first.order)
 
 
 def _in_prose(groups: Sequence[Group]) -> Diagnosis:
@@ -128,9 +134,7 @@ def _preferred(ordered: Sequence[Group]) -> Group:
 
 BY_STAGE = ("no-file",)
 """Signatures that take the class of the job's stage."""
-TELLS_ALONE = (Cause.CONFIG, Cause.UPSTREAM, Cause.ENVIRONMENT)
-"""Classes that the frames alone determine, without the exception."""
-AFTER_STAGE = ("own-code", "name-not-there", "autograd", "data-reader")
+AFTER_STAGE = ("own-code", "name-not-there", "autograd", "data-reader", "sizes-of-tensors")
 """Signatures that give way to the stage of the job, except to a checkpoint's, whose code fails on versions, too."""
 IMPORTS = re.compile(r"(?:from|fro|import|impor|impo|imp)\b")
 LOADS = "it died while packages were loaded or processes started"
@@ -154,22 +158,27 @@ def _meaning(root: Failure) -> Meaning:
         return Cause.CONFIG, _refused(statement), "", statement, signature
     if signature is not None:
         return signature.cause, signature.says, signature.advice, statement, signature
+    if not root.whole and _imports(root):
+        return (
+            Cause.ENVIRONMENT,
+            Message("the log ends before the exception; {stage}", stage=LOADS),
+            "",
+            statement,
+            None,
+        )
     if stage is not None:
-        if root.whole:
-            return stage[0], stage[1], "", statement, None
-        says = Message("the log ends before the exception; {stage}", stage=stage[1])
-        return stage[0] if stage[0] in TELLS_ALONE else Cause.UNKNOWN, says, "", statement, None
+        says = stage[1] if root.whole else Message("the log ends before the exception; {stage}", stage=stage[1])
+        return stage[0], says, "", statement, None
     if root.kind == "RayTaskError":
         says = Message("Ray reports that an actor failed; the log does not have the actor's own exception")
         return Cause.UNKNOWN, says, "read the worker's own log (/tmp/ray/session_latest/logs/worker-*)", None, None
-    if not root.whole and _imports(root):
-        says = Message("the log ends before the exception; {stage}", stage=LOADS)
-        return Cause.ENVIRONMENT, says, "", statement, None
     if root.aftermath:
         says = Message("the log has only what follows when another process dies")
         advice = "read the logs of all ranks: the cause is in that of the first to die"
         return Cause.COMMUNICATION, says, advice, None, None
-    return Cause.UNKNOWN, "I don't know", "", statement, None
+    if root.whole and (place := placed(root)) is not None:
+        return place[0], place[1], PROGRAMS, statement, None
+    return Cause.UNKNOWN, (not root.whole and cut_off(root)) or "I don't know", "", statement, None
 
 
 def _precedes(cause: Cause) -> bool:

@@ -62,13 +62,25 @@ OF_ENGINES: tuple[Signature, ...] = (
     ),
     Signature(
         "ray-start", C.ENVIRONMENT,
-        r"The current node timed out during startup|RuntimeEnvSetupError|Failed to set up runtime environment"
+        r"The current node timed out during startup|have not registered within the timeout"
+        r"|RuntimeEnvSetupError|Failed to set up runtime environment"
         r"|Version mismatch: The cluster was started with|Unable to connect to GCS|Failed to connect to GCS"
         r"|GCS server .{0,60}(?:died|failed)|Could not (?:connect to|find) .{0,40}Ray (?:cluster|instance)"
         r"|raylet .{0,40}(?:died|failed to start)|Failed to register worker",
         "Ray could not start, or a node of it was lost",
         "the same versions of Ray and Python on all nodes, open ports, no Ray of an older job; "
         "/tmp/ray/session_latest/logs has the reason",
+        weak=True,
+    ),
+    Signature(
+        "job-start", C.ENVIRONMENT,
+        r"srun: error: (?:Task launch|Application launch|Unable to|Munge|If munged)|Munge encode failed"
+        r"|slurm\w*: error: (?:pyxis: (?:container start|failed|couldn't|error)|execve|Unable to)|enroot-\w+: "
+        r"|ORTE (?:was unable|has lost)|Host key verification failed|Permission denied \(publickey"
+        r"|mpirun was unable|There are not enough slots available|docker: Error|OCI runtime|nvidia-container-cli: "
+        r"|Error response from daemon|[Ee]xec format error|ImagePullBackOff|CrashLoopBackOff|Unable to create step",
+        "the scheduler, the container's runtime or MPI could not start the processes on a node",
+        "the line names the node and the step: the node's services, rights and image, and the launcher's own log",
         weak=True,
     ),
     Signature(

@@ -13,10 +13,16 @@ from preflight.logs.stream import Line
 from preflight.source.record import NamedTuple
 
 TRACEBACK = re.compile(r"^(?:\s*\W{0,2}|.{1,400}[:,] |╭─+ )Traceback \(most recent call last\):?")
-FRAME = re.compile(r"""^\s*File ["'](.+?)["'], line (\d+)(?:,? in (.+))?$""")
-SHORT_FRAME = re.compile(r"""^\s*(?:\S*/)?([\w./-]+\.py)["'], line (\d+), in (\S+)$""")
-OTHER_FRAME = re.compile(r"^(?:│ |File )(\S+\.py):(\d+),? in *([\w.<>]*)[^│\n]*│?$")
-"""A frame as rich and IPython write it; rich breaks a long path over two lines."""
+FRAME = re.compile(r"""^\s*File ["'](.+?)["']?, line (\d+)(?:,? in(?: (.+))?)? *$""")
+CUT_FRAME = re.compile(r"""^\s*File ["'](/?[\w./-]+\.py)["']?,?(?: l?i?n?e?)?$""")
+"""A frame of which the end is missing."""
+SHORT_FRAME = re.compile(r"""^\s*(?:\S*/)?([\w./-]+\.py)["'], line (\d+), in(?: (\S+))? *$""")
+OTHER_FRAME = re.compile(r"^(?:│ |File )(\S*\.py):(\d+),? in *([\w.<>]*)[^│\n]*│?$")
+"""A frame as rich and IPython write it."""
+RICH_PATH = re.compile(r"^│ ([/\w.~-]+) *│$")
+RICH_REST = re.compile(r"^│ (\S*):(\d+) in *([\w.<>]*)[^│\n]*│?$")
+RICH_SOURCE = re.compile(r"^│ ❱ *\d+ │(?: *│)* *(.*?) *│?$")
+"""Parts of a frame as rich writes it: the first half of a long path, its other half, and the line of source."""
 CARETS = re.compile(r"\^+")
 """What marks a part of the line above; ranks that write at once mix it with their text."""
 OF_RAY = re.compile(r"^\s?(?:ray\.exceptions\.)?RayTaskError\((\w+)\): ?(.*)$")
@@ -26,8 +32,12 @@ RAISED = re.compile(rf"^\s?((?:[A-Za-z_]\w*\.)*_?[A-Z]\w*{NAMES}\w*|Exception)(?
 LOOSE = re.compile(r"\b((?:[A-Za-z_]\w{0,80}\.){0,8}[A-Z]\w{0,80}(?:Error|Exception)): (\S.*)$")
 OF_PARSER = re.compile(r"^(?:usage: .*|\s*([\w./-]+\.py): error: (.+))$")
 CHAINED = ("During handling of the above exception", "The above exception was the direct cause")
-OF_CANN = re.compile(r"^\s*(?:\(PID:\d+, ?Device:|E[A-Z\d]\d{4}: )")
+OF_CANN = re.compile(r"^\s*(?:\(PID:\d+, ?Device:|\[Error\]: |E[A-Z\d]\d{4}: )")
 """Lines that CANN prints below an exception: its own message."""
+OF_MINDSPORE = re.compile(r"^(mindspore/\S+\.(?:cc|h)):(\d+) (\w+)")
+"""A place in MindSpore's C++ code, below the message of an exception."""
+WAITS = re.compile(r"\bEI000[26]\b|\bEI0015\b|\bEE1002\b")
+"""CANN's own code, below an exception, of a device that waited for another one."""
 GOES_ON = 6
 """Lines after the first of an exception that may belong to its message."""
 FEW_WORDS = 3
@@ -35,6 +45,7 @@ NEAR = 400
 """Lines after one of a traceback that may belong to it: lines of other ranks may be in between."""
 NOISE, MOST_SEEN = 24, 20_000
 """Number of times that a line is examined, and number of counted kinds of lines."""
+PARTS_OF_TRACEBACKS = ("Error", "Exception", "Traceback", 'File "')
 MOST_KINDS = 400
 """Maximum number of different failures."""
 DIGITS = re.compile(r"0x[0-9a-f]+|\d+")
@@ -77,6 +88,7 @@ class _Open:
 
     def __init__(self) -> None:
         self.frames: list[Frame] = []
+        self.path, self.order, self.told = "", 0, ""
         self.began, self.chained = False, False
         self.last: Failure | None = None
         self.more = 0
@@ -91,6 +103,7 @@ class Failures:
         self._found: dict[tuple[object, ...], Failure] = {}
         self._prose: dict[str, Failure] = {}
         self._seen: dict[str, int] = {}
+        self._repeated: dict[bytes, int] = {}
         self._until = 0
         self._order = 0
 
@@ -99,7 +112,8 @@ class Failures:
         rank = rank_of_file(name)
         for line in lines:
             self._order += 1
-            if not line.marked and self._order > self._until:
+            marked = line.marked or line.text.startswith("│ /")
+            if self._order > self._until and (not marked or self._is_repeated(line.text)):
                 continue
             written = taken_apart(line.text)
             self._take(name, line, written if written.rank is not None else written._replace(rank=rank))
@@ -116,7 +130,10 @@ class Failures:
         if "^" in written.text:
             written = written._replace(text=CARETS.sub("", written.text))
         text, open_ = written.text, self._writers.setdefault(written.by, _Open())
-        if frame := _frame(text):
+        if text.strip().isdigit():  # a page's own number of the next line
+            open_.order += open_.order == self._order - 1
+            return
+        if frame := (_rich_frame(text, open_) if text.startswith("│") else None) or _frame(text):
             self._until = self._order + NEAR
             if open_.last is not None and not open_.began:
                 open_.last = None
@@ -124,6 +141,7 @@ class Failures:
                 open_.at = line
             if len(open_.frames) < MOST_KINDS:
                 open_.frames.append(frame)
+                open_.order = self._order
         elif TRACEBACK.match(text):
             self._without_end(name, written.by, open_)
             open_.frames, open_.began, open_.at, open_.last = [], True, line, None
@@ -133,12 +151,18 @@ class Failures:
         elif told := OF_RAY.match(text):
             made_ = self._failure(name, line, written, "RayTaskError", f"({told[1]})", ())
             self._keep(made_._replace(text=text.strip()))
-            open_.frames, open_.began, open_.at, open_.last = [], True, line, None
+            open_.frames, open_.began, open_.at, open_.last, open_.told = [], True, line, None, told[1]
             self._until = self._order + NEAR
         elif raised := self._raised(text, open_):
             self._exception(name, line, written, raised, open_)
-        elif open_.frames and text.startswith(("    ", "\t")) and not open_.frames[-1].source:
+        elif (
+            open_.frames
+            and not open_.frames[-1].source
+            and (text.startswith(("    ", "\t")) or self._order == open_.order + 1)
+        ):
             open_.frames[-1] = open_.frames[-1]._replace(source=text.strip())
+        elif text.startswith("│"):
+            _rich_source(text, open_)
         else:
             self._other(name, line, written, open_)
 
@@ -146,7 +170,7 @@ class Failures:
         if found := RAISED.match(text):
             return found[1], found[2] or ""
         if (open_.began or open_.frames) and (found := re.match(r"^([A-Za-z_][\w.]*)(?:: (.*))?$", text)):
-            return (found[1], found[2] or "") if open_.frames and "." not in found[1][-1:] else None
+            return (found[1], found[2] or "") if open_.frames and _names_exception(found[1]) else None
         if found := re.match(r"^\s*rank\w? ?: ?((?:\w+\.)*[A-Z]\w*Error)(?:: ?(.*))?$", text):
             return found[1], found[2] or ""
         return None
@@ -161,15 +185,20 @@ class Failures:
         if follows_first:
             made_ = made_._replace(aftermath=True)
         self._keep(made_)
-        open_.frames, open_.began, open_.last, open_.more = [], False, made_, GOES_ON
+        open_.frames, open_.began, open_.last, open_.more, open_.told = [], False, made_, GOES_ON, ""
         self._until = self._order + NEAR
 
     def _other(self, name: str, line: Line, written: Written, open_: _Open) -> None:
         text = written.text
+        if open_.last is not None and not open_.last.frames and (place := OF_MINDSPORE.match(text)):
+            self._again(open_.last, open_.last.message, (Frame(place[1], int(place[2]), place[3]),))
+            open_.last = None
+            return
         if open_.last is not None and open_.more > 0 and text.strip() and (OF_CANN.match(text) or not signed(text)):
             whole = f"{open_.last.message}\n{text.strip()}"
             self._again(open_.last, whole)
-            open_.last, open_.more = open_.last._replace(message=whole), open_.more - 1
+            waits = open_.last.aftermath or WAITS.search(text) is not None
+            open_.last, open_.more = open_.last._replace(message=whole, aftermath=waits), open_.more - 1
             return
         open_.more = 0
         if self._is_noise(text):
@@ -185,6 +214,16 @@ class Failures:
             self._loose(name, line, written, open_)
         else:
             self._loose(name, line, written, open_)
+
+    def _is_repeated(self, line: str) -> bool:
+        """The same of a whole line outside of a traceback, at little cost."""
+        if any(word in line for word in PARTS_OF_TRACEBACKS):
+            return False
+        kind = line[:120].encode("utf-8", "replace").translate(None, b"0123456789")
+        times = self._repeated[kind] = self._repeated.get(kind, 0) + 1
+        if len(self._repeated) > MOST_SEEN:
+            self._repeated.clear()
+        return times > NOISE
 
     def _is_noise(self, text: str) -> bool:
         """Whether a line occurred many times before, apart from its numbers."""
@@ -216,6 +255,13 @@ class Failures:
         """Keep a traceback without its exception: it was cut off, or overwritten by another rank."""
         if open_.frames:
             written = taken_apart(open_.at.text)
+            if (
+                open_.told and signed(f"RayTaskError: ({open_.told})") is None
+            ):  # Ray's driver names the exception of an actor before the frames
+                made_ = self._failure(name, open_.at, written, open_.told, "", tuple(open_.frames))
+                self._keep(made_._replace(text=open_.told))
+                open_.frames, open_.told = [], ""
+                return
             made_ = self._failure(name, open_.at, written, "", open_.frames[-1].source, tuple(open_.frames))
             sources = (signed(frame.source) for frame in reversed(open_.frames) if frame.source)
             signature = made_.signature or next(filter(None, sources), None)
@@ -227,13 +273,20 @@ class Failures:
         if key not in self._found and len(self._found) < MOST_KINDS:
             self._found[key] = one
 
-    def _again(self, one: Failure, message: str) -> None:
-        """Add the remaining lines of its message to a failure."""
+    def _again(self, one: Failure, message: str, frames: tuple[Frame, ...] = ()) -> None:
+        """Add the remaining lines of its message to a failure, or the place where it was raised."""
         key = (one.file, one.rank, *one.alike)
         if (kept := self._found.pop(key, None)) is not None:
-            longer = kept._replace(message=message)
+            waits = kept.aftermath or WAITS.search(message) is not None
+            longer = kept._replace(message=message, aftermath=waits, frames=kept.frames or frames)
             longer = longer._replace(signature=_stronger(longer.signature, message.replace("\n", " ")))
             self._found[(one.file, one.rank, *longer.alike)] = longer
+
+
+def _names_exception(name: str) -> bool:
+    """Whether a word at the start of a line below a traceback can be the class of an exception."""
+    last = name.rpartition(".")[2]
+    return last[:1].isupper() and len(last) > len("File")
 
 
 def _stronger(known: Signature | None, text: str) -> Signature | None:
@@ -246,4 +299,24 @@ def _stronger(known: Signature | None, text: str) -> Signature | None:
 
 def _frame(text: str) -> Frame | None:
     found = FRAME.match(text) or SHORT_FRAME.match(text) or OTHER_FRAME.match(text)
-    return Frame(found[1], int(found[2]), (found[3] or "").strip()) if found else None
+    if found is not None:
+        return Frame(found[1], int(found[2]), (found[3] or "").strip())
+    cut = CUT_FRAME.match(text)
+    return Frame(cut[1], 0, "") if cut is not None else None
+
+
+def _rich_frame(text: str, open_: _Open) -> Frame | None:
+    """A frame as rich writes it, which breaks a long path over two lines."""
+    begun, first = open_.path, RICH_PATH.match(text)
+    open_.path = first[1] if first is not None else ""
+    if (rest := RICH_REST.match(text)) is not None and (path := f"{begun}{rest[1]}").endswith(".py"):
+        return Frame(path, int(rest[2]), rest[3])
+    return None
+
+
+def _rich_source(text: str, open_: _Open) -> None:
+    source = RICH_SOURCE.match(text)
+    if source is not None and open_.frames:
+        open_.frames[-1] = open_.frames[-1]._replace(source=source[1])
+    elif source is not None:
+        open_.frames.append(Frame("", 0, "", source[1]))

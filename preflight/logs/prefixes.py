@@ -17,6 +17,7 @@ PARTS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("local", re.compile(r"^\s*\[(?:default|trainer|worker|\w*_node)(\d+)\]:? ?")),
     ("task", re.compile(r"^\s*\[(\d+)\]:? ?(?=\s|\[|[A-Z])")),
     ("task", re.compile(r"^ *(\d{1,6}):(?: |$)")),
+    ("host", re.compile(r"^\s*([A-Za-z_][\w.-]*/\d+) (?=\[)")),
     (
         "actor",
         re.compile(r"^\s*\(([A-Za-z_][\w.:]*(?:\[[^\]]*\])? pid=\d+(?:, ip=[\w.:]+)?)\)(?: \[repeated[^\]]*\])? ?"),

@@ -37,7 +37,8 @@ OF_PYTHON: tuple[Signature, ...] = (
         r"|image file is truncated|UnicodeDecodeError|DataLoader timed out|JSONDecodeError|Expecting value: line"
         r"|Cannot find data file|Not able to read records|Dataset \S+ load failed|Couldn't find cache for"
         r"|deserialize thrift|DecordError|Invalid data found when processing"
-        r"|No valid (?:data|sample)|dataset (?:is|was) empty",
+        r"|No valid (?:data|sample)|dataset (?:is|was) empty|dataset length: 0\b|train_dataset: None$"
+        r"|[Uu]nable to create tensor, you should probably activate|num_samples should be a positive integer",
         "a file of the data cannot be read, or holds no sample",
         "the file and line in the message; a cut download and a Git LFS pointer look so, too",
     ),
@@ -79,6 +80,18 @@ OF_PYTHON: tuple[Signature, ...] = (
         r"|attempt has been made to start a new process|Tensors must be contiguous|tensors? (?:is|are) on (?:cpu|meta)",
         "the program uses tensors in a way that torch refuses",
         "recomputation, offloading, frozen parts and LoRA are the usual causes: try without them; then " + DEFECT,
+        weak=True,
+    ),
+    Signature(
+        "sizes-of-tensors", C.PROGRAM,
+        r"shape '.{0,80}' is invalid for input of size|[Ss]izes? of tensors? .{0,40}must (?:match|be)"
+        r"|mat1 and mat2 shapes"
+        r"|[Tt]ensors must have same number of dimensions|split_with_sizes expects|expanded size of the tensor"
+        r"|shape mismatch: |size mismatch, |must match the existing size|output with shape .{0,60} doesn't match"
+        r"|[Ss]hapes? (?:of|for) .{0,60}(?:mismatch|do(?:es)? not match)|number of sizes provided|einsum\(\): ",
+        "tensors whose sizes do not fit meet in one operation",
+        "the sizes in the message against those of the model, the sequence and the batch: padding and packing of "
+        "samples, the layout, and weights of another model are the usual causes",
         weak=True,
     ),
     Signature(

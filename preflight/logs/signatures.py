@@ -7,6 +7,7 @@ import re
 from functools import cache
 
 from preflight.logs.aftermath import OF_COMMUNICATION
+from preflight.logs.ascend import ENVELOPES, OF_ASCEND, OUT_OF_MEMORY
 from preflight.logs.causes import Cause, Signature
 from preflight.logs.devices import OF_DEVICES
 from preflight.logs.engines import OF_ENGINES
@@ -26,8 +27,8 @@ SIGNATURES: tuple[Signature, ...] = (
     ),
     Signature(
         "npu-out-of-memory", C.MEMORY,
-        r"NPU out of memory|\bEL0004\b|Failed to allocate memory.*(?:NPU|aclrtMalloc)|aclrtMallocAlign32.*failed"
-        r"|error code is 207001",
+        r"NPU out of memory|Failed to allocate memory.*(?:NPU|aclrtMalloc)|aclrtMallocAlign32.*failed|"
+        + OUT_OF_MEMORY,
         "the NPU ran out of memory",
         "compare with `preflight memory`; a smaller micro batch, more recomputation or more model parallelism "
         "needs less",
@@ -39,6 +40,7 @@ SIGNATURES: tuple[Signature, ...] = (
         "MindSpore ran out of device memory",
         "compare with `preflight memory`; `max_device_memory` must leave room for HCCL",
     ),
+    *OF_ASCEND,
     Signature(
         "copy-of-optimizer-state", C.MEMORY,
         r"^state_dict = deepcopy\(state_dict\)$",
@@ -61,7 +63,7 @@ SIGNATURES: tuple[Signature, ...] = (
     Signature(
         "shared-memory", C.ENVIRONMENT,
         r"[Bb]us error|insufficient shared memory|unable to (?:open|mmap|write).*shared memory|/dev/shm.*No space"
-        r"|SIGBUS|Signal 7\b",
+        r"|SIGBUS|[Ss]ignal 7\b|return code = -7\b|exitcode *: -7\b|exit code 135\b",
         "the shared memory of the container is too small",
         "start the container with a larger --shm-size or --ipc=host, or use fewer workers of the data loader",
     ),
@@ -119,7 +121,8 @@ SIGNATURES: tuple[Signature, ...] = (
     ),
     Signature(
         "missing-library", C.ENVIRONMENT,
-        r"cannot open shared object file|undefined symbol|version `\w+_[\d.]+' not found|libatb\.so"
+        r"cannot open shared object file|package doesn't have \w+ built in|(?:was )?not (?:compiled|built) with"
+        r"|undefined symbol|version `\w+_[\d.]+' not found|libatb\.so"
         r"|libascend\w*\.so.*not found|DLL load failed",
         "a shared library is missing, or is of another version",
         "set up the environment before the start (set_env.sh of CANN and nnal), and versions that were built "
@@ -191,7 +194,7 @@ SIGNATURES: tuple[Signature, ...] = (
         "arguments-differ", C.ENVIRONMENT,
         r"TypeError: \S*\(\) (?:got an unexpected keyword|missing \d+ required|got multiple values)"
         r"|AttributeError: (?:partially initialized )?module \S+ has no attribute"
-        r"|takes \d+ positional arguments? but \d+",
+        r"|takes \d+ positional arguments? but \d+|\w\(\) takes no arguments",
         "a part of the program calls another with arguments that it does not take: the two are of other versions",
         "versions of the framework and of what sits on it that belong together; a configuration that an older version "
         "saved is such a part, too",
@@ -329,6 +332,7 @@ SIGNATURES: tuple[Signature, ...] = (
         "not-a-number", C.NUMERICS,
         r"[Ff]ound NaN|found (?:nan|inf)|NaN in local (?:forward )?(?:loss|grad)|[Uu]nexpected (?:NaN|Inf"
         r"|result nan)|Loss is (?:nan|NaN)"
+        r"|found invalid values:\s*tensor\(\[+\s*nan"
         r"|loss scale.*(?:minimum|reached)|[Gg]rad norm is (?:nan|inf)",
         "the loss or a gradient is NaN or infinite",
         "look at the data of the batch, the learning rate and the precision; preflight sees none of them in the "
@@ -351,7 +355,7 @@ SIGNATURES: tuple[Signature, ...] = (
     ),
     Signature(
         "device-fault", C.ENVIRONMENT,
-        r"uncorrectable (?:NVLink|ECC)|\bXid\b|ECC error|unspecified launch failure|illegal memory access"
+        r"uncorrectable (?:NVLink|ECC)|\bXid\b|ECC error|unspecified launch failure|illegal memory access|Memory access fault by GPU"
         r"|NVLink.*error|fell off the bus"
         r"|EZ9999.*AICore|aicore (?:execution|exception)|507015|507011|\bUCE\b|HBM.*(?:multi|error)"
         r"|misaligned address",
@@ -367,6 +371,7 @@ SIGNATURES: tuple[Signature, ...] = (
         weak=True,
     ),
     *OF_COMMUNICATION,
+    *ENVELOPES,
     Signature(
         "time-limit", C.STOPPED,
         r"DUE TO TIME LIMIT|exceeded the time limit|PREEMPTED|DUE TO PREEMPTION|DUE TO NODE FAILURE|NODE_FAIL"
@@ -382,14 +387,17 @@ SIGNATURES: tuple[Signature, ...] = (
     ),
     Signature(
         "segmentation-fault", C.ENVIRONMENT,
-        r"[Ss]egmentation fault|SIGSEGV|exitcode: -11\b|Signal 11\b|core dumped",
+        r"[Ss]egmentation fault|SIGSEGV|(?:exitcode *:|return code =) -(?:4|6|8|11)\b|[Ss]ignal 11\b|core dumped"
+        r"|killed by signal: (?:Aborted|Segmentation|Illegal|Floating)"
+        r"|exit (?:code|status) 13[469]\b|<Signals\.SIG(?:ABRT|ILL|FPE)"
+        r"|^ *\d+ +0x[0-9a-f]{12,} \S.*\?\?\?:\d",
         "a library crashed",
         "versions of torch, CUDA or CANN and extensions that do not belong together are the usual cause",
         weak=True,
     ),
     Signature(
         "killed", C.HOST_MEMORY,
-        r"killed by signal: Killed|exitcode: -9\b|SIGKILL|Signal 9\b|exit code 137|exit status 137"
+        r"killed by signal: Killed|exitcode *: -9\b|return code = -9\b|SIGKILL|[Ss]ignal 9\b|exit (?:code|status) 137"
         r"|^\S*: line \d+: +\d+ Killed|^Killed$",
         "the kernel or the scheduler killed a process, most often because the host ran out of memory",
         "look for oom-kill in dmesg and in the scheduler's record of the job",

@@ -7,18 +7,21 @@ from functools import cache
 
 from preflight.logs.causes import Cause
 from preflight.logs.failures import Failure, Frame
+from preflight.logs.origin import called
 from preflight.source.record import NamedTuple
 
 
 class Stage(NamedTuple):
     """A part of a run. places: pattern of `file:function`; kinds: of the exceptions that it holds for. own: it holds
-    only where the innermost frame is the framework's."""
+    only where the innermost frame is the framework's. near: number of the innermost frames in which it holds, 0 for
+    all."""
 
     cause: Cause
     places: str
     says: str
     kinds: str = ""
     own: bool = False
+    near: int = 0
 
 
 DIVIDE = (
@@ -60,9 +63,17 @@ STAGES = (
         "the framework refused the configuration while it read it",
     ),
     Stage(
+        Cause.UNKNOWN,
+        r"base_trainer\.py:(?:train|predict|evaluate|finetune)_process$|:infer_predict_layout$"
+        r"|:(?:build_model|get_model|model_provider|_?init_model\w*|build_network|create_network)$",
+        "it died while the model was built",
+        kinds="$^",
+    ),
+    Stage(
         Cause.CHECKPOINT,
-        r"checkpointing\.py|dist_checkpointing|:(?:_?load_(?:base_)?(?:checkpoint|ckpt|state_dict|param\w*)"
-        r"|transform_and_load_checkpoint"
+        r"checkpointing\.py|dist_checkpointing|:[\w.]*load_\w*(?:checkpoint|ckpt|state_dict|param\w*)"
+        r"|(?:checkpoint_\w+|\w+(?<!activation)_checkpoint)\.py:(?!checkpoint)|/\w*convert\w*checkpoint\w*/"
+        r"|distributed/checkpoint/|:(?:transform_and_load_checkpoint"
         r"|resume\w*|load_megatron_model|build_and_load_model)$|safetensors|torch/serialization\.py|mindformers/(?:checkpoint|utils/load_checkpoint)",
         "it died while a checkpoint was loaded or saved",
     ),
@@ -71,7 +82,8 @@ STAGES = (
         r"(?:core|legacy|megatron)/(?:datasets|data)/|(?:gpt|indexed|bert|blended|t5)\w*_dataset\w*\.py"
         r"|dataloader\.py|data_samplers\.py"
         r"|blended_megatron|mindformers/dataset|:build_(?:train|tokenizer)|tokeniz|:default_collate|:collate_fn"
-        r"|site-packages/datasets/",
+        r"|site-packages/datasets/|/(?:dataset|template)s?/\w+\.py:|(?:data|dataset)\w*/\S*:__getitem__$"
+        r"|:[\w.]*(?:dataset|data_?loader|collat)[\w.]*$",
         "it died while the data was read",
     ),
     Stage(
@@ -91,12 +103,7 @@ STAGES = (
         r"|:_?init\w*distributed\w*$|rendezvous\.py",
         "it died while packages were loaded or processes started",
         kinds=r"ImportError|ModuleNotFoundError|AttributeError|OSError|NameError|TypeError|SyntaxError|RuntimeError|AssertionError",
-    ),
-    Stage(
-        Cause.CHECKPOINT,
-        r"base_trainer\.py:(?:train|predict|evaluate|finetune)_process$|:infer_predict_layout$",
-        "it died while a model was built for a checkpoint",
-        kinds="$^",
+        near=2,
     ),
 )
 MEET = re.compile(r"shape '.*' is invalid for input|[Ss]izes? of tensor|must match the size|mat1 and mat2")
@@ -125,13 +132,19 @@ MESSAGES = re.compile(
     r"|(?:must|should|cannot|can not) be|please check the config|^For '[\w.]+',.* but got\b"
     r"|[Oo]nly support|not support|[Uu]nsupported"
     r"|^assert (?:args|self\.config|config)\.|^[Ii]nvalid (?:\w+ ){0,2}arguments?\b"
+    r"|^[Ii]nvalid (?:\w+ ){1,4}specified\b"
 )
 """Messages of a configuration check that is not in any table."""
+CHECKS = re.compile(
+    r"^assert (?:not )?(?:\w*args|self\.config|config|cfg)\.|^raise \w+\(.*\{(?:\w*args|self\.config|config|cfg)\."
+)
+"""The source of a check of the configuration."""
 
 
 FRAMEWORKS = re.compile(
     r"(?:^|/)(?:megatron\w*|mindspeed\w*|mindformers|mindspore|swift|verl|slime\w*|nemo\w*|mbridge|flagscale"
-    r"|transformers|vllm\w*|sglang|trl|peft|deepspeed|pretrain\w*\.py|accelerate|torchtitan)(?:/|$)"
+    r"|transformers|vllm\w*|sglang|trl|peft|deepspeed|pretrain\w*\.py|accelerate|torchtitan"
+    r"|llamafactory|llmtuner|openrlhf|axolotl|xtuner|colossalai|torchtune|litgpt|realhf|areal|rlinf|trlx|llava)(?:/|$)"
 )
 """Files of frameworks, as against those of the libraries that they call."""
 LIBRARIES = re.compile(
@@ -157,13 +170,18 @@ def _patterns(stage: Stage) -> tuple[re.Pattern[str], re.Pattern[str] | None]:
 def stage_of(failure: Failure) -> tuple[Cause, str] | None:
     """What the job was doing, by the innermost frame that shows it, or by the words; None where neither does."""
     own = any(of_framework(frame) for frame in failure.frames[-1:])
+    if own and CHECKS.search(failure.frames[-1].source) and failure.kind in CHECKED:
+        return Cause.CONFIG, "a check of the program refused the configuration"
     if failure.kind != "AttributeError" and _about_sizes(failure):
         return Cause.CONFIG, "sizes do not divide or do not fit: of layers, heads, sequence or batch against the layout"
-    for frame in reversed(failure.frames):
+    for at, frame in enumerate(reversed(_walked(failure)), 1):
+        if not failure.whole and at > NEAR_THE_CUT:
+            break
         for stage in STAGES:
             places, kinds = _patterns(stage)
             if (
-                places.search(f"{frame.file}:{frame.function}")
+                (not stage.near or at <= stage.near)
+                and places.search(f"{frame.file}:{frame.function}")
                 and (kinds is None or kinds.search(failure.kind))
                 and (own or not stage.own)
             ):
@@ -179,6 +197,18 @@ def stage_of(failure: Failure) -> tuple[Cause, str] | None:
     if failure.kind in OWN_CODE and any(map(of_framework, failure.frames[-NEAR_THE_END:])):
         return Cause.UPSTREAM, "the program fails in its own code, on a value that it does not expect"
     return None
+
+
+NEAR_THE_CUT = 6
+"""The frames of a traceback without its end that show what the job was doing: its next one may be anything."""
+
+
+def _walked(failure: Failure) -> tuple[Frame, ...]:
+    """The frames of a traceback; of one that is cut off also the call that its last line makes."""
+    last = failure.frames[-1:]
+    if failure.whole or not last or not (name := called(last[0])):
+        return failure.frames
+    return (*failure.frames, Frame("", 0, name))
 
 
 NEAR_THE_END = 3

@@ -15,19 +15,20 @@ FIRST, LAST = 1 << 20, 6 << 20
 """Bytes at both ends of a log in which every marker is searched; in between only those of `EVERYWHERE`."""
 BEFORE, AFTER = 8 << 10, 24 << 10
 """Bytes around a marker that are read as lines: a traceback may be interleaved with lines of other ranks."""
-MOST = 4 << 20
-"""Bytes between both ends read as lines."""
-LONGEST = 4000
-"""Maximum characters of one line."""
+MOST, TRACED = 4 << 20, 4 << 20
+"""Bytes between both ends read as lines, and bytes around tracebacks read after them."""
+LONGEST, END = 4000, 400
+"""Maximum characters of one line, and how many of them are its last ones if it is longer."""
 COUNTED = 256 << 20
 """Bytes up to which lines are counted."""
-EVERYWHERE = (b"Traceback (most recent call last)", b"rror")
+TRACEBACK = b"Traceback (most recent call last)"
+EVERYWHERE = (TRACEBACK, b"rror")
 ALL = re.compile(
     rb"Traceback \(|rror|ERROR|xception|CRITICAL|F(?:ATAL|atal)|\bE[A-Z\d]\d{4}\b|ut of memory|OOM|oom[-_]kill"
     rb"|Memory not|Killed|CANCELLED|TIME LIMIT|egmentation|[Bb]us err|dumped|SIG[A-Z]{3}|Signal \d|atchdog|terminate"
     rb"|No space|SetDevice|Invalid dev|could not|disappeared|does not exist|ssertion|triggered|ailed|ismatch"
-    rb"|\bFile \"|torch_extensions|not (?:found|divis|supp|match)|Can't get|got stuck|orker died"
-    rb"|Weights only|xit ?[Cc]ode|NaN"
+    rb"|\bFile \"|torch_extensions|not (?:found|divis|supp|match|regis)|was unable|NCCL WARN|ccess fault|ailure|Can't get|got stuck|orker died"
+    rb"|Weights only|xit ?[Cc]ode|return code|NaN|\.py:\d+ in |\xe2\x9d\xb1|\?\?\?:0|length: 0"
 )
 
 
@@ -88,8 +89,10 @@ class _Reader:
     def lines(self, block: bytes, last: bool) -> Iterator[Line]:
         """The lines of a block near a marker."""
         edge = last or self.passed < FIRST
-        if edge or self.spent < MOST:
-            spans = _near(block, _each(block) if edge else _some(block), self.open)
+        if edge or self.spent < MOST + TRACED:
+            # where lines with the word "error" are many, only tracebacks show a death among them
+            markers = EVERYWHERE if self.spent < MOST else (TRACEBACK,)
+            spans = _near(block, _each(block) if edge else _some(block, markers), self.open)
             self.spent += 0 if edge else sum(end - start for start, end in spans)
             self.open = bool(spans) and spans[-1][1] == len(block)
             yield from _lines(block, spans, self.number if self.passed < COUNTED else 0)
@@ -102,10 +105,10 @@ def _each(text: bytes) -> Iterator[int]:
     return (found.start() for found in ALL.finditer(text))
 
 
-def _some(text: bytes) -> list[int]:
-    """The places of the markers that are searched everywhere; one for several close together."""
+def _some(text: bytes, markers: tuple[bytes, ...]) -> list[int]:
+    """The places of markers; one for several close together."""
     found = []
-    for marker in EVERYWHERE:
+    for marker in markers:
         at = text.find(marker)
         while at >= 0:
             found.append(at)
@@ -134,6 +137,11 @@ def _line_end(text: bytes, at: int) -> int:
     return len(text) if end < 0 else end + 1
 
 
+def _shortened(line: bytes) -> bytes:
+    """A line without the middle of one that is too long: launchers print all arguments of a command."""
+    return line if len(line) <= LONGEST else line[: LONGEST - END] + b" ... " + line[-END:]
+
+
 def _lines(text: bytes, spans: list[Span], first: int) -> Iterator[Line]:
     counted, number = 0, first
     for start, end in spans:
@@ -141,6 +149,6 @@ def _lines(text: bytes, spans: list[Span], first: int) -> Iterator[Line]:
         counted = end
         for line in text[start:end].split(b"\n"):
             marked = ALL.search(line) is not None
-            yield Line(number if first else 0, line[:LONGEST].decode("utf-8", "replace").rstrip("\r"), marked)
+            yield Line(number if first else 0, _shortened(line).decode("utf-8", "replace").rstrip("\r"), marked)
             number += 1
         number -= 1 if text[start:end].endswith(b"\n") else 0

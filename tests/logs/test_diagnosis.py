@@ -70,6 +70,22 @@ def test_the_place_of_a_log_does_not_matter() -> None:
         assert found.root is not None and found.root.first.text == "ValueError: this is it"
 
 
+def test_a_death_among_lines_with_the_word_error_is_found() -> None:
+    """Of 16 MB of such lines in the middle of a log only a part is read; a traceback among them is found."""
+    line = "[rank{at}]:W1018 torch/_dynamo/own.py:{at}] an error that {at} rounds of the run survive, with {at} words\n"
+    noise = "".join(line.format(at=at) for at in range(200_000))
+    death = 'Traceback (most recent call last):\n  File "/w/own.py", line 3, in go\nValueError: this is it\n'
+    cut = noise.find("\n", 2 * len(noise) // 5) + 1
+    found = why(noise[:cut] + death + noise[cut:])
+    assert found.root is not None and found.root.first.text == "ValueError: this is it"
+
+
+def test_the_end_of_a_long_line_is_read() -> None:
+    words = " ".join(f"'--option-{at}', '{at}'" for at in range(400))
+    found = why(f"[ERROR] [launch.py:321:sigkill_handler] ['python3', {words}] exits with return code = -9\n")
+    assert found.signature is not None and found.signature.id == "killed"
+
+
 def test_the_rank_of_a_file_is_in_its_name() -> None:
     text = 'Traceback (most recent call last):\n  File "a.py", line 1, in f\nValueError: x\n'
     names = {
