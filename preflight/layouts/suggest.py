@@ -17,6 +17,7 @@ from preflight.run.value import known
 from preflight.source.extras import missing
 from preflight.source.finding import Edit, Finding, Fix, Key, Kind, Safety, Severity
 
+LAYOUT = "change the layout: "
 ALTERNATIVES = 3
 
 
@@ -146,7 +147,7 @@ def _is_a_guess(layouts: list[Found], finding: Finding, job: Job, policy: Policy
 def _fix(found: Found, *, offered: bool, fastest: float) -> Fix:
     """The change in the terms of the document."""
     words = [f"{'set' if edit.action == 'set' else 'remove'} {edit.key[-1]}{_shown(edit)}" for edit in found.edits]
-    title, cost = f"change the layout: {', '.join(words)}", _cost(found, fastest)
+    title, cost = f"{LAYOUT}{', '.join(words)}", _cost(found, fastest)
     return Fix(title, found.edits, Safety.UNSAFE, offered=offered, cost=cost, layout=True)
 
 

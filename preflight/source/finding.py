@@ -201,8 +201,8 @@ class Fix(NamedTuple):
     """Edits that belong together, all or none.
 
     change: what it does to what was typed; the policy decides. offered: it is written only where the user chooses it.
-    cost: what it costs compared with other solutions, where that is estimated. layout: it writes another parallel layout,
-    and the global batch stays.
+    cost: what it costs compared with other solutions, where that is estimated. layout: it writes another parallel
+    layout, and the global batch stays.
     """
 
     title: str
