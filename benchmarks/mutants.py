@@ -24,6 +24,7 @@ from typing import NamedTuple
 from preflight.lint.constraint import Constraint
 from preflight.lint.expressions import Expression, Handle
 from preflight.lint.rule import Checkable, Rule, collect
+from preflight.report.coverage import parts
 
 TURNED = {"==": "!=", "!=": "==", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 SHIFTED = {"<": "<=", "<=": "<", ">": ">=", ">=": ">"}
@@ -176,7 +177,8 @@ class _Turn(ast.NodeTransformer):
 
 
 def of_module(module: ModuleType, ids: set[str]) -> Iterator[tuple[str, str, list[Rule]]]:
-    """Mutants of the functions of one module: kind, text, its rules anew (none where the module does not even load)."""
+    """Mutants of the functions of one module: kind, text, those of its rules anew that have the line (none where the
+    module does not even load)."""
     source = Path(str(module.__file__)).read_text(encoding="utf-8")
     for wanted in range(10_000):
         turn = _Turn(wanted)
@@ -190,8 +192,18 @@ def of_module(module: ModuleType, ids: set[str]) -> Iterator[tuple[str, str, lis
         try:
             sys.modules[module.__name__] = anew
             exec(compile(tree, str(module.__file__), "exec"), anew.__dict__)
-            yield turn.kind, text, [rule for rule in collect(anew) if isinstance(rule, Rule) and rule.id in ids]
+            yield turn.kind, text, [rule for rule in _of(anew, tree, turn.line) if rule.id in ids]
         except Exception:  # everything kills it
             yield turn.kind, text, []
         finally:
             sys.modules[module.__name__] = module
+
+
+def _of(module: ModuleType, tree: ast.Module, line: int) -> list[Rule]:
+    """The rules of a module that use what stands at a line."""
+    rules = [rule for rule in collect(module) if isinstance(rule, Rule)]
+    here = next((node for node in tree.body if node.lineno <= line <= (node.end_lineno or line)), None)
+    name = getattr(here, "name", "")
+    if isinstance(here, ast.Assign):
+        name = getattr(here.targets[0], "id", "")
+    return [rule for rule in rules if not rule.paged or name in (rule.name, *parts(rule))] or rules

@@ -88,7 +88,7 @@ class Tally:
         """The mutants of the functions of one module."""
         for kind, text, anew in of_module(sys.modules[rules[0].function.__module__], {rule.id for rule in rules}):
             dead = not anew or any(killed(rule, RULES[rule.id], runs) for rule in anew)
-            self._count(("functions", kind), dead, rules[0].id, text)
+            self._count(("functions", kind), dead, (anew or rules)[0].id, text)
 
     def _count(self, key: tuple[str, str], dead: bool, rule: str, text: str) -> None:
         self.made[key] += 1

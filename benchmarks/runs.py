@@ -18,7 +18,7 @@ import yaml
 
 from preflight.checking.engine import Policy
 from preflight.job import Job
-from preflight.lint.rule import Checkable, collect
+from preflight.lint.rule import Checkable, Rule, collect
 from preflight.plugins.manager import load
 from preflight.source.finding import Finding
 from preflight.source.text import InputError
@@ -177,7 +177,10 @@ def _about(path: Path) -> tuple[str, ...]:
     for name in (relative.as_posix(), relative.name):
         if (id := name.replace("_", "-")) in RULES:
             return (id,)
+    module = "preflight.rules." + ".".join(relative.parts)
     try:
-        return tuple(rule.id for rule in collect(import_module("preflight.rules." + ".".join(relative.parts))))
+        return tuple(rule.id for rule in collect(import_module(module)))
     except ModuleNotFoundError:
-        return ()
+        named = (rule for rule in RULES.values() if isinstance(rule, Rule) and rule.name == relative.name)
+        package = module.rpartition(".")[0]
+        return tuple(rule.id for rule in named if rule.function.__module__.rpartition(".")[0] == package)

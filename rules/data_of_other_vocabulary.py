@@ -23,6 +23,7 @@ Megatron-LM core_v0.19.0, megatron/core/datasets/indexed_dataset.py, DType.optim
 from collections.abc import Iterator
 
 from preflight import Finding, Job, Message, Severity, Unverified, known, rule
+from preflight.source.word import Needed, Reason
 
 IDS = 1 << 16
 NO_IDS = ("float32", "float64", "uint8", "int8")
@@ -42,7 +43,7 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
     if not narrow:
         return
     if (found := known(job.plan.model.vocab)) is None:
-        yield Unverified("the size of the vocabulary is not known")
+        yield Unverified(Reason("the size of the vocabulary is not known", Needed.VOCABULARY))
         return
     for file in narrow:
         if found[0] > ROWS:

@@ -29,6 +29,7 @@ from collections.abc import Iterable, Iterator
 
 from preflight import Finding, Job, Message, Severity, Unverified, rule
 from preflight.source.finding import Kind
+from preflight.source.word import Needed, Reason
 
 GIB = 2**30
 ENGINE = "rollout engine"
@@ -37,7 +38,7 @@ ENGINE = "rollout engine"
 @rule(severity=Severity.ERROR, kind=Kind.MEMORY)
 def check(job: Job) -> Iterator[Finding | Unverified]:
     if (budget := job.cluster.budget) is None:
-        yield Unverified("the device is not known")
+        yield Unverified(Reason("the device is not known", Needed.DEVICE))
         return
     estimate = job.memory
     worst = estimate.worst

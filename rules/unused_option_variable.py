@@ -22,10 +22,10 @@ GNU Bash Reference Manual, section 3.5.3, Shell Parameter Expansion
 """
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from preflight import Finding, Fix, Job, Severity, rule
 from preflight.lint.certainty import topic
+from preflight.source.record import replace
 
 
 @rule(severity=Severity.WARNING, noticed=True)

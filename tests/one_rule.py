@@ -49,6 +49,7 @@ def pytest_configure(config: pytest.Config) -> None:
             raise pytest.UsageError("no rule, and no case of one, differs from the last commit")
     config.stash[WANTED] = wanted
     config.stash[STEMS] = {_stem(module) for module, ids in modules.items() if wanted.intersection(ids)}
+    config.stash[STEMS] |= _functions(wanted)
 
 
 WANTED = pytest.StashKey[set[str]]()
@@ -62,6 +63,14 @@ def rules_by_module() -> dict[str, list[str]]:
 
     names = (info.name for info in walk_packages(preflight.rules.__path__, "preflight.rules.") if not info.ispkg)
     return {name: [rule.id for rule in collect(import_module(name))] for name in names}
+
+
+def _functions(ids: set[str]) -> set[str]:
+    """The names of the rule functions that have pages of their own."""
+    from preflight.lint.rule import Rule
+    from preflight.plugins.manager import load
+
+    return {rule.name for rule in load().rules(None) if isinstance(rule, Rule) and rule.id in ids}
 
 
 def changed() -> Iterable[str]:

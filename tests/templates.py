@@ -27,6 +27,7 @@ FIRST = {
     "Finding": slice(0, 1),
     "Fix": slice(0, 1),
     "Unverified": slice(0, 1),
+    "Reason": slice(0, 1),
     "Unknown": slice(0, 1),
     "Related": slice(1, 2),
     "InputError": slice(0, 1),

@@ -6,6 +6,7 @@ import ast
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -151,6 +152,7 @@ def test_one_module_decides_how_certain_an_error_is(path: Path) -> None:
     assert not made, f"{DECIDES} lowers findings: lines {made}"
 
 
+ENDS = ("startswith", "endswith")
 SENTENCE = re.compile(r"[A-Za-z]{2,} [a-z]{2,}")
 READS_WORDS = {
     "preflight/lint/page.py": "writes English: its own clauses",
@@ -162,6 +164,7 @@ READS_WORDS = {
     "preflight/fix/rewrite.py": "a state of an outcome, held by its type",
     "preflight/report/memory.py": "puts 'not known' before names, and not before sentences",
     "preflight/steptime/traits.py": "a name of what is overlapped",
+    "preflight/logs/prefixes.py": "what Ray writes into a log",
     "rules/mindformers/replaced_by_trainer.py": "the condition of a switch, as the framework writes it",
 }
 
@@ -172,11 +175,18 @@ def test_nothing_decides_by_text_that_people_read() -> None:
 
 
 def _asks_a_sentence(node: ast.AST) -> bool:
-    if not isinstance(node, ast.Compare):
-        return False
-    sides = (part for side in (node.left, *node.comparators) for part in getattr(side, "elts", (side,)))
-    texts = (part.value for part in sides if isinstance(part, ast.Constant) and isinstance(part.value, str))
-    return any(SENTENCE.search(text) for text in texts)
+    return any(SENTENCE.search(text) for text in _asked(node))
+
+
+def _asked(node: ast.AST) -> Iterator[str]:
+    """The constant texts that a comparison, or a question about a beginning or an end, has."""
+    if isinstance(node, ast.Compare):
+        sides = [part for side in (node.left, *node.comparators) for part in getattr(side, "elts", (side,))]
+    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ENDS:
+        sides = [part for side in node.args for part in getattr(side, "elts", (side,))]
+    else:
+        return
+    yield from (part.value for part in sides if isinstance(part, ast.Constant) and isinstance(part.value, str))
 
 
 OPENS_TABLES = re.compile(r"preflight\.schemas|\bschemas\.__file__")
@@ -192,7 +202,14 @@ def test_one_function_reads_the_tables(path: Path) -> None:
 
 def functions(path: Path) -> list[tuple[ast.FunctionDef | ast.AsyncFunctionDef, int]]:
     found = [node for node in ast.walk(tree(path)) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
-    return [(node, (node.end_lineno or node.lineno) - node.lineno + 1) for node in found]
+    return [(node, (node.end_lineno or node.lineno) - node.lineno + 1 - _described(node)) for node in found]
+
+
+def _described(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    """The lines of a function's docstring, which may be the page of a rule."""
+    if ast.get_docstring(node, clean=False) is None:
+        return 0
+    return (node.body[0].end_lineno or 0) - node.body[0].lineno + 1
 
 
 def test_nine_of_ten_functions_have_25_lines_at_most() -> None:

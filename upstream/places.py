@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from preflight.frontends.claims import FRONT_ENDS
+from preflight.report.coverage import parts
 from upstream.frameworks import FRAMEWORKS, Framework
 
 PLACE = re.compile(r"([\w.-]+(?:/[\w.-]+)*\.(?:py|md)):(\d+)")
@@ -71,14 +72,14 @@ def _named(rule: Any) -> Iterator[tuple[str, int, str, bool]]:
         yield from ((match[1], int(match[2]), key, True) for match in PLACE.finditer(text))
     if (function := getattr(rule, "function", None)) is not None:
         module = sys.modules[function.__module__]
-        for name, value in vars(module).items():
+        for name, value in (parts(rule) if rule.paged else vars(module)).items():
             if name.isupper():
                 yield from (
                     (match[1], int(match[2]), key, True)
                     for key, text in _texts(value)
                     for match in PLACE.finditer(text)
                 )
-        yield from ((match[1], int(match[2]), "", False) for match in PLACE.finditer(module.__doc__ or ""))
+        yield from ((match[1], int(match[2]), "", False) for match in PLACE.finditer(rule.page))
 
 
 def _texts(value: Any, key: str = "") -> Iterator[tuple[str, str]]:

@@ -24,6 +24,7 @@ from preflight.source.finding import Finding, Kind, Message, Severity, Unverifie
 from preflight.source.hints import Any
 from preflight.source.record import NamedTuple, dataclass, replace
 from preflight.source.text import Span
+from preflight.source.word import Needed, needed
 
 MOST_FINDINGS = 100
 """Limit for one rule in one file."""
@@ -99,6 +100,8 @@ class Unchecked(NamedTuple):
     rule: str
     path: str
     because: str
+    needs: Needed | None = None
+    """What would make it verifiable, where that is one thing."""
 
 
 class Unreadable(NamedTuple):
@@ -250,7 +253,7 @@ def check_job(job: Job, plugins: Plugins, policy: Policy) -> tuple[list[Finding]
             if isinstance(item, Finding):
                 findings.append(item.of(rule.id, rule.severity, job.flow(item.span), rule.kind))
             elif item.because:
-                unknown.append(Unchecked(rule.id, path, item.because))
+                unknown.append(Unchecked(rule.id, path, item.because, item.needs or needed(item.because)))
     if not findings:
         return findings, unknown, crashes
     if job.judge is not None:

@@ -15,9 +15,6 @@ from preflight.source.pattern import lazy_pattern
 from preflight.source.record import replace
 from preflight.source.spelling import meant_boolean, slips
 
-LAYOUT = "change the layout: "
-"""The start of the title of a fix from the search of layouts, which keeps the global batch."""
-
 
 class Policy:
     """The policy over one run."""
@@ -65,7 +62,7 @@ class Policy:
         offered = fix.offered or self._invents(fix)
         offered = offered or (finding.severity is not Severity.ERROR and self._moves_degree(fix))
         offered = offered or any(map(self._roughens, fix.edits))
-        if fix.title.startswith(LAYOUT) and change is not Change.REMOVAL:
+        if fix.layout and change is not Change.REMOVAL:
             ones = [self._value(e.key) for e in fix.edits if e.value == 1 and str(e.key[-1]).find("parallel") >= 0]
             gone = any(value is not None and value.raw != 1 for value in ones)  # a degree of 1 is none
             change = Change.REMOVAL if gone else Change.NUMBER
@@ -172,7 +169,7 @@ class Policy:
             for edit in fix.edits
             if edit.action in ("set", "remove", "rename") and (said := self.job.arguments.decides(self._name(edit.key)))
         ]
-        if not changes or ", which " in fix.title or fix.title.startswith(LAYOUT):
+        if not changes or ", which " in fix.title or fix.layout:
             return fix.title
         return f"{fix.title}, which changes {' and '.join(dict.fromkeys(changes))}"
 

@@ -20,6 +20,7 @@ from preflight.source.hints import TYPE_CHECKING
 from preflight.source.pattern import lazy_pattern
 from preflight.source.record import NamedTuple, replace
 from preflight.source.text import Span
+from preflight.source.word import Needed
 
 if TYPE_CHECKING:
     from preflight.program.checkout.around import Checkout
@@ -363,7 +364,7 @@ def _left_open(refusals: Sequence[Refusal], job: Job) -> list[Unverified]:
             "{count} checks of the program depend on the number of devices",
             count=len(world),
         )
-        said.append(_open(world[0], job) if known else Unverified(because, job.start))
+        said.append(_open(world[0], job) if known else Unverified(because, job.start, Needed.WORLD_SIZE))
     return said or [Unverified("the program leaves open whether it refuses", job.start)]
 
 

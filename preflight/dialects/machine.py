@@ -11,6 +11,7 @@ from preflight.run.value import Origin, Value, derived, unknown
 from preflight.source.pattern import lazy_pattern
 from preflight.source.record import replace
 from preflight.source.text import InputError
+from preflight.source.word import Needed, Reason
 
 
 def which(document: Document, surroundings: Surroundings) -> tuple[Device | None, Value]:
@@ -20,7 +21,7 @@ def which(document: Document, surroundings: Surroundings) -> tuple[Device | None
         return surroundings.device(asked), unknown("named by the caller")
     device = surroundings.likely(word.text) if word is not None and word.text is not None else None
     if device is None or word is None:
-        return None, unknown("the device is not named")
+        return None, unknown(Reason("the device is not named", Needed.DEVICE))
     return device, Value(
         device.name,
         Origin.DERIVED,

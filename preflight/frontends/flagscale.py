@@ -20,6 +20,7 @@ from preflight.loaders.composition.values import Composed, omegaconf_values
 from preflight.loaders.document import Document, Node, Unknown
 from preflight.run.arguments import REMOVE
 from preflight.run.value import Value, unknown
+from preflight.source.word import Needed, Reason
 
 NAME = "experiment"
 GPT = ("train_gpt.py", "train_aquila_sft.py")
@@ -54,7 +55,7 @@ def world(run: Run) -> Value:
     try:
         count = _processes(run) * _nodes(run)
     except (NotKnown, TypeError, ValueError) as error:
-        return unknown(str(error))
+        return unknown(error.because if isinstance(error, NotKnown) else str(error))
     return trained(run, "runner_processes", count, "nodes x processes a node")
 
 
@@ -64,7 +65,7 @@ def _nodes(run: Run) -> int:
         raise NotKnown("the auto-tuner starts separate runs")
     cloud = run.runner_type == "cloud"
     if run.hostfile is not None and not cloud:
-        raise NotKnown("the number of devices is in the hostfile")
+        raise NotKnown(Reason("the number of devices is in the hostfile", Needed.WORLD_SIZE))
     nodes = run.runner_nodes
     return int(str(nodes).partition(":")[0]) if cloud and not run.per_node_task else 1
 

@@ -23,7 +23,7 @@ def _of(run: Run, function: Callable[[Run], Any]) -> Value:
     try:
         return derived(function(run))
     except NotKnown as error:
-        return unknown(str(error))
+        return unknown(error.because)
     except (TypeError, ValueError, ArithmeticError):
         return unknown("an argument that it is computed from is not usable")
 

@@ -27,7 +27,7 @@ def world(run: Run) -> Value:
     try:
         count = run.actor_num_nodes * run.actor_num_gpus_per_node
     except NotKnown as error:
-        return unknown(str(error))
+        return unknown(error.because)
     return run.value("actor_num_gpus_per_node").derived(count, "actor nodes x devices a node")._replace(edits=None)
 
 

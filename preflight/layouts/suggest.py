@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import takewhile
 
 from preflight.checking.engine import Report
-from preflight.checking.fix_policy import LAYOUT, Policy
+from preflight.checking.fix_policy import Policy
 from preflight.checking.workspace import Workspace
 from preflight.fix.attempts import Attempts
 from preflight.job import Job
@@ -17,6 +17,7 @@ from preflight.run.value import known
 from preflight.source.extras import missing
 from preflight.source.finding import Edit, Finding, Fix, Key, Kind, Safety, Severity
 
+LAYOUT = "change the layout: "
 ALTERNATIVES = 3
 
 
@@ -147,7 +148,7 @@ def _fix(found: Found, *, offered: bool, fastest: float) -> Fix:
     """The change in the terms of the document."""
     words = [f"{'set' if edit.action == 'set' else 'remove'} {edit.key[-1]}{_shown(edit)}" for edit in found.edits]
     title, cost = f"{LAYOUT}{', '.join(words)}", _cost(found, fastest)
-    return Fix(title, found.edits, Safety.UNSAFE, offered=offered, cost=cost)
+    return Fix(title, found.edits, Safety.UNSAFE, offered=offered, cost=cost, layout=True)
 
 
 def _cost(found: Found, fastest: float) -> str:

@@ -63,6 +63,10 @@ class Checkable(Protocol):
     def check(self, job: Job, options: Mapping[str, Any]) -> Iterator[Said]: ...
 
 
+HEADING = "## What it does"
+"""The first heading of every page."""
+
+
 class RulePack(NamedTuple):
     """Rules that load only if a run targets one of the frameworks (() = any). deferred: the same rules for checking a
     run, if that is cheaper than loading them completely."""
@@ -100,11 +104,23 @@ class Rule:
     kind: Kind = Kind.GENERAL
 
     @property
+    def paged(self) -> bool:
+        """Whether the page is the function's own docstring, as in a module with several rules."""
+        return HEADING in (self.function.__doc__ or "")
+
+    @property
+    def name(self) -> str:
+        """The name of what is about this rule only: of its function where that has the page, otherwise of its
+        module."""
+        return self.function.__name__ if self.paged else self.function.__module__.rpartition(".")[2]
+
+    @property
     def page(self) -> str:
-        """The documentation page: the docstring of the rule's module."""
+        """The documentation page: the docstring of the rule's module, or of its function."""
         import inspect
 
-        return inspect.cleandoc(sys.modules[self.function.__module__].__doc__ or self.function.__doc__ or "")
+        own = self.function.__doc__ or ""
+        return inspect.cleandoc(own if self.paged else sys.modules[self.function.__module__].__doc__ or own)
 
     @property
     def summary(self) -> str:

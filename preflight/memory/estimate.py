@@ -20,6 +20,7 @@ from preflight.run.cluster import Cluster
 from preflight.run.plan import Plan
 from preflight.run.value import Origin, Value, assumed, known
 from preflight.source.record import NamedTuple, replace
+from preflight.source.word import Needed, Reason
 
 LATENT = {"q_lora_rank": "q_lora", "kv_lora_rank": "kv_lora"}
 LATENT |= {"qk_nope_dim": "nope", "qk_rope_dim": "rope", "v_dim": "v"}
@@ -139,7 +140,7 @@ def _estimated(plan: Plan, cluster: Cluster) -> MemoryEstimate:
     try:
         found = _counted(plan, cluster)
     except Missing as missing:
-        return MemoryEstimate(budget=cluster.budget, unknown=(str(missing),))
+        return MemoryEstimate(budget=cluster.budget, unknown=(missing.because,))
     assumed = tuple(dict.fromkeys(value.note for value in plan.values().values() if value.origin is Origin.ASSUMED))
     if not assumed:
         return found
@@ -193,7 +194,7 @@ def _judged(
     if (ends.most is None or beside.most is None) and verdict != "does-not-fit":
         why = f"{'; '.join(taken)}: at least {low / GIB:.1f} GiB"
         return MemoryEstimate(budget=available, unknown=(why,), taken=taken)
-    reasons = () if available is not None else ("the device is not known",)
+    reasons = () if available is not None else (Reason("the device is not known", Needed.DEVICE),)
     found = MemoryEstimate(stages, verdict, available, reasons, device_need.outside(numbers, cluster), taken)
     return found if beside.bound else replace(found, verdict=_no_bound(verdict), supposed=True)
 

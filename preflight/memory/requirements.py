@@ -8,13 +8,18 @@ from preflight.run.plan import Plan
 from preflight.run.value import Origin, Value, default
 from preflight.source.hints import Any
 from preflight.source.record import NamedTuple, replace
+from preflight.source.word import Reason, needed
 
 BYTES = {"fp32": 4, "bf16": 2, "fp16": 2, "fp8": 1, "int8": 1, "nf4": 0.5625, "none": 0}
 """Of a number. NF4: 4 bits, and an fp32 scale for each 64 (Dettmers et al. 2023, arXiv 2305.14314)."""
 
 
 class Missing(Exception):
-    """A number needed by the estimate is unknown; the message names it and the reason."""
+    """A number needed by the estimate is unknown; because names it and the reason."""
+
+    def __init__(self, because: str) -> None:
+        super().__init__(because)
+        self.because = because
 
 
 _REQUIRED = {
@@ -156,7 +161,7 @@ def not_known(name: str, value: Value) -> str:
     """The statement that a value is unknown, and why."""
     words, why = {**_REQUIRED, **_DECIDING, **_OF_EXPERTS}[name], value.because
     said = f"the {words} {'are' if words in _PLURAL else 'is'} not known"
-    return said if not why or why == said else f"{said} ({why})"
+    return said if not why or why == said else Reason(f"{said} ({why})", needed(why))
 
 
 def _raw(values: Mapping[str, Value], name: str) -> Any:

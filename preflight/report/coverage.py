@@ -7,6 +7,7 @@ import json
 import re
 import sys
 from collections.abc import Iterable, Iterator
+from types import CodeType
 
 from preflight import schemas
 from preflight.lint.evidence import evidence
@@ -85,5 +86,33 @@ def mentioned(rule: Checkable) -> set[tuple[str, int]]:
     """Every upstream location that a rule refers to; for a rule function, those in the text of its module."""
     texts = list(rule.owned)
     if isinstance(rule, Rule):
-        texts.append(inspect.getsource(sys.modules[rule.function.__module__]))
+        texts.append(text_of(rule))
     return {(match[1], int(match[2])) for text in texts for match in _PLACE.finditer(text)}
+
+
+def text_of(rule: Rule) -> str:
+    """The source of a rule function: its module where that is about this rule only, otherwise the function with what
+    it uses of its module."""
+    if not rule.paged:
+        return inspect.getsource(sys.modules[rule.function.__module__])
+    used = parts(rule)
+    functions = (value for value in used.values() if inspect.isfunction(value) or inspect.isclass(value))
+    constants = (f"{name} = {value!r}" for name, value in used.items() if name.isupper())
+    return "\n".join([inspect.getsource(rule.function), *map(inspect.getsource, functions), *constants])
+
+
+def parts(rule: Rule) -> dict[str, Any]:
+    """Name → what a rule function uses of its module, itself or by what it calls there."""
+    module = vars(sys.modules[rule.function.__module__])
+    found: dict[str, Any] = {}
+    left = [rule.function.__code__]
+    while left:
+        code = left.pop()
+        left += [constant for constant in code.co_consts if isinstance(constant, CodeType)]
+        for name in code.co_names:
+            value = module.get(name)
+            own = name.isupper() or getattr(value, "__module__", "") == rule.function.__module__
+            if name not in found and value is not None and own:
+                found[name] = value
+                left += [value.__code__] if inspect.isfunction(value) else []
+    return found

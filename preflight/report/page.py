@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
@@ -53,19 +53,29 @@ def _in_folder(folder: str) -> Iterable[Topic]:
     package = f"{RULES}.{folder}".rstrip(".")
     families: Mapping[str, str] = getattr(import_module(package), "FAMILIES", {})
     members: dict[str, list[str]] = {family: [] for family in families}
-    for info in iter_modules(import_module(package).__path__):
-        module = import_module(f"{package}.{info.name}")
-        rules = list(collect(module)) if not info.ispkg else []
+    for name, rules in sorted(_by_page(package), key=lambda page: page[0]):
         whole = len(rules) == 1 and isinstance(rules[0], Rule)
-        family = next((name for name in families if whole and info.name.startswith(f"{name}_")), None)
+        family = next((family for family in families if whole and name.startswith(f"{family}_")), None)
         if family is not None:
             members[family].append(rules[0].id)
-        elif rules:
-            title = " ".join((module.__doc__ or info.name).partition("\n\n")[0].split())
+        else:
+            about = rules[0].page if whole else import_module(f"{package}.{name}").__doc__ or name
+            title = " ".join(about.partition("\n\n")[0].split())
             ids = tuple(rule.id for rule in rules)
-            yield Topic(_path(folder, info.name), ids[0] if whole else title, title, ids)
+            yield Topic(_path(folder, name), ids[0] if whole else title, title, ids)
     for family, ids_of_family in members.items():
         yield Topic(_path(folder, family), families[family], families[family], tuple(ids_of_family))
+
+
+def _by_page(package: str) -> Iterator[tuple[str, list[Checkable]]]:
+    """The rules of a package's modules by the name of their page; a rule whose function has the page is alone."""
+    for info in iter_modules(import_module(package).__path__):
+        rules = [] if info.ispkg else list(collect(import_module(f"{package}.{info.name}")))
+        paged = [rule for rule in rules if isinstance(rule, Rule) and rule.paged]
+        for rule in paged:
+            yield rule.name, [rule]
+        if others := [rule for rule in rules if rule not in paged]:
+            yield info.name, others
 
 
 def _path(folder: str, name: str) -> str:

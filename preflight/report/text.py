@@ -35,7 +35,7 @@ def tell(report: Report, look: Look) -> Told:
     return Told(
         entries=tuple(_entry(finding, look) for finding in report.findings),
         unverified=tuple(_unverified(u.path, u.because or UNKNOWN, u.rule) for u in report.unknown),
-        reasons=tuple(plain(u.because or UNKNOWN) for u in report.unknown),
+        needs=tuple(u.needs.value if u.needs is not None else "" for u in report.unknown),
         targets=tuple(_read_as(job) for job in report.jobs),
         details=tuple(_details(report)) if look.verbose else (),
         checked=report.checked,
@@ -135,7 +135,7 @@ def summary(told: Told, look: Look) -> Iterator[str]:
     if ways:
         yield local(f"Fixable: {joined(ways, '')}.")
     if told.unverified and not look.unknown:
-        yield skipped_checks(told.reasons)
+        yield skipped_checks(told.needs)
     if look.verbose:
         yield from told.details
         if told.suppressed:

@@ -9,6 +9,7 @@ from preflight.report.terminal import counted, plain
 from preflight.source.finding import Severity
 from preflight.source.language import joined, local
 from preflight.source.record import NamedTuple
+from preflight.source.word import Needed
 
 
 class Entry(NamedTuple):
@@ -37,8 +38,8 @@ class Told(NamedTuple):
 
     entries: tuple[Entry, ...] = ()
     unverified: tuple[str, ...] = ()
-    reasons: tuple[str, ...] = ()
-    """Why each of these was not verified."""
+    needs: tuple[str, ...] = ()
+    """What would make each of these verifiable, as a value of Needed; "" where that is not one thing."""
 
     targets: tuple[str, ...] = ()
     details: tuple[str, ...] = ()
@@ -72,14 +73,14 @@ def added(parts: Iterable[Told]) -> Told:
     columns = list(zip(*parts, strict=True))
     if not columns:
         return Told()
-    entries, unverified, reasons, targets, details, checked, skipped = columns[:7]
+    entries, unverified, needs, targets, details, checked, skipped = columns[:7]
     suppressed, problems, bounded, unreadable, crashed, reads, programs = columns[7:]
 
     def joined(column: tuple[tuple[str, ...], ...]) -> tuple[str, ...]:
         return tuple(text for texts in column for text in texts)
 
     ordered = tuple(sorted(entry for some in entries for entry in some))
-    lists = joined(unverified), joined(reasons), joined(targets), joined(details), joined(checked), joined(skipped)
+    lists = joined(unverified), joined(needs), joined(targets), joined(details), joined(checked), joined(skipped)
     names = tuple(dict.fromkeys(joined(reads)))
     once = tuple(dict.fromkeys(joined(problems)))  # settings that hold for many files
     ends = any(unreadable), any(crashed), names, joined(programs)
@@ -143,34 +144,30 @@ def _one_line(entry: Entry) -> Entry:
 
 
 GIVE = "give "
-WAYS = (
-    ("number of devices", f"{GIVE}--world-size"),
-    ("device is not", f"{GIVE}--device"),
-    ("what the device gives", f"{GIVE}--device"),
-    ("the placeholder", "fill in the placeholders"),
-    (".json is not read", f"{GIVE}the model's config.json"),
-    ("size of the vocabulary", f"{GIVE}the size of the vocabulary"),
-)
-"""Part of a reason, what is to be done. The first that fits counts."""
+WAYS = {
+    Needed.WORLD_SIZE: f"{GIVE}--world-size",
+    Needed.DEVICE: f"{GIVE}--device",
+    Needed.FILLED: "fill in the placeholders",
+    Needed.MODEL_CONFIG: f"{GIVE}the model's config.json",
+    Needed.VOCABULARY: f"{GIVE}the size of the vocabulary",
+}
+"""What is to be done."""
 NAMED = 2
 """Ways that are named."""
 
 
-def skipped_checks(reasons: Iterable[str]) -> str:
-    """One sentence. A check may wait for more than the value that it names, so the numbers are upper bounds."""
-    reasons = list(reasons)
-    ways = Counter(way for reason in reasons if (way := _way(reason)))
+def skipped_checks(needs: Iterable[str]) -> str:
+    """One sentence about checks by what each needs, "" for various things. A check may wait for more than the value
+    that it names, so the numbers are upper bounds."""
+    needs = list(needs)
+    ways = Counter(WAYS[Needed(need)] for need in needs if need)
     most = sorted(ways.items(), key=lambda item: -item[1])[:NAMED]  # most_common loads heapq
     found = [local(f"{local(way)} for {number}") for way, number in most]
-    if len(found) > 1 and found[0].startswith(GIVE):
+    if most and most[0][0] != WAYS[Needed.FILLED]:
         found[1:] = [way.removeprefix(GIVE) for way in found[1:]]
     why = f"{joined(found)}; " if found else ""
-    many = counted(len(reasons), "check")
+    many = counted(len(needs), "check")
     return local(
-        f"Skipped {many} that {'depends' if len(reasons) == 1 else 'depend'} on unknown values "
+        f"Skipped {many} that {'depends' if len(needs) == 1 else 'depend'} on unknown values "
         f"({why}--show-unknown lists them)."
     )
-
-
-def _way(reason: str) -> str:
-    return next((way for part, way in WAYS if part in reason), "")

@@ -11,6 +11,7 @@ from preflight.run.value import Value, unknown
 from preflight.source.hints import Any
 from preflight.source.pattern import lazy_pattern
 from preflight.source.record import NamedTuple, dataclass, field
+from preflight.source.word import NO_WORLD_SIZE, Needed, Reason
 
 GIB = 2**30
 
@@ -68,7 +69,7 @@ class Cluster:
     """The devices of a job: kind, total number, number per node. memory: a limit in bytes set by the config."""
 
     device: Device | None = None
-    count: Value = field(default_factory=lambda: unknown("the number of devices is not given"))
+    count: Value = field(default_factory=lambda: unknown(NO_WORLD_SIZE))
     per_node: Value = field(default_factory=lambda: unknown("the devices per node are not given"))
     memory: Value = field(default_factory=lambda: unknown("no limit set"))
     buffer: Value = field(default_factory=lambda: unknown("no size of communication buffers is set"))
@@ -89,13 +90,15 @@ class Cluster:
     software: float | None = None
     """The container of the run, as year and month (25.04), where the settings or the run itself state it."""
 
-    named: Value = field(default_factory=lambda: unknown("the device is not named"))
+    named: Value = field(default_factory=lambda: unknown(Reason("the device is not named", Needed.DEVICE)))
     """Where the job itself names the device, if that is how it is known."""
 
     said: tuple[Value, ...] = ()
     """Every source that states the number of devices, for the rule that compares them."""
 
-    asked: Value = field(default_factory=lambda: unknown("the run does not give its number of devices"))
+    asked: Value = field(
+        default_factory=lambda: unknown(Reason("the run does not give its number of devices", Needed.WORLD_SIZE))
+    )
     """The devices that a front end asks for in separate keys, where the count is the caller's."""
 
     @property

@@ -10,6 +10,7 @@ from functools import cache
 from preflight.source.hints import Literal
 from preflight.source.record import NamedTuple, dataclass, replace
 from preflight.source.text import Span
+from preflight.source.word import Needed
 
 
 @cache
@@ -202,7 +203,8 @@ class Fix(NamedTuple):
     """Edits that are applied together or not at all.
 
     change: what it does to what was typed; the policy decides. offered: it is written only where the user chooses it.
-    cost: what it costs compared with other solutions, where that is estimated.
+    cost: what it costs compared with other solutions, where that is estimated. layout: it writes another parallel
+    layout, and the global batch stays.
     """
 
     title: str
@@ -211,6 +213,7 @@ class Fix(NamedTuple):
     change: Change = Change.NUMBER
     offered: bool = False
     cost: str = ""
+    layout: bool = False
 
 
 class Related(NamedTuple):
@@ -223,11 +226,13 @@ class Related(NamedTuple):
 class Unverified(NamedTuple):
     """What a rule could not check, and because of what ("$NNODES"). Rules yield it besides findings; it never refuses.
 
-    One without a because is not reported: nothing is missing but unset values.
+    One without a because is not reported: nothing is missing but unset values. needs: what would decide it, where the
+    because does not know.
     """
 
     because: str
     span: Span | None = None
+    needs: Needed | None = None
 
 
 @dataclass(frozen=True, slots=True)

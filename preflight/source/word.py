@@ -2,10 +2,46 @@
 
 from __future__ import annotations
 
+from enum import Enum
 from itertools import pairwise
 
 from preflight.source.record import NamedTuple
 from preflight.source.text import Span
+
+
+class Needed(str, Enum):
+    """What would make a value known, where one thing does."""
+
+    WORLD_SIZE = "world-size"
+    DEVICE = "device"
+    FILLED = "filled"
+    MODEL_CONFIG = "model-config"
+    VOCABULARY = "vocabulary"
+
+
+class Reason(str):
+    """Why a value is unknown, as text, with what would make it known. about: the text of a placeholder."""
+
+    __slots__ = ("about", "needs")
+
+    needs: Needed | None
+    about: str
+
+    def __new__(cls, text: str, needs: Needed | None, about: str = "") -> Reason:
+        made = super().__new__(cls, text)
+        made.needs, made.about = needs, about
+        return made
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return Reason, (str(self), self.needs, self.about)
+
+
+def needed(because: str) -> Needed | None:
+    """What would make a value known that is unknown for this reason; None for a reason without it."""
+    return because.needs if isinstance(because, Reason) else None
+
+
+NO_WORLD_SIZE = Reason("the number of devices is not given", Needed.WORLD_SIZE)
 
 
 class Unknown:

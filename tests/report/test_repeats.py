@@ -10,6 +10,7 @@ from harness import Cli
 from toy import BAD, LOUD
 
 from preflight.report.totals import skipped_checks
+from preflight.source.word import Needed
 
 SCRIPT = """\
 DATA="your data path"
@@ -127,9 +128,9 @@ def test_fix_leaves_what_is_not_selected(cli: Cli, tmp_path: Path) -> None:
 
 
 def test_skipped_checks_are_summed_up_by_what_most_need() -> None:
-    reasons = ["the number of devices is not given"] * 3 + ["the device is not given", "$NNODES"]
-    assert skipped_checks(reasons) == (
+    needs = [Needed.WORLD_SIZE] * 3 + [Needed.DEVICE, ""]
+    assert skipped_checks(needs) == (
         "Skipped 5 checks that depend on unknown values (give --world-size for 3 and --device for 1; "
         "--show-unknown lists them)."
     )
-    assert skipped_checks(["$N"]) == "Skipped 1 check that depends on unknown values (--show-unknown lists them)."
+    assert skipped_checks([""]) == "Skipped 1 check that depends on unknown values (--show-unknown lists them)."

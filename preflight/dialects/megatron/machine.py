@@ -8,6 +8,7 @@ from preflight.loaders.document import Count, Document, Launch, Setting, Unknown
 from preflight.run.cluster import Cluster
 from preflight.run.request import Request
 from preflight.run.value import BY_CALLER, Origin, Value, unknown
+from preflight.source.word import NO_WORLD_SIZE
 
 
 def machine(document: Document, surroundings: Surroundings, ranks: Document | None = None) -> Cluster:
@@ -20,7 +21,7 @@ def machine(document: Document, surroundings: Surroundings, ranks: Document | No
     if (stated := _stated(request, launch)) is not None:
         count = Value(stated, Origin.STATED, note=BY_CALLER)
     else:
-        count = said[0] if said else unknown("the number of devices is not given")
+        count = said[0] if said else unknown(NO_WORLD_SIZE)
     per_node = unknown("the devices per node are not given")
     if request.devices_per_node is not None:
         per_node = Value(request.devices_per_node, Origin.STATED, note=BY_CALLER)

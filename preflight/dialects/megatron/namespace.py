@@ -19,7 +19,11 @@ ARGUMENTS = "megatron/training/arguments.py"
 
 
 class NotKnown(Exception):
-    """A step needs an unknown value."""
+    """A step needs an unknown value. because: why it is unknown."""
+
+    def __init__(self, because: str) -> None:
+        super().__init__(because)
+        self.because = because
 
 
 class Run:
@@ -103,7 +107,7 @@ def perform(run: Run, steps: Sequence[tuple[Step, tuple[str, ...]]]) -> None:
             step(run)
         except (NotKnown, TypeError, ValueError, ArithmeticError, IndexError) as error:
             because = (
-                str(error) if isinstance(error, NotKnown) else "an argument that it is computed from is not usable"
+                error.because if isinstance(error, NotKnown) else "an argument that it is computed from is not usable"
             )
             for name in names:
                 if run.effective.get(name) is before[name]:

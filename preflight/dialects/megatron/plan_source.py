@@ -35,7 +35,7 @@ class Source:
         try:
             raw = function(self.run)
         except NotKnown as error:
-            return unknown(str(error))
+            return unknown(error.because)
         except (TypeError, ValueError, ArithmeticError):
             return unknown("an argument that it is computed from is not usable")
         base = self.run.value(of) if of else None

@@ -9,7 +9,9 @@ from preflight.dialects.megatron.namespace import NotKnown, Run, derives
 from preflight.dialects.megatron.parsing import Parsed
 from preflight.run.models import vocabularies
 from preflight.run.plan import Bound
+from preflight.source.word import Needed, Reason
 
+IN_TOKENIZER = Reason("the size of the vocabulary is in the tokenizer's files", Needed.VOCABULARY)
 TIKTOKEN = 2**17
 """The vocabulary size of TikTokenizer without --vocab-size
 (megatron/core/tokenizers/text/libraries/tiktoken_tokenizer.py:24)."""
@@ -50,7 +52,7 @@ def published(run: Run) -> int:
                 return size
         if run.tokenizer_type == "Llama2Tokenizer" and re.fullmatch(r"(\$[^/]*/)?tokenizer\.model", last):
             return LLAMA_2
-    raise NotKnown("the size of the vocabulary is in the tokenizer's files")
+    raise NotKnown(IN_TOKENIZER)
 
 
 def tokenizer(parsed: Parsed, open_file: Callable[[str], bytes | None]) -> tuple[int, str] | None:
@@ -185,7 +187,7 @@ def vocabulary(run: Run) -> None:
     if size is None and run.tokenizer_type == "TikTokenizer":
         size = TIKTOKEN
     if size is None:
-        raise NotKnown("the size of the vocabulary is in the tokenizer's files")
+        raise NotKnown(IN_TOKENIZER)
     if run.tokenizer_type == "NullTokenizer" and run.is_core("<0.17"):
         size += 1
     of = "vocab_size"

@@ -25,6 +25,7 @@ from preflight.source.hints import Any
 from preflight.source.pattern import lazy_pattern
 from preflight.source.record import NamedTuple
 from preflight.source.text import InputError, Span
+from preflight.source.word import Needed, Reason
 
 ON = ("", "true", "1", "on", "yes")
 
@@ -120,7 +121,7 @@ def seed(run: Run, outside: Outside, count: Value, lost: str | None) -> None:
     known = (
         Value(device.architecture, Origin.DERIVED, note=device.name)
         if device is not None
-        else unknown("the device is not given")
+        else unknown(Reason("the device is not given", Needed.DEVICE))
     )
     run.effective["device_architecture"] = known
     if run.written.get("yaml_cfg") is not None:

@@ -26,6 +26,7 @@ from preflight.run.request import Request, Target
 from preflight.run.value import Value, assumed, derived, unknown
 from preflight.source.finding import Edit
 from preflight.source.record import replace
+from preflight.source.word import NO_WORLD_SIZE
 
 SHAPE = ("layers", "hidden", "heads", "query_groups", "ffn", "experts", "family", "vocab")
 """Parts of the model's shape that the arguments provide as "shape.<part>"."""
@@ -161,11 +162,7 @@ def _shape(run: Run, document: Document, surroundings: Surroundings) -> tuple[Mo
 def _cluster(run: Run, surroundings: Surroundings) -> Cluster:
     """The machine: devices stated by the caller, and the memory limit of the config."""
     request = surroundings.request
-    count = (
-        derived(request.devices, "given")
-        if request.devices is not None
-        else unknown("the number of devices is not given")
-    )
+    count = derived(request.devices, "given") if request.devices is not None else unknown(NO_WORLD_SIZE)
     per_node = (
         derived(request.devices_per_node, "given")
         if request.devices_per_node

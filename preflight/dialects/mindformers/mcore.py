@@ -13,6 +13,7 @@ from preflight.loaders.document import Document, Node, Unknown
 from preflight.run.value import Origin, Value
 from preflight.source.hints import Any
 from preflight.source.record import NamedTuple
+from preflight.source.word import Needed, Reason
 
 SECTIONS = ("parallel_config", "recompute_config", "swap_config")
 
@@ -80,7 +81,7 @@ def below(run: Run, document: Document, surroundings: Surroundings) -> Document 
         return None
     found = surroundings.read(document, f"{named.raw.rstrip('/')}/config.json")
     if found is None or found.tree is None or found.tree.kind != "mapping":
-        run.absent = f"{named.raw}/config.json is not read"
+        run.absent = Reason(f"{named.raw}/config.json is not read", Needed.MODEL_CONFIG)
         return None
     return found
 

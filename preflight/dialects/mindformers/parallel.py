@@ -7,6 +7,7 @@ from preflight.dialects.mindformers.release_tables import read_at
 from preflight.loaders.document import Unknown
 from preflight.run.versions import matches
 from preflight.source.hints import Any
+from preflight.source.word import NO_WORLD_SIZE
 
 MODES: dict[object, str] = {
     "DATA_PARALLEL": "data_parallel",
@@ -41,7 +42,7 @@ def derive_parallel(run: Run, world: int | None) -> None:
         of="run_mode",
     )
     run.derive("parallel_mode", _mode(run), of="parallel.parallel_mode" if run.true("use_parallel") else "use_parallel")
-    run.derive("world_size", Unknown("the number of devices is not given") if world is None else world)
+    run.derive("world_size", Unknown(NO_WORLD_SIZE) if world is None else world)
     mode = run.raw("parallel_mode")
     if isinstance(mode, Unknown):
         if not (run.value("use_parallel").known and run.value("parallel.parallel_mode").known):  # else it is refused
@@ -153,7 +154,7 @@ def _global_batch(run: Run, mode: str, world: int | None) -> Any:
         return Unknown("a factor of the global batch is not a whole number")
     if mode not in AUTOMATIC:
         ranks = 1 if world is None and mode == "stand_alone" else world
-        return Unknown("the number of devices is not given") if ranks is None else batch * ranks * steps
+        return Unknown(NO_WORLD_SIZE) if ranks is None else batch * ranks * steps
     if numbers[1] is None or numbers[2] is None:
         return Unknown("a factor of the global batch is not a whole number")
     return batch * numbers[1] * numbers[2] * (micro if pipeline > 1 else steps)

@@ -21,6 +21,7 @@ from preflight.run.value import Value, default, derived, unknown
 from preflight.source.finding import Edit
 from preflight.source.hints import Any
 from preflight.source.record import replace
+from preflight.source.word import NO_WORLD_SIZE
 
 FRAMEWORK = "pynative"
 VERSION = "2.1.0"
@@ -38,11 +39,7 @@ def read_pynative(document: Document, tree: Node, surroundings: Surroundings) ->
         as_written = as_written.with_values(told(request.given, as_written, (), document.start))
     aliases = _aliases(as_written)
     typed = as_written.with_values({f"net.{field}": as_written[key] for field, key in aliases.items()})
-    world = (
-        derived(request.devices, "given")
-        if request.devices is not None
-        else unknown("the number of devices is not given")
-    )
+    world = derived(request.devices, "given") if request.devices is not None else unknown(NO_WORLD_SIZE)
     plain = _Defaults(typed)
     found = derive(typed, plain, world)
     versions = {FRAMEWORK: target.version}

@@ -21,6 +21,7 @@ from preflight.loaders.shell.syntax import Node, Tree, ancestors, parse
 from preflight.source.finding import Message
 from preflight.source.spelling import nearest
 from preflight.source.text import InputError, Span
+from preflight.source.word import Needed, Reason
 
 _BARE = re.compile(r"(?<![\\$])\$(?:([A-Za-z_]\w*)(?!\[)|\{([A-Za-z_]\w*)\})")
 _PLACEHOLDER = re.compile(r"<[^<>]+>|(?:your|path)[_-][\w./-]*|/?(?:path|PATH)[_/]to[_/].*|[xX]{3,}", re.IGNORECASE)
@@ -205,8 +206,8 @@ def _placeholder(word: Word) -> Iterator[Problem]:
     flag, value = word.parts
     shown = (value or flag).text
     because = (value or flag).because
-    if because.startswith("the placeholder"):
-        message = Message("placeholder {text} is not filled in", text=because.removeprefix("the placeholder "))
+    if isinstance(because, Reason) and because.needs is Needed.FILLED:
+        message = Message("placeholder {text} is not filled in", text=because.about)
         yield Problem("placeholder-value", message, (value or flag).span, (value or flag).uses)
     elif shown is not None and _PLACEHOLDER.fullmatch(shown):
         message = Message("placeholder {text!r} is not filled in", text=shown)

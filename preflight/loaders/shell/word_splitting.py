@@ -8,6 +8,7 @@ from preflight.loaders.document import Piece, Word, word_of
 from preflight.source.pattern import lazy_pattern
 from preflight.source.record import NamedTuple
 from preflight.source.text import Span
+from preflight.source.word import Needed, Reason
 
 _BLANKS = lazy_pattern(r"[ \t\n]+")
 _SENTENCE = lazy_pattern(  # of small letters: compiling one that ignores case takes ten times as long
@@ -57,7 +58,8 @@ def fields(bits: Iterable[Bit | Break]) -> list[Field]:
         elif not bit.splits or bit.piece.text is None:
             cutter.add(bit.piece, bit.splits)
         elif is_sentence(bit.piece.text):
-            because = f'the placeholder "{bit.piece.text.strip()}"'
+            text = bit.piece.text.strip()
+            because = Reason(f'the placeholder "{bit.piece.text.strip()}"', Needed.FILLED, f'"{text}"')
             cutter.add(bit.piece._replace(text=None, because=because, exact=False), False)
         else:
             cutter.split(bit.piece, bit.piece.text)
