@@ -79,6 +79,11 @@ class Certainty(NamedTuple):
     older: str = ""
     older_entry: bool = False
     takes: Callable[[str], frozenset[str] | None] = lambda name: None
+    named: str = ""
+    """The framework and the release that the evidence names, where it is not a described one."""
+
+    fits: Callable[[], tuple[str, ...]] = tuple
+    """Finds the described releases that the keys fit, oldest first, where `releases` does not list them."""
 
     @property
     def doubtful(self) -> bool:

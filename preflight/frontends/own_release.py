@@ -1,0 +1,142 @@
+"""The release of a front end's run: stated, of the source around it, named in a file, or shown by its keys."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+
+from preflight.dialects import Surroundings
+from preflight.frontends.contract import contract
+from preflight.frontends.described import contracts
+from preflight.frontends.front_end import FrontEnd
+from preflight.frontends.option_releases import at_release, at_stated
+from preflight.frontends.reading import package_of
+from preflight.loaders.document import Document
+from preflight.run.request import Target
+from preflight.run.versions import numbers
+from preflight.source.finding import Message
+from preflight.source.record import NamedTuple
+
+
+class Shown(NamedTuple):
+    """The release that something beside the keys shows. named: it is not that of a source around the run."""
+
+    target: Target
+    evidence: str = ""
+    named: bool = False
+
+
+def shown(front_end: FrontEnd, document: Document, surroundings: Surroundings) -> Shown | None:
+    """The stated release, that of the source around a run, or the one that its own text or a file of its repository
+    installs."""
+    if surroundings.request.target is not None:
+        return Shown(surroundings.request.target)
+    package = package_of(front_end, document, surroundings)
+    if package is not None:
+        return Shown(Target(front_end.name, package.version), package.evidence) if package.version else None
+    from preflight.program.checkout.callers import named_release
+
+    if release := named_release(document.source.text, front_end.name):
+        said: str = Message("the file names {release}", release=release)
+        return Shown(Target(front_end.name, release), said, named=True)
+    around = surroundings.around
+    file, release = around.installs(document.source.path, front_end.name) if around is not None else ("", "")
+    return Shown(Target(front_end.name, release), file, named=True) if release else None
+
+
+def with_evidence(front_end: FrontEnd, found: Shown | None) -> FrontEnd:
+    """A front end at a described release, with what shows the run's own."""
+    if found is None or not found.named:
+        return front_end
+    own, here = numbers(found.target.version), numbers(front_end.release)
+    named = "" if own in (here, here[: len(own)]) else f"{front_end.name} {found.target.version}"
+    return front_end._replace(evidence=found.evidence, named=named)
+
+
+def of_options(front_end: FrontEnd, document: Document, surroundings: Surroundings) -> FrontEnd:
+    """A front end with options as keys at the release of a run; where nothing shows it, at the newest described one
+    that has most of its options."""
+    found = shown(front_end, document, surroundings)
+    if found is not None:
+        known = at_stated(front_end, found.target)
+        return known if surroundings.request.target is not None else with_evidence(known._replace(stated=False), found)
+    typed = frozenset(_typed(document))
+    described = tuple(sorted((*contracts(front_end.name), front_end.release), key=numbers))
+    if gone := _of_none(front_end, typed, described):
+        oldest = at_release(front_end, described[0])
+        template = "with {options:and} the release is one before those that are described"
+        older: str = Message(template, options=gone[:MOST_NAMED])
+        return oldest._replace(named=f"{front_end.name} before {described[0]}", older=older)
+    lacking = partial(_lacking, front_end, typed)
+    release = best(described, front_end.release, lacking)
+    return _at(front_end, release)._replace(fits=lambda: fitting(described, release, lacking))
+
+
+MOST_NAMED = 2
+"""Options of older releases that are named."""
+
+
+def best(described: Sequence[str], usual: str, lacking: Callable[[str], int]) -> str:
+    """The usual release where it has all keys, otherwise the newest of those that have most of them."""
+    if not (least := lacking(usual)):
+        return usual
+    fewest = min(((lacking(release), release != usual, at) for at, release in enumerate(reversed(described))))
+    return usual if fewest[0] == least else described[len(described) - 1 - fewest[2]]
+
+
+def fitting(described: Sequence[str], release: str, lacking: Callable[[str], int]) -> tuple[str, ...]:
+    """The described releases that have as many of the keys as the one that a run is read as, oldest first."""
+    most = lacking(release)
+    return tuple(one for one in described if lacking(one) <= most)
+
+
+def _at(front_end: FrontEnd, release: str) -> FrontEnd:
+    return front_end if release == front_end.release else at_release(front_end, release)
+
+
+def _typed(document: Document) -> Iterable[str]:
+    """The options of a launch, or the keys of a flat file as options."""
+    if document.launch is not None:
+        for word in document.launch.words:
+            if word.text is not None and word.text.startswith("--") and len(word.text) > 2:
+                yield word.text.partition("=")[0]
+    elif document.tree is not None:
+        yield from (f"--{entry.key.value}" for entry in document.tree.entries)
+
+
+def _lacking(front_end: FrontEnd, typed: frozenset[str], release: str) -> int:
+    """How many options that some release has are not in this one."""
+    keys, others = _at(front_end, release).keys.options, front_end.known | front_end.keys.options.keys()
+    return sum(_spelt(option) not in keys and option not in keys and _spelt(option) in others for option in typed)
+
+
+def _of_none(front_end: FrontEnd, typed: frozenset[str], described: Sequence[str]) -> tuple[str, ...]:
+    """Options that releases before all described ones have, and none since."""
+    candidates = sorted(option for option in typed if _spelt(option) in front_end.known)
+    if not candidates:
+        return ()
+    tables = [
+        front_end.keys.options if r == front_end.release else at_release(front_end, r).keys.options for r in described
+    ]
+    return tuple(one for one in candidates if not any(one in keys or _spelt(one) in keys for keys in tables))
+
+
+def _spelt(option: str) -> str:
+    """An option with underscores, as the tables of programs that take both spellings have it."""
+    return f"--{option[2:].replace('-', '_')}"
+
+
+def of_overrides(
+    front_end: str, usual: str, keys: Sequence[str], engine: str = ""
+) -> tuple[str, Callable[[], tuple[str, ...]]]:
+    """The described release of a program with composed configs whose config has most of some keys, and what finds all
+    such releases. engine: the engine whose config is composed, "" for the usual one."""
+    described = contracts(front_end)[::-1]
+
+    def lacking(release: str) -> int:
+        known = contract(front_end, release)
+        known = known.of_engine(engine) or known if engine else known
+        return sum(not known.has(key) for key in keys)
+
+    release = best(described, usual, lacking)
+    return release, lambda: fitting(described, release, lacking)
