@@ -54,8 +54,8 @@ def with_evidence(front_end: FrontEnd, found: Shown | None) -> FrontEnd:
 
 
 def of_options(front_end: FrontEnd, document: Document, surroundings: Surroundings) -> FrontEnd:
-    """A front end with options as keys at the release of a run; where nothing shows it, at the newest described one
-    that has most of its options."""
+    """A front end with options as keys at the release of a run; where nothing shows it, as it is, with the releases
+    that have its options."""
     found = shown(front_end, document, surroundings)
     if found is not None:
         known = at_stated(front_end, found.target)
@@ -63,13 +63,11 @@ def of_options(front_end: FrontEnd, document: Document, surroundings: Surroundin
     typed = frozenset(_typed(document))
     described = tuple(sorted((*contracts(front_end.name), front_end.release), key=numbers))
     if gone := _of_none(front_end, typed, described):
-        oldest = at_release(front_end, described[0])
         template = "with {options:and} the release is one before those that are described"
         older: str = Message(template, options=gone[:MOST_NAMED])
-        return oldest._replace(named=f"{front_end.name} before {described[0]}", older=older)
+        return front_end._replace(named=f"{front_end.name} before {described[0]}", older=older)
     lacking = partial(_lacking, front_end, typed)
-    release = best(described, front_end.release, lacking)
-    return _at(front_end, release)._replace(fits=lambda: fitting(described, release, lacking))
+    return front_end._replace(fits=lambda: fitting(described, lacking))
 
 
 MOST_NAMED = 2
@@ -84,10 +82,10 @@ def best(described: Sequence[str], usual: str, lacking: Callable[[str], int]) ->
     return usual if fewest[0] == least else described[len(described) - 1 - fewest[2]]
 
 
-def fitting(described: Sequence[str], release: str, lacking: Callable[[str], int]) -> tuple[str, ...]:
-    """The described releases that have as many of the keys as the one that a run is read as, oldest first."""
-    most = lacking(release)
-    return tuple(one for one in described if lacking(one) <= most)
+def fitting(described: Sequence[str], lacking: Callable[[str], int]) -> tuple[str, ...]:
+    """The described releases that have most of some keys, oldest first."""
+    counts = {release: lacking(release) for release in described}
+    return tuple(release for release, count in counts.items() if count == min(counts.values()))
 
 
 def _at(front_end: FrontEnd, release: str) -> FrontEnd:
@@ -139,4 +137,4 @@ def of_overrides(
         return sum(not known.has(key) for key in keys)
 
     release = best(described, usual, lacking)
-    return release, lambda: fitting(described, release, lacking)
+    return release, lambda: fitting(described, lacking)

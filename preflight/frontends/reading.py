@@ -52,25 +52,25 @@ def certainty(front_end: FrontEnd, document: Document, surroundings: Surrounding
     are not errors."""
     package = package_of(front_end, document, surroundings)
     stated = surroundings.request.target is not None
-    later = _later(front_end, front_end.release)
+    exact = _later(front_end, front_end.release) | front_end.lacks
     found = Certainty(
         stated=stated,
         entry_known=True,
         apart=front_end.apart,
         since=front_end.since,
-        lacks=later | front_end.lacks if stated else frozenset(),
+        lacks=exact if stated else frozenset(),
         evidence=front_end.evidence,
         named=front_end.named,
         older=front_end.older,
         fits=front_end.fits,
     )
     if package is None and (stated or (front_end.evidence and not front_end.named)):
-        return found if stated else found._replace(since={})
+        return found if stated else found._replace(since={}, lacks=exact)
     if package is None:
         return found._replace(newer=lambda rule: front_end.release if _is_new(rule, front_end.core) else "")
     same = numbers(package.version) == numbers(front_end.release)
     if same and is_final(package.version):
-        return found._replace(since={}, evidence=package.evidence)
+        return found._replace(since={}, evidence=package.evidence, lacks=exact)
     lying = f"{front_end.name} {package.version}" if package.version else f"another {front_end.name}"
     older = not package.version or same or numbers(package.version) < numbers(front_end.release)
     mine = f"{front_end.name}/"

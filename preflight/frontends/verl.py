@@ -29,7 +29,7 @@ from preflight.frontends.hydra_faults import (
 )
 from preflight.frontends.own_release import of_overrides, shown, with_evidence
 from preflight.frontends.published_network import NETWORK, TYPES, lose_network, of_bridge, trained
-from preflight.frontends.reading import configures
+from preflight.frontends.reading import configures, package_of
 from preflight.frontends.reading import read as reading
 from preflight.loaders.composition.overrides import Override, apply, read_override
 from preflight.loaders.composition.values import Composed, omegaconf_values
@@ -200,7 +200,8 @@ def read_ppo(document: Document, surroundings: Surroundings) -> Reading:
     unread_ = [one for one in refused if not configures(front_end, one.override.key, document, surroundings)]
     faults = [*malformed(words)]
     if ours:
-        faults += of_groups(known, named, overrides, others, stated)
+        chosen = [one for one in overrides if not _lies_there(one, document, surroundings)]
+        faults += of_groups(known, named, chosen, others, stated)
     if whole:
         faults += of_keys(known, unread_, others, stated)
         faults += of_classes(known, set_, others, stated)
@@ -230,6 +231,14 @@ def _of_run(document: Document, overrides: Sequence[Override], surroundings: Sur
     engine = MINDSPEED if any(key.startswith(f"actor_rollout_ref.actor.{MINDSPEED}.") for key in keys) else ""
     release, fits = of_overrides("verl", VERL.release, groups, engine)
     return at_release(release)._replace(fits=fits)
+
+
+def _lies_there(chosen: Override, document: Document, surroundings: Surroundings) -> bool:
+    """Whether the checkout around a run has the config that an override of a group names."""
+    package = package_of(VERL, document, surroundings)
+    value = chosen.node.value if chosen.node is not None else None
+    group = chosen.key.partition("@")[0].replace(".", "/")
+    return package is not None and package.files.text(f"verl/trainer/config/{group}/{value}.yaml") is not None
 
 
 def _in_section(front_end: FrontEnd, engine: str) -> FrontEnd:
