@@ -130,11 +130,21 @@ _TELLING = ("core_v", "core_r", "egatron-", "egatron_", "EGATRON-", "EGATRON_", 
 """Parts of every text in which a release may be named, to search few texts."""
 
 
+def most_like(found: Identity | None) -> str:
+    """What the code of a checkout is most like if nothing states its release: a release, or "none"; "" otherwise."""
+    package = found.package if found is not None else None
+    if package is None or package.said or package.tag or package.proven or package.ancient:
+        return ""
+    return package.release if package.resembles else "none"
+
+
 def undescribed(found: Identity | None) -> str:
     """The framework and the release that a checkout or a file names, if it is none that is described; "" otherwise."""
     if found is None:
         return ""
     package, framework = found.package, found.target.framework
+    if package is not None and package.ancient:
+        return f"{framework} before {schemas.read('releases')[framework][-1]}"
     said = package.said if package is not None and not package.tag else found.target.version
     if not numbers(said) or branch(said)[0] or patch(Target(framework, said)):
         return ""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
+from functools import cache, partial
 
 from preflight.dialects import Surroundings
-from preflight.frontends.contract import contract
+from preflight.frontends.contract import Contract, contract
 from preflight.frontends.described import contracts
 from preflight.frontends.front_end import FrontEnd
 from preflight.frontends.option_releases import at_release, at_stated
@@ -83,9 +83,8 @@ def best(described: Sequence[str], usual: str, lacking: Callable[[str], int]) ->
 
 
 def fitting(described: Sequence[str], lacking: Callable[[str], int]) -> tuple[str, ...]:
-    """The described releases that have most of some keys, oldest first."""
-    counts = {release: lacking(release) for release in described}
-    return tuple(release for release, count in counts.items() if count == min(counts.values()))
+    """The described releases that have all keys that one of them has, oldest first."""
+    return tuple(release for release in described if not lacking(release))
 
 
 def _at(front_end: FrontEnd, release: str) -> FrontEnd:
@@ -131,10 +130,18 @@ def of_overrides(
     such releases. engine: the engine whose config is composed, "" for the usual one."""
     described = contracts(front_end)[::-1]
 
-    def lacking(release: str) -> int:
+    def at(release: str) -> Contract:
         known = contract(front_end, release)
-        known = known.of_engine(engine) or known if engine else known
-        return sum(not known.has(key) for key in keys)
+        return known.of_engine(engine) or known if engine else known
+
+    @cache
+    def of_some() -> tuple[str, ...]:
+        return tuple(key for key in keys if any(at(release).has(key) for release in described))
+
+    def lacking(release: str) -> int:
+        if not any(not at(release).has(key) for key in keys):
+            return 0
+        return sum(not at(release).has(key) for key in of_some())
 
     release = best(described, usual, lacking)
     return release, lambda: fitting(described, lacking)

@@ -11,6 +11,8 @@ from preflight.source.text import Source, Span
 
 _LINE = lazy_pattern(r"#SBATCH[ \t]+([^\r\n]*)")
 _COMMENT = lazy_pattern(r"(?:^|\s)#.*")
+_PLACEHOLDER = lazy_pattern(r"(?<![^\s=])<[\w /.-]+>(?!\S)")
+"""What a user is to fill in, as <SLURM OPTIONS>: the options beside it are those of the job."""
 
 
 def sbatch(source: Source) -> tuple[Allocation, tuple[Word, ...]]:
@@ -22,7 +24,7 @@ def sbatch(source: Source) -> tuple[Allocation, tuple[Word, ...]]:
         if text.strip() and not text.startswith("#"):
             break
         if match := _LINE.match(text):
-            said = _COMMENT.sub("", match[1])
+            said = _PLACEHOLDER.sub(lambda found: " " * len(found[0]), _COMMENT.sub("", match[1]))
             span = Span(source, start + match.start(1), start + match.start(1) + len(said))
             try:
                 words += split_command(word_of((Piece(said, span),)))

@@ -84,7 +84,8 @@ def _layout(job: Job) -> str:
         value: Value = getattr(layout, name)
         if short not in OPTIONAL or (_given(value) and value.raw != 1):
             degrees.append(f"{short} {_number(value)}")
-    devices = f"{_number(layout.world)} devices" if _given(layout.world) else "an unknown number of devices"
+    one = layout.world.raw == 1
+    devices = f"{_number(layout.world)} device{'' if one else 's'}" if _given(layout.world) else "an unknown number of devices"
     parts = [f"{' · '.join(degrees)} on {devices}"]
     parts += [f"{_number(layout.virtual)} virtual stages"] if _given(layout.virtual) and layout.virtual.raw != 1 else []
     parts += ["sequence parallel"] if layout.sequence_parallel.raw is True else []
@@ -99,6 +100,8 @@ def _assumed(job: Job) -> tuple[Layout, list[str]]:
     layout = job.plan.layout
     degrees = [getattr(layout, name) for _, name in DEGREES if name != "expert"]
     if all(value.known for value in degrees) or job.plan.supposed is None or not job.arguments.open:
+        return layout, []
+    if job.arguments.unread:
         return layout, []
     supposed = job.plan.supposed()
     if supposed is None or supposed.replaced or not supposed.plan.layout.data.known:

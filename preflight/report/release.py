@@ -54,6 +54,12 @@ def read_as(job: Job) -> str:
         message = Message(template, named=certainty.named, target=str(job.target))
         why = certainty.evidence or certainty.older
         return plain(f"{local(message)} ({local(why)})" if why else local(message))
+    if certainty.like:
+        template = "{target} for a release that is not stated, most like {like}"
+        if certainty.like == "none":
+            template = "{target} for a release that is not stated and like none"
+        message = local(Message(template, target=str(job.target), like=certainty.like))
+        return plain(f"{message} ({local(certainty.evidence)})")
     if certainty.evidence:
         altered = f", {local('altered')}" if certainty.has is not None else ""
         return plain(f"{job.target} ({local(certainty.evidence)}{altered})")
@@ -94,7 +100,7 @@ def release_dict(job: Job) -> dict[str, Any]:
     certainty = job.arguments.certainty
     own = f"{job.asked.framework} {job.asked.version}" if job.asked is not None else certainty.lying or certainty.named
     return {
-        "known": is_known(job),
+        "known": is_known(job) and not certainty.like,
         "read_as": str(job.target),
         "own": own or None,
         "fits": list(fitting(job)),

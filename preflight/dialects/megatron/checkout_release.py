@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from preflight.dialects import Surroundings
-from preflight.dialects.identify import Identity, has_checks, identify, named_in_text, undescribed
+from preflight.dialects.identify import Identity, has_checks, identify, most_like, named_in_text, undescribed
 from preflight.dialects.megatron.command_words import split_by_old_runners
 from preflight.dialects.megatron.namespace import Run
 from preflight.dialects.megatron.older_names import RENAMED
@@ -179,7 +179,8 @@ def _certainty(
     if found is not None and found.altered and checkout is not None:
         has = has_checks(checkout, versions(found.target), _other_names(run, found))
         parsed, other = checkout.package("megatron") is not None, undescribed(found)
-        return Certainty(False, known, doubted, evidence=found.evidence, has=has, parsed=parsed, named=other)
+        like = most_like(found)
+        return Certainty(False, known, doubted, evidence=found.evidence, has=has, parsed=parsed, named=other, like=like)
     releases = possible_releases(target, typed)
     if found is not None and found.target.version in releases:
         releases = (found.target.version,)

@@ -28,7 +28,7 @@ from preflight.dialects.megatron.targets import (
     options_of,
 )
 from preflight.dialects.megatron.training_options import TRAINS_WITH, decided_by, keeps
-from preflight.dialects.megatron.words import Words
+from preflight.dialects.megatron.words import Words, reads_own_file
 from preflight.loaders.document import Document, Word
 from preflight.run.arguments import Arguments
 from preflight.run.patches import patch
@@ -82,6 +82,7 @@ class MegatronDialect:
             versions=_with(_patch(target, identity, surroundings), run.versions),
             names=lambda: table.defaults,
             words=spelled.words,
+            unread=reads_own_file(spelled) if parsed.open else "",
             certainty=certainty(run, document, target, typed, identity, surroundings),
         )
         planned = replace(plan(run, target, writer), supposed=cache(lambda: source.supposed(writer)))
