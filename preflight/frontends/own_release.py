@@ -19,7 +19,7 @@ from preflight.source.record import NamedTuple
 
 
 class Shown(NamedTuple):
-    """The release that something beside the keys shows. named: it is not that of a source around the run."""
+    """The release that something other than the keys shows. named: it is not that of a source around the run."""
 
     target: Target
     evidence: str = ""

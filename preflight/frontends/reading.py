@@ -51,6 +51,8 @@ def certainty(front_end: FrontEnd, document: Document, surroundings: Surrounding
     """How certain it is that a run has the release that is read: checks that another release in the checkout may lack
     are not errors."""
     package = package_of(front_end, document, surroundings)
+    if package is not None:
+        return _in_checkout(front_end, package)
     stated = surroundings.request.target is not None
     exact = _later(front_end, front_end.release) | front_end.lacks
     found = Certainty(
@@ -64,10 +66,15 @@ def certainty(front_end: FrontEnd, document: Document, surroundings: Surrounding
         older=front_end.older,
         fits=front_end.fits,
     )
-    if package is None and (stated or (front_end.evidence and not front_end.named)):
+    if stated or (front_end.evidence and not front_end.named):
         return found if stated else found._replace(since={}, lacks=exact)
-    if package is None:
-        return found._replace(newer=lambda rule: front_end.release if _is_new(rule, front_end.core) else "")
+    return found._replace(newer=lambda rule: front_end.release if _is_new(rule, front_end.core) else "")
+
+
+def _in_checkout(front_end: FrontEnd, package: FrontEndPackage) -> Certainty:
+    """The same for a run in a checkout of its program."""
+    exact = _later(front_end, front_end.release) | front_end.lacks
+    found = Certainty(stated=False, entry_known=True, apart=front_end.apart, since=front_end.since)
     same = numbers(package.version) == numbers(front_end.release)
     if same and is_final(package.version):
         return found._replace(since={}, evidence=package.evidence, lacks=exact)

@@ -178,9 +178,8 @@ def read_ppo(document: Document, surroundings: Surroundings) -> Reading:
     assert document.launch is not None
     words = document.launch.words
     overrides = tuple(one for word in words if (one := read_override(word)) is not None)
-    front_end = _of_run(document, overrides, surroundings)
+    front_end, named = _of_run(document, overrides, surroundings), _named(words)
     known = contract("verl", front_end.release)
-    named = _named(words)
     groups = known.groups(named)
     ours = named in NAMES and document.launch.entry.text == TRAINER
     set_ = [one for one in overrides if one.key not in groups]
@@ -188,11 +187,10 @@ def read_ppo(document: Document, surroundings: Surroundings) -> Reading:
     plain = ours and not any("@" in one.key for one in overrides)
     whole = plain and engine == "megatron"
     adapted = known.of_engine(MINDSPEED) if engine == MINDSPEED else None
-    own = (adapted or known).node
+    own, inside = (adapted or known).node, _inside(MINDSPEED) if adapted is not None else None
     tree, refused = apply(own, set_, complete=whole)
     config = Composed(tree, "" if whole else "a config that is not read has other keys")
     front_end = _in_section(front_end, MINDSPEED) if adapted is not None else front_end
-    inside = _inside(MINDSPEED) if adapted is not None else None
     found = typed(front_end, Dotted(config, (document,), overrides, own.span.source), surroundings, inside=inside)
     theirs = named not in (*NAMES, *VARIANTS)
     found.parsed.open = document.launch.open or theirs or any(map(_may_be_any, words))

@@ -12,7 +12,7 @@ from preflight.source.text import Source, Span
 _LINE = lazy_pattern(r"#SBATCH[ \t]+([^\r\n]*)")
 _COMMENT = lazy_pattern(r"(?:^|\s)#.*")
 _PLACEHOLDER = lazy_pattern(r"(?<![^\s=])<[\w /.-]+>(?!\S)")
-"""What a user is to fill in, as <SLURM OPTIONS>: the options beside it are those of the job."""
+"""What a user is to fill in, as <SLURM OPTIONS>: the other options are those of the job."""
 
 
 def sbatch(source: Source) -> tuple[Allocation, tuple[Word, ...]]:

@@ -84,8 +84,8 @@ def _layout(job: Job) -> str:
         value: Value = getattr(layout, name)
         if short not in OPTIONAL or (_given(value) and value.raw != 1):
             degrees.append(f"{short} {_number(value)}")
-    one = layout.world.raw == 1
-    devices = f"{_number(layout.world)} device{'' if one else 's'}" if _given(layout.world) else "an unknown number of devices"
+    many = f"{_number(layout.world)} device{'' if layout.world.raw == 1 else 's'}"
+    devices = many if _given(layout.world) else "an unknown number of devices"
     parts = [f"{' · '.join(degrees)} on {devices}"]
     parts += [f"{_number(layout.virtual)} virtual stages"] if _given(layout.virtual) and layout.virtual.raw != 1 else []
     parts += ["sequence parallel"] if layout.sequence_parallel.raw is True else []

@@ -1,8 +1,9 @@
-"""The release that a run is read as, and what is known of its own: stated, found in a file, or not known."""
+"""The release that a run is read as, and the run's own one: stated, found in a file, or not known."""
 
 from __future__ import annotations
 
 from preflight.job import Job
+from preflight.lint.certainty import strange
 from preflight.report.terminal import plain
 from preflight.run.patches import described_around
 from preflight.run.request import Target
@@ -27,11 +28,13 @@ def fitting(job: Job) -> tuple[str, ...]:
     certainty = job.arguments.certainty
     if is_known(job):
         return ()
+    if strange(job):
+        return ()
     return tuple(release for release in certainty.releases or certainty.fits() if "@" not in release)
 
 
 def fit(releases: tuple[str, ...]) -> str:
-    """Some releases as a sentence says that they fit; "" for none."""
+    """A sentence about the releases that fit; "" for none."""
     if not releases:
         return ""
     if len(releases) == 1:
@@ -40,6 +43,22 @@ def fit(releases: tuple[str, ...]) -> str:
         return Message("of the described ones {releases:and} fit", releases=releases)
     template = "{number} described ones from {oldest} to {newest} fit"
     return Message(template, number=len(releases), oldest=releases[0], newest=releases[-1])
+
+
+def _unlike(job: Job) -> str:
+    """The option that no described release has; "" for none."""
+    option = strange(job)
+    if not option:
+        return ""
+    before = next((p.before for p in job.arguments.problems if p.before and p.span.text.startswith(option)), "")
+    if before:
+        return Message("{option} is an option of {before}", option=option, before=before)
+    return Message("no described one has {option}", option=option)
+
+
+def fits(job: Job) -> str:
+    """Which releases a run of no known release may be of; "" where that is not narrowed down."""
+    return fit(fitting(job)) or _unlike(job)
 
 
 def read_as(job: Job) -> str:
@@ -58,8 +77,8 @@ def read_as(job: Job) -> str:
         template = "{target} for a release that is not stated, most like {like}"
         if certainty.like == "none":
             template = "{target} for a release that is not stated and like none"
-        message = local(Message(template, target=str(job.target), like=certainty.like))
-        return plain(f"{message} ({local(certainty.evidence)})")
+        told = local(Message(template, target=str(job.target), like=certainty.like))
+        return plain(f"{told} ({local(certainty.evidence)})")
     if certainty.evidence:
         altered = f", {local('altered')}" if certainty.has is not None else ""
         return plain(f"{job.target} ({local(certainty.evidence)}{altered})")
@@ -75,11 +94,11 @@ def heading(job: Job) -> str:
 
 def unknown_release(job: Job) -> Message:
     """That the release is not known, which ones it may be, and as which it is read."""
-    target, fits = job.target, fit(fitting(job))
+    target, told = job.target, fits(job)
     template = "{framework}, release not known: {fits}; read as {version}"
-    if not fits:
+    if not told:
         template = "{framework}, release not known; read as {version}"
-    return Message(template, framework=target.framework, fits=fits, version=target.version)
+    return Message(template, framework=target.framework, fits=told, version=target.version)
 
 
 def _not_described(job: Job, asked: Target) -> Message:

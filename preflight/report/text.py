@@ -9,7 +9,7 @@ from preflight.checking.engine import Report
 from preflight.job import Job, Site
 from preflight.lint.evidence import switched_at
 from preflight.report.excerpt import COLORS, excerpt
-from preflight.report.release import fit, fitting, heading, is_known, read_as
+from preflight.report.release import fits, heading, is_known, read_as
 from preflight.report.terminal import Look, counted, plain
 from preflight.report.totals import Entry, Told, skipped_checks, texts
 from preflight.source.finding import Finding, Fix, Safety, Severity
@@ -154,7 +154,7 @@ def _outcome(found: str, known: int) -> str:
 
 def _fits(job: Job) -> str:
     """Which releases a run of no known release may be of; "" where that is not narrowed down."""
-    return fit(fitting(job))
+    return fits(job)
 
 
 def _not_known(told: Told) -> str:

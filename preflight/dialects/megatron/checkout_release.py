@@ -178,17 +178,22 @@ def _certainty(
         )
     if found is not None and found.altered and checkout is not None:
         has = has_checks(checkout, versions(found.target), _other_names(run, found))
-        parsed, other = checkout.package("megatron") is not None, undescribed(found)
-        like = most_like(found)
-        return Certainty(False, known, doubted, evidence=found.evidence, has=has, parsed=parsed, named=other, like=like)
+        told = Certainty(False, known, doubted, evidence=found.evidence, has=has, named=undescribed(found))
+        return told._replace(parsed=checkout.package("megatron") is not None, like=most_like(found))
+    return _bounded(document, target, typed, found, Certainty(False, known, doubted))
+
+
+def _bounded(
+    document: Document, target: Target, typed: Mapping[str, str | None], found: Identity | None, begun: Certainty
+) -> Certainty:
+    """The certainty of a run that is bounded by its options, and by a file that names its release."""
     releases = possible_releases(target, typed)
     if found is not None and found.target.version in releases:
         releases = (found.target.version,)
     evidence = found.evidence if found is not None and found.target.version else ""  # else of the framework alone
     lacks = lacking(found.target) if found is not None else frozenset[str]()
-    told = Certainty(
-        False, known, doubted, releases, stack_of(target.framework), evidence, lacks=lacks, named=undescribed(found)
-    )
+    stack, named = stack_of(target.framework), undescribed(found)
+    told = begun._replace(releases=releases, stack=stack, evidence=evidence, lacks=lacks, named=named)
     if evidence or not (older := _of_an_older_release(typed)):
         return told
     entry = document.launch.entry.text if document.launch is not None else None

@@ -82,11 +82,11 @@ class MegatronDialect:
             versions=_with(_patch(target, identity, surroundings), run.versions),
             names=lambda: table.defaults,
             words=spelled.words,
-            unread=reads_own_file(spelled) if parsed.open else "",
             certainty=certainty(run, document, target, typed, identity, surroundings),
         )
         planned = replace(plan(run, target, writer), supposed=cache(lambda: source.supposed(writer)))
-        return Reading((document, *((ranks,) if ranks else ())), target, _writable(arguments), planned, cluster)
+        documents = (document, *((ranks,) if ranks else ()))
+        return Reading(documents, target, _writable(arguments, spelled), planned, cluster)
 
     def read_yaml(
         self,
@@ -155,9 +155,10 @@ def _parsed(
     return found
 
 
-def _writable(arguments: Arguments) -> Arguments:
-    """Arguments with the edits of their layout, and the part of the training that each decides."""
-    return replace(arguments, relayout=relayout(arguments), decides=decided_by(arguments))
+def _writable(arguments: Arguments, spelled: Spelled) -> Arguments:
+    """Arguments with the edits of their layout, the part of the training that each decides, and what is not read."""
+    unread = reads_own_file(spelled) if arguments.open else ""
+    return replace(arguments, relayout=relayout(arguments), decides=decided_by(arguments), unread=unread)
 
 
 def typed_options(words: Iterable[Word]) -> dict[str, str | None]:

@@ -242,8 +242,9 @@ class Package:
     @property
     def ancient(self) -> bool:
         """Whether it is Megatron-LM from before there was a core in it."""
-        core = self.layout.framework == "megatron" and self.files.text("megatron/core/__init__.py") is None
-        return core and not self.said and not self.resembles and self.layout.package == "megatron"
+        if self.framework != "megatron" or self.said or self.resembles:
+            return False
+        return self.layout.package == "." or self.files.text("megatron/core/__init__.py") is None
 
     def _by_options(self) -> str:
         """The release whose options those of the checkout are most like."""
