@@ -103,8 +103,8 @@ class FrontEnd(NamedTuple):
     older: str = ""
     """Why that is one before all described ones."""
 
-    fits: Callable[[], tuple[str, ...]] = tuple
-    """Finds the described releases that the run's keys fit."""
+    fits: Callable[[str], tuple[str, ...]] = lambda option: ()
+    """Finds the described releases that the run's keys fit; none if no release has this option."""
 
     @property
     def versions(self) -> dict[str, str]:

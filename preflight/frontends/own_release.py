@@ -66,8 +66,7 @@ def of_options(front_end: FrontEnd, document: Document, surroundings: Surroundin
         template = "with {options:and} the release is one before those that are described"
         older: str = Message(template, options=gone[:MOST_NAMED])
         return front_end._replace(named=f"{front_end.name} before {described[0]}", older=older)
-    lacking = partial(_lacking, front_end, typed)
-    return front_end._replace(fits=lambda: fitting(described, lacking))
+    return front_end._replace(fits=partial(_fitting, front_end, typed, described))
 
 
 MOST_NAMED = 2
@@ -101,10 +100,17 @@ def _typed(document: Document) -> Iterable[str]:
         yield from (f"--{entry.key.value}" for entry in document.tree.entries)
 
 
-def _lacking(front_end: FrontEnd, typed: frozenset[str], release: str) -> int:
-    """How many options that some release has are not in this one."""
-    keys, others = _at(front_end, release).keys.options, front_end.known | front_end.keys.options.keys()
-    return sum(_spelt(option) not in keys and option not in keys and _spelt(option) in others for option in typed)
+def _fitting(front_end: FrontEnd, typed: frozenset[str], described: Sequence[str], option: str) -> tuple[str, ...]:
+    """The described releases that have all options that one of them has; none if none has this option."""
+    tables = {release: _at(front_end, release).keys.options for release in described}
+
+    def has(release: str, one: str) -> bool:
+        return one in tables[release] or _spelt(one) in tables[release]
+
+    if option and not any(has(release, option) for release in described):
+        return ()
+    known = [one for one in typed if any(has(release, one) for release in described)]
+    return tuple(release for release in described if all(has(release, one) for one in known))
 
 
 def _of_none(front_end: FrontEnd, typed: frozenset[str], described: Sequence[str]) -> tuple[str, ...]:
@@ -112,9 +118,7 @@ def _of_none(front_end: FrontEnd, typed: frozenset[str], described: Sequence[str
     candidates = sorted(option for option in typed if _spelt(option) in front_end.known)
     if not candidates:
         return ()
-    tables = [
-        front_end.keys.options if r == front_end.release else at_release(front_end, r).keys.options for r in described
-    ]
+    tables = [_at(front_end, release).keys.options for release in described]
     return tuple(one for one in candidates if not any(one in keys or _spelt(one) in keys for keys in tables))
 
 
@@ -125,7 +129,7 @@ def _spelt(option: str) -> str:
 
 def of_overrides(
     front_end: str, usual: str, keys: Sequence[str], engine: str = ""
-) -> tuple[str, Callable[[], tuple[str, ...]]]:
+) -> tuple[str, Callable[[str], tuple[str, ...]]]:
     """The described release of a program with composed configs whose config has most of some keys, and what finds all
     such releases. engine: the engine whose config is composed, "" for the usual one."""
     described = contracts(front_end)[::-1]
@@ -144,4 +148,4 @@ def of_overrides(
         return sum(not at(release).has(key) for key in of_some())
 
     release = best(described, usual, lacking)
-    return release, lambda: fitting(described, lacking)
+    return release, lambda option: fitting(described, lacking)

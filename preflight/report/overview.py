@@ -131,8 +131,9 @@ def _batch(job: Job) -> str:
     batch = job.plan.batch
     layout, doubt = _assumed(job)
     supposed = job.plan.supposed() if doubt and job.plan.supposed is not None else None
-    count = supposed.plan.batch.count if supposed is not None and not batch.count.known else batch.count
-    text = f"{_number(batch.total)} = micro {_number(batch.micro)} x {_number(count)} micro-batches x DP "
+    other = supposed.plan.batch if supposed is not None else batch
+    micro, count = (one if one.known else two for one, two in ((batch.micro, other.micro), (batch.count, other.count)))
+    text = f"{_number(batch.total)} = micro {_number(micro)} x {_number(count)} micro-batches x DP "
     text += _number(layout.data)
     tokens = _tokens(job)
     return f"{text}, {tokens:,} tokens per step" if tokens else text

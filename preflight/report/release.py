@@ -28,9 +28,9 @@ def fitting(job: Job) -> tuple[str, ...]:
     certainty = job.arguments.certainty
     if is_known(job):
         return ()
-    if strange(job):
-        return ()
-    return tuple(release for release in certainty.releases or certainty.fits() if "@" not in release)
+    option = strange(job)
+    releases = (() if option else certainty.releases) or certainty.fits(option)
+    return tuple(release for release in releases if "@" not in release)
 
 
 def fit(releases: tuple[str, ...]) -> str:

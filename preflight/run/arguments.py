@@ -85,8 +85,9 @@ class Certainty(NamedTuple):
     named: str = ""
     """The framework and the release that the evidence names, where it is not a described one."""
 
-    fits: Callable[[], tuple[str, ...]] = tuple
-    """Finds the described releases that the keys fit, oldest first, where `releases` does not list them."""
+    fits: Callable[[str], tuple[str, ...]] = lambda option: ()
+    """Finds the described releases that the keys fit, oldest first, where `releases` does not list them; none if no
+    release has this option."""
 
     @property
     def doubtful(self) -> bool:
