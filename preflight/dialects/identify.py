@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 
+from preflight import schemas
 from preflight.run.patches import patch
 from preflight.run.request import Target
 from preflight.source.hints import TYPE_CHECKING
@@ -16,7 +17,8 @@ if TYPE_CHECKING:  # most files are in no checkout
 from collections.abc import Collection
 
 from preflight.loaders.document import Document
-from preflight.run.versions import numbers
+from preflight.run.versions import branch, numbers
+from preflight.source.finding import Message
 from preflight.source.pattern import lazy_pattern
 
 
@@ -107,6 +109,49 @@ def named_by_image(document: Document, frameworks: Collection[str]) -> Identity 
     found = {_read(*match.groups()) for match in _IMAGE.finditer(text) if not _is_comment(text, match.start())}
     said = {one.target: one for one in found if one is not None and one.target.framework in frameworks}
     return next(iter(said.values())) if len(said) == 1 else None
+
+
+def named_in_text(document: Document, frameworks: Collection[str]) -> Identity | None:
+    """The release of a framework that a document itself names: by its image, or by what it installs, clones, checks out
+    or starts from a folder called after a release."""
+    found = named_by_image(document, frameworks)
+    text = document.source.text
+    if found is not None or not any(word in text for word in _TELLING):
+        return found
+    from preflight.program.checkout.packages import declared_in
+
+    said = declared_in(text)
+    named = ((name, said[name]) for name in frameworks if said.get(name))
+    release = next(named, None)
+    return Identity(Target(*release), Message("the file names {release}", release=release[1])) if release else None
+
+
+_TELLING = ("core_v", "core_r", "egatron-", "egatron_", "EGATRON-", "EGATRON_", "mindformers")
+"""Parts of every text in which a release may be named, to search few texts."""
+
+
+def most_like(found: Identity | None) -> str:
+    """What the code of a checkout is most like if nothing states its release: a release, or "none"; "" otherwise."""
+    package = found.package if found is not None else None
+    if package is None or package.said or package.tag or package.proven or package.ancient:
+        return ""
+    return package.release if package.resembles else "none"
+
+
+def undescribed(found: Identity | None) -> str:
+    """The framework and the release that a checkout or a file names, if it is none that is described; "" otherwise."""
+    if found is None:
+        return ""
+    package, framework = found.package, found.target.framework
+    if package is not None and package.ancient:
+        return f"{framework} before {schemas.read('releases')[framework][-1]}"
+    said = package.said if package is not None and not package.tag else found.target.version
+    if not numbers(said) or branch(said)[0] or patch(Target(framework, said)):
+        return ""
+    table = schemas.read("releases")
+    known = {numbers(one) for one in (*table.get(framework, ()), *table.get(f"{framework} branches", ()))}
+    size = len(numbers(said))
+    return "" if any(one[:size] == numbers(said) for one in known) else f"{framework} {said}"
 
 
 def _is_comment(text: str, at: int) -> bool:

@@ -127,10 +127,12 @@ _SLIME_OWN = frozenset(
 
 
 def is_slime(document: Document) -> bool:
-    """slime's entry scripts with an option that only slime has, or with its batch and another of its options."""
-    if entry(document) not in ("train.py", "train_async.py"):
-        return False
-    typed = options(document)
+    """slime's entry scripts with an option that only slime has, or with its batch and another of its options; scripts
+    of forks are called train_*.py and take both."""
+    typed, script = options(document), entry(document)
+    if script not in ("train.py", "train_async.py"):
+        own = script.startswith("train_") and script.endswith(".py")
+        return own and {"--actor-num-gpus-per-node", "--rollout-batch-size"} <= typed
     return "--actor-num-gpus-per-node" in typed or ("--rollout-batch-size" in typed and bool(typed & _SLIME_OWN))
 
 
@@ -170,6 +172,11 @@ _ENGINES = frozenset("dp fsdp fsdp2 torchtitan veomni automodel".split())
 _ENGINE = lazy_pattern(r"\+*model_engine=(\w+)")
 
 
+_SIZES = lazy_pattern(r"[+]*actor_rollout_ref\.actor\.megatron\.(?:tensor|pipeline)_model_parallel_size=")
+_OWN_CONFIG = lazy_pattern(r"(?:--config-name|-cn)=(?!ppo_trainer(?:\.yaml)?$)\S+")
+"""Sizes of Megatron's section over a config of a recipe's own, which may choose the engine."""
+
+
 def _names_no_engine(text: str) -> bool:
     """Whether an override chooses an engine that is not known to differ from Megatron: MindSpeed's, or a typo."""
     found = _ENGINE.fullmatch(text)
@@ -182,6 +189,8 @@ def is_verl(document: Document) -> bool:
     texts = [word.text or "" for word in words]
     if any(_MEGATRON.fullmatch(text) or _names_no_engine(text) for text in texts):
         return _TRAINERS.fullmatch(entry_text(document)) is not None
+    if any(map(_SIZES.match, texts)) and _TRAINERS.fullmatch(entry_text(document)) is not None:
+        return any(_OWN_CONFIG.fullmatch(text) for text in texts)
     return "engine=megatron" in texts and entry_text(document) in _TUNERS
 
 

@@ -112,11 +112,18 @@ class Dotted(NamedTuple):
         return self.documents[0] if self.documents[0].launch is not None else None
 
 
-def typed(front_end: FrontEnd, dotted: Dotted, surroundings: Surroundings, own: DottedWriter | None = None) -> Typed:
-    """Its explicit values, by Megatron's names. own: creates the edits, if that is not this object."""
+def typed(
+    front_end: FrontEnd,
+    dotted: Dotted,
+    surroundings: Surroundings,
+    own: DottedWriter | None = None,
+    inside: Mapping[str, Mapping[str, str | None]] | None = None,
+) -> Typed:
+    """Its explicit values, by Megatron's names. own: creates the edits, if that is not this object. inside: sections
+    with names of Megatron's fields, if they are not those of its table."""
     parsed, writer = Parsed(), own or DottedWriter(front_end, dotted)
     keys = (pair for pair in front_end.keys.options.items() if not pair[0].startswith("--"))
-    for key, flag in (*keys, *_inside(front_end, dotted)):
+    for key, flag in (*keys, *_inside(front_end, dotted, inside)):
         found = dotted.config.at(*key.split("."))
         if found.node is not None and found.node.span.source is not dotted.own:
             writer.keys.setdefault(flag.dest, key)
@@ -133,11 +140,14 @@ def _entry(dotted: Dotted) -> str:
     return (command.launch.entry.text or "") if command is not None and command.launch is not None else ""
 
 
-def _inside(front_end: FrontEnd, dotted: Dotted) -> Iterator[tuple[str, Flag]]:
+def _inside(
+    front_end: FrontEnd, dotted: Dotted, inside: Mapping[str, Mapping[str, str | None]] | None
+) -> Iterator[tuple[str, Flag]]:
     """Keys that mirror fields of Megatron's own dataclasses: below a certain key each has the name it has in
     Megatron."""
     core = {flag.dest: flag for flag in front_end.keys.core.options.values()}
-    for prefix, renamed in data(front_end.name).get("inside", {}).items():
+    sections = inside if inside is not None else data(front_end.name).get("inside", {})
+    for prefix, renamed in sections.items():
         section = dotted.config.at(*prefix.split(".")).node
         for entry in section.entries if section is not None else ():
             name = str(entry.key.value)

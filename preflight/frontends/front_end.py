@@ -94,6 +94,17 @@ class FrontEnd(NamedTuple):
     own_checks: Mapping[str, str] = MappingProxyType({})
     lacks: frozenset[str] = frozenset()
     stated: bool = False
+    evidence: str = ""
+    """What names the run's own release."""
+
+    named: str = ""
+    """The run's own release, where it is not a described one."""
+
+    older: str = ""
+    """Why that is one before all described ones."""
+
+    fits: Callable[[str], tuple[str, ...]] = lambda option: ()
+    """Finds the described releases that the run's keys fit; none if no release has this option."""
 
     @property
     def versions(self) -> dict[str, str]:

@@ -15,8 +15,8 @@ from preflight.frontends.contract import lacks, made_since, nearest_release
 from preflight.frontends.described import FOLDER, contracts
 from preflight.frontends.front_end import FrontEnd, unread
 from preflight.frontends.hydra_faults import DECAYS, INCREASES, REFUSED
+from preflight.frontends.own_release import shown, with_evidence
 from preflight.frontends.published_network import NETWORK, TYPES, lose_network, of_bridge, trained
-from preflight.frontends.reading import asked
 from preflight.frontends.reading import read as reading
 from preflight.frontends.typed_fields import Fields, never_read, refused
 from preflight.loaders.composition.inheritance import Inherited, Open, inherited
@@ -340,9 +340,9 @@ def _bare(name: str) -> str:
 
 def read(document: Document, surroundings: Surroundings) -> Reading:
     """A config with its parents, or a launch with overrides over one."""
-    release = nearest_release("nemo-rl", RELEASES, surroundings.request.target, NEMO_RL.release)
-    wanted = asked(NEMO_RL, document, surroundings)
-    typed_at = nearest_release("nemo-rl", RELEASES, wanted, NEMO_RL.release)
+    said = shown(NEMO_RL, document, surroundings)
+    wanted = said.target if said is not None else None
+    release = nearest_release("nemo-rl", RELEASES, wanted, NEMO_RL.release)
     found = composed(document, opener(document, surroundings))
     missing = f"{found.missing[0]} is not read" if found.missing else ""
     given = overrides(document)
@@ -355,7 +355,7 @@ def read(document: Document, surroundings: Surroundings) -> Reading:
         missing = missing or "Megatron is not enabled"
     made.parsed.open = bool(missing) or open_to_more(document)
     made.parsed.faults += [] if missing else refusals(NEMO_RL, not_taken, surroundings)
-    made.parsed.faults += of_fields(config, typed_at, document.start, sure=wanted is not None)
+    made.parsed.faults += of_fields(config, release, document.start, sure=wanted is not None)
     made.parsed.faults += of_choices(config)
     made.parsed.faults += of_parents(found.documents, found.missing)
     if not config.open:
@@ -363,4 +363,5 @@ def read(document: Document, surroundings: Surroundings) -> Reading:
     front_end = exempting(document, NEMO_RL)
     since = {**made_since("nemo-rl", release), **NEMO_RL.since}
     front_end = front_end._replace(release=release, lacks=lacks("nemo-rl", release), since=since)
+    front_end = with_evidence(front_end, said)
     return reading(front_end, document, surroundings, made)

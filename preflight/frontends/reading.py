@@ -41,7 +41,7 @@ MEGATRON = "megatron"
 
 def with_own_options(front_end: FrontEnd, document: Document, surroundings: Surroundings) -> FrontEnd:
     """The front end with the options of its parser in the checkout."""
-    package = _package(front_end, document, surroundings)
+    package = package_of(front_end, document, surroundings)
     options = package.options if package is not None else ()
     beneath = table(MEGATRON, front_end.core).options
     # one that is named without its type is Megatron's, with another default
@@ -53,25 +53,34 @@ def with_own_options(front_end: FrontEnd, document: Document, surroundings: Surr
 def certainty(front_end: FrontEnd, document: Document, surroundings: Surroundings) -> Certainty:
     """How certain it is that a run has the release that is read: checks that another release in the checkout may lack
     are not errors."""
-    package = _package(front_end, document, surroundings)
+    package = package_of(front_end, document, surroundings)
+    if package is not None:
+        return _in_checkout(front_end, package)
     stated = surroundings.request.target is not None
-    later = _later(front_end, front_end.release)
+    exact = _later(front_end, front_end.release) | front_end.lacks
     found = Certainty(
         stated=stated,
         entry_known=True,
         apart=front_end.apart,
         since=front_end.since,
-        lacks=later | front_end.lacks if stated else frozenset(),
+        lacks=exact if stated else frozenset(),
+        evidence=front_end.evidence,
+        named=front_end.named,
+        older=front_end.older,
+        fits=front_end.fits,
     )
-    if package is None:
-        return (
-            found
-            if stated
-            else found._replace(newer=lambda rule: front_end.release if _is_new(rule, front_end.core) else "")
-        )
+    if stated or (front_end.evidence and not front_end.named):
+        return found if stated else found._replace(since={}, lacks=exact)
+    return found._replace(newer=lambda rule: front_end.release if _is_new(rule, front_end.core) else "")
+
+
+def _in_checkout(front_end: FrontEnd, package: FrontEndPackage) -> Certainty:
+    """The same for a run in a checkout of its program."""
+    exact = _later(front_end, front_end.release) | front_end.lacks
+    found = Certainty(stated=False, entry_known=True, apart=front_end.apart, since=front_end.since)
     same = numbers(package.version) == numbers(front_end.release)
     if same and is_final(package.version):
-        return found._replace(since={}, evidence=package.evidence)
+        return found._replace(since={}, evidence=package.evidence, lacks=exact)
     lying = f"{front_end.name} {package.version}" if package.version else f"another {front_end.name}"
     older = not package.version or same or numbers(package.version) < numbers(front_end.release)
     mine = f"{front_end.name}/"
@@ -109,19 +118,11 @@ def _is_new(rule: str, core: str) -> bool:
 
 def configures(front_end: FrontEnd, key: str, document: Document, surroundings: Surroundings) -> bool:
     """Whether the program's configs in the checkout contain a key."""
-    package = _package(front_end, document, surroundings)
+    package = package_of(front_end, document, surroundings)
     return package is not None and package.configures(key)
 
 
-def asked(front_end: FrontEnd, document: Document, surroundings: Surroundings) -> Target | None:
-    """The stated release, otherwise the one in the checkout."""
-    if surroundings.request.target is not None:
-        return surroundings.request.target
-    package = _package(front_end, document, surroundings)
-    return Target(front_end.name, package.version) if package is not None and package.version else None
-
-
-def _package(front_end: FrontEnd, document: Document, surroundings: Surroundings) -> FrontEndPackage | None:
+def package_of(front_end: FrontEnd, document: Document, surroundings: Surroundings) -> FrontEndPackage | None:
     """The program in the checkout, if no release is stated."""
     if surroundings.request.target is not None or surroundings.around is None or surroundings.around.isolated:
         return None

@@ -27,8 +27,9 @@ from preflight.frontends.hydra_faults import (
     of_interpolations,
     of_keys,
 )
+from preflight.frontends.own_release import of_overrides, shown, with_evidence
 from preflight.frontends.published_network import NETWORK, TYPES, lose_network, of_bridge, trained
-from preflight.frontends.reading import configures
+from preflight.frontends.reading import configures, package_of
 from preflight.frontends.reading import read as reading
 from preflight.loaders.composition.overrides import Override, apply, read_override
 from preflight.loaders.composition.values import Composed, omegaconf_values
@@ -176,26 +177,29 @@ def read_ppo(document: Document, surroundings: Surroundings) -> Reading:
     """A launch of its trainer."""
     assert document.launch is not None
     words = document.launch.words
-    known = contract("verl", nearest_release("verl", RELEASES, surroundings.request.target, VERL.release))
-    front_end = at_release(known.release)
     overrides = tuple(one for word in words if (one := read_override(word)) is not None)
-    named = _named(words)
+    front_end, named = _of_run(document, overrides, surroundings), _named(words)
+    known = contract("verl", front_end.release)
     groups = known.groups(named)
     ours = named in NAMES and document.launch.entry.text == TRAINER
     set_ = [one for one in overrides if one.key not in groups]
     engine = _engine(named, overrides, groups)
     plain = ours and not any("@" in one.key for one in overrides)
     whole = plain and engine == "megatron"
-    tree, refused = apply(known.node, set_, complete=whole)
+    adapted = known.of_engine(MINDSPEED) if engine == MINDSPEED else None
+    own, inside = (adapted or known).node, _inside(MINDSPEED) if adapted is not None else None
+    tree, refused = apply(own, set_, complete=whole)
     config = Composed(tree, "" if whole else "a config that is not read has other keys")
-    found = typed(front_end, Dotted(config, (document,), overrides, known.node.span.source), surroundings)
+    front_end = _in_section(front_end, MINDSPEED) if adapted is not None else front_end
+    found = typed(front_end, Dotted(config, (document,), overrides, own.span.source), surroundings, inside=inside)
     theirs = named not in (*NAMES, *VARIANTS)
     found.parsed.open = document.launch.open or theirs or any(map(_may_be_any, words))
     others, stated = _others(known.release), surroundings.request.target is not None
     unread_ = [one for one in refused if not configures(front_end, one.override.key, document, surroundings)]
     faults = [*malformed(words)]
     if ours:
-        faults += of_groups(known, named, overrides, others, stated)
+        chosen = [one for one in overrides if not _lies_there(one, document, surroundings)]
+        faults += of_groups(known, named, chosen, others, stated)
     if whole:
         faults += of_keys(known, unread_, others, stated)
         faults += of_classes(known, set_, others, stated)
@@ -208,6 +212,46 @@ def read_ppo(document: Document, surroundings: Surroundings) -> Reading:
         )
     found.parsed.faults += [doubted(one, surroundings) if one.kind == UNREAD else one for one in faults]
     return reading(front_end, document, surroundings, found)
+
+
+ENGINES_SECTION = "actor_rollout_ref.actor.megatron"
+MINDSPEED = "mindspeed"
+"""The engine that runs Megatron with MindSpeed: its section has Megatron's keys under its own name."""
+
+
+def _of_run(document: Document, overrides: Sequence[Override], surroundings: Surroundings) -> FrontEnd:
+    """The front end at the release of a run; where nothing shows it, at the one that has most of its keys."""
+    said = shown(VERL, document, surroundings)
+    if said is not None:
+        return with_evidence(at_release(nearest_release("verl", RELEASES, said.target, VERL.release)), said)
+    keys = [one.key for one in overrides if one.action == "set" and "@" not in one.key and one.key != ENGINE_GROUP]
+    groups = [key for key in keys if "/" not in key]
+    engine = MINDSPEED if any(key.startswith(f"actor_rollout_ref.actor.{MINDSPEED}.") for key in keys) else ""
+    release, fits = of_overrides("verl", VERL.release, groups, engine)
+    return at_release(release)._replace(fits=fits)
+
+
+def _lies_there(chosen: Override, document: Document, surroundings: Surroundings) -> bool:
+    """Whether the checkout around a run has the config that an override of a group names."""
+    package = package_of(VERL, document, surroundings)
+    value = chosen.node.value if chosen.node is not None else None
+    group = chosen.key.partition("@")[0].replace(".", "/")
+    return package is not None and package.files.text(f"verl/trainer/config/{group}/{value}.yaml") is not None
+
+
+def _in_section(front_end: FrontEnd, engine: str) -> FrontEnd:
+    """The front end with the keys of Megatron's section in that of another engine."""
+    theirs = f"actor_rollout_ref.actor.{engine}"
+    flags = [
+        flag._replace(option=flag.option.replace(ENGINES_SECTION, theirs)) for flag in front_end.keys.options.values()
+    ]
+    return front_end._replace(own=Keys("verl", front_end.release, flags, front_end.keys.core))
+
+
+def _inside(engine: str) -> Mapping[str, Mapping[str, str | None]]:
+    """The sections with names of Megatron's own fields, in that of another engine."""
+    theirs = f"actor_rollout_ref.actor.{engine}"
+    return {key.replace(ENGINES_SECTION, theirs): names for key, names in data("verl").get("inside", {}).items()}
 
 
 DISTANCES = tuple(f"{name}{sign}" for name in "kl k1 abs mse k2 low_var_kl k3".split() for sign in ("", "+"))
@@ -341,8 +385,9 @@ def read_sft(document: Document, surroundings: Surroundings) -> Reading:
     words = document.launch.words
     overrides = tuple(one for word in words if (one := read_override(word)) is not None)
     tree, _ = apply(own_of_sft(), overrides, complete=False)
-    release = nearest_release("verl", RELEASES, surroundings.request.target, VERL.release)
-    front_end = _front_end()._replace(release=release)
+    said = shown(VERL, document, surroundings)
+    release = nearest_release("verl", RELEASES, said.target if said is not None else None, VERL.release)
+    front_end = with_evidence(_front_end()._replace(release=release), said)
     found = typed(front_end, Dotted(Composed(tree, ""), (document,), overrides, own_of_sft().span.source), surroundings)
     found.parsed.open = document.launch.open or any(
         word.text is None and not (word.pieces and word.pieces[0].text) for word in words

@@ -16,6 +16,7 @@ from preflight.gate.submission import Reading, Submission, read
 from preflight.job import Job
 from preflight.lint.rule import Checkable
 from preflight.plugins.manager import Plugins
+from preflight.report.release import release_dict
 from preflight.report.terminal import counted, plain
 from preflight.source.finding import Finding, Severity
 from preflight.source.hints import Any
@@ -99,9 +100,15 @@ def _finding(finding: Finding) -> dict[str, Any]:
 
 def _reading(job: Job) -> dict[str, Any]:
     """The assumed release of a run, and whether it is stated or only bounded by its options."""
-    certainty = job.arguments.certainty
-    bounds = {} if certainty.stated else {"releases": list(certainty.releases)}
-    return {"target": str(job.target), "standing": "stated" if certainty.stated else "bounded", **bounds}
+    certainty, told = job.arguments.certainty, release_dict(job)
+    bounds = {} if certainty.stated else {"releases": list(certainty.releases) or told["fits"]}
+    return {
+        "target": str(job.target),
+        "standing": "stated" if certainty.stated else "bounded",
+        "known": told["known"],
+        "own": told["own"],
+        **bounds,
+    }
 
 
 def _lowered(finding: Finding) -> dict[str, Any]:

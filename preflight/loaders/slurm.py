@@ -6,11 +6,17 @@ from preflight.loaders.document import Count, Piece, Unknown, Word, word_of
 from preflight.loaders.launcher_counts import Allocation, allocation, over
 from preflight.loaders.launcher_options import SLURM, read_options
 from preflight.loaders.launchers import CommandError, split_command
+from preflight.source.hints import TYPE_CHECKING
 from preflight.source.pattern import lazy_pattern
 from preflight.source.text import Source, Span
 
+if TYPE_CHECKING:
+    import re
+
 _LINE = lazy_pattern(r"#SBATCH[ \t]+([^\r\n]*)")
 _COMMENT = lazy_pattern(r"(?:^|\s)#.*")
+_PLACEHOLDER = lazy_pattern(r"(?<![^\s=])<[\w /.-]+>(?!\S)")
+"""What a user is to fill in, as <SLURM OPTIONS>: the other options are those of the job."""
 
 
 def sbatch(source: Source) -> tuple[Allocation, tuple[Word, ...]]:
@@ -22,7 +28,7 @@ def sbatch(source: Source) -> tuple[Allocation, tuple[Word, ...]]:
         if text.strip() and not text.startswith("#"):
             break
         if match := _LINE.match(text):
-            said = _COMMENT.sub("", match[1])
+            said = _PLACEHOLDER.sub(_filled, _COMMENT.sub("", match[1]))
             span = Span(source, start + match.start(1), start + match.start(1) + len(said))
             try:
                 words += split_command(word_of((Piece(said, span),)))
@@ -31,6 +37,13 @@ def sbatch(source: Source) -> tuple[Allocation, tuple[Word, ...]]:
     if any(word.text == "hetjob" for word in words):
         return Allocation(), tuple(words)
     return _stated(allocation(read_options(words, SLURM), "#SBATCH"), *source.allocation), tuple(words)
+
+
+def _filled(found: re.Match[str]) -> str:
+    """A placeholder as a word of the same length where it is the value of an option, and as nothing otherwise."""
+    before = found.string[: found.start()].rstrip()
+    option = before.endswith("=") or before.rpartition(" ")[2].startswith("-")
+    return ("_" if option else " ") * len(found[0])
 
 
 def _stated(asked: Allocation, nodes: int | None, per_node: int | None) -> Allocation:

@@ -22,6 +22,7 @@ from preflight.memory import MemoryEstimate
 from preflight.plugins import manager as plugins
 from preflight.report.memory import between
 from preflight.report.page import documented, rule_page, section_link
+from preflight.report.release import heading
 from preflight.run.cluster import GIB
 from preflight.run.value import Value, known
 from preflight.source.finding import Finding, Fix, Severity
@@ -81,7 +82,7 @@ def _argument(job: Job, name: str, value: Value, buffer: Buffer) -> Iterator[str
     arguments = job.arguments
     effective = arguments.get(name)
     shown = name if "." in name else arguments.spell(name)
-    yield f"**{shown}** = `{_shown(effective)}`" + (f" ({job.target})" if job.target.version else "")
+    yield f"**{shown}** = `{_shown(effective)}`" + (f" ({heading(job)})" if job.target.version else "")
     if effective.raw != value.raw:
         yield f"typed as `{_shown(value)}`; {effective.note or 'the framework changes it'}"
     if about := described(job, shown, value):

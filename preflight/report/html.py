@@ -20,6 +20,7 @@ from preflight.memory import Term
 from preflight.report.memory import between
 from preflight.report.overview import layers_per_stage, rows
 from preflight.report.page import documented, rule_text, section_url
+from preflight.report.release import heading
 from preflight.report.terminal import Look, counted, plain
 from preflight.source.finding import Finding, Severity
 from preflight.source.hints import Any
@@ -142,8 +143,7 @@ def _date() -> str:
 def _overview(job: Job) -> dict[str, Any]:
     """A run as in `preflight show`: its framework and release with evidence, then rows of label and text."""
     shown = [(plain(label), plain(text)) for label, text in rows(job)]
-    evidence = job.arguments.certainty.evidence
-    return {"path": job.documents[0].source.name, "target": str(job.target), "reason": evidence, "rows": shown}
+    return {"path": job.documents[0].source.name, "target": heading(job), "rows": shown}
 
 
 def _why(rule: Checkable) -> str:

@@ -11,6 +11,7 @@ from preflight.fix.apply import text_edits
 from preflight.job import Checkpoint, Job, Site
 from preflight.loaders.document import Unknown
 from preflight.report.dump import dumped
+from preflight.report.release import release_dict
 from preflight.report.terminal import Look
 from preflight.source.finding import Edit, Finding, Fix, Severity
 from preflight.source.hints import Any
@@ -98,6 +99,7 @@ def run_dict(job: Job) -> dict[str, Any]:
         "version": job.target.version,
         "versions": dict(job.versions),
         "standing": _standing(job),
+        "release": release_dict(job),
         "evidence": job.arguments.certainty.evidence or None,
         "program": job.program or None,
         "source": job.judged.outcome if job.judged is not None else None,

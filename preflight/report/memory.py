@@ -8,6 +8,7 @@ from preflight.job import Job
 from preflight.memory import MemoryEstimate, Stage
 from preflight.memory.advice import Saving
 from preflight.memory.result import term_names
+from preflight.report.release import heading, release_dict
 from preflight.report.terminal import Look, plain
 from preflight.run.cluster import GIB, Device
 from preflight.source.hints import Any
@@ -24,7 +25,7 @@ BAR = 30
 def memory_text(job: Job, look: Look = Look(), others: Sequence[Device] = (), savings: Sequence[Saving] = ()) -> str:
     """The answer, its basis, the table and the bars. others: devices to compare with; savings: proven reductions."""
     estimate = job.memory
-    lines = [look.paint(plain(f"{job.documents[0].source.name}: {job.target}"), "bold")]
+    lines = [look.paint(plain(f"{job.documents[0].source.name}: {heading(job)}"), "bold")]
     lines += [f"  {look.paint(local(answer(job)), COLORS['unknown' if job.withheld else estimate.verdict])}"]
     for device in others if not job.withheld else ():
         other = replace(job, cluster=replace(job.cluster, device=device))
@@ -197,6 +198,7 @@ def memory_dict(job: Job, savings: Sequence[Saving] = ()) -> dict[str, Any]:
         "path": job.documents[0].source.name,
         "run": job.documents[0].run,
         "target": str(job.target),
+        "release": release_dict(job),
         "verdict": "unknown" if job.withheld else estimate.verdict,
         "budget": estimate.budget,
         "worst": estimate.worst.index if estimate.worst else None,

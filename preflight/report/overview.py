@@ -7,8 +7,10 @@ from preflight.job import Job
 from preflight.memory.parameters import model as parameters
 from preflight.memory.shape import Missing, shape
 from preflight.report.memory import need
+from preflight.report.release import heading
 from preflight.report.terminal import Look, counted, plain
 from preflight.report.utilisation import lines as utilisation
+from preflight.run.plan import Layout
 from preflight.run.value import Origin, Value, known
 from preflight.source.language import cut, local, padded, phrases
 
@@ -23,7 +25,7 @@ ALL = "`preflight show --all` lists every value with its place"
 
 def overview(job: Job, look: Look = Look(), step: float | None = None) -> str:
     """The lines about a run, without empty ones. step: a measured step in seconds."""
-    head = look.paint(plain(f"{job.documents[0].source.name}: {local(job.named)}"), "bold")
+    head = look.paint(plain(f"{job.documents[0].source.name}: {heading(job)}"), "bold")
     shown = [cut(plain(f"  {padded(label, LABEL)}{text}"), look.width) for label, text in rows(job, step)]
     return "".join(f"{line}\n" for line in (head, *shown, look.paint(f"  {local(ALL)}", "dim")))
 
@@ -76,17 +78,35 @@ def _parameters(job: Job) -> str:
 
 
 def _layout(job: Job) -> str:
-    layout = job.plan.layout
+    layout, doubt = _assumed(job)
     degrees = []
     for short, name in DEGREES:
         value: Value = getattr(layout, name)
         if short not in OPTIONAL or (_given(value) and value.raw != 1):
             degrees.append(f"{short} {_number(value)}")
-    devices = f"{_number(layout.world)} devices" if _given(layout.world) else "an unknown number of devices"
+    many = f"{_number(layout.world)} device{'' if layout.world.raw == 1 else 's'}"
+    devices = many if _given(layout.world) else "an unknown number of devices"
     parts = [f"{' · '.join(degrees)} on {devices}"]
     parts += [f"{_number(layout.virtual)} virtual stages"] if _given(layout.virtual) and layout.virtual.raw != 1 else []
     parts += ["sequence parallel"] if layout.sequence_parallel.raw is True else []
-    return ", ".join(parts)
+    return ", ".join([*parts, *doubt])
+
+
+OPEN = "if no other options are added"
+
+
+def _assumed(job: Job) -> tuple[Layout, list[str]]:
+    """The layout; where options that are not read may change it, the one without them, and that it is so."""
+    layout = job.plan.layout
+    degrees = [getattr(layout, name) for _, name in DEGREES if name != "expert"]
+    if all(value.known for value in degrees) or job.plan.supposed is None or not job.arguments.open:
+        return layout, []
+    if job.arguments.unread:
+        return layout, []
+    supposed = job.plan.supposed()
+    if supposed is None or supposed.replaced or not supposed.plan.layout.data.known:
+        return layout, []
+    return supposed.plan.layout, [OPEN]
 
 
 def layers_per_stage(job: Job) -> list[int]:
@@ -109,8 +129,12 @@ def _stages(job: Job) -> str:
 
 def _batch(job: Job) -> str:
     batch = job.plan.batch
-    text = f"{_number(batch.total)} = micro {_number(batch.micro)} x {_number(batch.count)} micro-batches x DP "
-    text += _number(job.plan.layout.data)
+    layout, doubt = _assumed(job)
+    supposed = job.plan.supposed() if doubt and job.plan.supposed is not None else None
+    other = supposed.plan.batch if supposed is not None else batch
+    micro, count = (one if one.known else two for one, two in ((batch.micro, other.micro), (batch.count, other.count)))
+    text = f"{_number(batch.total)} = micro {_number(micro)} x {_number(count)} micro-batches x DP "
+    text += _number(layout.data)
     tokens = _tokens(job)
     return f"{text}, {tokens:,} tokens per step" if tokens else text
 

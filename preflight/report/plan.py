@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from preflight.job import Job
 from preflight.loaders.document import Unknown
 from preflight.report.json import site_dict
+from preflight.report.release import heading, release_dict
 from preflight.report.terminal import Look, plain
 from preflight.report.utilisation import lines, step_dict
 from preflight.run.value import Value
@@ -21,7 +22,7 @@ NOT_DEGREES = (None, 0, 1)
 def plan_text(job: Job, look: Look = Look(), step: float | None = None) -> str:
     """The plan as a short header and a table of all values with their origins."""
     head = [
-        look.paint(plain(f"{job.documents[0].source.name}: {job.target}"), "bold"),
+        look.paint(plain(f"{job.documents[0].source.name}: {heading(job)}"), "bold"),
         *(plain(f"  {_labelled(line)}") for line in (*_head(job), *lines(job, step))),
     ]
     values = job.plan.values()
@@ -124,6 +125,7 @@ def plan_dict(job: Job) -> dict[str, Any]:
         "path": job.documents[0].source.name,
         "run": job.documents[0].run,
         "target": str(job.target),
+        "release": release_dict(job),
         "device": job.cluster.device.name if job.cluster.device else None,
         "parameters": [stage.parameters for stage in job.memory.stages],
         "step_time": step_dict(job),

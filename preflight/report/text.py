@@ -6,15 +6,13 @@ from collections import Counter
 from collections.abc import Iterator
 
 from preflight.checking.engine import Report
-from preflight.checking.project import reading_of
 from preflight.job import Job, Site
 from preflight.lint.evidence import switched_at
 from preflight.report.excerpt import COLORS, excerpt
+from preflight.report.release import fits, heading, is_known, read_as
 from preflight.report.terminal import Look, counted, plain
 from preflight.report.totals import Entry, Told, skipped_checks, texts
-from preflight.run.patches import described_around
-from preflight.run.request import Target
-from preflight.source.finding import Finding, Fix, Message, Safety, Severity
+from preflight.source.finding import Finding, Fix, Safety, Severity
 from preflight.source.language import joined, local
 
 UNKNOWN = "a value is unknown"
@@ -36,16 +34,17 @@ def tell(report: Report, look: Look) -> Told:
         entries=tuple(_entry(finding, look) for finding in report.findings),
         unverified=tuple(_unverified(u.path, u.because or UNKNOWN, u.rule) for u in report.unknown),
         needs=tuple(u.needs.value if u.needs is not None else "" for u in report.unknown),
-        targets=tuple(_read_as(job) for job in report.jobs),
+        targets=tuple(read_as(job) for job in report.jobs),
         details=tuple(_details(report)) if look.verbose else (),
         checked=report.checked,
         skipped=report.skipped,
         suppressed=report.suppressed,
-        bounded=sum(reading_of(job).bounded for job in report.jobs if job.asked is None),
+        bounded=sum(not is_known(job) for job in report.jobs),
         unreadable=bool(report.errors),
         crashed=bool(report.crashes),
         reads=report.reads,
         programs=tuple(dict.fromkeys(plain(job.program) for job in report.jobs if job.program)),
+        fits=tuple(plain(local(_fits(job))) for job in report.jobs if not is_known(job)),
     )
 
 
@@ -125,7 +124,7 @@ def summary(told: Told, look: Look) -> Iterator[str]:
         more = (f"{len(programs) - MOST_PROGRAMS} more",) if len(programs) > MOST_PROGRAMS else ()
         yield local(f"Checked against {'; '.join((*programs[:MOST_PROGRAMS], *more))}.")
     if told.bounded:
-        yield f"{_guessed(told)}{local(': --target states it, `preflight init` proposes settings.')}"
+        yield f"{_not_known(told)}{local('; --target states it, `preflight init` proposes settings.')}"
     fixes = Counter(entry.fix for entry in told.entries)
     ways = [
         f"{'up to ' * (count > 1)}{count} with `{_HOW[safety]}`"  # only what a second check proves is written
@@ -153,40 +152,26 @@ def _outcome(found: str, known: int) -> str:
     return f"{new} ({local(f'{known} known hidden')})"
 
 
-def _guessed(told: Told) -> str:
-    every = told.bounded >= len(told.targets)
+def _fits(job: Job) -> str:
+    """Which releases a run of no known release may be of; "" where that is not narrowed down."""
+    return fits(job)
+
+
+def _not_known(told: Told) -> str:
+    """That releases are not known, and which ones fit where that is the same for all."""
     runs = counted(told.bounded, "run")
-    return local("The release is a guess" if every else f"The release is a guess for {runs}")
-
-
-def _not_described(job: Job, asked: Target) -> Message:
-    """As what a release is read that is not described, and between which described ones it is."""
-    older, newer = described_around(asked)
-    template = "{target}, because {version} is not described; read between {older} and {newer}"
-    if not newer:
-        template = "{target}, because {version} is not described; the newest that is described is {older}"
-    if not older:
-        template = "{target}, because {version} is not described; the oldest that is described is {newer}"
-    if not older and not newer:
-        template = "{target}, because {version} is not described"
-    return Message(template, target=str(job.target), version=asked.version, older=older, newer=newer)
-
-
-def _read_as(job: Job) -> str:
-    if job.asked is not None:
-        return local(_not_described(job, job.asked))
-    evidence = job.arguments.certainty.evidence
-    if job.arguments.certainty.lying:
-        return plain(f"{local(job.named)} ({local(evidence)})")
-    altered = f", {local('altered')}" if job.arguments.certainty.has is not None else ""
-    return plain(f"{job.target} ({local(evidence)}{altered})") if evidence else f"{job.target}"
+    text = local(
+        "The release is not known" if told.bounded >= len(told.targets) else f"The release of {runs} is not known"
+    )
+    fits = set(told.fits)
+    return f"{text}: {fits.pop()}" if len(fits) == 1 and "" not in fits else text
 
 
 def _details(report: Report) -> Iterator[str]:
     for job in report.jobs:
         devices = job.cluster.count
         many = f"{devices.raw} devices" if devices.known else "an unknown number of devices"
-        yield plain(f"{job.documents[0].source.name}: {local(f'read as {_read_as(job)}')}, {local(many)}")
+        yield plain(f"{job.documents[0].source.name}: {local(f'read as {heading(job)}')}, {local(many)}")
         if job.program:
             yield plain(f"  {local(f'checked against {job.program}')}")
         if job.site is not None:

@@ -58,6 +58,9 @@ class Told(NamedTuple):
     programs: tuple[str, ...] = ()
     """The sources that runs are checked against."""
 
+    fits: tuple[str, ...] = ()
+    """For each run of no known release, which ones fit."""
+
     @property
     def worst(self) -> Severity | None:
         """The highest severity of its findings."""
@@ -74,7 +77,7 @@ def added(parts: Iterable[Told]) -> Told:
     if not columns:
         return Told()
     entries, unverified, needs, targets, details, checked, skipped = columns[:7]
-    suppressed, problems, bounded, unreadable, crashed, reads, programs = columns[7:]
+    suppressed, problems, bounded, unreadable, crashed, reads, programs, fits = columns[7:]
 
     def joined(column: tuple[tuple[str, ...], ...]) -> tuple[str, ...]:
         return tuple(text for texts in column for text in texts)
@@ -83,7 +86,7 @@ def added(parts: Iterable[Told]) -> Told:
     lists = joined(unverified), joined(needs), joined(targets), joined(details), joined(checked), joined(skipped)
     names = tuple(dict.fromkeys(joined(reads)))
     once = tuple(dict.fromkeys(joined(problems)))  # settings that hold for many files
-    ends = any(unreadable), any(crashed), names, joined(programs)
+    ends = any(unreadable), any(crashed), names, joined(programs), joined(fits)
     return Told(ordered, *lists, sum(suppressed), once, sum(bounded), *ends)
 
 

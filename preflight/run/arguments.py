@@ -79,6 +79,15 @@ class Certainty(NamedTuple):
     older: str = ""
     older_entry: bool = False
     takes: Callable[[str], frozenset[str] | None] = lambda name: None
+    like: str = ""
+    """What the code of the checkout is most like, where nothing states its release: a release, or "none"."""
+
+    named: str = ""
+    """The framework and the release that the evidence names, where it is not a described one."""
+
+    fits: Callable[[str], tuple[str, ...]] = lambda option: ()
+    """Finds the described releases that the keys fit, oldest first, where `releases` does not list them; none if no
+    release has this option."""
 
     @property
     def doubtful(self) -> bool:
@@ -154,6 +163,9 @@ class Arguments:
 
     handed: Mapping[str, Value] = field(default_factory=dict)
     """What a program in front hands the framework instead of what was typed: this is "written" to the framework."""
+
+    unread: str = ""
+    """The option of a fork whose file has more options and is not read; "" for none."""
 
     tree: Node | None = None
     """A config as the framework loads it, with what it names merged into it; None if there is none."""

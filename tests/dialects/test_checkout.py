@@ -354,7 +354,7 @@ def test_a_package_without_its_code_tells_the_framework_and_leaves_the_release_a
     write(tmp_path, {"mindspeed_llm/__init__.py": "", "examples/run.sh": launch("--use-fused-rmsnorm")})
     told = text.render(preflight.check(tmp_path / "examples/run.sh"), Look())
     assert "read as mindspeed-llm@" in told and "altered" not in told
-    assert "The release is a guess" in told
+    assert "The release is not known" in told
 
 
 ABOVE = """

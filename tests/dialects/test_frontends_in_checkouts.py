@@ -85,7 +85,7 @@ def test_the_release_in_the_checkout_says_it(tmp_path: Path) -> None:
     here["verl/workers/config/rollout.py"] = ""
     severity, message = checked(tmp_path / "here", script, **here)["verl/rollout-mode"]
     assert severity is Severity.WARNING
-    assert message.endswith("verl@0.9.0 checks this; verl 0.8.1.dev lies in this checkout (verl/version/version)")
+    assert message.endswith("verl@0.8.0 checks this; verl 0.8.1.dev lies in this checkout (verl/version/version)")
 
 
 @pytest.mark.parametrize("release", ["0.5.0.dev", "0.6.1", "0.6.0"])
@@ -140,7 +140,7 @@ def test_an_option_that_a_function_of_the_checkout_adds_is_known(tmp_path: Path)
 
 def test_the_release_in_the_checkout_is_named(tmp_path: Path) -> None:
     write(tmp_path, {"verl/version/version": "0.5.0\n", "run.sh": VERL.replace("{more}", "")})
-    assert preflight.check(tmp_path / "run.sh").jobs[0].named == "verl@0.9.0 for verl 0.5.0 in this checkout"
+    assert preflight.check(tmp_path / "run.sh").jobs[0].named == "verl@0.6.1 for verl 0.5.0 in this checkout"
 
 
 def test_a_check_of_the_megatron_beneath_a_newer_release_is_no_error_in_an_older_one(tmp_path: Path) -> None:
@@ -178,7 +178,7 @@ def test_a_fork_of_slime_under_another_name_has_its_own_options(tmp_path: Path) 
 @pytest.mark.parametrize("key", ["model_name", "spec_name"])
 def test_a_key_of_the_checkouts_config_of_another_engine_is_known(tmp_path: Path, key: str) -> None:
     script = VERL.replace("{more}", f"actor_rollout_ref.actor.mindspeed.{key}=own").replace("=megatron", "=mindspeed")
-    files = {"verl/version/version": "0.9.1.dev\n", "verl/trainer/config/engine/other.yaml": "a: 1\n"}
+    files = {"verl/version/version": "0.9.0.dev\n", "verl/trainer/config/engine/other.yaml": "a: 1\n"}
     assert "unread-key" in checked(tmp_path / "without", script, **files)
     files["verl/trainer/config/engine/mindspeed.yaml"] = f"strategy: mindspeed\n{key}: ''\n"
     assert "unread-key" not in checked(tmp_path / "own", script, **files)

@@ -7,11 +7,11 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from preflight.dialects import Surroundings
-from preflight.dialects.identify import Identity, has_checks, identify, named_by_image
+from preflight.dialects.identify import Identity, has_checks, identify, most_like, named_in_text, undescribed
 from preflight.dialects.megatron.command_words import split_by_old_runners
 from preflight.dialects.megatron.namespace import Run
 from preflight.dialects.megatron.older_names import RENAMED
-from preflight.dialects.megatron.options import Flag, Table, lists_choice, releases_that_take, releases_with
+from preflight.dialects.megatron.options import RELEASES, Flag, Table, lists_choice, releases_that_take, releases_with
 from preflight.dialects.megatron.targets import is_telling, versions
 from preflight.loaders.document import Document
 from preflight.run.arguments import Certainty
@@ -61,10 +61,11 @@ def identified(document: Document, typed: Mapping[str, str | None], surroundings
         return None
     checkout = surroundings.checkout(document)
     if checkout is None or _is_another(document, typed, checkout, surroundings):
-        return named_by_image(document, FAMILY)
+        return _named(document, typed)
     plain = _starts_plainly(document, checkout) and not _is_on_top(typed, checkout)
-    family = (PLAIN,) if plain else FAMILY
-    found = identify(checkout, family) or named_by_image(document, FAMILY)
+    found = identify(checkout, (PLAIN,) if plain else FAMILY)
+    if found is None or (not found.target.version and found.package is None):
+        found = _named(document, typed) or found
     if checkout.patches:
         target = found.target if found is not None else Target("megatron")
         return Identity(target, checkout.patches[0], patched=True)
@@ -97,6 +98,11 @@ def _entries(document: Document, checkout: Checkout) -> Iterator[str]:
         inside = os.path.relpath(os.path.abspath(place), checkout.root)
         if not inside.startswith(".."):
             yield inside
+def _named(document: Document, typed: Mapping[str, str | None]) -> Identity | None:
+    """The release that a document names; not Megatron-LM's alone for a run with options of what is built on it."""
+    found = named_in_text(document, FAMILY)
+    on_top = found is not None and found.target.framework == "megatron" and any(map(is_telling, typed))
+    return None if on_top else found
 
 
 DESCRIBED = {"mindspeed-llm": Target("mindspeed-llm", "2.2.0")}
@@ -198,18 +204,27 @@ def _certainty(
         )
     if found is not None and found.altered and checkout is not None:
         has = has_checks(checkout, versions(found.target), _other_names(run, found))
-        parsed = checkout.package("megatron") is not None
-        return Certainty(False, known, doubted, evidence=found.evidence, has=has, parsed=parsed)
+        told = Certainty(False, known, doubted, evidence=found.evidence, has=has, named=undescribed(found))
+        return told._replace(parsed=checkout.package("megatron") is not None, like=most_like(found))
+    return _bounded(document, target, typed, found, Certainty(False, known, doubted))
+
+
+def _bounded(
+    document: Document, target: Target, typed: Mapping[str, str | None], found: Identity | None, begun: Certainty
+) -> Certainty:
+    """The certainty of a run that is bounded by its options, and by a file that names its release."""
     releases = possible_releases(target, typed)
     if found is not None and found.target.version in releases:
         releases = (found.target.version,)
     evidence = found.evidence if found is not None and found.target.version else ""  # else of the framework alone
     lacks = lacking(found.target) if found is not None else frozenset[str]()
-    told = Certainty(False, known, doubted, releases, stack_of(target.framework), evidence, lacks=lacks)
+    stack, named = stack_of(target.framework), undescribed(found)
+    told = begun._replace(releases=releases, stack=stack, evidence=evidence, lacks=lacks, named=named)
     if evidence or not (older := _of_an_older_release(typed)):
         return told
     entry = document.launch.entry.text if document.launch is not None else None
-    return told._replace(older=older, older_entry=os.path.basename(entry or "") in GONE_ENTRIES)
+    named = f"{target.framework} before {RELEASES[target.framework][-1]}"
+    return told._replace(older=older, older_entry=os.path.basename(entry or "") in GONE_ENTRIES, named=named)
 
 
 GONE_ENTRIES = ("pretrain_gpt2.py", "evaluate_gpt2.py", "generate_samples_gpt2.py", "pretrain_albert.py")

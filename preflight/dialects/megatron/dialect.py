@@ -28,7 +28,7 @@ from preflight.dialects.megatron.targets import (
     options_of,
 )
 from preflight.dialects.megatron.training_options import TRAINS_WITH, decided_by, keeps
-from preflight.dialects.megatron.words import Words
+from preflight.dialects.megatron.words import Words, reads_own_file
 from preflight.loaders.document import Document, Word
 from preflight.run.arguments import Arguments
 from preflight.run.patches import patch
@@ -85,7 +85,8 @@ class MegatronDialect:
             certainty=certainty(run, document, target, typed, identity, surroundings),
         )
         planned = replace(plan(run, target, writer), supposed=cache(lambda: source.supposed(writer)))
-        return Reading((document, *((ranks,) if ranks else ())), target, _writable(arguments), planned, cluster)
+        documents = (document, *((ranks,) if ranks else ()))
+        return Reading(documents, target, _writable(arguments, spelled), planned, cluster)
 
     def read_yaml(
         self,
@@ -154,9 +155,10 @@ def _parsed(
     return found
 
 
-def _writable(arguments: Arguments) -> Arguments:
-    """Arguments with the edits of their layout, and the part of the training that each decides."""
-    return replace(arguments, relayout=relayout(arguments), decides=decided_by(arguments))
+def _writable(arguments: Arguments, spelled: Spelled) -> Arguments:
+    """Arguments with the edits of their layout, the part of the training that each decides, and what is not read."""
+    unread = reads_own_file(spelled) if arguments.open else ""
+    return replace(arguments, relayout=relayout(arguments), decides=decided_by(arguments), unread=unread)
 
 
 def typed_options(words: Iterable[Word]) -> dict[str, str | None]:

@@ -121,8 +121,10 @@ def _exchanged(run: Run) -> int:
 
 
 def _total(source: Source) -> Value:
-    """Samples per step; with --decrease-batch-size-if-needed the multiple of the micro-batches that is really used."""
-    if source.run.value("decrease_batch_size_if_needed").raw not in (None, False):
+    """Samples per step; with --decrease-batch-size-if-needed the multiple of the micro-batches that is really used. A
+    file that is not read may set that option, and leaves the written batch as it is."""
+    decreases = source.run.value("decrease_batch_size_if_needed")
+    if decreases.known and decreases.raw not in (None, False):
         return source.compute(
             lambda r: r.num_microbatches * r.micro_batch_size * r.data_parallel_size * r.gtp_weight_remat_size,
             "global_batch_size",

@@ -163,12 +163,17 @@ def _foreign(spelled: Spelled, pattern: re.Pattern[str]) -> str:
     return next((name for name in alike if not any(releases_with(one, name) for one in RELEASES)), "")
 
 
+def reads_own_file(spelled: Spelled) -> str:
+    """A fork's option for a file with more options, "" if there is none."""
+    return _foreign(spelled, _READS_FILE)
+
+
 def open_up(parsed: Parsed, spelled: Spelled) -> None:
     """Whether options may be added; options from the caller of the script count only if the run lacks the sizes of the
     model without them."""
     from_caller = bool(parsed.assumed) and not has_sizes(spelled.words)
     unknown = {fault.span.text.partition("=")[0] for fault in parsed.faults}
-    own = _foreign(spelled, _READS_FILE)  # its own parser takes it
+    own = reads_own_file(spelled)  # its own parser takes it
     parsed.open = parsed.open or spelled.open or from_caller or (own != "" and own not in unknown)
     parsed.assumed = [] if parsed.open else parsed.assumed
 

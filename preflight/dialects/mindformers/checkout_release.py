@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator, Mapping
 
 from preflight.dialects import Surroundings
-from preflight.dialects.identify import Identity, has_checks, identify, named_by_image
+from preflight.dialects.identify import Identity, has_checks, identify, named_in_text, undescribed
 from preflight.loaders.document import Document, Node, Unknown
 from preflight.run.arguments import Certainty
 from preflight.run.value import Origin, Value, unknown
@@ -54,7 +54,7 @@ def identified(document: Document, surroundings: Surroundings) -> Surroundings:
 def _identity(document: Document, surroundings: Surroundings) -> Identity | None:
     if surroundings.request.target is not None:
         return None
-    return identify(surroundings.checkout(document), (FRAMEWORK,)) or named_by_image(document, (FRAMEWORK,))
+    return identify(surroundings.checkout(document), (FRAMEWORK,)) or named_in_text(document, (FRAMEWORK,))
 
 
 def certainty(document: Document, surroundings: Surroundings, read: Certainty) -> Certainty:
@@ -78,13 +78,14 @@ def _certainty(
     found: Identity | None,
 ) -> Certainty:
     program, parts = _program(document, surroundings) if document.launch is None else ("", ())
-    told = read._replace(completed=program, parts=parts, apart=NOT_COMMON if parts else ())
+    other = undescribed(found)
+    told = read._replace(completed=program, parts=parts, apart=NOT_COMMON if parts else (), named=other)
     if found is None or not found.target.version:
         return told
     if checkout is None or not found.altered:
         return told._replace(stated=found.proven, releases=(), evidence=found.evidence)
     has = has_checks(checkout, {FRAMEWORK: found.target.version})
-    return Certainty(False, False, evidence=found.evidence, has=has, completed=program, parts=parts)
+    return Certainty(False, False, evidence=found.evidence, has=has, completed=program, parts=parts, named=other)
 
 
 def _program(document: Document, surroundings: Surroundings) -> tuple[str, tuple[str, ...]]:

@@ -168,11 +168,7 @@ class Checkout:
         return mentioned(text for text in texts if text is not None)
 
     def _installing(self) -> list[str]:
-        entries = [entry.name for entry in listed(self.root)[:MOST_FOLDERS]]
-        told = [
-            name for name in entries if name.startswith(("requirements", "Dockerfile")) or name.endswith("ockerfile")
-        ]
-        return [name for name in (*INSTALLS, *told) if name in entries]
+        return _installing(self.root)
 
     @property
     def looked(self) -> Iterable[str]:
@@ -285,6 +281,17 @@ class Checkouts:
 
         return front_end_in((self._programs.setdefault(at, Files(at)) for at in self._repository(path)), name)
 
+    def installs(self, path: Path | None, name: str) -> tuple[str, str]:
+        """The file in the repository of a run that installs a front end, and the release that it names; "" for none."""
+        from preflight.program.checkout.callers import named_release
+
+        for at in self._repository(path):
+            files = self._programs.setdefault(at, Files(at))
+            for file in sorted(_installing(at)):
+                if release := named_release(files.text(file) or "", name):
+                    return file, release
+        return "", ""
+
     def _repository(self, path: Path | None) -> Iterator[str]:
         """The folders above a file, up to the top of its repository."""
         start = os.path.dirname(os.path.abspath(path)) if path is not None and os.path.lexists(path) else ""
@@ -362,6 +369,13 @@ class Checkouts:
         except OSError:
             return True
         return bool(status.st_mode & stat.S_IWOTH) or status.st_uid not in (own.st_uid, 0)
+
+
+def _installing(folder: str) -> list[str]:
+    """The files of a folder that install packages."""
+    entries = [entry.name for entry in listed(folder)[:MOST_FOLDERS]]
+    told = [name for name in entries if name.startswith(("requirements", "Dockerfile")) or name.endswith("ockerfile")]
+    return [name for name in (*INSTALLS, *told) if name in entries]
 
 
 def _installed_in(folder: str) -> Iterator[str]:

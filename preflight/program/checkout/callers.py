@@ -54,6 +54,32 @@ LAYOUTS = (
 )
 
 
+_VERSION = r"v?(\d+\.\d+(?:\.\d+)?(?:\.?(?:dev|rc|post)\d*)?)(?![A-Za-z\d])"
+_SPELT = {"ms-swift": r"(?:ms[-_]?)?swift", "nemo-rl": r"nemo[-_]?rl", "megatron-bridge": r"megatron[-_]bridge"}
+"""How a front end is written in names of packages, images and folders."""
+_BRANCH = re.compile(rf"(?:-b|--branch)[ =](?:release/)?{_VERSION}")
+LONGEST = 1000
+"""Characters of a line that are searched for a release."""
+
+
+def named_release(text: str, name: str) -> str:
+    """The release of a front end that a text installs, clones, or has in the name of an image or a folder, outside of
+    comments; "" if it names none, or several."""
+    word = _SPELT.get(name, re.escape(name))
+    if re.search(word, text, re.IGNORECASE) is None:
+        return ""
+    join = r"(?:\[[\w,-]*\])?(?:\s*[=~]=\s*|(?:\.git)?@(?:release[/_-])?|[-_:](?:release[/_-])?)"
+    glued = r"|(?<=swift)(?=\d)" if name == "ms-swift" else ""
+    named = re.compile(rf"(?i)(?<![^\W\d_]){word}(?:{join}{glued}){_VERSION}")
+    cloned = re.compile(rf"(?i)/{word}(?:\.git)?(?![\w-])")
+    said = set[str]()
+    for line in (one[:LONGEST] for one in text.split("\n") if not one.lstrip().startswith("#") or "#SBATCH" in one):
+        said.update(match[1] for match in named.finditer(line))
+        if "clone" in line and cloned.search(line) is not None:
+            said.update(match[1] for match in _BRANCH.finditer(line))
+    return said.pop() if len(said) == 1 else ""
+
+
 class FrontEndPackage:
     """A front end in a folder. version: "" if no file states it; evidence: the file that states it, or identifies the
     front end."""

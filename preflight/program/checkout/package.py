@@ -233,11 +233,19 @@ class Package:
         )
         self.proven = bool(like.tag) or self.release in like.whole
         self.changed = 0 if self.proven else like.of.get(self.release, 0) - like.same.get(self.release, 0)
-        told = bool(self.said) or like.same.get(self.release, 0) > 0
+        self.resembles = like.same.get(self.release, 0) > 0
+        told = bool(self.said) or self.resembles
         fragment = told and self.release in like.partial  # the rest comes from elsewhere
         self.partial = fragment or not self.release
         self.evidence = like.tag or (file if self.said else f"{layout.package}/")
         self._checks: OwnChecks | None = None
+
+    @property
+    def ancient(self) -> bool:
+        """Whether it is Megatron-LM from before there was a core in it."""
+        if self.framework != "megatron" or self.said or self.resembles:
+            return False
+        return self.layout.package == "." or self.files.text("megatron/core/__init__.py") is None
 
     def _by_options(self) -> str:
         """The release with the options most similar to the checkout's."""

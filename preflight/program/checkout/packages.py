@@ -90,7 +90,9 @@ OTHER_READERS: Mapping[str, str] = {"mindrlhf": "MindRLHF"}
 """Packages of programs that read configs of a framework in their own way."""
 
 _TAG = lazy_pattern(r"\bcore_[vr](\d+\.\d+\.\d+)|\bmegatron[-_]core(?:\[\w+\])?\s*(?:==|~=)\s*(\d+\.\d+\.\d+)")
-_IN_NAME = lazy_pattern(r"(?i)(?:\b|_)megatron[-_](?:lm|core)[-_]v?(\d+)[._](\d+)[._](\d+)\b")
+_IN_NAME = lazy_pattern(
+    r"(?i)(?:\b|_)megatron[-_](?:lm|core)[-_](?:core[-_])?[rv]?([0-3])[._](\d+)(?:[._](\d+))?(?![\w.]*\d)"
+)
 """A folder or a branch that is called after a release, as `third_party/megatron_lm_0_9_0`."""
 _COMMENT = lazy_pattern(r"(?m)^[ \t]*#.*$")
 _MINDFORMERS = lazy_pattern(r"\bmindformers\s*(?:==|~=)\s*(\d+\.\d+\.\d+)")
@@ -151,7 +153,7 @@ def declared_in(text: str) -> dict[str, str]:
     for match in _TAG.finditer(text):
         said.setdefault("megatron", set()).add(match[1] or match[2])
     for match in _IN_NAME.finditer(text):
-        said.setdefault("megatron", set()).add(".".join(match.groups()))
+        said.setdefault("megatron", set()).add(".".join((match[1], match[2], match[3] or "0")))
     for match in _MINDFORMERS.finditer(text):
         said.setdefault("mindformers", set()).add(match[1])
     for match in _RANGE.finditer(text):
