@@ -37,6 +37,11 @@ class Checks:
         """The number among all releases of one of those that are followed."""
         return self.framework.releases.index(self.releases[followed_release])
 
+    @property
+    def renamed(self) -> Mapping[str, str]:
+        """Id that a site had before → its id now, where it was two sites and is one."""
+        return renamed(self.lines)
+
     def owners(self) -> dict[str, set[str]]:
         """Line id → the rules that stand for it."""
         found: dict[str, set[str]] = {}
@@ -89,7 +94,7 @@ def checks(
         )
         count = sum(scoped(framework, site) for site in found[-1])
         say(f"{framework.name} {release.name}: {count} checks on the way of a config")
-    lines = followed(found)
+    lines = followed(found, [known.ids.get(release.name, {}) for release in releases])
     ids -= known.without
     wanted = [place for place in wanted if place.rule not in known.without]
     stands = [{rule: sites for rule, sites in part.items() if rule in ids} for part in known.stands]
@@ -97,8 +102,13 @@ def checks(
         framework,
         releases,
         lines,
-        mapped(wanted, lines, [release.name for release in releases], framework.read_at, stands),
+        mapped(wanted, lines, [release.name for release in releases], framework.read_at, stands, renamed(lines)),
     )
+
+
+def renamed(lines: Iterable[Line]) -> dict[str, str]:
+    """Id before → id now, of lines that were several."""
+    return {id: line.id for line in lines for id in line.before if id != line.id}
 
 
 def live(release: Release, site: Site) -> bool:
