@@ -13,7 +13,7 @@ from upstream.extraction import changes, scoped, sites_of
 from upstream.follow import Line, followed
 from upstream.frameworks import FRAMEWORKS, Framework, Release
 from upstream.known import Known
-from upstream.options import NoOptions, Row, Table, delta, options
+from upstream.options import Row, Table, delta, options
 from upstream.places import all_rules, places
 from upstream.repositories import Repositories, followed_releases
 
@@ -121,19 +121,12 @@ def live(release: Release, site: Site) -> bool:
 def tables(
     framework: Framework, repositories: Repositories, python: str, say: Say = print
 ) -> list[Mapping[str, Row | None]]:
-    """The option table of each release.
-
-    Of one built on another's only what differs. A parser that does not run gives an empty one.
-    """
+    """The option table of each release; of one built on another's only what differs. Raises NoOptions where a parser
+    does not run: what is written then would say that the release has no options."""
     whole: dict[tuple[str, str], Table] = {}
     found: list[Mapping[str, Row | None]] = []
     for release in framework.releases:
-        try:
-            table = options(framework, repositories, release, python)
-        except NoOptions as error:
-            say(f"no options: {error}")
-            found.append({})
-            continue
+        table = options(framework, repositories, release, python)
         for name, under in release.on[:1]:
             base = FRAMEWORKS[name]
             if (name, under) not in whole:

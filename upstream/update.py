@@ -20,11 +20,11 @@ from upstream.diff import diff
 from upstream.elsewhere import Tables, changed_elsewhere
 from upstream.found import Found
 from upstream.frameworks import FRAMEWORKS, FRONT_ENDS, Framework, Release, with_found
+from upstream.front_end_files import stale as stale_front_ends
 from upstream.front_end_news import Seen
 from upstream.front_end_news import describe as describe_front_end
 from upstream.front_end_news import offered as offered_by
 from upstream.front_end_news import section as front_end_section
-from upstream.front_end_news import stale as stale_contracts
 from upstream.keys import keys
 from upstream.news import News, Say, fetched, moved, news, packed, patched, tagged
 from upstream.options import NoOptions, options
@@ -356,7 +356,7 @@ def stale(frameworks: Sequence[Framework], repositories: Repositories, python: s
             if (folder / name).read_text(encoding="utf-8") != entries(document):
                 yield f"{framework.name}/{name}"
     if len(frameworks) == len(FRAMEWORKS):
-        yield from stale_contracts(repositories)
+        yield from stale_front_ends(repositories, say)
 
 
 def pinned() -> dict[str, dict[str, str]]:
