@@ -45,13 +45,12 @@ def check(job: Job) -> Iterator[Finding]:
 
 def _renamed(job: Job, problem: Problem) -> Fix | None:
     """Write the name that may be meant, unless it is there already; what changes nothing that is trained, in place."""
-    if problem.safe:
-        own = problem.fix is not None and problem.fix[1].source is job.documents[0].source
-        return fix_of(problem, Safety.SAFE) if own else None
     if problem.fix is None or any(v.key[-1:] == (problem.fix[2],) for v in job.arguments.written.values()):
         return None
+    if problem.safe:
+        return fix_of(problem, Safety.SAFE) if problem.fix[1].source is job.documents[0].source else None
     typed, meant = problem.span.text.partition("=")[0], problem.fix[2]
-    if is_other_phrase(typed.strip("-").rpartition(".")[2], meant.strip("-").rpartition(".")[2]):
+    if not problem.in_use and is_other_phrase(typed.strip("-").rpartition(".")[2], meant.strip("-").rpartition(".")[2]):
         return None
     key = problem.keys or (problem.span.text.partition("=")[0],)
     return Fix(problem.fix[0], (Edit("rename", key, problem.fix[2], run=job.documents[0].run),))

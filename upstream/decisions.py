@@ -33,6 +33,32 @@ def read(path: Path) -> dict[str, Any]:
     return {name: known.get(name, {}) for name in HUMAN} | together
 
 
+def with_ids(decided: Mapping[str, Any], renamed: Mapping[str, str]) -> dict[str, Any]:
+    """The decisions, with the ids that sites have now. renamed: id before → id now."""
+    found = dict(decided)
+    for name in ("sites", "same"):
+        rows = {id: value for id, value in found[name].items() if id not in renamed}
+        for old, value in ((old, found[name][old]) for old in renamed if old in found[name]):
+            new = renamed[old]
+            rows[new] = sorted({*rows.get(new, ()), *value}) if name == "same" else rows.get(new, value)
+        found[name] = rows
+    found["stands"] = {rule: _joined(sites, renamed) for rule, sites in found["stands"].items()}
+    if "reported" in found:
+        found["reported"] = {
+            rule: list(dict.fromkeys(renamed.get(id, id) for id in ids)) for rule, ids in found["reported"].items()
+        }
+    return found
+
+
+def _joined(sites: Mapping[str, Sequence[str]], renamed: Mapping[str, str]) -> dict[str, list[str]]:
+    """Site → the releases at which it was read, with those of sites that are one now together."""
+    found: dict[str, list[str]] = {}
+    for id, read in sites.items():
+        known = found.setdefault(renamed.get(id, id), [])
+        known += [name for name in read if name not in known]
+    return found
+
+
 def decisions_document(
     checks: Checks, decided: Mapping[str, Any], rules: Sequence[Any], told: Behaviour | None = None
 ) -> dict[str, Any]:

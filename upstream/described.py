@@ -13,7 +13,7 @@ from upstream.extraction import changes, scoped, sites_of
 from upstream.follow import Line, followed
 from upstream.frameworks import FRAMEWORKS, Framework, Release
 from upstream.known import Known
-from upstream.options import NoOptions, Row, Table, delta, options
+from upstream.options import Row, Table, delta, options
 from upstream.places import all_rules, places
 from upstream.repositories import Repositories, followed_releases
 
@@ -36,6 +36,11 @@ class Checks:
     def number(self, followed_release: int) -> int:
         """The number among all releases of one of those that are followed."""
         return self.framework.releases.index(self.releases[followed_release])
+
+    @property
+    def renamed(self) -> Mapping[str, str]:
+        """Id that a site had before → its id now, where it was two sites and is one."""
+        return renamed(self.lines)
 
     def owners(self) -> dict[str, set[str]]:
         """Line id → the rules that stand for it."""
@@ -88,7 +93,7 @@ def checks(
         )
         count = sum(scoped(framework, site) for site in found[-1])
         say(f"{framework.name} {release.name}: {count} checks on the way of a config")
-    lines = followed(found)
+    lines = followed(found, [known.ids.get(release.name, {}) for release in releases])
     ids -= known.without
     wanted = [place for place in wanted if place.rule not in known.without]
     stands = [{rule: sites for rule, sites in part.items() if rule in ids} for part in known.stands]
@@ -96,8 +101,13 @@ def checks(
         framework,
         releases,
         lines,
-        mapped(wanted, lines, [release.name for release in releases], framework.read_at, stands),
+        mapped(wanted, lines, [release.name for release in releases], framework.read_at, stands, renamed(lines)),
     )
+
+
+def renamed(lines: Iterable[Line]) -> dict[str, str]:
+    """Id before → id now, of lines that were several."""
+    return {id: line.id for line in lines for id in line.before if id != line.id}
 
 
 def live(release: Release, site: Site) -> bool:
@@ -110,19 +120,12 @@ def live(release: Release, site: Site) -> bool:
 def tables(
     framework: Framework, repositories: Repositories, python: str, say: Say = print
 ) -> list[Mapping[str, Row | None]]:
-    """The option table of each release.
-
-    For a framework built on another, only the differences. A parser that does not run gives an empty table.
-    """
+    """The option table of each release; of one built on another's only what differs. Raises NoOptions where a parser
+    does not run: what is written then would say that the release has no options."""
     whole: dict[tuple[str, str], Table] = {}
     found: list[Mapping[str, Row | None]] = []
     for release in framework.releases:
-        try:
-            table = options(framework, repositories, release, python)
-        except NoOptions as error:
-            say(f"no options: {error}")
-            found.append({})
-            continue
+        table = options(framework, repositories, release, python)
         for name, under in release.on[:1]:
             base = FRAMEWORKS[name]
             if (name, under) not in whole:

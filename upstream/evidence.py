@@ -43,13 +43,17 @@ def mapped(
     releases: Sequence[str],
     read_at: Sequence[str],
     stands: Sequence[Stands] = (),
+    renamed: Mapping[str, str] = MappingProxyType({}),
 ) -> Mapped:
     """The known sites of rules, and the site at each place that a rule names.
 
-    A place is looked up at the release it names, otherwise at those that rules are read at.
+    A place is looked up at the release it names, otherwise at those that rules are read at. renamed: id of a site in
+    `stands` → its id now, where it has another one.
     """
     index = _Index(lines)
-    rules, missing = _known(stands, {line.id: line for line in lines}, releases), []
+    by_id = {line.id: line for line in lines}
+    by_id |= {old: by_id[new] for old, new in renamed.items()}
+    rules, missing = _known(stands, by_id, releases), []
     for place in places:
         wanted = [releases.index(name) for name in ([place.release] if place.release else read_at) if name in releases]
         hits = [
@@ -77,12 +81,12 @@ def _known(stands: Sequence[Stands], lines: Mapping[str, Line], releases: Sequen
     rules: dict[str, Evidence] = defaultdict(Evidence)
     for known in stands:
         for rule, (sites, mentioned) in known.items():
-            rules[rule].mentioned |= {id for id in mentioned if id in lines}
-            for id, read in sites.items():
+            rules[rule].mentioned |= {lines[id].id for id in mentioned if id in lines}
+            for line, read in ((lines[id], read) for id, read in sites.items() if id in lines):
                 for number in (releases.index(name) for name in read if name in releases):
-                    if id in lines and number in lines[id].places:
-                        rules[rule].sites[id].add(lines[id].places[number].hash)
-                        rules[rule].anchors[id].add(number)
+                    if number in line.places:
+                        rules[rule].sites[line.id].add(line.places[number].hash)
+                        rules[rule].anchors[line.id].add(number)
     return rules
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from difflib import SequenceMatcher
 
 from preflight.program.checkout.sites import DIGITS, Site
@@ -17,12 +17,18 @@ TELLING = 12
 """Characters of a condition below which it says nothing outside its own file."""
 
 
+Ids = Mapping[tuple[str, int, str], str]
+"""File, line and hash → the id that a site of a release had before."""
+
+
 class Line:
-    """One site through the releases: release number → the site there."""
+    """One site through the releases: release number → the site there. before: the ids that it had when the releases
+    were last followed, the oldest first; more than one where it was several sites then."""
 
     def __init__(self, release: int, site: Site) -> None:
         self.places: dict[int, Site] = {release: site}
         self.id = ""
+        self.before: list[str] = []
 
     @property
     def last(self) -> Site:
@@ -48,27 +54,61 @@ def told(site: Site) -> bool:
     return len(site.what) + sum(map(len, site.condition)) >= TELLING
 
 
-def followed(releases: Sequence[Iterable[Site]]) -> list[Line]:
-    """The lines of all sites, given those of each release, the oldest first."""
+def followed(releases: Sequence[Iterable[Site]], before: Sequence[Ids] = ()) -> list[Line]:
+    """The lines of all sites, given those of each release, the oldest first. before: the ids that the sites of each
+    release had: what had one id stays one line, whatever release is added in between."""
     lines: list[Line] = []
     for number, sites in enumerate(releases):
-        old, new = list(lines), list(sites)
+        new = list(sites)
+        had = _had(new, before[number]) if before else {}
+        old, new = _same_id(number, list(lines), new, had)
         for key in KEYS:
             old, new = _matched(number, old, new, key)
         new = _reworded(number, old, new)
         lines += [Line(number, site) for site in new]
+        for line in lines if had else ():
+            name = had.get(id(line.places[number])) if number in line.places else None
+            line.before += [name] if name is not None and name not in line.before else []
     _name(lines)
     return lines
 
 
+def _had(sites: Iterable[Site], before: Ids) -> dict[int, str]:
+    """The id that a site had, by the identity of the site; each id once."""
+    left, found = dict(before), dict[int, str]()
+    for site in sites:
+        if (name := left.pop((site.file, site.line, site.hash), None)) is not None:
+            found[id(site)] = name
+    return found
+
+
+def _same_id(number: int, old: list[Line], new: list[Site], had: Mapping[int, str]) -> tuple[list[Line], list[Site]]:
+    """Joins what had the same id before. Gives back what is left."""
+    lines = {name: line for line in old for name in line.before}
+    left, taken = [], set()
+    for site in new:
+        line = lines.get(had.get(id(site), ""))
+        if line is None:
+            left.append(site)
+        else:
+            line.places[number] = site
+            taken.add(id(line))
+    return [line for line in old if id(line) not in taken], left
+
+
 def _name(lines: Iterable[Line]) -> None:
-    """Name each line by its oldest place, so that the name is stable when newer releases are added."""
+    """Names each line as before, a new one by its oldest place: the name stays when releases are added."""
     seen: Counter[str] = Counter()
+    kept = {id for line in lines for id in line.before[:1]}
     for line in lines:
+        if line.before:
+            line.id = line.before[0]
+            continue
         whole = f"{line.first.file}\n{line.first.function}\n{line.first.hash}\n{line.first.number}"
         name = hashlib.sha1(whole.encode(), usedforsecurity=False).hexdigest()[:DIGITS]
-        seen[name] += 1
-        line.id = name if seen[name] == 1 else f"{name}-{seen[name]}"
+        while not line.id or line.id in kept:
+            seen[name] += 1
+            line.id = name if seen[name] == 1 else f"{name}-{seen[name]}"
 
 
 def _matched(number: int, old: list[Line], new: list[Site], key: Key) -> tuple[list[Line], list[Site]]:

@@ -12,7 +12,8 @@ FILE = Path(__file__).with_name("found.json")
 
 class Found(NamedTuple):
     """A release by its name. of: the release that it is a patch of, "" where it has a row of its own. rows, agreeing,
-    false: the trial that it passed or failed; false counts runs that preflight refuses and the release accepts."""
+    false: the trial that it passed or failed; false counts runs that preflight refuses and the release accepts.
+    elsewhere: how many rules and options its description changes at other releases: it is not tried then."""
 
     revision: str
     commit: str
@@ -21,6 +22,7 @@ class Found(NamedTuple):
     rows: int
     agreeing: int
     false: int
+    elsewhere: int = 0
 
 
 def read() -> dict[str, dict[str, Found]]:

@@ -280,7 +280,7 @@ FRAMEWORKS = {framework.name: framework for framework in (MEGATRON, MINDSPEED, M
 
 
 def _front_end(name: str, repository: str, *releases: str) -> Framework:
-    """A program that starts Megatron: of its trees only known defects are looked for."""
+    """A program that starts a framework: of its trees only known defects are looked for."""
     return Framework(name, repository, tuple(Release(one, f"v{one}") for one in releases), (), r"^$", r"^$", parser="")
 
 
@@ -304,3 +304,14 @@ FRONT_ENDS = {
     )
 }
 """Programs that start Megatron, whose known defects are tables, too."""
+COMPARED = (
+    _front_end("primus", "AMD-AGI/Primus"),
+    _front_end("mcore-adapter", "alibaba/ROLL"),
+    _front_end("skyrl", "NovaSky-AI/SkyRL"),
+    _front_end("flagscale", "FlagOpen/FlagScale"),
+    _front_end("mindrlhf", "mindspore-lab/mindrlhf"),
+    _front_end("mindspeed-llm-fsdp2", "Ascend/MindSpeed-LLM"),
+    _front_end("mindspeed-mm", "Ascend/MindSpeed-MM"),
+    _front_end("mindspeed-rl", "Ascend/MindSpeed-RL"),
+)
+"""Further programs that start a framework, whose tables are written from their repositories, too."""

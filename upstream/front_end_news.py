@@ -20,7 +20,7 @@ from preflight.run.versions import numbers
 from preflight.source.finding import Severity
 from preflight.source.text import InputError
 from upstream.checkout import Checkout
-from upstream.frameworks import FRONT_ENDS, MEGATRON, Framework
+from upstream.frameworks import COMPARED, FRONT_ENDS, MEGATRON, Framework
 from upstream.frontends import contracts, option_releases
 from upstream.news import VERSION, WHEEL, Say, known_patches, missing_wheels
 from upstream.repositories import Repositories, wheels
@@ -79,7 +79,7 @@ def offered(front_end: Framework, repositories: Repositories, say: Say, *, offli
 
 def contract(front_end: str, one: Offered, repositories: Repositories) -> str | None:
     """The contract of a release; None if no tool reads one."""
-    repository = repositories.path(FRONT_ENDS[front_end])
+    repository = repositories.path(next(one for one in (*FRONT_ENDS.values(), *COMPARED) if one.name == front_end))
     if front_end in option_releases.READ:
         packed = one.wheel.parent if one.wheel is not None else None
         megatron = option_releases.Clone(repositories.path(MEGATRON)) if repositories.has(MEGATRON) else None
@@ -169,20 +169,3 @@ def section(front_end: str, seen: Seen) -> Iterator[str]:
             yield from ("", f"### {title}", "", "```text", *lines[:SHOWN], "```")
             if len(lines) > SHOWN:
                 yield f"and {len(lines) - SHOWN} lines more."
-
-
-def stale(repositories: Repositories) -> Iterator[str]:
-    """The contracts that would be written otherwise, of the releases whose files are there."""
-    for front_end in FRONT_ENDS.values():
-        if not repositories.has(front_end) or front_end.name not in (*option_releases.READ, *contracts.EXTRACTS):
-            continue
-        tags = frozenset(Checkout(repositories.path(front_end), "HEAD").tags)
-        for path in sorted(contracts.CONTRACTS.glob(f"{front_end.name}-*.json")):
-            release = path.stem.removeprefix(f"{front_end.name}-")
-            packed = sorted(wheels().glob(f"{front_end.name.replace('-', '_')}-{release}-*.whl"))
-            if f"v{release}" not in tags and not packed:
-                continue
-            tag = f"v{release}" if f"v{release}" in tags else ""
-            one = Offered(release, tag, None if tag else packed[0])
-            if contract(front_end.name, one, repositories) != path.read_text(encoding="utf-8"):
-                yield f"frontends/contracts/{path.name}"

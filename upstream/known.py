@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from upstream.evidence import Stands
+from upstream.follow import Ids
 
 
 @dataclass(frozen=True)
@@ -16,12 +17,13 @@ class Known:
     """stands: what the evidence had when it was last written, and what people added. files: those with the sites of
     rules.
 
-    without: the rules that have no site, as somebody decided.
+    without: the rules that have no site, as somebody decided. ids: release → the ids that its sites have.
     """
 
     stands: tuple[Stands, ...] = ()
     files: frozenset[str] = frozenset()
     without: frozenset[str] = frozenset()
+    ids: Mapping[str, Ids] = field(default_factory=dict)
 
 
 def known(folder: Path, added: Mapping[str, Mapping[str, list[str]]], without: Mapping[str, str]) -> Known:
@@ -36,4 +38,16 @@ def known(folder: Path, added: Mapping[str, Mapping[str, list[str]]], without: M
     }
     owned = {id for sites, _ in stands.values() for id in sites}
     files = {before["files"][run[0]] for id in owned for run in before["sites"][id][1]}
-    return Known((stands, {rule: (sites, ()) for rule, sites in added.items()}), frozenset(files), frozenset(without))
+    people: Stands = {rule: (sites, ()) for rule, sites in added.items()}
+    return Known((stands, people), frozenset(files), frozenset(without), _ids(before))
+
+
+def _ids(evidence: Mapping[str, Any]) -> dict[str, dict[tuple[str, int, str], str]]:
+    """Release → file, line and hash of each site that is written down → its id."""
+    names = list(evidence.get("commits", ()))
+    found: dict[str, dict[tuple[str, int, str], str]] = {name: {} for name in names}
+    for id, (_, runs, *_) in evidence["sites"].items():
+        for file, _, hash, first, lines in runs:
+            for number, line in enumerate(lines, first):
+                found[names[number]][evidence["files"][file], line, hash] = id
+    return found

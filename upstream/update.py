@@ -17,13 +17,14 @@ from upstream.checkout import NoRevision
 from upstream.compact import entries
 from upstream.defects import TABLE, candidates
 from upstream.diff import diff
+from upstream.elsewhere import Tables, changed_elsewhere
 from upstream.found import Found
 from upstream.frameworks import FRAMEWORKS, FRONT_ENDS, Framework, Release, with_found
+from upstream.front_end_files import stale as stale_front_ends
 from upstream.front_end_news import Seen
 from upstream.front_end_news import describe as describe_front_end
 from upstream.front_end_news import offered as offered_by
 from upstream.front_end_news import section as front_end_section
-from upstream.front_end_news import stale as stale_contracts
 from upstream.keys import keys
 from upstream.news import News, Say, fetched, moved, news, packed, patched, tagged
 from upstream.options import NoOptions, options
@@ -43,7 +44,8 @@ class Failed(Exception):
 
 
 class Described(NamedTuple):
-    """A new release and its results. like: the described release that it is compared with."""
+    """A new release with what was seen of it. like: the described release that it is compared with. elsewhere: what its
+    description changes at other releases."""
 
     news: News
     like: str
@@ -55,6 +57,7 @@ class Described(NamedTuple):
     fixed: tuple[str, ...] = ()
     defects: tuple[str, ...] = ()
     why: str = ""
+    elsewhere: tuple[str, ...] = ()
 
 
 def update(
@@ -110,6 +113,8 @@ def update(
 
 def _failed(framework: Framework, name: str, one: Found) -> str:
     """What an earlier night saw of a release that it did not ship."""
+    if one.elsewhere:
+        return f"{framework.name} {name} at {one.commit} failed before: its description changes other releases"
     if not one.rows:
         return f"{framework.name} {name} at {one.commit} is not described: its source decides no run"
     return (
@@ -135,17 +140,25 @@ def describe(framework: Framework, repositories: Repositories, new: News, python
         differing = {name: row for name, row in own.items() if theirs.get(name) != row}
         alike = bool(new.of) and own == theirs and not _changed_files(framework, repositories, like, new.revision)
         _written(framework, repositories, new, source.commit, differing, alike)
-        trial = None if alike else _tried(framework, new, like, python)
-        fixed = _fixed(framework, like.name, new.name, before)
-        shipped = trial is None or trial.passes
+        elsewhere = () if new.of else tuple(changed_elsewhere(_tables(before), _tables(_files(framework)), new.name))
+        trial = None if alike or elsewhere else _tried(framework, new, like, python)
+        fixed = () if elsewhere else _fixed(framework, like.name, new.name, before)
+        shipped = not elsewhere and (trial is None or trial.passes)
     except (Failed, NoOptions, NoRevision) as error:
         _restore(framework, before)
         return Described(new, like.name, source.commit, time.monotonic() - began, False, None, (), why=str(error))
     if not shipped:
         _restore(framework, before)
-    _keep(framework, new, Found(new.revision, source.commit[:17], new.of, shipped, *_counts(trial)))
+    row = Found(new.revision, source.commit[:17], new.of, shipped, *_counts(trial), len(elsewhere))
+    _keep(framework, new, row)
     defects = _candidates(framework, repositories, like, new)
-    return Described(new, like.name, source.commit, time.monotonic() - began, shipped, trial, lines, fixed, defects)
+    took = time.monotonic() - began
+    return Described(new, like.name, source.commit, took, shipped, trial, lines, fixed, defects, elsewhere=elsewhere)
+
+
+def _tables(files: Files) -> Tables:
+    """What holds.json and options.json have."""
+    return {path.name: json.loads(data) for path, data in files.items() if path.name in ("holds.json", "options.json")}
 
 
 def _below(framework: Framework, name: str) -> str:
@@ -307,7 +320,9 @@ def section(one: Described) -> Iterator[str]:
     if one.why:
         yield f"It cannot be described: {one.why}"
         return
-    if one.trial is None:
+    if one.elsewhere:
+        yield "What is written of other releases changes, so that it is not tried."
+    elif one.trial is None:
         yield "No option and no file on the way from a config to a run differs."
     else:
         trial = one.trial
@@ -317,6 +332,7 @@ def section(one: Described) -> Iterator[str]:
             f"are judged alike; {trial.false} are refused that it accepts, {trial.missed} accepted that it refuses."
         )
     parts = {
+        "What changes at other releases": list(one.elsewhere),
         "Options": [line for line in one.lines if line.startswith("option ")],
         "Refusals and silent changes, with the rules concerned": [
             line for line in one.lines if line.startswith(("check ", "change ", "  "))
@@ -340,7 +356,7 @@ def stale(frameworks: Sequence[Framework], repositories: Repositories, python: s
             if (folder / name).read_text(encoding="utf-8") != entries(document):
                 yield f"{framework.name}/{name}"
     if len(frameworks) == len(FRAMEWORKS):
-        yield from stale_contracts(repositories)
+        yield from stale_front_ends(repositories, say)
 
 
 def pinned() -> dict[str, dict[str, str]]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from upstream.behaviour import Behaviour, behaviour
 from upstream.compact import entries
-from upstream.decisions import decisions_document, read
+from upstream.decisions import decisions_document, read, with_ids
 from upstream.described import Checks, Say, blobs, checks, tables
 from upstream.documents import Document, evidence_document, holds_document, options_document, releases_document
 from upstream.earlier import earlier
@@ -29,6 +29,7 @@ def documents(
     """File name → document, of one framework."""
     human = read(decided)
     found = checks(framework, repositories, say=say, known=known(decided.parent, human["stands"], human["rules"]))
+    human = with_ids(human, found.renamed)
     rules = all_rules()
     elsewhere = {
         place.rule for other in FRAMEWORKS.values() if other is not framework for place in places(rules, other)

@@ -188,7 +188,7 @@ def names(front_end: str) -> frozenset[str]:
 UNREAD = "unread-key"
 CLOSE = 0.85
 """The similarity from which a key is reported as a misspelling of another one."""
-_SAID = {
+SAID = {
     "dropped": "{front_end} has no option {key} and drops it without a word{hint}",
     "skipped": "{front_end} has no key {key} and skips it with a warning{hint}",
     "refused": "{front_end} has no key {key}: it refuses the run{hint}",
@@ -236,7 +236,7 @@ def unread(
 ) -> Problem:
     """A key that the front end does not know, and its fate. path: its place in a file; shown: its name. elsewhere:
     whether another release has it."""
-    elsewhere = elsewhere or key in front_end.known
+    elsewhere = elsewhere or not front_end.known.isdisjoint((key, f"--{key[2:].replace('-', '_')}"))
     section = key.rpartition(".")[0]
     alike = [one for one in front_end.keys.alike(key) if not path or one.rpartition(".")[0] == section]
     near = "" if elsewhere else nearest(key, alike, CLOSE) or ""
@@ -246,7 +246,7 @@ def unread(
     hint: str = Message("; did you mean {near}", near=near) if near else ""
     if elsewhere:
         hint = Message("; other releases have it")
-    message = Message(_SAID[front_end.unread], front_end=front_end.keys.label, key=shown or key, hint=hint)
+    message = Message(SAID[front_end.unread], front_end=front_end.keys.label, key=shown or key, hint=hint)
     fix = (f"write {near}", span, near.rpartition(".")[2]) if near else None
     harmless = front_end.unread != "refused" or (elsewhere and not front_end.stated)
     return Problem(UNREAD, message, span, related, fix, path, harmless=harmless, unknown_option=True, in_use=elsewhere)

@@ -13,6 +13,7 @@ from preflight.dialects.megatron.parse_faults import STRAY_WORD, UNKNOWN_FLAG
 from preflight.dialects.megatron.parsing import Parsed, parse
 from preflight.dialects.megatron.words import tell
 from preflight.frontends.front_end import FrontEnd, of_front_end, unread
+from preflight.frontends.moved_options import with_moves
 from preflight.frontends.reading import Typed, read
 from preflight.loaders.document import Document, Node, Word
 from preflight.run.arguments import REMOVE
@@ -38,7 +39,8 @@ def typed(front_end: FrontEnd, document: Document, surroundings: Surroundings) -
     parsed, keys = Parsed(), front_end.keys
     writer = OptionWriter(keys, spelled, parsed.spelt, document.run)
     parse(spelled.words, keys, spelled.key, document.run, parsed, writer.put, spelled.given)
-    parsed.faults = list(of_front_end(front_end, parsed.faults, stated=surroundings.request.target is not None))
+    faults = of_front_end(front_end, parsed.faults, stated=surroundings.request.target is not None)
+    parsed.faults = list(with_moves(front_end, faults, spelled.words))
     if surroundings.request.given:
         tell(surroundings.request.given, keys, parsed, document.start)
     return Typed(parsed, spelled, writer, (document,))
@@ -110,7 +112,8 @@ def read_file(front_end: FrontEnd, document: Document, parsed: Parsed, writer: F
     for fault in faults:
         name = fault.span.text
         if fault.kind == UNKNOWN_FLAG and not f"--{name}".startswith(front_end.elsewhere or ("\0",)):
-            parsed.faults.append(unread(front_end, f"--{name}", fault.span, path=(name,), shown=name))
+            told = unread(front_end, f"--{name}", fault.span, path=(name,), shown=name)
+            parsed.faults += with_moves(front_end, [told])
 
 
 def _words(tree: Node) -> Iterator[Word]:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from preflight import check_text
 from preflight.cli import run
 
 SCRIPT = """\
@@ -215,6 +216,116 @@ def test_a_key_that_goes_is_moved_or_taken_away_where_there_is_one_way(
     code = run(["migrate", str(path), "--target", f"verl@{frm}", "--to", f"verl@{to}", "--write"])
     assert words_of(path.read_text(encoding="utf-8")) == words_of(VERL.format(array=array_after, more=more_after))
     assert code == (1 if (array, more) == (array_after, more_after) else 0)
+
+
+SLIME = """\
+DELTA=(
+  --update-weight-mode delta
+  {array}
+)
+python3 train.py --actor-num-nodes 1 --actor-num-gpus-per-node 8 --colocate --hf-checkpoint /m/q --ref-load /m/t \\
+  --num-rollout 100 --rollout-batch-size 32 --n-samples-per-prompt 8 --rollout-max-response-len 8192 \\
+  --global-batch-size 256 --prompt-data /d/x.jsonl --num-layers 36 --hidden-size 2560 --ffn-hidden-size 9728 \\
+  --num-attention-heads 32 "${{DELTA[@]}}" {more}
+"""
+SWIFT = """\
+megatron sft --model /m/q --dataset /d/x {array} \\
+  --tensor_model_parallel_size 2 --micro_batch_size 1 --global_batch_size 16 --num_train_epochs 1 --lr 1e-4 {more}
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "frm", "to", "array", "more", "array_after", "more_after"),
+    [
+        ("slime", "0.3.0", "0.3.1", "--update-weight-delta-dir /d", "", "--update-weight-disk-dir /d", ""),
+        ("slime", "0.3.0", "0.3.1", "--update-weight-delta-dir=/d", "", "--update-weight-disk-dir=/d", ""),
+        (
+            *("slime", "0.3.0", "0.3.1", "", "--custom-delta-pre-push-path a.b", ""),
+            "--custom-update-weight-post-write-path a.b",
+        ),
+        ("slime", "0.1.0", "0.2.0", "", "--rollout-num-gpus-per-node 4", "", "--num-gpus-per-node 4"),
+        ("slime", "0.1.0", "0.3.1", "", "--rollout-num-gpus-per-node 4", "", "--num-gpus-per-node 4"),
+        ("slime", "0.3.0", "0.3.1", "--qkv-format thd", "", "", ""),
+        ("slime", "0.3.0", "0.3.1", "", "--qkv-format=thd --megatron-to-hf-mode raw", "", ""),
+        ("slime", "0.3.0", "0.3.1", "", "--qkv-format bshd", "", "--qkv-format bshd"),
+        ("slime", "0.3.0", "0.3.1", "", "--qkv-format $FORMAT", "", "--qkv-format $FORMAT"),
+        ("slime", "0.3.0", "0.3.1", "", "--use-slime-router", "", "--use-slime-router"),
+        ("slime", "0.2.4", "0.3.0", "", "--critic-lr 1e-5", "", "--critic-lr 1e-5"),
+        (
+            *("slime", "0.3.0", "0.3.1", "--update-weight-delta-dir /a", "--update-weight-disk-dir /b"),
+            *("--update-weight-delta-dir /a", "--update-weight-disk-dir /b"),
+        ),
+        ("ms-swift", "4.0.4", "4.1.3", "--train_type lora", "", "--tuner_type lora", ""),
+        ("ms-swift", "4.0.4", "4.6.0", "", "--train-type full", "", "--tuner_type full"),
+        (
+            *("ms-swift", "4.0.4", "4.5.2", "", "--gradient_checkpointing_kwargs '{}'", ""),
+            "--vit_gradient_checkpointing_kwargs '{}'",
+        ),
+        ("ms-swift", "4.1.3", "4.2.3", "", "--tuner_type lora", "", "--tuner_type lora"),
+    ],
+)
+def test_an_option_of_a_front_end_that_goes_is_renamed_or_taken_away(
+    tmp_path: Path, name: str, frm: str, to: str, array: str, more: str, array_after: str, more_after: str
+) -> None:
+    text = SLIME if name == "slime" else SWIFT
+    path = tmp_path / "run.sh"
+    path.write_text(text.format(array=array, more=more), encoding="utf-8")
+    run(["migrate", str(path), "--target", f"{name}@{frm}", "--to", f"{name}@{to}", "--write"])
+    assert words_of(path.read_text(encoding="utf-8")) == words_of(text.format(array=array_after, more=more_after))
+
+
+def test_a_key_of_a_file_gets_its_new_name(tmp_path: Path) -> None:
+    path = tmp_path / "sft.yaml"
+    path.write_text(
+        "model: /m/q\ntrain_type: lora\ntensor_model_parallel_size: 2\nmicro_batch_size: 1\nglobal_batch_size: 16\n",
+        encoding="utf-8",
+    )
+    run(["migrate", str(path), "--target", "ms-swift@4.0.4", "--to", "ms-swift@4.5.2", "--write"])
+    assert "\ntuner_type: lora\n" in path.read_text(encoding="utf-8")
+
+
+def test_of_a_release_that_nothing_states_no_option_is_renamed() -> None:
+    text = SLIME.format(array="--update-weight-delta-dir /d", more="--qkv-format thd")
+    found = [one for one in check_text(text, name="run.sh").findings if one.rule == "unread-key"]
+    assert found and all(one.fix is None for one in found)
+
+
+NEMO = """\
+policy:
+  model_name: /m/q
+  train_global_batch_size: 32
+  train_micro_batch_size: 1
+  max_total_sequence_length: 4096
+  precision: bfloat16
+  megatron_cfg: {{enabled: true, tensor_model_parallel_size: 2, pipeline_model_parallel_size: 1}}
+sft: {{max_num_epochs: 1}}
+data:
+  max_input_seq_length: 4096
+  shuffle: true
+  {more}
+cluster: {{gpus_per_node: 8, num_nodes: 1}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("frm", "to", "more", "near"),
+    [
+        ("0.5.0", "0.6.0", "dataset_name: squad", "data.train.dataset_name"),
+        ("0.5.0", "0.7.0", "prompt_file: /p.txt", "data.default.prompt_file"),
+        ("0.5.0", "0.6.0", "prompt_file: null", ""),
+        ("0.6.0", "0.7.0", "dataset_name: squad", ""),
+        ("0.5.0", "0.6.0", "train: {dataset_name: squad}", ""),
+    ],
+)
+def test_a_key_that_has_another_place_is_listed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], frm: str, to: str, more: str, near: str
+) -> None:
+    path = tmp_path / "sft.yaml"
+    path.write_text(NEMO.format(more=more), encoding="utf-8")
+    run(["migrate", str(path), "--target", f"nemo-rl@{frm}", "--to", f"nemo-rl@{to}"])
+    out = capsys.readouterr().out
+    assert out.startswith(str(path)), out
+    assert (f"it is {near} now" in out) if near else "never reads" not in out
 
 
 def test_stdin_cannot_be_rewritten(capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,6 +12,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from preflight.dialects.megatron.options import table
@@ -143,30 +144,42 @@ def helpers(show: Callable[..., str]) -> dict[str, list[str] | None]:
     return {name: sorted(map(".".join, found)) for name, found in made.items() if found is not None}
 
 
-def main(words: Sequence[str]) -> int:
-    """The clones of Megatron-Bridge and Megatron-LM."""
+def texts(clone: Path, megatron: Path) -> Mapping[Path, str]:
+    """The files with the table and with the helpers of recipes, from the clones of Megatron-Bridge and Megatron-LM."""
 
-    def git(clone: str, *command: str) -> str:
-        return subprocess.run(["git", "-C", clone, *command], capture_output=True, text=True, check=True).stdout
+    def git(place: Path, *command: str) -> str:
+        words = ["git", "-C", str(place), *command]
+        return subprocess.run(words, capture_output=True, text=True, check=True).stdout
 
     def at(tag: str, core: str) -> dict[str, Any]:
         return bridge(
-            lambda path: git(words[0], "show", f"{tag}:{path}"), lambda path: git(words[1], "show", f"{core}:{path}")
+            lambda path: git(clone, "show", f"{tag}:{path}"), lambda path: git(megatron, "show", f"{core}:{path}")
         )
 
-    found = {"release": TAG.lstrip("v"), "commit": git(words[0], "rev-parse", f"{TAG}^{{commit}}")[:7]} | at(TAG, CORE)
+    found = {"release": TAG.lstrip("v"), "commit": git(clone, "rev-parse", f"{TAG}^{{commit}}")[:7]} | at(TAG, CORE)
     other = [f"{section}.{name}" for one in OTHERS for section, all_ in at(*one)["sections"].items() for name in all_]
     own = {f"{section}.{name}" for section, names in found["sections"].items() for name in names}
     helped = {
         "release": found["release"],
         "package": "megatron.bridge",
-        "helpers": helpers(lambda *command: git(words[0], *command)),
+        "helpers": helpers(lambda *command: git(clone, *command)),
     }
     found["other releases"] = sorted({*other} - own)
-    for folder, table_ in (("frontends", found), ("recipes", helped)):
-        lines = (f"  {json.dumps(key)}: {value_lines(value)}" for key, value in table_.items())
-        out = SCHEMAS.parent / folder / "megatron-bridge.json"
-        out.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+    return {
+        SCHEMAS.parent / folder / "megatron-bridge.json": _lines(table_)
+        for folder, table_ in (("frontends", found), ("recipes", helped))
+    }
+
+
+def _lines(table_: Mapping[str, Any]) -> str:
+    lines = (f"  {json.dumps(key)}: {value_lines(value)}" for key, value in table_.items())
+    return "{\n" + ",\n".join(lines) + "\n}\n"
+
+
+def main(words: Sequence[str]) -> int:
+    """The clones of Megatron-Bridge and Megatron-LM."""
+    for path, text in texts(*map(Path, words)).items():
+        path.write_text(text, encoding="utf-8")
     return 0
 
 

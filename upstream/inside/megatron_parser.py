@@ -11,7 +11,7 @@ from typing import Any
 from unittest.mock import patch
 
 from upstream.inside.rows import rows
-from upstream.inside.standins import install, load
+from upstream.inside.standins import hide_installed, install, load
 
 STANDINS = ("torch", "numpy", "modelopt")
 OWN = ("megatron", "pretrain_gpt")
@@ -57,6 +57,7 @@ def main(root: str, *, alone: bool = False) -> None:
     out, sys.stdout = sys.stdout, sys.stderr
     sys.path.insert(0, root)
     sys.argv = ["pretrain_gpt.py"]
+    hide_installed()
     finder = install(STANDINS)
     parser = parser_of(load(arguments_in(root), OWN, finder))
     entry = Path(root, "pretrain_gpt.py")

@@ -11,7 +11,7 @@ from typing import Any
 
 from upstream.inside.megatron_parser import OWN, parser_of
 from upstream.inside.rows import rows
-from upstream.inside.standins import Finder, install, load
+from upstream.inside.standins import Finder, hide_installed, install, load
 
 STANDINS = (
     "torch",
@@ -65,6 +65,7 @@ def main(roots: list[str]) -> None:
     out, sys.stdout = sys.stdout, sys.stderr
     sys.path[:0] = roots
     sys.argv = ["pretrain_gpt.py"]
+    hide_installed()
     finder = install(STANDINS)
     parser = parser_of(load("megatron.training.arguments", PACKAGES, finder))
     json.dump({"options": rows(added(roots[0], parser, finder)), "standins": sorted(finder.names)}, out)

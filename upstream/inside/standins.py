@@ -166,6 +166,14 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
             setattr(sys.modules[parent], name, module)
 
 
+def hide_installed(kept: Sequence[str] = ("packaging",)) -> None:
+    """Takes away what is installed but for these packages: what a release imports where it is there would change with
+    the machine, and goes wrong beside stand-ins."""
+    for name in kept:
+        importlib.import_module(name)
+    sys.path[:] = [folder for folder in sys.path if not folder.rstrip("/").endswith(("site-packages", "dist-packages"))]
+
+
 def install(names: Sequence[str]) -> Finder:
     """Puts stand-ins for these packages before everything else, and what newer Pythons have into older ones."""
     finder = Finder(names)
