@@ -14,7 +14,7 @@ from preflight.dialects.megatron.unmodelled import ADAPTED
 from preflight.frontends import roles
 from preflight.frontends.front_end import FrontEnd
 from preflight.frontends.option_commands import behind_file, typed_in_file
-from preflight.frontends.option_releases import at_stated, of_part
+from preflight.frontends.option_releases import at_hand, of_part
 from preflight.frontends.published_network import build
 from preflight.frontends.reading import Typed
 from preflight.frontends.reading import read as reading
@@ -235,7 +235,7 @@ def _converts(plan: Plan, run: Run) -> Plan:
 
 def read(document: Document, surroundings: Surroundings) -> Reading:
     """A `megatron` launch, with options from a file if that comes first, or such a file alone."""
-    known = at_stated(MS_SWIFT, surroundings.request.target)
+    known = at_hand(MS_SWIFT, document, surroundings)
     if document.launch is not None:
         front_end = exporting(known) if document.launch.entry.text == "export" else known
         return reading(front_end, document, surroundings, _older(behind_file(front_end, document, surroundings)))

@@ -340,9 +340,8 @@ def _bare(name: str) -> str:
 
 def read(document: Document, surroundings: Surroundings) -> Reading:
     """A config with its parents, or a launch with overrides over one."""
-    release = nearest_release("nemo-rl", RELEASES, surroundings.request.target, NEMO_RL.release)
     wanted = asked(NEMO_RL, document, surroundings)
-    typed_at = nearest_release("nemo-rl", RELEASES, wanted, NEMO_RL.release)
+    release = nearest_release("nemo-rl", RELEASES, wanted, NEMO_RL.release)
     found = composed(document, opener(document, surroundings))
     missing = f"{found.missing[0]} is not read" if found.missing else ""
     given = overrides(document)
@@ -355,7 +354,7 @@ def read(document: Document, surroundings: Surroundings) -> Reading:
         missing = missing or "Megatron is not enabled"
     made.parsed.open = bool(missing) or open_to_more(document)
     made.parsed.faults += [] if missing else refusals(NEMO_RL, not_taken, surroundings)
-    made.parsed.faults += of_fields(config, typed_at, document.start, sure=wanted is not None)
+    made.parsed.faults += of_fields(config, release, document.start, sure=wanted is not None)
     made.parsed.faults += of_choices(config)
     made.parsed.faults += of_parents(found.documents, found.missing)
     if not config.open:

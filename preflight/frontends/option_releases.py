@@ -7,11 +7,14 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 
 from preflight import schemas
+from preflight.dialects import Surroundings
 from preflight.dialects.megatron.options import Flag
 from preflight.dialects.megatron.options import table as options
 from preflight.frontends.contract import nearest_release
 from preflight.frontends.described import FOLDER, contracts
 from preflight.frontends.front_end import FrontEnd, Keys, as_flags, data
+from preflight.frontends.reading import asked
+from preflight.loaders.document import Document
 from preflight.run.request import Target
 from preflight.run.versions import numbers
 from preflight.source.hints import Any
@@ -24,6 +27,12 @@ def at_stated(front_end: FrontEnd, asked: Target | None) -> FrontEnd:
     found = front_end if release == front_end.release else at_release(front_end, release)
     exact = asked is not None and numbers(asked.version) in (numbers(release), numbers(release)[:2])
     return found._replace(stated=exact)
+
+
+def at_hand(front_end: FrontEnd, document: Document, surroundings: Surroundings) -> FrontEnd:
+    """The front end at the stated release, otherwise at the one in the checkout, which may be between two releases."""
+    found = at_stated(front_end, asked(front_end, document, surroundings))
+    return found if surroundings.request.target is not None else found._replace(stated=False)
 
 
 def at_release(front_end: FrontEnd, release: str) -> FrontEnd:

@@ -58,7 +58,7 @@ def certainty(front_end: FrontEnd, document: Document, surroundings: Surrounding
         entry_known=True,
         apart=front_end.apart,
         since=front_end.since,
-        lacks=later | front_end.lacks if stated else frozenset(),
+        lacks=later | front_end.lacks if stated else front_end.lacks,
     )
     if package is None:
         return (
@@ -85,7 +85,7 @@ def certainty(front_end: FrontEnd, document: Document, surroundings: Surrounding
         file = front_end.own_checks.get(file, file)
         return file.endswith(".py") and package.files.text(file) is not None
 
-    lacks = _later(front_end, package.version)
+    lacks = _later(front_end, package.version) | front_end.lacks
     return found._replace(has=has, evidence=package.evidence, lying=lying, lies_here=lies_here, lacks=lacks)
 
 
@@ -108,6 +108,12 @@ def configures(front_end: FrontEnd, key: str, document: Document, surroundings: 
     """Whether the program's configs in the checkout contain a key."""
     package = _package(front_end, document, surroundings)
     return package is not None and package.configures(key)
+
+
+def composes(front_end: FrontEnd, option: str, document: Document, surroundings: Surroundings) -> bool:
+    """Whether the program's configs in the checkout have a file for an option of a group: group/option."""
+    package = _package(front_end, document, surroundings)
+    return package is not None and package.has_config(option)
 
 
 def asked(front_end: FrontEnd, document: Document, surroundings: Surroundings) -> Target | None:

@@ -7,7 +7,7 @@ from preflight.dialects.megatron.namespace import NotKnown, Run, derives
 from preflight.frontends import roles
 from preflight.frontends.front_end import FrontEnd
 from preflight.frontends.option_commands import typed
-from preflight.frontends.option_releases import at_stated
+from preflight.frontends.option_releases import at_hand
 from preflight.frontends.published_network import complete
 from preflight.frontends.reading import read as reading
 from preflight.frontends.reading import with_own_options
@@ -101,7 +101,7 @@ SLIME = FrontEnd(
 def read(document: Document, surroundings: Surroundings) -> Reading:
     """A launch of train.py or train_async.py; with --debug-rollout-only, or if FSDP trains, none of Megatron's checks
     run."""
-    front_end = at_stated(SLIME, surroundings.request.target)
+    front_end = at_hand(SLIME, document, surroundings)
     front_end = with_own_options(front_end, document, surroundings)
     found = typed(front_end, document, surroundings)
     only, trains = (found.parsed.written.get(name) for name in ("debug_rollout_only", "train_backend"))

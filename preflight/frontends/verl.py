@@ -28,7 +28,7 @@ from preflight.frontends.hydra_faults import (
     of_keys,
 )
 from preflight.frontends.published_network import NETWORK, TYPES, lose_network, of_bridge, trained
-from preflight.frontends.reading import configures
+from preflight.frontends.reading import asked, composes, configures
 from preflight.frontends.reading import read as reading
 from preflight.loaders.composition.overrides import Override, apply, read_override
 from preflight.loaders.composition.values import Composed, omegaconf_values
@@ -176,7 +176,8 @@ def read_ppo(document: Document, surroundings: Surroundings) -> Reading:
     """A launch of its trainer."""
     assert document.launch is not None
     words = document.launch.words
-    known = contract("verl", nearest_release("verl", RELEASES, surroundings.request.target, VERL.release))
+    release = nearest_release("verl", RELEASES, asked(VERL, document, surroundings), VERL.release)
+    known = contract("verl", release)
     front_end = at_release(known.release)
     overrides = tuple(one for word in words if (one := read_override(word)) is not None)
     named = _named(words)
@@ -195,7 +196,8 @@ def read_ppo(document: Document, surroundings: Surroundings) -> Reading:
     unread_ = [one for one in refused if not configures(front_end, one.override.key, document, surroundings)]
     faults = [*malformed(words)]
     if ours:
-        faults += of_groups(known, named, overrides, others, stated)
+        read = [one for one in overrides if not composes(front_end, _option(one), document, surroundings)]
+        faults += of_groups(known, named, read, others, stated)
     if whole:
         faults += of_keys(known, unread_, others, stated)
         faults += of_classes(known, set_, others, stated)
@@ -234,6 +236,12 @@ def _taken(known: Contract, config: Composed) -> Iterator[tuple[str, Sequence[ob
 
 def _others(release: str) -> tuple[Contract, ...]:
     return tuple(contract("verl", one) for one in RELEASES if one != release)
+
+
+def _option(override: Override) -> str:
+    """The file that an override chooses, if its key is a group: group/option."""
+    chosen = override.node.value if override.node is not None else ""
+    return f"{override.key.partition('@')[0]}/{chosen}"
 
 
 ENGINE_GROUP = "model_engine"
@@ -341,7 +349,7 @@ def read_sft(document: Document, surroundings: Surroundings) -> Reading:
     words = document.launch.words
     overrides = tuple(one for word in words if (one := read_override(word)) is not None)
     tree, _ = apply(own_of_sft(), overrides, complete=False)
-    release = nearest_release("verl", RELEASES, surroundings.request.target, VERL.release)
+    release = nearest_release("verl", RELEASES, asked(VERL, document, surroundings), VERL.release)
     front_end = _front_end()._replace(release=release)
     found = typed(front_end, Dotted(Composed(tree, ""), (document,), overrides, own_of_sft().span.source), surroundings)
     found.parsed.open = document.launch.open or any(
