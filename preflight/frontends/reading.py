@@ -68,7 +68,7 @@ def certainty(front_end: FrontEnd, document: Document, surroundings: Surrounding
         )
     same = numbers(package.version) == numbers(front_end.release)
     if same and is_final(package.version):
-        return found._replace(since={}, evidence=package.evidence)
+        return found._replace(since={}, evidence=package.evidence, lacks=later | front_end.lacks)
     lying = f"{front_end.name} {package.version}" if package.version else f"another {front_end.name}"
     older = not package.version or same or numbers(package.version) < numbers(front_end.release)
     mine = f"{front_end.name}/"

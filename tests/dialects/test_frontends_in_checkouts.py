@@ -184,6 +184,13 @@ def test_the_keys_are_those_of_the_release_in_the_checkout(tmp_path: Path, relea
     assert not told or found["unread-key"][1].startswith(f"verl {release.removesuffix('.dev')} has no key")
 
 
+def test_a_check_of_a_later_release_is_not_told_at_a_described_one(tmp_path: Path) -> None:
+    script = VERL.replace("{more}", "actor_rollout_ref.actor.megatron.use_mbridge=False")
+    for release, told in (("0.7.1", False), ("0.9.0", True)):
+        found = checked(tmp_path / release, script, **{"verl/version/version": f"{release}\n"})
+        assert ("verl/no-bridge" in found) == told
+
+
 def test_an_option_without_a_kind_keeps_the_one_of_the_release(tmp_path: Path) -> None:
     added = (
         OWN + '    reset_arg(parser, "--global-batch-size", int, None)\n    reset_arg(parser, "--micro-batch-size")\n'
