@@ -168,7 +168,7 @@ def at_release(release: str) -> FrontEnd:
     return VERL._replace(release=release, core=core, own=own, lacks=lacks("verl", release), since=since)
 
 
-CORES = {"0.6.1": "0.14.0", "0.7.1": "0.16.0"}
+CORES = {"0.6.0": "0.13.0", "0.6.1": "0.14.0", "0.7.0": "0.15.0", "0.7.1": "0.16.0"}
 """The release of Megatron-LM in a release's image, if it differs (docker/Dockerfile.stable.vllm)."""
 
 

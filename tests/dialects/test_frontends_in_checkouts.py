@@ -140,7 +140,7 @@ def test_an_option_that_a_function_of_the_checkout_adds_is_known(tmp_path: Path)
 
 def test_the_release_in_the_checkout_is_named(tmp_path: Path) -> None:
     write(tmp_path, {"verl/version/version": "0.5.0\n", "run.sh": VERL.replace("{more}", "")})
-    assert preflight.check(tmp_path / "run.sh").jobs[0].named == "verl@0.6.1 for verl 0.5.0 in this checkout"
+    assert preflight.check(tmp_path / "run.sh").jobs[0].named == "verl@0.6.0 for verl 0.5.0 in this checkout"
 
 
 def test_a_check_of_the_megatron_beneath_a_newer_release_is_no_error_in_an_older_one(tmp_path: Path) -> None:
