@@ -116,6 +116,18 @@ def composes(front_end: FrontEnd, option: str, document: Document, surroundings:
     return package is not None and package.has_config(option)
 
 
+def has_module(front_end: FrontEnd, module: str, document: Document, surroundings: Surroundings) -> bool:
+    """Whether the program's source in the checkout has a module."""
+    package = _package(front_end, document, surroundings)
+    return package is not None and package.files.text(f"{module.replace('.', '/')}.py") is not None
+
+
+def mentions(front_end: FrontEnd, name: str, document: Document, surroundings: Surroundings) -> bool:
+    """Whether the program's source in the checkout has a name in quotes: it may have registered more."""
+    package = _package(front_end, document, surroundings)
+    return package is not None and package.mentions(name)
+
+
 def asked(front_end: FrontEnd, document: Document, surroundings: Surroundings) -> Target | None:
     """The stated release, otherwise the one in the checkout."""
     if surroundings.request.target is not None:

@@ -17,8 +17,6 @@ from preflight.frontends.described import contracts
 from preflight.frontends.front_end import UNREAD, FrontEnd, Keys, data, doubted
 from preflight.frontends.hydra_faults import (
     ALWAYS,
-    DECAYS,
-    INCREASES,
     malformed,
     of_another_engine,
     of_choices,
@@ -28,8 +26,9 @@ from preflight.frontends.hydra_faults import (
     of_keys,
 )
 from preflight.frontends.published_network import NETWORK, TYPES, lose_network, of_bridge, trained
-from preflight.frontends.reading import asked, composes, configures
+from preflight.frontends.reading import asked, composes, configures, has_module, mentions
 from preflight.frontends.reading import read as reading
+from preflight.frontends.verl_values import of_entry, of_loggers, of_name, of_sizes, taken
 from preflight.loaders.composition.overrides import Override, apply, read_override
 from preflight.loaders.composition.values import Composed, omegaconf_values
 from preflight.loaders.document import Document, Node, Word
@@ -195,6 +194,14 @@ def read_ppo(document: Document, surroundings: Surroundings) -> Reading:
     others, stated = _others(known.release), surroundings.request.target is not None
     unread_ = [one for one in refused if not configures(front_end, one.override.key, document, surroundings)]
     faults = [*malformed(words)]
+
+    def own(name: str) -> bool:
+        return mentions(front_end, name, document, surroundings)
+
+    if not has_module(front_end, document.launch.entry.text or "", document, surroundings):
+        faults += of_entry(document.launch)
+    if not composes(front_end, named, document, surroundings):
+        faults += of_name(named, (*NAMES, *VARIANTS), words)
     if ours:
         read = [one for one in overrides if not composes(front_end, _option(one), document, surroundings)]
         faults += of_groups(known, named, read, others, stated)
@@ -202,7 +209,8 @@ def read_ppo(document: Document, surroundings: Surroundings) -> Reading:
         faults += of_keys(known, unread_, others, stated)
         faults += of_classes(known, set_, others, stated)
         faults += of_interpolations(config, set_)
-        faults += of_choices(known, config, known.node.span.source, dict(_taken(known, config)), ALWAYS)
+        faults += of_choices(known, config, known.node.span.source, dict(taken(known, config, own)), ALWAYS)
+        faults += [*of_sizes(config, known.node.span.source), *of_loggers(config, known.node.span.source, own)]
     elif plain and (other := known.of_engine(engine)) is not None:
         left = apply(other.node, set_)[1]
         faults += of_another_engine(
@@ -210,28 +218,6 @@ def read_ppo(document: Document, surroundings: Surroundings) -> Reading:
         )
     found.parsed.faults += [doubted(one, surroundings) if one.kind == UNREAD else one for one in faults]
     return reading(front_end, document, surroundings, found)
-
-
-DISTANCES = tuple(f"{name}{sign}" for name in "kl k1 abs mse k2 low_var_kl k3".split() for sign in ("", "+"))
-"""Estimators of the distance to the reference (verl/trainer/ppo/core_algos.py, kl_penalty)."""
-
-
-def _taken(known: Contract, config: Composed) -> Iterator[tuple[str, Sequence[object]]]:
-    """Keys with their allowed values: names of registries, which user code may extend, and Megatron's."""
-    optim, rollout = "actor_rollout_ref.actor.optim", "actor_rollout_ref.rollout"
-    yield f"{optim}.lr_decay_style", DECAYS
-    yield f"{optim}.weight_decay_incr_style", INCREASES
-    if config.at("actor_rollout_ref", "model", "external_lib").value is not None:
-        return
-    yield f"{rollout}.name", known.registered("rollout")
-    yield "algorithm.adv_estimator", known.registered("adv_estimator")
-    yield "actor_rollout_ref.actor.policy_loss.loss_mode", known.registered("policy_loss")
-    if config.at("distillation", "enabled").value is True:
-        yield "distillation.distillation_loss.loss_mode", known.registered("distillation_loss")
-    if config.at("actor_rollout_ref", "actor", "use_kl_loss").value is True:
-        yield "actor_rollout_ref.actor.kl_loss_type", DISTANCES
-    if config.at("algorithm", "use_kl_in_reward").value is True:
-        yield "algorithm.kl_penalty", DISTANCES
 
 
 def _others(release: str) -> tuple[Contract, ...]:

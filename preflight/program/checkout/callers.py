@@ -88,6 +88,13 @@ class FrontEndPackage:
         name = re.escape(key.rpartition(".")[2])
         return re.search(rf"(?m)^[ \t]*{name}[ \t]*:", self._configured) is not None
 
+    def mentions(self, name: str) -> bool:
+        """Whether code of the program has a name in quotes, as registries and lists of choices do."""
+        folder = self._layout.mark.split("/")[0]
+        quoted = (f'"{name}"', f"'{name}'")
+        texts = (self.files.text(path) or "" for path in self.files.names(folder))
+        return any(one in text for text in texts for one in quoted)
+
     def has_config(self, name: str) -> bool:
         """Whether the folder with its keys has a file of that name."""
         folder = self._layout.configs
