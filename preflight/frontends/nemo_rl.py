@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from preflight import schemas
 from preflight.dialects import Reading, Surroundings
@@ -18,6 +18,7 @@ from preflight.frontends.hydra_faults import DECAYS, INCREASES, REFUSED
 from preflight.frontends.moved_options import names_since
 from preflight.frontends.own_release import shown, with_evidence
 from preflight.frontends.published_network import NETWORK, TYPES, lose_network, of_bridge, trained
+from preflight.frontends.reading import mentions
 from preflight.frontends.reading import read as reading
 from preflight.frontends.typed_fields import Fields, never_read, refused
 from preflight.loaders.composition.inheritance import Inherited, Open, inherited
@@ -144,7 +145,9 @@ OPTIONAL = frozenset(
         *("vllm_async_engine", "val_global_batch_size", "val_micro_batch_size", "teacher_megatron_enabled"),
         *("teacher_tensor_model_parallel_size", "teacher_pipeline_model_parallel_size"),
         *("teacher_context_parallel_size", "generation_top_p", "nemo_adv_estimator"),
-        *("checkpointing_enabled", "save_period"),
+        *("checkpointing_enabled", "save_period", "checkpoint_metric", "async_grpo_enabled", "batch_multiplier"),
+        *("use_dynamic_sampling", "use_importance_sampling_correction", "ratio_clip_c", "token_level_loss"),
+        *("sequence_level_importance_ratios"),
     ]
 )
 """Keys that are optional for a run."""
@@ -296,6 +299,7 @@ def _of_this_release(problem: Problem) -> Problem:
 
 
 CHOICES: dict[str, tuple[str, ...]] = {
+    "grpo.adv_estimator.name": ("gdpo", "grpo", "opd", "reinforce_plus_plus"),
     "policy.generation.backend": ("vllm", "sglang", "megatron"),
     "policy.megatron_cfg.scheduler.lr_decay_style": DECAYS,
     "policy.megatron_cfg.scheduler.weight_decay_incr_style": INCREASES,
@@ -303,11 +307,27 @@ CHOICES: dict[str, tuple[str, ...]] = {
 """Values that keys accept (nemo_rl/algorithms/grpo.py:972-1106, megatron/core/optimizer_param_scheduler.py)."""
 
 
-def of_choices(config: Composed) -> Iterator[Problem]:
-    """Values that their keys do not accept."""
-    for key, choices in CHOICES.items():
+PACKING = ("concatenative", "first_fit_decreasing", "first_fit_shuffle", "modified_first_fit_decreasing")
+"""nemo_rl/data/packing/algorithms.py, in any case."""
+
+
+def _taken(config: Composed) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Keys with the values that they accept; some are read only if another key switches them on."""
+    yield from CHOICES.items()
+    if config.at("policy", "sequence_packing", "enabled").value is True:
+        yield "policy.sequence_packing.algorithm", (*PACKING, *map(str.upper, PACKING))
+    penalty = config.at("loss_fn", "reference_policy_kl_penalty")
+    if penalty.known and penalty.value not in (0, None):
+        yield "loss_fn.reference_policy_kl_type", ("k1", "k2", "k3")
+
+
+def of_choices(config: Composed, own: Callable[[str], bool]) -> Iterator[Problem]:
+    """Values that their keys do not accept. own: whether the program at hand has a name itself."""
+    for key, choices in _taken(config):
         found = config.at(*key.split("."))
         if found.known and found.node is not None and isinstance(found.value, str) and found.value not in choices:
+            if own(found.value):
+                continue
             near = nearest(found.value, choices)
             hint = Message("; did you mean {near}", near=near) if near else ""
             values = {"key": key, "choices": choices, "value": found.value, "hint": hint}
@@ -370,7 +390,7 @@ def read(document: Document, surroundings: Surroundings) -> Reading:
     made.parsed.open = bool(missing) or open_to_more(document)
     made.parsed.faults += [] if missing else refusals(NEMO_RL, not_taken, surroundings)
     made.parsed.faults += of_fields(config, release, document.start, sure=wanted is not None)
-    made.parsed.faults += of_choices(config)
+    made.parsed.faults += of_choices(config, lambda name: mentions(NEMO_RL, name, document, surroundings))
     made.parsed.faults += of_parents(found.documents, found.missing)
     if not config.open:
         made.parsed.faults += of_interpolations(config)

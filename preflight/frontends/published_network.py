@@ -116,6 +116,7 @@ OFF = frozenset(
         ),
         *("gtp_weight_remat_size", "expert_gtp_weight_remat_size", "layerwise_disaggregated_training"),
         *("eval_global_batch_size", "eval_micro_batch_size", "lr_decay_samples", "lr_warmup_samples"),
+        *("encoder_pipeline_model_parallel_size", "encoder_tensor_model_parallel_size"),
     ]
 )
 """Features of Megatron's own trainer: they are off."""

@@ -63,7 +63,7 @@ def certainty(front_end: FrontEnd, document: Document, surroundings: Surrounding
         entry_known=True,
         apart=front_end.apart,
         since=front_end.since,
-        lacks=exact if stated else frozenset(),
+        lacks=exact if stated else front_end.lacks,
         evidence=front_end.evidence,
         named=front_end.named,
         older=front_end.older,
@@ -97,7 +97,7 @@ def _in_checkout(front_end: FrontEnd, package: FrontEndPackage) -> Certainty:
         file = front_end.own_checks.get(file, file)
         return file.endswith(".py") and package.files.text(file) is not None
 
-    lacks = _later(front_end, package.version)
+    lacks = _later(front_end, package.version) | front_end.lacks
     return found._replace(has=has, evidence=package.evidence, lying=lying, lies_here=lies_here, lacks=lacks)
 
 
@@ -120,6 +120,24 @@ def configures(front_end: FrontEnd, key: str, document: Document, surroundings: 
     """Whether the program's configs in the checkout contain a key."""
     package = package_of(front_end, document, surroundings)
     return package is not None and package.configures(key)
+
+
+def composes(front_end: FrontEnd, option: str, document: Document, surroundings: Surroundings) -> bool:
+    """Whether the program's configs in the checkout have a file for an option of a group: group/option."""
+    package = package_of(front_end, document, surroundings)
+    return package is not None and package.has_config(option)
+
+
+def has_module(front_end: FrontEnd, module: str, document: Document, surroundings: Surroundings) -> bool:
+    """Whether the program's source in the checkout has a module."""
+    package = package_of(front_end, document, surroundings)
+    return package is not None and package.files.text(f"{module.replace('.', '/')}.py") is not None
+
+
+def mentions(front_end: FrontEnd, name: str, document: Document, surroundings: Surroundings) -> bool:
+    """Whether the program's source in the checkout has a name in quotes: it may have registered more."""
+    package = package_of(front_end, document, surroundings)
+    return package is not None and package.mentions(name)
 
 
 def package_of(front_end: FrontEnd, document: Document, surroundings: Surroundings) -> FrontEndPackage | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from preflight.dialects import Reading, Surroundings
 from preflight.dialects.megatron.namespace import NotKnown, Run, derives
 from preflight.frontends import roles
@@ -98,13 +100,19 @@ SLIME = FrontEnd(
 )
 
 
+def _by_fsdp(document: Document) -> bool:
+    """Whether FSDP trains, also at a release that has no such backend any more."""
+    texts = [word.text or "" for word in document.launch.words] if document.launch is not None else []
+    return ("--train-backend", "fsdp") in pairwise(texts) or "--train-backend=fsdp" in texts
+
+
 def read(document: Document, surroundings: Surroundings) -> Reading:
     """A launch of train.py or train_async.py; with --debug-rollout-only, or if FSDP trains, none of Megatron's checks
     run."""
     front_end = of_options(SLIME, document, surroundings)
     front_end = with_own_options(front_end, document, surroundings)
     found = typed(front_end, document, surroundings)
-    only, trains = (found.parsed.written.get(name) for name in ("debug_rollout_only", "train_backend"))
-    if (only is not None and only.raw is not False) or (trains is not None and trains.raw == "fsdp"):
+    only = found.parsed.written.get("debug_rollout_only")
+    if (only is not None and only.raw is not False) or _by_fsdp(document):
         front_end = front_end._replace(apart=("megatron/",))
     return reading(front_end, document, surroundings, found)

@@ -17,8 +17,6 @@ from preflight.frontends.described import contracts
 from preflight.frontends.front_end import UNREAD, FrontEnd, Keys, data, doubted
 from preflight.frontends.hydra_faults import (
     ALWAYS,
-    DECAYS,
-    INCREASES,
     malformed,
     of_another_engine,
     of_choices,
@@ -29,8 +27,9 @@ from preflight.frontends.hydra_faults import (
 )
 from preflight.frontends.own_release import of_overrides, shown, with_evidence
 from preflight.frontends.published_network import NETWORK, TYPES, lose_network, of_bridge, trained
-from preflight.frontends.reading import configures, package_of
+from preflight.frontends.reading import composes, configures, has_module, mentions
 from preflight.frontends.reading import read as reading
+from preflight.frontends.verl_values import of_entry, of_loggers, of_name, of_sizes, taken
 from preflight.loaders.composition.overrides import Override, apply, read_override
 from preflight.loaders.composition.values import Composed, omegaconf_values
 from preflight.loaders.document import Document, Node, Word
@@ -169,7 +168,7 @@ def at_release(release: str) -> FrontEnd:
     return VERL._replace(release=release, core=core, own=own, lacks=lacks("verl", release), since=since)
 
 
-CORES = {"0.6.1": "0.14.0", "0.7.1": "0.16.0"}
+CORES = {"0.6.0": "0.13.0", "0.6.1": "0.14.0", "0.7.0": "0.15.0", "0.7.1": "0.16.0"}
 """The release of Megatron-LM in a release's image, if it differs (docker/Dockerfile.stable.vllm)."""
 
 
@@ -187,24 +186,33 @@ def read_ppo(document: Document, surroundings: Surroundings) -> Reading:
     plain = ours and not any("@" in one.key for one in overrides)
     whole = plain and engine == "megatron"
     adapted = known.of_engine(MINDSPEED) if engine == MINDSPEED else None
-    own, inside = (adapted or known).node, _inside(MINDSPEED) if adapted is not None else None
-    tree, refused = apply(own, set_, complete=whole)
+    base, inside = (adapted or known).node, _inside(MINDSPEED) if adapted is not None else None
+    tree, refused = apply(base, set_, complete=whole)
     config = Composed(tree, "" if whole else "a config that is not read has other keys")
     front_end = _in_section(front_end, MINDSPEED) if adapted is not None else front_end
-    found = typed(front_end, Dotted(config, (document,), overrides, own.span.source), surroundings, inside=inside)
+    found = typed(front_end, Dotted(config, (document,), overrides, base.span.source), surroundings, inside=inside)
     theirs = named not in (*NAMES, *VARIANTS)
     found.parsed.open = document.launch.open or theirs or any(map(_may_be_any, words))
     others, stated = _others(known.release), surroundings.request.target is not None
     unread_ = [one for one in refused if not configures(front_end, one.override.key, document, surroundings)]
     faults = [*malformed(words)]
+
+    def own(name: str) -> bool:
+        return mentions(front_end, name, document, surroundings)
+
+    if not has_module(front_end, document.launch.entry.text or "", document, surroundings):
+        faults += of_entry(document.launch)
+    if not composes(front_end, named, document, surroundings):
+        faults += of_name(named, (*NAMES, *VARIANTS), words)
     if ours:
-        chosen = [one for one in overrides if not _lies_there(one, document, surroundings)]
-        faults += of_groups(known, named, chosen, others, stated)
+        read = [one for one in overrides if not composes(front_end, _option(one), document, surroundings)]
+        faults += of_groups(known, named, read, others, stated)
     if whole:
         faults += of_keys(known, unread_, others, stated)
         faults += of_classes(known, set_, others, stated)
         faults += of_interpolations(config, set_)
-        faults += of_choices(known, config, known.node.span.source, dict(_taken(known, config)), ALWAYS)
+        faults += of_choices(known, config, known.node.span.source, dict(taken(known, config, own)), ALWAYS)
+        faults += [*of_sizes(config, known.node.span.source), *of_loggers(config, known.node.span.source, own)]
     elif plain and (other := known.of_engine(engine)) is not None:
         left = apply(other.node, set_)[1]
         faults += of_another_engine(
@@ -231,14 +239,6 @@ def _of_run(document: Document, overrides: Sequence[Override], surroundings: Sur
     return at_release(release)._replace(fits=fits)
 
 
-def _lies_there(chosen: Override, document: Document, surroundings: Surroundings) -> bool:
-    """Whether the checkout around a run has the config that an override of a group names."""
-    package = package_of(VERL, document, surroundings)
-    value = chosen.node.value if chosen.node is not None else None
-    group = chosen.key.partition("@")[0].replace(".", "/")
-    return package is not None and package.files.text(f"verl/trainer/config/{group}/{value}.yaml") is not None
-
-
 def _in_section(front_end: FrontEnd, engine: str) -> FrontEnd:
     """The front end with the keys of Megatron's section in that of another engine."""
     theirs = f"actor_rollout_ref.actor.{engine}"
@@ -254,30 +254,14 @@ def _inside(engine: str) -> Mapping[str, Mapping[str, str | None]]:
     return {key.replace(ENGINES_SECTION, theirs): names for key, names in data("verl").get("inside", {}).items()}
 
 
-DISTANCES = tuple(f"{name}{sign}" for name in "kl k1 abs mse k2 low_var_kl k3".split() for sign in ("", "+"))
-"""Estimators of the distance to the reference (verl/trainer/ppo/core_algos.py, kl_penalty)."""
-
-
-def _taken(known: Contract, config: Composed) -> Iterator[tuple[str, Sequence[object]]]:
-    """Keys with their allowed values: names of registries, which user code may extend, and Megatron's."""
-    optim, rollout = "actor_rollout_ref.actor.optim", "actor_rollout_ref.rollout"
-    yield f"{optim}.lr_decay_style", DECAYS
-    yield f"{optim}.weight_decay_incr_style", INCREASES
-    if config.at("actor_rollout_ref", "model", "external_lib").value is not None:
-        return
-    yield f"{rollout}.name", known.registered("rollout")
-    yield "algorithm.adv_estimator", known.registered("adv_estimator")
-    yield "actor_rollout_ref.actor.policy_loss.loss_mode", known.registered("policy_loss")
-    if config.at("distillation", "enabled").value is True:
-        yield "distillation.distillation_loss.loss_mode", known.registered("distillation_loss")
-    if config.at("actor_rollout_ref", "actor", "use_kl_loss").value is True:
-        yield "actor_rollout_ref.actor.kl_loss_type", DISTANCES
-    if config.at("algorithm", "use_kl_in_reward").value is True:
-        yield "algorithm.kl_penalty", DISTANCES
-
-
 def _others(release: str) -> tuple[Contract, ...]:
     return tuple(contract("verl", one) for one in RELEASES if one != release)
+
+
+def _option(override: Override) -> str:
+    """The file that an override chooses, if its key is a group: group/option."""
+    chosen = override.node.value if override.node is not None else ""
+    return f"{override.key.partition('@')[0]}/{chosen}"
 
 
 ENGINE_GROUP = "model_engine"

@@ -214,3 +214,76 @@ MS_SWIFT.add(
         at=(a.pipeline_model_parallel_layout,),
     ),
 )
+
+GRPO = a.rlhf_type == "grpo"
+
+MS_SWIFT.add(
+    refuse(
+        "unsupported-in-grpo",
+        all_of(GRPO, any_of(a.async_generate, a.sync_ref_model, a.num_iterations > 1)),
+        message="GRPO with Megatron takes no --async_generate, no --sync_ref_model and one --num_iterations",
+        upstream=f"{ARGUMENTS}:401",
+        at=(a.num_iterations, a.async_generate, a.sync_ref_model),
+        fixes=(drop(a.num_iterations), drop(a.async_generate), drop(a.sync_ref_model)),
+    ),
+    refuse(
+        "generation-without-vllm",
+        all_of(GRPO, ~a.use_ray, ~a.use_vllm),
+        message="GRPO generates with vLLM, and --use_vllm is false",
+        upstream=f"{ARGUMENTS}:440",
+        at=(a.use_vllm,),
+        fixes=(put(a.use_vllm, True, safety=Safety.SAFE),),
+    ),
+    refuse(
+        "truncation-of-prompts",
+        all_of(GRPO, a.truncation_strategy.is_set, ~a.truncation_strategy.is_in("left", "delete")),
+        message="GRPO takes --truncation_strategy left or delete, not {truncation_strategy}",
+        upstream=f"{ARGUMENTS}:417",
+        at=(a.truncation_strategy,),
+        fixes=(put(a.truncation_strategy, "left"),),
+    ),
+    refuse(
+        "overlong-without-cache",
+        all_of(GRPO, a.reward_funcs.has("soft_overlong"), a.soft_cache_length.is_none),
+        message="the reward soft_overlong needs --soft_cache_length",
+        upstream=f"{ARGUMENTS}:434",
+        at=(a.reward_funcs,),
+    ),
+    refuse(
+        "groups-of-real-loss",
+        all_of(GRPO, a.loss_type == "real", a.micro_batch_size % a.num_generations != 0),
+        message="--loss_type real needs a micro-batch, {micro_batch_size}, of whole groups of {num_generations}",
+        upstream=f"{ARGUMENTS}:404",
+        at=(a.micro_batch_size, a.num_generations, a.loss_type),
+        fixes=(put(a.micro_batch_size, a.num_generations),),
+    ),
+    refuse(
+        "two-teachers",
+        all_of(a.rlhf_type.is_in("gkd", "grpo"), a.teacher_model.is_set, a.teacher_model_server.is_set),
+        message="--teacher_model and --teacher_model_server are both given",
+        upstream=f"{ARGUMENTS}:352",
+        at=(a.teacher_model_server, a.teacher_model),
+    ),
+    refuse(
+        "teacher-server-without-topk",
+        all_of(a.rlhf_type == "gkd", a.teacher_model_server.is_set, a.gkd_logits_topk.is_none),
+        message="--teacher_model_server gives the most probable tokens only: --gkd_logits_topk is needed",
+        upstream=f"{ARGUMENTS}:241",
+        at=(a.teacher_model_server,),
+    ),
+    refuse(
+        "sequences-of-the-teacher",
+        all_of(a.rlhf_type == "gkd", a.seq_kd),
+        message="--seq_kd is not supported with Megatron",
+        upstream=f"{ARGUMENTS}:249",
+        at=(a.seq_kd,),
+        fixes=(drop(a.seq_kd),),
+    ),
+    refuse(
+        "adapters-of-the-language-model",
+        all_of(a.tuner_type == "lora_llm", any_of(~a.merge_lora, ~a.no_save_optim)),
+        message="--tuner_type lora_llm needs --merge_lora true and --no_save_optim true",
+        upstream=f"{ARGUMENTS}:877",
+        at=(a.tuner_type, a.merge_lora, a.no_save_optim),
+    ),
+)

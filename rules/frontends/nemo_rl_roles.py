@@ -114,3 +114,84 @@ NEMO_RL.add(
         at=(a.num_generations_per_prompt,),
     ),
 )
+
+LOSS = "nemo_rl/algorithms/loss/loss_functions.py"
+GRPO = "nemo_rl/algorithms/grpo.py"
+SAMPLES = a.num_prompts_per_step * a.num_generations_per_prompt
+
+NEMO_RL.add(
+    refuse(
+        "checkpoint-metric",
+        all_of(
+            a.checkpointing_enabled,
+            a.checkpoint_metric.is_set,
+            ~a.checkpoint_metric.starts_with("train:"),
+            ~a.checkpoint_metric.starts_with("val:"),
+        ),
+        message="checkpointing.metric_name is {checkpoint_metric}, and begins with val: or train: in no case",
+        why="the first checkpoint dies, after all steps before it",
+        upstream=f"{GRPO}:2901",
+        at=(a.checkpoint_metric,),
+    ),
+    refuse(
+        "asynchronous-and-colocated",
+        all_of(a.async_grpo_enabled, a.generation_colocated),
+        message="asynchronous GRPO needs devices of its own to generate, and generation.colocated is enabled",
+        why="the run dies after the models are loaded",
+        upstream=f"{GRPO}:3421",
+        at=(a.async_grpo_enabled, a.generation_colocated),
+        fixes=(put(a.async_grpo_enabled, False),),
+    ),
+    refuse(
+        "asynchronous-without-async-engine",
+        all_of(a.async_grpo_enabled, a.generation_backend == "vllm", ~a.vllm_async_engine),
+        message="asynchronous GRPO needs generation.vllm_cfg.async_engine",
+        why="the run dies after the models are loaded",
+        upstream=f"{GRPO}:3364",
+        at=(a.async_grpo_enabled, a.vllm_async_engine),
+        fixes=(put(a.vllm_async_engine, True),),
+    ),
+    refuse(
+        "asynchronous-without-correction",
+        all_of(a.async_grpo_enabled, ~a.use_importance_sampling_correction),
+        message="asynchronous GRPO needs loss_fn.use_importance_sampling_correction",
+        why="the run dies after the models are loaded",
+        upstream=f"{GRPO}:3371",
+        at=(a.async_grpo_enabled, a.use_importance_sampling_correction),
+        fixes=(put(a.use_importance_sampling_correction, True),),
+    ),
+    refuse(
+        "on-policy-batch",
+        all_of(a.force_on_policy_ratio, a.global_batch_size != SAMPLES),
+        message=(
+            "loss_fn.force_on_policy_ratio needs one update a step: {num_prompts_per_step} prompts x "
+            "{num_generations_per_prompt} generations are not the batch {global_batch_size}"
+        ),
+        upstream=f"{GRPO}:430",
+        at=(a.force_on_policy_ratio, a.global_batch_size, a.num_prompts_per_step),
+    ),
+    refuse(
+        "dual-clip-below-one",
+        all_of(a.ratio_clip_c.is_set, a.ratio_clip_c <= 1),
+        message="loss_fn.ratio_clip_c is {ratio_clip_c}, and has to exceed 1",
+        why="the first step dies, after the first rollout",
+        upstream=f"{LOSS}:491",
+        at=(a.ratio_clip_c,),
+    ),
+    refuse(
+        "sequence-ratios-of-token-loss",
+        all_of(a.sequence_level_importance_ratios, a.token_level_loss),
+        message="sequence_level_importance_ratios needs token_level_loss: false",
+        upstream=f"{LOSS}:250",
+        at=(a.sequence_level_importance_ratios, a.token_level_loss),
+        fixes=(put(a.token_level_loss, False),),
+    ),
+    refuse(
+        "more-batches-without-sampling",
+        all_of(a.batch_multiplier.is_set, a.batch_multiplier != 1, ~a.use_dynamic_sampling),
+        message="grpo.batch_multiplier is {batch_multiplier}, which only use_dynamic_sampling takes",
+        upstream=f"{GRPO}:343",
+        at=(a.batch_multiplier, a.use_dynamic_sampling),
+        fixes=(put(a.batch_multiplier, 1),),
+    ),
+)

@@ -170,3 +170,107 @@ SLIME.add(
         fixes=(put(a.num_gpus_per_node, a.actor_num_gpus_per_node, safety=Safety.SAFE),),
     ),
 )
+
+SLIME.add(
+    refuse(
+        "distillation-without-type",
+        all_of(a.use_opd, a.opd_type.is_none),
+        message="--use-opd needs --opd-type sglang or --opd-type megatron",
+        upstream=f"{OPTIONS}:1730",
+        at=(a.use_opd,),
+        fixes=(drop(a.use_opd),),
+    ),
+    refuse(
+        "no-teacher-checkpoint",
+        all_of(a.use_opd, a.opd_type == "megatron", a.opd_teacher_load.is_none),
+        message="--opd-type megatron needs --opd-teacher-load",
+        upstream=f"{OPTIONS}:1734",
+        at=(a.opd_type,),
+    ),
+    refuse(
+        "teacher-of-sglang",
+        all_of(a.use_opd, a.opd_type == "sglang", a.opd_teacher_load.is_set),
+        message="with --opd-type sglang a server is the teacher: --opd-teacher-load is refused",
+        upstream=f"{OPTIONS}:1750",
+        at=(a.opd_teacher_load, a.opd_type),
+        fixes=(drop(a.opd_teacher_load, safety=Safety.SAFE),),
+    ),
+    refuse(
+        "teacher-without-distillation",
+        all_of(~a.use_opd, a.opd_teacher_load.is_set),
+        message="--opd-teacher-load is given without --use-opd",
+        upstream=f"{OPTIONS}:1757",
+        at=(a.opd_teacher_load,),
+        fixes=(drop(a.opd_teacher_load, safety=Safety.SAFE),),
+    ),
+    refuse(
+        "two-parameter-lists",
+        all_of(a.only_train_params_name_list.is_set, a.freeze_params_name_list.is_set),
+        message="--only-train-params-name-list and --freeze-params-name-list are both given",
+        upstream=f"{OPTIONS}:1974",
+        at=(a.freeze_params_name_list, a.only_train_params_name_list),
+    ),
+    refuse(
+        "odd-evaluation-data",
+        all_of(
+            a.eval_config.is_none,
+            a.eval_prompt_data.is_set,
+            a.eval_prompt_data.length > 1,
+            a.eval_prompt_data.length % 2 == 1,
+        ),
+        message="--eval-prompt-data has {count} words, and each data set is a name and a path",
+        upstream=f"{OPTIONS}:1700",
+        shows={"count": a.eval_prompt_data.length},
+        at=(a.eval_prompt_data,),
+    ),
+    refuse(
+        "weights-without-folder",
+        all_of(a.update_weight_transport == "disk", a.update_weight_disk_dir.is_none),
+        message="--update-weight-transport disk needs --update-weight-disk-dir, which trainer and engines share",
+        upstream=f"{OPTIONS}:1978",
+        at=(a.update_weight_transport,),
+    ),
+    refuse(
+        "weight-differences",
+        all_of(
+            a.update_weight_mode == "delta",
+            any_of(a.update_weight_transport != "disk", a.colocate, a.update_weight_local_checkpoint_dir.is_none),
+        ),
+        message=(
+            "--update-weight-mode delta needs --update-weight-transport disk and "
+            "--update-weight-local-checkpoint-dir, and no --colocate"
+        ),
+        upstream=f"{OPTIONS}:1997",
+        at=(a.update_weight_mode, a.update_weight_transport, a.colocate),
+    ),
+    refuse(
+        "released-trainer",
+        all_of(
+            a.release_train,
+            any_of(a.save.is_none, a.update_weight_mode != "full", a.update_weight_transport != "disk"),
+        ),
+        message="--release-train needs --save and full weights by --update-weight-transport disk",
+        upstream=f"{OPTIONS}:1990",
+        at=(a.release_train, a.update_weight_mode, a.update_weight_transport),
+        fixes=(drop(a.release_train),),
+    ),
+    refuse(
+        "prompt-above-context",
+        all_of(a.rollout_max_prompt_len.given, a.rollout_max_prompt_len > a.rollout_max_context_len - 1),
+        message=(
+            "prompts of up to {rollout_max_prompt_len} tokens leave none to generate in a context of "
+            "{rollout_max_context_len}"
+        ),
+        upstream=f"{OPTIONS}:1969",
+        at=(a.rollout_max_prompt_len, a.rollout_max_context_len),
+        fixes=(put(a.rollout_max_prompt_len, a.rollout_max_context_len - 1),),
+    ),
+    refuse(
+        "mismatch-without-function",
+        all_of(a.get_mismatch_metrics, a.custom_tis_function_path.is_none),
+        message="--get-mismatch-metrics needs --custom-tis-function-path",
+        upstream=f"{OPTIONS}:1799",
+        at=(a.get_mismatch_metrics,),
+        fixes=(drop(a.get_mismatch_metrics),),
+    ),
+)

@@ -236,3 +236,20 @@ VERL.add(
         fixes=(put(a.reward_nnodes, 1),),
     ),
 )
+
+VERL.add(
+    refuse(
+        "no-checkpoint-to-resume",
+        all_of(TRAINER, a.resume_mode == "resume_path", a.resume_from_path.is_none),
+        message="trainer.resume_mode is resume_path, and trainer.resume_from_path is not given",
+        upstream="verl/trainer/ppo/ray_trainer.py:1073",
+        at=(a.resume_mode,),
+    ),
+    refuse(
+        "groups-filtered-by-nothing",
+        all_of(TRAINER, a.filter_groups_enabled, a.filter_groups_metric.is_none),
+        message="algorithm.filter_groups is enabled without a metric",
+        upstream="verl/trainer/ppo/v1/trainer_base.py:199",
+        at=(a.filter_groups_enabled,),
+    ),
+)

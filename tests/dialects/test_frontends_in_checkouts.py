@@ -140,7 +140,7 @@ def test_an_option_that_a_function_of_the_checkout_adds_is_known(tmp_path: Path)
 
 def test_the_release_in_the_checkout_is_named(tmp_path: Path) -> None:
     write(tmp_path, {"verl/version/version": "0.5.0\n", "run.sh": VERL.replace("{more}", "")})
-    assert preflight.check(tmp_path / "run.sh").jobs[0].named == "verl@0.6.1 for verl 0.5.0 in this checkout"
+    assert preflight.check(tmp_path / "run.sh").jobs[0].named == "verl@0.6.0 for verl 0.5.0 in this checkout"
 
 
 def test_a_check_of_the_megatron_beneath_a_newer_release_is_no_error_in_an_older_one(tmp_path: Path) -> None:
@@ -161,11 +161,53 @@ def test_a_check_of_the_megatron_beneath_a_newer_release_is_no_error_in_an_older
         folder = tmp_path / str(len(numbers))
         write(folder, {version: f"MAJOR = 0\nMINOR = {numbers}\n", "run.yaml": sections + model})
         found = {f.rule: f.severity for f in preflight.check(folder / "run.yaml").findings}
-        assert (found[rule] is Severity.ERROR) == error
+        assert (found.get(rule) is Severity.ERROR) == error
     write(tmp_path, {"alone/run.yaml": sections + model})
     for target, severity in ((None, Severity.WARNING), ("megatron-bridge@0.6.0", Severity.ERROR)):
         alone = preflight.check(tmp_path / "alone/run.yaml", target=target)
         assert {f.severity for f in alone.findings if f.rule == rule} == {severity}
+
+
+def test_an_engine_of_the_checkouts_own_configs_is_known(tmp_path: Path) -> None:
+    script = VERL.replace("{more}", "").replace("=megatron", "=mindspeed")
+    files = {"verl/version/version": "0.9.1.dev\n"}
+    assert "composition-refused" in checked(tmp_path / "without", script, **files)
+    files["verl/trainer/config/model_engine/mindspeed.yaml"] = "engine: mindspeed\n"
+    assert "composition-refused" not in checked(tmp_path / "own", script, **files)
+
+
+@pytest.mark.parametrize(("release", "told"), [("0.7.1", False), ("0.8.0.dev", True), ("0.9.0", True)])
+def test_the_keys_are_those_of_the_release_in_the_checkout(tmp_path: Path, release: str, told: bool) -> None:
+    script = VERL.replace("{more}", "trainer.use_legacy_worker_impl=disable")
+    found = checked(tmp_path, script, **{"verl/version/version": f"{release}\n"})
+    assert ("unread-key" in found) == told
+    assert not told or found["unread-key"][1].startswith(f"verl {release.removesuffix('.dev')} has no key")
+
+
+def test_a_check_of_a_later_release_is_not_told_at_a_described_one(tmp_path: Path) -> None:
+    script = VERL.replace("{more}", "actor_rollout_ref.actor.megatron.use_mbridge=False")
+    for release, told in (("0.7.1", False), ("0.9.0", True)):
+        found = checked(tmp_path / release, script, **{"verl/version/version": f"{release}\n"})
+        assert ("verl/no-bridge" in found) == told
+
+
+def test_an_option_without_a_kind_keeps_the_one_of_the_release(tmp_path: Path) -> None:
+    added = (
+        OWN + '    reset_arg(parser, "--global-batch-size", int, None)\n    reset_arg(parser, "--micro-batch-size")\n'
+    )
+    script = SLIME.replace("{more}", "--micro-batch-size 3").replace(
+        "--global-batch-size 256", "--global-batch-size 250"
+    )
+    found = checked(tmp_path, script, **{"slime/utils/arguments.py": added})
+    assert found["batch-not-divisible"][0] is Severity.ERROR
+
+
+def test_an_option_of_what_generates_is_known(tmp_path: Path) -> None:
+    script = SLIME.replace("{more}", "--prefill-servers 2")
+    files = {"slime/utils/arguments.py": OWN}
+    assert "unread-key" in checked(tmp_path / "without", script, **files)
+    files["slime/backends/sglang_utils/arguments.py"] = OWN.replace("--own-turns", "--prefill-servers")
+    assert "unread-key" not in checked(tmp_path / "own", script, **files)
 
 
 def test_a_fork_of_slime_under_another_name_has_its_own_options(tmp_path: Path) -> None:

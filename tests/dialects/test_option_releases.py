@@ -98,7 +98,7 @@ def test_a_check_that_older_releases_lack_is_an_error_where_one_that_has_it_is_s
 
 def test_a_release_that_is_not_described_is_told() -> None:
     assert severity(SWIFT.format("sft", ""), "ms-swift@4.7.0", "undescribed-release") is Severity.WARNING
-    assert severity(SLIME.format(""), "slime@0.2.1", "undescribed-release") is Severity.WARNING
+    assert severity(SLIME.format(""), "slime@0.2.9", "undescribed-release") is Severity.WARNING
 
 
 def test_the_conditions_of_refusals() -> None:
@@ -109,3 +109,11 @@ def test_the_conditions_of_refusals() -> None:
 def test_the_options_of_another_release_differ() -> None:
     base = {"--a": ["a", "int", 1], "--b": ["b", "str", None]}
     assert difference(base, {"--a": ["a", "int", 2]}) == {"changed": {"--a": ["a", "int", 2]}, "without": ["--b"]}
+
+
+@pytest.mark.parametrize("target", ["slime@0.2.0", "slime@0.2.1", "slime@0.2.3", "slime@0.3.1", None])
+@pytest.mark.parametrize("typed", ["--train-backend fsdp", "--train-backend=fsdp"])
+def test_nothing_of_megatron_is_asked_for_where_fsdp_trains(target: str | None, typed: str) -> None:
+    told = found(SLIME.format(typed), target)
+    assert not [rule for rule in told if rule.startswith("megatron/")]
+    assert "megatron/required-argument" in found(SLIME.format("--train-backend megatron"), target)

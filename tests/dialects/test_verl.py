@@ -243,3 +243,19 @@ def test_the_path_of_its_own_configs_may_be_written_with_a_dot(tmp_path: Path, p
     (job,) = preflight.check_text(script, name="run.sh").jobs
     assert not job.arguments.open
     assert job.plan.layout.data.raw == 8
+
+
+@pytest.mark.parametrize(
+    ("key", "having"),
+    [
+        ("reward_model.use_reward_loop=True", ("0.7.0",)),
+        ("actor_rollout_ref.rollout.update_weights_bucket_megabytes=512", ("0.6.0", "0.6.1", "0.7.0")),
+        ("reward_model.megatron.param_offload=False", ("0.6.0", "0.6.1", "0.7.0")),
+    ],
+)
+def test_a_patch_release_has_its_own_keys(key: str, having: tuple[str, ...]) -> None:
+    text = f"python3 -m verl.trainer.main_ppo --config-name=ppo_megatron_trainer trainer.n_gpus_per_node=8 {key}\n"
+    for release in ("0.6.0", "0.6.1", "0.7.0", "0.7.1"):
+        report = preflight.check_text(text, name="run.sh", target=f"verl@{release}")
+        told = [f for f in report.findings if f.rule == "unread-key" and f.severity is preflight.Severity.ERROR]
+        assert bool(told) == (release not in having), release

@@ -57,6 +57,15 @@ IDIOMS: dict[str, str] = {
     "a sign behind a variable": 'N=1\nM=2\nA=(--f [0]*$N+[1]*$M)\ntorchrun t.py "${A[@]}"\n',
     "echo": 'A=$(echo "x  y" z)\ntorchrun t.py --n "$A" $(echo 1 2)\n',
     "defaults": 'A=${A:-8}\nE=""\ntorchrun t.py $A ${B:-x y} ${E:-d} "${E-e}" ${C:="c"} $C ${A:+set}\n',
+    "quotes in a default": (
+        "A=${A:-'a'}\nB=${B:-'b'\"c\"d}\nC=\"${C:-'c'}\"\nD=\"${D:-\"d\"}\"\nE=${E:-\"${Z:-'9'}\"}\nF=${F:='f g'}\n"
+        "torchrun t.py $A $B $C $D $E \"$F\" ${G:-'g'} \"${H:-'h'}\" ${I:-$'i'} \"${J:-a'b'c}\" ${K:-\"\\$HOME\"}\n"
+    ),
+    "commands in a quoted default": (
+        'A=${A:-"b_$(echo a)"}\nB="${B:-"$((1+2))_b"}"\nC="$(echo ${C:-\'c\'})"\nD=$(echo "${D:-\'d\'}")\n'
+        'torchrun t.py $A $B $C $D "p${E:-"q${Z:-\'r\'}"}s"\n'
+    ),
+    "quotes in a pattern": 'Y=abc\nX=${Y%\'c\'}\nZ="${Y%\'c\'}"\nW="${Y%"c"}"\ntorchrun t.py $X $Z $W ${Y/"b"/x}\n',
     "nested defaults": 'X=${ONE:-${TWO:-three}}\ntorchrun t.py $X ${Y:-"a b"} "${Z:-q}"\n',
     "substrings and patterns": (
         "P=/a/b/model.tar.gz\ntorchrun t.py ${P##*/} ${P%.gz} ${P%%.*} ${P#*/} ${P:1:3} ${P: -2} ${P/a/A} "

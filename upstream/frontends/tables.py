@@ -37,7 +37,7 @@ FRONT_ENDS: dict[str, tuple[str, Extract, tuple[str, ...]]] = {
     "mindspeed-llm-fsdp2": ("v26.1.0", mindspeed_fsdp2, ("v26.0.0",)),
     "mindspeed-mm": ("v26.1.0", mindspeed_mm, ()),
     "mindspeed-rl": ("v2.3.0", mindspeed_rl, ("2.0.0", "v2.1.0", "v2.2.0", "master")),
-    "verl": ("v0.9.0", verl, ("v0.6.1", "v0.7.1", "v0.8.0")),
+    "verl": ("v0.9.0", verl, ("v0.6.0", "v0.6.1", "v0.7.0", "v0.7.1", "v0.8.0")),
     "ms-swift": ("v4.5.2", ms_swift, SWIFT_RELEASES),
 }
 """Front end → the tag that is read, what reads it, and the other releases whose keys are no mistake."""

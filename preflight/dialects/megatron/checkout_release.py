@@ -98,6 +98,8 @@ def _entries(document: Document, checkout: Checkout) -> Iterator[str]:
         inside = os.path.relpath(os.path.abspath(place), checkout.root)
         if not inside.startswith(".."):
             yield inside
+
+
 def _named(document: Document, typed: Mapping[str, str | None]) -> Identity | None:
     """The release that a document names; not Megatron-LM's alone for a run with options of what is built on it."""
     found = named_in_text(document, FAMILY)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
 from preflight.loaders.document import Piece
 from preflight.loaders.shell.arithmetic import NotKnown, arithmetic, evaluate, number
@@ -144,7 +145,8 @@ MAX_DEPTH = 40
 
 
 class Expander(Parameters):
-    """Expands nodes of one tree over the state of a script. arguments: the positional parameters, None if unknown."""
+    """Expands nodes of one tree over the state of a script. arguments: the positional parameters, None when not
+    known; inside: whether the place is between double quotes, where other quotes are text."""
 
     def __init__(
         self, state: State, unset: Callable[[str, Span | None], Value], substitute: Callable[[Tree, Node], Value | None]
@@ -152,13 +154,15 @@ class Expander(Parameters):
         super().__init__(state, unset)
         self.substitute = substitute
         self.locals: list[Changes] = []
+        self.inside = False
 
     def bits(self, tree: Tree, node: Node, quoted: bool = False) -> Bits:
         """The expansion of a node of any kind that can be a word or part of one."""
         kind = node.type
         self.spend(1)
         if kind == "string":
-            return self._string(tree, node)
+            with self._quoting(True):
+                return self._string(tree, node)
         if kind == "raw_string":
             return [literal(Span(tree.source, node.start_byte + 1, max(node.start_byte + 1, node.end_byte - 1)))]
         if kind == "ansi_c_string":
@@ -176,6 +180,15 @@ class Expander(Parameters):
             BARE,
             quoted,
         )
+
+    @contextmanager
+    def _quoting(self, inside: bool) -> Iterator[None]:
+        """What a place is inside of, for the time that it is read."""
+        before, self.inside = self.inside, inside
+        try:
+            yield
+        finally:
+            self.inside = before
 
     def value(self, tree: Tree, node: Node) -> Value:
         """The expansion as the value of an assignment, without word splitting."""
@@ -227,7 +240,8 @@ class Expander(Parameters):
                 return [Bit(arithmetic(self, tree, node, span))]
             if node.type in ("simple_expansion", "expansion"):
                 return self._parameter(tree, node, span, quoted)
-            value = self.substitute(tree, node)
+            with self._quoting(False):
+                value = self.substitute(tree, node)
             pieces = value if value is not None else (Piece(None, span, exact=False, because=shown(span)),)
             return [Bit(piece, not quoted) for piece in pieces]
         finally:
@@ -289,23 +303,19 @@ class Expander(Parameters):
 
     def _operand(self, tree: Tree, node: Node, form: Form, span: Span, quoted: bool) -> Bits:
         place = Span(span.source, span.start + 2 + form.start, span.end - 1)
-        nodes = [
-            c
-            for c in node.named_children
-            if (c.type in EXPANSIONS or (c.type in QUOTES and not quoted)) and tree.span(c).start >= place.start
-        ]
+        quotes = frozenset(("string",)) if self.inside else QUOTES
+        nodes = [c for c in node.named_children if c.type in EXPANSIONS | quotes and tree.span(c).start >= place.start]
         nodes += [
             c
             for w in node.named_children
             if w.type == "concatenation"
             for c in w.named_children
-            if c.type in EXPANSIONS or c.type in QUOTES
+            if c.type in EXPANSIONS | quotes
         ]
         nodes.sort(key=lambda c: int(c.start_byte))
-        strings = quoted and bool(nodes == []) and place.text[:1] == '"' == place.text[-1:] and len(place.text) > 1
-        if strings:
-            place = Span(place.source, place.start + 1, place.end - 1)
-        return self.mixed(tree, place, nodes, DOUBLE if quoted else BARE, quoted, loose=not quoted)
+        is_pattern = form.operator.lstrip(":") not in ("-", "=", "+", "?")  # a backslash stays in it
+        escape = DOUBLE if self.inside or is_pattern else BARE
+        return self.mixed(tree, place, nodes, escape, quoted, loose=not quoted)
 
     def _prefixed(self, form: Form, span: Span, quoted: bool) -> Bit:
         """${#X} and ${!X}."""
@@ -330,7 +340,8 @@ class Expander(Parameters):
 
     def _transformed(self, tree: Tree, node: Node, form: Form, span: Span, value: Value) -> Piece:
         text = text_of(value)
-        operand = text_of(joined(self._operand(tree, node, form, span, True), span))
+        with self._quoting(False):  # quotes in a pattern are quotes everywhere
+            operand = text_of(joined(self._operand(tree, node, form, span, True), span))
         if text is None or operand is None:
             return Piece(None, span, exact=False, because=why(value) or span.text)
         made = substring(text, operand) if form.operator == ":" else transform(text, form.operator, operand)
@@ -339,4 +350,5 @@ class Expander(Parameters):
     def document(self, tree: Tree, span: Span, body: Node) -> list[Bit]:
         """The text of a here-document."""
         nodes = [child for child in body.named_children if child.type in EXPANSIONS]
-        return [bit for bit in self.mixed(tree, span, nodes, HERE, True) if isinstance(bit, Bit)]
+        with self._quoting(True):
+            return [bit for bit in self.mixed(tree, span, nodes, HERE, True) if isinstance(bit, Bit)]

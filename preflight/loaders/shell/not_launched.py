@@ -9,6 +9,7 @@ from preflight.loaders.shell.commands import Commands
 from preflight.loaders.shell.syntax import Node, Tree, ancestors, unclosed_document
 from preflight.source.finding import Message
 from preflight.source.pattern import lazy_pattern
+from preflight.source.spelling import nearest
 from preflight.source.text import Source, Span
 
 RULE = "script-ends-before-launch"
@@ -17,6 +18,9 @@ _SUM, _IN_SUM = lazy_pattern(r"\(\((.{0,200}?)\)\)"), lazy_pattern(r"(?<![\w$])[
 _OUTSIDE = lazy_pattern(r"\$[0-9@*#?!]|\$\((?!\()|\$\{[0-9@*#!]|`|(?<!\S)-[a-zA-Z] |\$\{\w+:?[-+=?]")
 """What a condition requires from the caller of the script, or from the machine."""
 _LITERAL = lazy_pattern(r"\w+=(?P<value>\"[^\"$`\n]*\"|'[^'\n]*'|[^\s$`\"';|&()]*)(?=[ \t]*(?:[\n;#]|\Z))")
+_DEFAULT = lazy_pattern(r"(?P<name>\w+)=\"?\$\{(?P=name):?[-=](?P<value>[\w.+-]+)\}\"?(?=[ \t]*(?:[\n;#]|\Z))")
+CLOSE = 0.75
+"""The similarity from which a default is a slip of a branch, and not a mark that the caller has to give a value."""
 
 
 def own_exit(tree: Tree, commands: Commands) -> Problem | None:
@@ -33,13 +37,19 @@ def own_exit(tree: Tree, commands: Commands) -> Problem | None:
     if not names or _OUTSIDE.search(asked):
         return None
     places = [_set_here(name, tree, commands) for name in names]
+    near = ""
     if None in places:
-        return None
+        assert around is not None
+        place, near = _slip(next(iter(names)), around, tree, commands) if len(names) == 1 else (None, "")
+        places = [place]
     place, name = places[0], next(iter(names))
-    assert place is not None
-    template = "the script ends with exit {code} before its launch, because {name} is {value}"
+    if place is None:
+        return None
+    hint: str = Message("; did you mean {near}", near=near) if near else ""
+    template = "the script ends with exit {code} before its launch, because {name} is {value}{hint}"
     value = place.text.strip("\"'")
-    return Problem(RULE, Message(template, code=code, name=name, value=repr(value)), place, (tree.span(node),))
+    message = Message(template, code=code, name=name, value=repr(value), hint=hint)
+    return Problem(RULE, message, place, (tree.span(node),), (f"write {near}", place, near) if near else None)
 
 
 def swallowed(source: Source) -> tuple[Problem, Source] | None:
@@ -82,6 +92,22 @@ def _asked(tree: Tree, around: Node) -> str:
             break
         tests.append(tree.text(child))
     return " ".join(tests)
+
+
+def _slip(name: str, around: Node, tree: Tree, commands: Commands) -> tuple[Span | None, str]:
+    """Where a script gives a variable a default that no branch of a case takes, and the branch that is meant."""
+    variable = commands.state.variables.get(name)
+    if around.type != "case_statement" or variable is None or variable.array or variable.sometimes:
+        return None, ""
+    place = variable.place
+    found = _DEFAULT.match(place.source.text, place.start) if place.source is tree.source else None
+    if found is None:
+        return None, ""
+    items = (child for child in around.named_children if child.type == "case_item")
+    words = [tree.text(one).strip("\"'") for item in items for one in item.children_by_field_name("value")]
+    cased = (word for word in words if word.casefold() == found["value"].casefold())
+    near = next(cased, None) or nearest(found["value"], [word for word in words if word.strip("*?")], CLOSE)
+    return (Span(place.source, found.start("value"), found.end("value")), near) if near else (None, "")
 
 
 def _set_here(name: str, tree: Tree, commands: Commands) -> Span | None:

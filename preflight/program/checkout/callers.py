@@ -36,8 +36,8 @@ _PARTS = r"MAJOR\s*=\s*(\d+)\s+MINOR\s*=\s*(\d+)\s+PATCH\s*=\s*(\d+)(?:\s+PRE_RE
 
 
 def _slime(package: str) -> tuple[str, ...]:
-    """The files in which slime adds options: its own, and those of each training backend."""
-    backends = (f"{package}/backends/{name}_utils/arguments.py" for name in ("megatron", "fsdp"))
+    """The files in which slime adds options: its own, and those of each program that trains or generates."""
+    backends = (f"{package}/backends/{name}_utils/arguments.py" for name in ("megatron", "fsdp", "sglang"))
     return (f"{package}/utils/arguments.py", *backends)
 
 
@@ -113,6 +113,18 @@ class FrontEndPackage:
         """Whether one of its files has a key of that name."""
         name = re.escape(key.rpartition(".")[2])
         return re.search(rf"(?m)^[ \t]*{name}[ \t]*:", self._configured) is not None
+
+    def mentions(self, name: str) -> bool:
+        """Whether code of the program has a name in quotes, as registries and lists of choices do."""
+        folder = self._layout.mark.split("/")[0]
+        quoted = (f'"{name}"', f"'{name}'")
+        texts = (self.files.text(path) or "" for path in self.files.names(folder))
+        return any(one in text for text in texts for one in quoted)
+
+    def has_config(self, name: str) -> bool:
+        """Whether the folder with its keys has a file of that name."""
+        folder = self._layout.configs
+        return bool(folder) and self.files.text(f"{folder}/{name}.yaml") is not None
 
 
 def _renamed(files: Files) -> Iterator[FrontEndLayout]:

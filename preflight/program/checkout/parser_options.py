@@ -107,8 +107,7 @@ def _option(call: ast.Call) -> OwnOption | None:
         return None
     said = {one.arg: one.value for one in call.keywords if one.arg}
     dest = _literal(said.get("dest")) or long[0][2:].replace("-", "_")
-    # a function that is given neither a type nor an action may only reset a default
-    kind = "" if isinstance(call.func, ast.Name) and not said.keys() & {"type", "action"} else _kind(said)
+    kind = _kind(said) if _adds(call) or "type" in said or "action" in said else _handed(call)
     nargs, choices, default = (_literal(said.get(name)) for name in ("nargs", "choices", "default"))
     if "nargs" in said and nargs is None:
         nargs = "*"
@@ -127,6 +126,11 @@ def _kind(said: dict[str, ast.expr]) -> str:
         return _SWITCHES.get(named, "" if named != "store" else "str")
     reader = said.get("type")
     return "str" if reader is None else _KINDS.get(ast.unparse(reader), "")
+
+
+def _handed(call: ast.Call) -> str:
+    """The kind among the arguments of a function that is given an option, "" where none is one."""
+    return next((_KINDS[one.id] for one in call.args[2:] if isinstance(one, ast.Name) and one.id in _KINDS), "")
 
 
 def set_always(text: str) -> frozenset[str]:
