@@ -32,6 +32,8 @@ class Identity(NamedTuple):
     proven: bool = False
     package: Package | None = None
     patched: bool = False
+    said: str = ""
+    """The release that the code states, described or not."""
 
     @property
     def altered(self) -> bool:
@@ -52,7 +54,8 @@ def identify(checkout: Checkout | None, frameworks: Iterable[str]) -> Identity |
     for name in wanted:
         if (package := checkout.package(name)) is not None:
             held = None if package.partial else package
-            return Identity(Target(name, package.release), _shown(package), package.proven, held)
+            said = "" if package.tag else package.said
+            return Identity(Target(name, package.release), _shown(package), package.proven, held, said=said)
     said = {name: checkout.declared[name] for name in wanted if name in checkout.declared}
     return next((Identity(Target(n, release), _saying(n, release, file)) for n, (release, file) in said.items()), None)
 
@@ -145,7 +148,7 @@ def undescribed(found: Identity | None) -> str:
     package, framework = found.package, found.target.framework
     if package is not None and package.ancient:
         return f"{framework} before {schemas.read('releases')[framework][-1]}"
-    said = package.said if package is not None and not package.tag else found.target.version
+    said = found.said if found.said or package is not None else found.target.version
     if not numbers(said) or branch(said)[0] or patch(Target(framework, said)):
         return ""
     table = schemas.read("releases")

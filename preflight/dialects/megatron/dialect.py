@@ -47,8 +47,8 @@ class MegatronDialect:
         return claims(document, request)
 
     def read(self, document: Document, surroundings: Surroundings) -> Reading:
-        request = surroundings.request
-        if document.tree is not None and is_core_config(document.tree):
+        request, tree = surroundings.request, document.tree
+        if tree is not None and is_core_config(tree):
             return self.read_yaml(document, (document,), surroundings, spell_environment(request.environment))
         spelled = _spelled(document, surroundings)
         identity = identified(document, typed := typed_options(spelled.words), surroundings)
@@ -63,11 +63,10 @@ class MegatronDialect:
         stated = request.target is not None or (identity is not None and identity.proven)
         tokens = tokenizer(parsed, partial(surroundings.data, document))
         source = Words(table, parsed, spelled, cluster, target, wanted, stated, tokens, shipped_with(target, document))
-        run = source.run()
         arguments = Arguments(
             target=target,
             written=parsed.written,
-            effective=run.effective,
+            effective=(run := source.run()).effective,
             default=run.default,
             put=writer.put,
             export=writer.export,
@@ -85,7 +84,7 @@ class MegatronDialect:
             certainty=certainty(run, document, target, typed, identity, surroundings),
         )
         planned = replace(plan(run, target, writer), supposed=cache(lambda: source.supposed(writer)))
-        documents = (document, *((ranks,) if ranks else ()))
+        documents = (document, ranks) if ranks else (document,)
         return Reading(documents, target, _writable(arguments, spelled), planned, cluster)
 
     def read_yaml(
