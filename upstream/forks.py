@@ -17,7 +17,7 @@ from pathlib import Path
 from upstream.agreement import extract
 from upstream.checkout import NoRevision
 from upstream.conform import Case, judged_in, labelled, mutated
-from upstream.options import NoOptions, options_in
+from upstream.options import NoOptions, Table, options_in
 from upstream.repositories import NoRepository, Repositories
 
 NUMBER = re.compile(r"^(?:MAJOR|MINOR) = (\d+)", re.MULTILINE)
@@ -31,11 +31,21 @@ def rows(fork: str, labels: Sequence[Case], count: int, python: str, seed: int =
     with tempfile.TemporaryDirectory() as folder:
         extract(fork, Path(folder), Repositories())
         table = options_in(folder, fork)
-        bases = _nearest(labels, _version(Path(folder)))
+        bases = [_fitting(one, table) for one in _nearest(labels, _version(Path(folder)))]
         runs = list(mutated(bases, table, count, seed))
         verdicts = judged_in(folder, runs, python, fork)
     for run in runs:
         yield {**run, **verdicts[run["id"]], "fork": fork}
+
+
+def _fitting(run: Case, table: Table) -> Case:
+    """A run without the options that a fork of an older release does not have."""
+    words: list[str] = []
+    kept = True
+    for word in run["args"]:
+        kept = word.partition("=")[0] in table if word.startswith("--") else kept
+        words += [word] if kept else []
+    return {**run, "args": words}
 
 
 def _version(folder: Path) -> tuple[int, ...]:

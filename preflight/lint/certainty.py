@@ -19,7 +19,7 @@ OPTION = lazy_pattern(r"--[A-Za-z][\w-]*")
 CANDIDATE = lazy_pattern(r"(?i)\d[.-]?(?:rc|beta|alpha|dev)\.?\d*$")
 """The ending of a version that is not yet a release."""
 
-MULTIPLES = (2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 48, 64, 128)
+MULTIPLES = (4, 8, 16, 2, 32, 64, 128, 3, 5, 6, 7, 10, 12, 14, 20, 24, 28, 48)
 """Numbers of nodes to try instead of one."""
 
 

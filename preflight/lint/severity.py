@@ -98,10 +98,8 @@ def _on_other_nodes(document: Document, found: list[Finding], look: SecondLook) 
     said = {(f.rule, f.path, f.span.start, f.message): f for f in found}
     left = {key[:3] for key, f in said.items() if f.severity is Severity.ERROR and key not in always}
     cured: set[tuple[str, str, int]] = set()
-    for other in others:
+    while cured != left and (other := next(others, None)) is not None:
         cured |= left - _errors(other)
-        if cured == left:
-            break
     because = Message(
         "assumes the script's default for {name}; pass --nodes to check another number of nodes", name=variable
     )
