@@ -5,9 +5,9 @@ Compares the sizes of the network with those of the model that the tokenizer's o
 (`model_from_hf/llama-3-8b-hf`), or else the name of the file (`pretrain_qwen3_8b.sh`), where all of them are the
 published ones but one: hidden size, heads, key-value heads, intermediate size, experts, experts per token. Where none
 of these differs, and the number of layers does not, it compares the width of a head, the weights of the output layer
-(those of the embedding, or its own), the norm of queries and keys, the gate of the MLP, and biases; and where these agree, whether the base
-of rotary positions is below the published one. The number of layers alone is not compared: tests and trials shorten
-models. A network of experts is not compared with a dense one: it may take only its tokenizer.
+(those of the embedding, or its own), the norm of queries and keys, the gate of the MLP, and biases; and where these
+agree, whether the base of rotary positions is below the published one. The number of layers alone is not compared:
+tests and trials shorten models. A network of experts is not compared with a dense one: it may take only its tokenizer.
 
 ## Why is this bad?
 Weights of the published model do not load into another shape, or load silently into part of it; a run from
