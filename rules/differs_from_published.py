@@ -5,9 +5,9 @@ Compares the sizes of the network with those of the model that the tokenizer's o
 (`model_from_hf/llama-3-8b-hf`), or else the name of the file (`pretrain_qwen3_8b.sh`), where all of them are the
 published ones but one: hidden size, heads, key-value heads, intermediate size, experts, experts per token. Where none
 of these differs, and the number of layers does not, it compares the width of a head, the weights of the output layer
-(those of the embedding, or its own), the norm of queries and keys, and biases; and where these agree, whether the base
-of rotary positions is below the published one. The number of layers alone is not compared: tests and trials shorten
-models. A network of experts is not compared with a dense one: it may take only its tokenizer.
+(those of the embedding, or its own), the norm of queries and keys, the gate of the MLP, and biases; and where these
+agree, whether the base of rotary positions is below the published one. The number of layers alone is not compared:
+tests and trials shorten models. A network of experts is not compared with a dense one: it may take only its tokenizer.
 
 ## Why is this bad?
 Weights of the published model do not load into another shape, or load silently into part of it; a run from
@@ -48,6 +48,7 @@ TRAITS = {
     "bias": ("biases in its linear layers", "no biases in its linear layers"),
     "qkv_bias": ("biases of queries, keys and values", "no biases of queries, keys and values"),
     "head_dim": ("heads of width {size}", "heads of width {size}"),
+    "gated": ("a gated MLP", "an MLP without a gate"),
 }
 """What a trait is called where a model has it, and where not."""
 MOST_TRAITS = 2
@@ -94,6 +95,8 @@ def _traits(job: Job, model: Published) -> Iterator[Finding | Unverified]:
     """A trait that differs, where the sizes are those of the model."""
     wanted: dict[str, object] = {name: bool(model.traits.get(name)) for name in ("tied", "bias")}
     wanted["qkv_bias"] = bool(model.traits.get("bias") or model.traits.get("qkv_bias"))
+    if not model.traits.get("post_norm"):  # the MLP of Gemma has options of its own
+        wanted["gated"] = True
     if job.plan.model.latent.raw is not True:  # latent attention has other heads and norms
         wanted["qk_norm"] = bool(model.traits.get("qk_norm"))
         wanted |= {"head_dim": model.sizes["head_dim"]} if "head_dim" in model.sizes else {}

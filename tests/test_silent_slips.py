@@ -51,6 +51,9 @@ KINDS: dict[str, list[tuple[str, str, str, str]]] = {
         ("Llama-2-13b-hf", "--disable-bias-linear", "", TRAIT),
         ("Llama-3.2-1B", "--swiglu", "--swiglu --untie-embeddings-and-output-weights", TRAIT),
         ("Llama-3.2-1B", "--kv-channels 64", "--kv-channels 128", TRAIT),
+        ("Qwen3-14B", "--swiglu", "", TRAIT),
+        ("Llama-3.2-1B", "--swiglu", "", TRAIT),
+        ("Llama-2-13b-hf", "--swiglu", "--squared-relu", TRAIT),
     ],
     "a factor out of every proportion": [
         ("Qwen3-14B", "--weight-decay 1e-1", "--weight-decay 1e1", "megatron/weight-decay-above-ten"),
@@ -138,6 +141,26 @@ KINDS: dict[str, list[tuple[str, str, str, str]]] = {
         ("Qwen3-1.7B", "--lr 1.25e-6", "--lr 0.1", "learning-rate-far-too-high"),
         ("Llama-2-13b-hf", "--lr 1.25e-6", "--lr 1", "learning-rate-far-too-high"),
         ("Llama-3.2-1B", "--lr 1.25e-6", "--lr 0.5", "learning-rate-far-too-high"),
+    ],
+    "a decay that lost a digit": [
+        (
+            "Qwen3-14B",
+            "--lr-decay-style cosine",
+            "--lr-decay-style cosine --lr-decay-iters 2000",
+            "decay-far-too-early",
+        ),
+        (
+            "Qwen3-1.7B",
+            "--lr-decay-style cosine",
+            "--lr-decay-style linear --lr-decay-iters 400",
+            "decay-far-too-early",
+        ),
+        (
+            "Llama-3.2-1B",
+            "--lr-decay-style cosine",
+            "--lr-decay-style cosine --lr-decay-iters 4000",
+            "decay-far-too-early",
+        ),
     ],
     "a warm-up that is most of the schedule": [
         ("Qwen3-14B", "--lr-warmup-iters 200", "--lr-warmup-iters 19000", "warmup-most-of-decay"),

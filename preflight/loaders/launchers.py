@@ -253,7 +253,9 @@ class _Taker(FrontReader):
         nodes = Count(1, None, name) if "standalone" in options.given else said("nnodes")
         each = said("nproc-per-node")
         if "srun" in self.fronts:
-            self.problems += crowded(self.asked.tasks, nodes, at)
+            asked = self.asked.nodes
+            same = asked is not None and asked.value == nodes.value  # what the job asks for is no placeholder
+            self.problems += crowded(self.asked.tasks, asked if asked is not None and same else nodes, at)
         return self.made(name, (words[0], *options.words), rest, (product(name, nodes, each, at=at),), nodes, each)
 
     def _msrun(self, words: tuple[Word, ...]) -> Launch | None:

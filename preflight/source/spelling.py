@@ -132,7 +132,8 @@ def slip_of(name: str, known: Iterable[str]) -> str | None:
     """The known class of which a name is a typing error: other capitals, a doubled letter, two swapped letters, or one
     wrong letter in a word.
 
-    A name whose last word is missing is one; with another word more or less, or another number, it is another class.
+    A name that lacks one of its words is one, if at least three are left or the last is missing; with a word more, or
+    another number, it is another class.
     """
     words, classes = _words(name), tuple(known)
     if (same := next((other for other in classes if _flat(other) == _flat(name)), None)) is not None:
@@ -160,10 +161,17 @@ def _words(name: str) -> list[str]:
 
 
 def _one_word_off(words: list[str], known: list[str]) -> bool:
-    if len(words) > 2 and words == known[:-1]:  # the last word is missing
+    if len(words) > 2 and (words == known[:-1] or _one_word_missing(words, known)):
         return True
     odd = [(one, other) for one, other in zip(words, known, strict=False) if one != other]
     return len(words) == len(known) and len(odd) == 1 and _one_letter_off(*odd[0])
+
+
+def _one_word_missing(words: list[str], known: list[str]) -> bool:
+    if len(known) != len(words) + 1:
+        return False
+    at = next(i for i, word in enumerate(known) if i == len(words) or words[i] != word)
+    return known[:at] + known[at + 1 :] == words and known[at].isalpha() and len(known[at]) > 3
 
 
 def _one_letter_off(word: str, known: str) -> bool:

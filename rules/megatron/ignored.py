@@ -102,7 +102,7 @@ MEGATRON.add(
         severity=Severity.NOTE,
         at=(a.lr_decay_iters, a.train_iters),
         fixes=(drop(a.lr_decay_iters),),
-        after=("megatron/warmup-over-decay",),
+        after=("megatron/warmup-over-decay", "megatron/decay-far-too-early"),
     ),
     refuse(
         "decay-ends-early-in-samples",
@@ -118,7 +118,7 @@ MEGATRON.add(
         severity=Severity.NOTE,
         at=(a.lr_decay_samples, a.train_samples),
         fixes=(drop(a.lr_decay_samples),),
-        after=("megatron/warmup-over-decay",),
+        after=("megatron/warmup-over-decay", "megatron/decay-far-too-early"),
     ),
     refuse(
         "fewer-samples-than-a-batch",

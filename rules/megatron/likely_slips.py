@@ -18,6 +18,8 @@ SHORTENED = 20
 """So many times as long is the schedule of a long run in one that was shortened."""
 BEYOND = 10
 """The longest interval in published files, as a multiple of the run, where that is not a trial."""
+EARLY = 5
+"""So many times as long as its decay is a run whose decay has lost a digit; published ones have less than 2."""
 EPSILON = (a.layernorm_epsilon, a.norm_epsilon)
 """What releases call it."""
 MOST_MINUTES = 1_000
@@ -69,7 +71,7 @@ MEGATRON.add(
         why="the loss diverges at the end of the warm-up, if not before",
         severity=Severity.WARNING,
         at=(a.lr,),
-        upstream="https://arxiv.org/abs/1412.6980v9#section-2.1",
+        upstream="https://arxiv.org/abs/1412.6980v9#section-6",
     ),
     refuse(
         "warmup-most-of-decay",
@@ -132,6 +134,33 @@ MEGATRON.add(
         severity=Severity.WARNING,
         at=(a.lr_decay_samples, a.train_samples),
         upstream=SCHEDULER,
+    ),
+    refuse(
+        "decay-far-too-early",
+        all_of(
+            TRAINS,
+            DECAYS,
+            any_of(
+                all_of(
+                    a.lr_decay_iters.given,
+                    a.train_iters >= TRIAL,
+                    a.lr_decay_iters > 0,
+                    a.lr_decay_iters * EARLY <= a.train_iters,
+                ),
+                all_of(
+                    a.lr_decay_samples.given,
+                    a.train_samples >= a.global_batch_size * TRIAL,
+                    a.lr_decay_samples > 0,
+                    a.lr_decay_samples * EARLY <= a.train_samples,
+                ),
+            ),
+        ),
+        message="the learning rate is at its minimum after the first fifth of the run, or earlier",
+        why="a digit of the decay's length may be missing: most of the run trains at the lowest rate",
+        severity=Severity.WARNING,
+        at=(a.lr_decay_iters, a.lr_decay_samples, a.train_iters, a.train_samples),
+        upstream=SCHEDULER,
+        after=("megatron/warmup-over-decay",),
     ),
     refuse(
         "wsd-options-without-wsd",

@@ -29,7 +29,7 @@ def test_every_model_says_where_its_sizes_come_from_and_what_they_were_compared_
     [
         ("./model_from_hf/qwen25_7b_hf", "Qwen2.5-7B"),
         ("Qwen/Qwen2.5-7B-Instruct", "Qwen2.5-7B"),
-        ("Qwen/Qwen2-57B-A14B", None),
+        ("Qwen/Qwen2-57B-A14B", "Qwen2-57B-A14B"),
         ("qwen2_0.5b", "Qwen2-0.5B"),
         ("Qwen2.5-0_5B", "Qwen2.5-0.5B"),
         ("mixtral-8x7b", "Mixtral-8x7B"),

@@ -338,6 +338,7 @@ RUN_SETTINGS = (
     ),
     Checked("output_dir", FILE, at_new(_UTILS, 834), ">=2", when=run.training),
     Checked("runner_config.epochs", ABOVE_0, at(_UTILS, 168, 206, 214), ">=1.5", when=run.training),
+    Checked("runner_config.epochs", ABOVE_0, {"1.3.2": f"{_TRAINER}:853"}, "<1.5", when=run.training),
     Checked("runner_config.sink_size", SINK, at(_UTILS, 161, 199, 205), ">=1.5", when=run.sunk),
     Checked("context.train_precision_sync", SWITCH.or_null(), at(_SUPPORT, 455, 334, 339), ">=1.5", when=run.training),
     Checked("context.max_device_memory", MEMORY, _SET_MEMORY, "<2"),

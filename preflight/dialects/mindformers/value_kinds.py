@@ -177,6 +177,7 @@ ARGUMENT_KINDS: Mapping[str, ValueKind] = {
     "switch or null": SWITCH.or_null(),
     "ckpt or safetensors": FORMAT,
     "pack or truncate": one_of("pack", "truncate"),
+    "load_dataset or load_from_disk": one_of("load_dataset", "load_from_disk"),
     "ema or sma": one_of("ema", "sma"),
     "thread, process or a switch": (one_of("thread", "process") | SWITCH).worded("True, False, thread or process"),
 }
