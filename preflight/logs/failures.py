@@ -255,9 +255,8 @@ class Failures:
         """Keep a traceback without its exception: it was cut off, or overwritten by another rank."""
         if open_.frames:
             written = taken_apart(open_.at.text)
-            if (
-                open_.told and signed(f"RayTaskError: ({open_.told})") is None
-            ):  # Ray's driver names the exception of an actor before the frames
+            # Ray's driver names the exception of an actor before the frames
+            if open_.told and signed(f"RayTaskError: ({open_.told})") is None:
                 made_ = self._failure(name, open_.at, written, open_.told, "", tuple(open_.frames))
                 self._keep(made_._replace(text=open_.told))
                 open_.frames, open_.told = [], ""

@@ -355,8 +355,8 @@ SIGNATURES: tuple[Signature, ...] = (
     ),
     Signature(
         "device-fault", C.ENVIRONMENT,
-        r"uncorrectable (?:NVLink|ECC)|\bXid\b|ECC error|unspecified launch failure|illegal memory access|Memory access fault by GPU"
-        r"|NVLink.*error|fell off the bus"
+        r"uncorrectable (?:NVLink|ECC)|\bXid\b|ECC error|unspecified launch failure|illegal memory access"
+        r"|Memory access fault by GPU|NVLink.*error|fell off the bus"
         r"|EZ9999.*AICore|aicore (?:execution|exception)|507015|507011|\bUCE\b|HBM.*(?:multi|error)"
         r"|misaligned address",
         "a device failed, or a kernel reached outside of its memory",

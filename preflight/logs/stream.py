@@ -27,7 +27,8 @@ ALL = re.compile(
     rb"Traceback \(|rror|ERROR|xception|CRITICAL|F(?:ATAL|atal)|\bE[A-Z\d]\d{4}\b|ut of memory|OOM|oom[-_]kill"
     rb"|Memory not|Killed|CANCELLED|TIME LIMIT|egmentation|[Bb]us err|dumped|SIG[A-Z]{3}|Signal \d|atchdog|terminate"
     rb"|No space|SetDevice|Invalid dev|could not|disappeared|does not exist|ssertion|triggered|ailed|ismatch"
-    rb"|\bFile \"|torch_extensions|not (?:found|divis|supp|match|regis)|was unable|NCCL WARN|ccess fault|ailure|Can't get|got stuck|orker died"
+    rb"|\bFile \"|torch_extensions|not (?:found|divis|supp|match|regis)|was unable|NCCL WARN|ccess fault|ailure"
+    rb"|Can't get|got stuck|orker died"
     rb"|Weights only|xit ?[Cc]ode|return code|NaN|\.py:\d+ in |\xe2\x9d\xb1|\?\?\?:0|length: 0"
 )
 
