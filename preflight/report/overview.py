@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import textwrap
+
 from preflight.dialects.training_facts import TrainingFacts, training_facts
 from preflight.job import Job
 from preflight.memory.parameters import model as parameters
@@ -25,9 +27,15 @@ ALL = "`preflight show --all` lists every value with its place"
 
 def overview(job: Job, look: Look = Look(), step: float | None = None) -> str:
     """The lines about a run, without empty ones. step: a measured step in seconds."""
-    head = look.paint(plain(f"{job.documents[0].source.name}: {heading(job)}"), "bold")
+    name = plain(f"{job.documents[0].source.name}: {heading(job)}")
+    head = [look.paint(line, "bold") for line in _lines(name, look.width)]
     shown = [cut(plain(f"  {padded(label, LABEL)}{text}"), look.width) for label, text in rows(job, step)]
-    return "".join(f"{line}\n" for line in (head, *shown, look.paint(f"  {local(ALL)}", "dim")))
+    return "".join(f"{line}\n" for line in (*head, *shown, look.paint(f"  {local(ALL)}", "dim")))
+
+
+def _lines(text: str, width: int) -> list[str]:
+    """A text in lines of a width, 0 for no limit."""
+    return textwrap.wrap(text, width, subsequent_indent="  ", break_on_hyphens=False) if width else [text]
 
 
 def rows(job: Job, step: float | None = None) -> list[tuple[str, str]]:

@@ -69,17 +69,17 @@ def test_a_release_that_a_script_names_is_read(tmp_path: Path, line: str, says: 
 @pytest.mark.parametrize(
     ("script", "files", "says"),
     [
-        (VERL, {"verl/version/version": "0.7.0.dev\n"}, "verl@0.7.1 for verl 0.7.0.dev in this checkout"),
+        (VERL, {"verl/version/version": "0.7.0.dev\n"}, "verl@0.7.0 for verl 0.7.0.dev in this checkout"),
         (VERL, {"verl/version/version": "0.6.1\n"}, "verl@0.6.1 (verl/version/version)"),
         (VERL, {"verl/version/version": "0.8.0\n"}, "verl@0.8.0 (verl/version/version)"),
-        (VERL, {"verl/version/version": "0.3.1.dev\n"}, "verl@0.6.1 for verl 0.3.1.dev in this checkout"),
+        (VERL, {"verl/version/version": "0.3.1.dev\n"}, "verl@0.6.0 for verl 0.3.1.dev in this checkout"),
         (VERL, {"verl/version/version": "0.10.0.dev\n"}, "verl@0.9.1 for verl 0.10.0.dev in this checkout"),
         (SLIME, {"slime/utils/arguments.py": "", "setup.py": 'setup(version="0.2.4")'}, "slime@0.2.4 (setup.py)"),
-        (SLIME, {"slime/utils/arguments.py": "", "setup.py": 'version="0.2.1",'}, "slime@0.2.4 for slime 0.2.1 in"),
+        (SLIME, {"slime/utils/arguments.py": "", "setup.py": 'version="0.2.1",'}, "slime@0.2.1 (setup.py)"),
         (SLIME, {"slime/utils/arguments.py": "", "setup.py": 'version="0.3.0",'}, "slime@0.3.0 (setup.py)"),
         (SWIFT, {"swift/version.py": "__version__ = '4.1.0.dev0'\n"}, "ms-swift@4.1.3 for ms-swift 4.1.0.dev0 in"),
         (SWIFT, {"requirements.txt": "ms-swift==4.3.2\n"}, "ms-swift@4.3.2 (requirements.txt)"),
-        (VERL, {"requirements.txt": "verl==0.5.0\n"}, "verl 0.5.0, which is not described, read as verl@0.6.1"),
+        (VERL, {"requirements.txt": "verl==0.5.0\n"}, "verl 0.5.0, which is not described, read as verl@0.6.0"),
     ],
 )
 def test_a_checkout_is_read_at_its_own_release(tmp_path: Path, script: str, files: dict[str, str], says: str) -> None:
