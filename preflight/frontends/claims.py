@@ -231,11 +231,11 @@ def is_nemo_rl(document: Document) -> bool:
     tree = document.tree
     if tree is None or tree.kind != "mapping" or document.kind != "yaml":
         return False
-    engine = tree.get("policy", "megatron_cfg")
+    engine, parents = tree.get("policy", "megatron_cfg"), tree.get("defaults")
     if engine is not None and engine.kind == "mapping":
         enabled = engine.get("enabled")
-        return enabled is None or enabled.value is not False
-    parents = tree.get("defaults")
+        whole = parents is not None or tree.get("policy", "model_name") is not None  # otherwise others take it in
+        return whole and (enabled is None or enabled.value is not False)
     listed = parents is not None and parents.kind != "scalar"  # as Hydra has it, too
     if listed and all(tree.get(section) is None for section in _NEMO_SECTIONS):
         return False

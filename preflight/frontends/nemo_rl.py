@@ -26,9 +26,11 @@ from preflight.loaders.composition.merging import mapping
 from preflight.loaders.composition.overrides import Override, Refused, apply, read_override
 from preflight.loaders.composition.values import Composed
 from preflight.loaders.document import Document, Node, Problem, Word
+from preflight.program.checkout.files import Files, listed
 from preflight.run.value import Value, unknown
 from preflight.source.checkout_root import checkout_root
 from preflight.source.finding import Message
+from preflight.source.pattern import lazy_pattern
 from preflight.source.spelling import nearest
 from preflight.source.text import Span
 
@@ -368,6 +370,20 @@ def of_parents(documents: Sequence[Document], missing: Sequence[str]) -> Iterato
                 yield Problem(REFUSED, message, node.span)
 
 
+MOST_SCRIPTS = 20
+_NAMED = lazy_pattern(r"[\"'](\w+)[\"']")
+
+
+def _without_own_keys(faults: Sequence[Problem], document: Document, surroundings: Surroundings) -> Iterator[Problem]:
+    """The faults without keys that a script in the folder of the config names: it reads what the program does not."""
+    path, named = document.source.path, frozenset[str]()
+    if path is not None and surroundings.around is not None and any(fault.kind == UNREAD for fault in faults):
+        files = Files(os.path.dirname(os.path.abspath(path)))
+        scripts = [entry.name for entry in listed(files.root) if entry.name.endswith(".py")][:MOST_SCRIPTS]
+        named = frozenset(name for script in scripts for name in _NAMED.findall(files.text(script) or ""))
+    yield from (fault for fault in faults if fault.kind != UNREAD or fault.span.text not in named)
+
+
 def _bare(name: str) -> str:
     return name.removesuffix(".yaml").removesuffix(".yml").replace("-", "_").casefold()
 
@@ -394,6 +410,7 @@ def read(document: Document, surroundings: Surroundings) -> Reading:
     made.parsed.faults += of_parents(found.documents, found.missing)
     if not config.open:
         made.parsed.faults += of_interpolations(config)
+    made.parsed.faults = list(_without_own_keys(made.parsed.faults, document, surroundings))
     front_end = exempting(document, NEMO_RL)
     since = {**made_since("nemo-rl", release), **NEMO_RL.since}
     front_end = front_end._replace(release=release, lacks=lacks("nemo-rl", release), since=since)

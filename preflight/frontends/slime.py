@@ -6,8 +6,9 @@ from itertools import pairwise
 
 from preflight.dialects import Reading, Surroundings
 from preflight.dialects.megatron.namespace import NotKnown, Run, derives
+from preflight.dialects.megatron.parse_faults import UNKNOWN_FLAG
 from preflight.frontends import roles
-from preflight.frontends.front_end import FrontEnd
+from preflight.frontends.front_end import UNREAD, FrontEnd
 from preflight.frontends.option_commands import typed
 from preflight.frontends.own_release import of_options
 from preflight.frontends.published_network import complete
@@ -15,6 +16,7 @@ from preflight.frontends.reading import read as reading
 from preflight.frontends.reading import with_own_options
 from preflight.loaders.document import Document
 from preflight.run.value import Value, unknown
+from preflight.source.pattern import lazy_pattern
 
 ARGUMENTS = "slime/backends/megatron_utils/arguments.py"
 APART = (
@@ -106,13 +108,25 @@ def _by_fsdp(document: Document) -> bool:
     return ("--train-backend", "fsdp") in pairwise(texts) or "--train-backend=fsdp" in texts
 
 
+_BACKEND = lazy_pattern(r"\bSLIME_BACKEND\W{1,8}(\w+)")
+
+
+def _another_trains(document: Document) -> bool:
+    """Whether the script sets the variable with which older releases choose another parser and trainer."""
+    named = _BACKEND.findall(document.source.text)
+    return bool(named) and named[-1].lower() != "megatron"
+
+
 def read(document: Document, surroundings: Surroundings) -> Reading:
-    """A launch of train.py or train_async.py; with --debug-rollout-only, or if FSDP trains, none of Megatron's checks
-    run."""
+    """A launch of train.py or train_async.py; with --debug-rollout-only, or if another backend trains, none of
+    Megatron's checks run."""
     front_end = of_options(SLIME, document, surroundings)
     front_end = with_own_options(front_end, document, surroundings)
     found = typed(front_end, document, surroundings)
     only = found.parsed.written.get("debug_rollout_only")
     if (only is not None and only.raw is not False) or _by_fsdp(document):
         front_end = front_end._replace(apart=("megatron/",))
+    elif _another_trains(document):
+        front_end = front_end._replace(apart=("megatron/",))
+        found.parsed.faults = [fault for fault in found.parsed.faults if fault.kind not in (UNKNOWN_FLAG, UNREAD)]
     return reading(front_end, document, surroundings, found)

@@ -297,7 +297,10 @@ class Megatron:
                 self.added = self.run.call(self.provider, [parser], {})
         else:
             self.run.use(ADDED)
-        return self.added if not isinstance(self.added, Unknown) and self.added is not None else parser
+        if self.added is None or isinstance(self.added, (Unknown, Symbol)):
+            self.run.unread_options.append("those that the script adds")
+            return parser
+        return self.added
 
     # stages after the configuration
 

@@ -2,7 +2,8 @@
 
 ## What it does
 Finds `--load` of another folder than `--save` where the optimizer is left out by `--no-load-optim` and `--finetune` is
-not given. Where the folders are not known, or the one lies in the other, it is silent.
+not given. Where the folders are not known, or the one lies in the other, it is silent; so it is where the name says
+that the weights were converted (`-to-mcore-tp8-pp4`): a converter writes a release, whose iteration is 0.
 
 ## Why is this bad?
 Without `--finetune` the iteration and the samples of the other run are taken over: training begins in the middle of its
@@ -20,12 +21,17 @@ Megatron-LM core_v0.16.0, megatron/training/checkpointing.py, load_checkpoint: 0
 """
 
 import posixpath
+import re
 from collections.abc import Iterator
 
 from preflight import Finding, Job, Message, Severity, Unverified, rule
 from preflight.loaders.document import Unknown
 
 NAMES = ("load", "save")
+CONVERTED = re.compile(
+    r"(?i)(?:^|[-_.])(?:mcore\w*|core|mg|megatron|converted?|hf2\w+|to|release|[tpe]p[-_]?\d+)(?:[-_.]|$)|\d[tpe]p"
+)
+"""What names of converted weights have in them."""
 
 
 @rule(severity=Severity.WARNING, id="megatron/taken-for-resume", frameworks=("megatron",), reads=("no_load_optim",))
@@ -41,7 +47,12 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
         yield Unverified(load.because or save.because)
         return
     one, other = (posixpath.normpath(str(value.raw)) for value in (load, save))
-    if one == other or one.startswith(f"{other}/") or other.startswith(f"{one}/"):
+    if (
+        CONVERTED.search(posixpath.basename(one))
+        or one == other
+        or one.startswith(f"{other}/")
+        or other.startswith(f"{one}/")
+    ):
         return
     message = Message(
         "{path} is another run, and without --finetune its iteration and samples are taken over", path=one

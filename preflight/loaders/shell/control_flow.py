@@ -149,17 +149,18 @@ def follow_if(follower: Follows, tree: Tree, node: Node) -> None:
     """Follow an if with its elif and else branches."""
     possible: list[list[Node]] = []
     because, texts = "", ""
+    needed: set[str] = set()
     for tests, body in _branches(node):
         value: bool | None = True
         for test in tests:
             value = follower.status(tree, test, testing=True)
         if value is False:
             continue
-        if value and (guarded := _guarded(tree, tests, body)):
-            for name in guarded:
-                unknown = Piece(None, tree.span(node), exact=False, because=f"${name}")
-                follower.state.put(name, Variable(((unknown,),), False, tree.span(node)))
+        guarded = _guarded(tree, tests, body)
+        if value and guarded:
+            needed |= guarded
             continue
+        needed |= guarded if value is None else set()
         possible.append(body)
         if value:
             break
@@ -167,6 +168,9 @@ def follow_if(follower: Follows, tree: Tree, node: Node) -> None:
         because = because or f"the condition {texts[:60]}"
     else:
         possible.append([])
+    for name in needed - follower.state.variables.keys():
+        unknown = Piece(None, tree.span(node), exact=False, because=f"${name}")
+        follower.state.put(name, Variable(((unknown,),), False, tree.span(node)))
     if len(possible) == 1:
         follower.block(tree, possible[0])
     else:

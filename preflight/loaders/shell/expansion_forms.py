@@ -77,7 +77,7 @@ def elements(variable: Variable, form: Form, span: Span) -> list[Value]:
     """The values that a form selects from a variable."""
     if form.whole or not form.subscript:
         chosen = variable.items if form.whole and variable.array else variable.items[:1]
-    elif variable.keys:
+    elif variable.keys and "$" not in form.subscript:
         chosen = tuple(v for k, v in zip(variable.keys, variable.items, strict=False) if k == form.subscript)
     elif form.subscript.lstrip("-").isdecimal() and len(form.subscript) < 6:
         index = int(form.subscript)
