@@ -56,8 +56,9 @@ def identify(checkout: Checkout | None, frameworks: Iterable[str]) -> Identity |
             held = None if package.partial else package
             said = "" if package.tag else package.said
             return Identity(Target(name, package.release), _shown(package), package.proven, held, said=said)
-    said = {name: checkout.declared[name] for name in wanted if name in checkout.declared}
-    return next((Identity(Target(n, release), _saying(n, release, file)) for n, (release, file) in said.items()), None)
+    declared = {name: checkout.declared[name] for name in wanted if name in checkout.declared}
+    first = next(((name, *found) for name, found in declared.items()), None)
+    return Identity(Target(first[0], first[1]), _saying(*first)) if first is not None else None
 
 
 def _shown(package: Package) -> str:
