@@ -25,13 +25,16 @@ def tree(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"))
 
 
-def each(items: Iterable[Item], name: Callable[[Item], str]) -> Callable[[Callable[[Item], None]], Callable[[], None]]:
-    """Makes of a check of one item one test of all of them, whose message has what is wrong with each."""
+def each(
+    items: Iterable[Item] | Callable[[], Iterable[Item]], name: Callable[[Item], str]
+) -> Callable[[Callable[[Item], None]], Callable[[], None]]:
+    """Makes of a check of one item one test of all of them, whose message has what is wrong with each. Items that take
+    long to find are found when the test runs."""
 
     def made(check: Callable[[Item], None]) -> Callable[[], None]:
         def test() -> None:
             wrong = []
-            for item in items:
+            for item in items() if callable(items) else items:
                 try:
                     check(item)
                 except AssertionError as error:

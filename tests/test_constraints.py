@@ -15,7 +15,7 @@ import yaml
 
 import preflight
 from preflight import Severity, collect
-from preflight.lint.rule import Checkable
+from preflight.lint.rule import Checkable, Rule
 
 TABLE = yaml.safe_load((Path(__file__).parent / "constraints" / "megatron-training.yaml").read_text(encoding="utf-8"))
 CASES = TABLE["cases"]
@@ -39,12 +39,10 @@ def rules() -> Iterator[Checkable]:
     """The rules whose pairs stand in the table."""
     package = importlib.import_module("preflight.rules.megatron")
     for info in pkgutil.iter_modules(package.__path__):
-        if not info.name.startswith(ELSEWHERE):
-            yield from (
-                rule
-                for rule in collect(importlib.import_module(f"{package.__name__}.{info.name}"))
-                if rule.id.startswith("megatron/")
-            )
+        for rule in collect(importlib.import_module(f"{package.__name__}.{info.name}")):
+            elsewhere = (rule.name if isinstance(rule, Rule) else info.name).startswith(ELSEWHERE)
+            if rule.id.startswith("megatron/") and not elsewhere:
+                yield rule
 
 
 @pytest.mark.parametrize("case", CASES, ids=[f"{number}-{case['rule']}" for number, case in enumerate(CASES)])

@@ -18,6 +18,7 @@ import yaml
 import preflight
 from preflight import Finding, Severity, collect
 from preflight.lint.evidence import found_places
+from preflight.lint.rule import Rule
 from preflight.plugins.manager import load as load_plugins
 
 HERE = Path(__file__).parent
@@ -48,8 +49,9 @@ def errors(report: preflight.Report) -> list[Finding]:
 def core_rules() -> Iterator[Any]:
     package = importlib.import_module("preflight.rules.megatron")
     for info in pkgutil.iter_modules(package.__path__):
-        if info.name.startswith("core_"):
-            yield from collect(importlib.import_module(f"preflight.rules.megatron.{info.name}"))
+        for rule in collect(importlib.import_module(f"preflight.rules.megatron.{info.name}")):
+            if (rule.name if isinstance(rule, Rule) else info.name).startswith("core_"):
+                yield rule
 
 
 @pytest.mark.parametrize("case", CASES, ids=[f"{n}-{case['rule']}" for n, case in enumerate(CASES)])

@@ -25,8 +25,12 @@ from preflight.testing import Case, load
 
 FOLDER = Path(__file__).parent / "rules"
 FILES = sorted(FOLDER.rglob("*.yaml"))
-BY_FILE = {path: load(path) for path in FILES}
-CASES = [(path, case) for path, cases in BY_FILE.items() for case in cases]
+
+
+@lru_cache
+def by_file() -> dict[Path, list[Case]]:
+    """The cases of each fixture file."""
+    return {path: load(path) for path in FILES}
 
 
 @lru_cache(maxsize=1)
@@ -57,7 +61,7 @@ def under_test(path: Path) -> tuple[str, ...]:
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(FOLDER).with_suffix("").as_posix())
 def test_fixtures(path: Path, tmp_path: Path) -> None:
     wrong = []
-    for number, case in enumerate(BY_FILE[path]):
+    for number, case in enumerate(load(path)):
         folder = tmp_path / str(number)
         folder.mkdir()
         try:
@@ -77,7 +81,7 @@ def verify(path: Path, case: Case, folder: Path) -> None:
 
 
 def test_names_of_cases_are_unique_in_a_file() -> None:
-    for path, cases in BY_FILE.items():
+    for path, cases in by_file().items():
         names = [case.name for case in cases]
         assert len(names) == len(set(names)), path.name
 
@@ -131,7 +135,7 @@ def test_page(rule: Checkable) -> None:
 @each(FUNCTIONS, lambda rule: rule.id)
 def test_a_rule_function_has_a_failing_a_silent_and_an_unknown_case(rule: Rule) -> None:
     """`unknown: ""` is no unknown case: a rule that can lack a value has a run in which it does."""
-    cases = [case for path, case in CASES if rule.id in (case.rules or under_test(path))]
+    cases = [c for path, some in by_file().items() for c in some if rule.id in (c.rules or under_test(path))]
     assert any(f"[{rule.id}]" in case.found for case in cases), f"{rule.id} has no case that it finds"
     assert any(f"[{rule.id}]" not in case.found and not case.unknown for case in cases), f"{rule.id} has no silent case"
     if "Unverified" in text_of(rule):

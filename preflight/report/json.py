@@ -34,7 +34,7 @@ def as_dict(report: Report) -> dict[str, Any]:
         "fits": report.fits,
         "findings": [finding_dict(finding, report) for finding in report.findings],
         "runs": [run_dict(job) for job in report.jobs],
-        "unknown": [unknown._asdict() for unknown in report.unknown],
+        "unknown": [{"rule": one.rule, "path": one.path, "because": one.because} for one in report.unknown],
         "checked": list(report.checked),
         "skipped": list(report.skipped),
         "suppressed": report.suppressed,
