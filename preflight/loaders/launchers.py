@@ -255,7 +255,7 @@ class _Taker(FrontReader):
         each = said("nproc-per-node")
         if "srun" in self.fronts:
             asked = self.asked.nodes
-            same = asked is not None and asked.value == nodes.value  # what the job asks for is no placeholder
+            same = asked is not None and asked.value == nodes.value  # so the number is meant
             self.problems += crowded(self.asked.tasks, asked if asked is not None and same else nodes, at)
         return self.made(name, (words[0], *options.words), rest, (product(name, nodes, each, at=at),), nodes, each)
 
