@@ -95,7 +95,7 @@ def _traits(job: Job, model: Published) -> Iterator[Finding | Unverified]:
     """A trait that differs, where the sizes are those of the model."""
     wanted: dict[str, object] = {name: bool(model.traits.get(name)) for name in ("tied", "bias")}
     wanted["qkv_bias"] = bool(model.traits.get("bias") or model.traits.get("qkv_bias"))
-    if not model.traits.get("post_norm"):  # the MLP of Gemma has options of its own
+    if not model.traits.get("post_norm"):  # other options decide the MLP of Gemma
         wanted["gated"] = True
     if job.plan.model.latent.raw is not True:  # latent attention has other heads and norms
         wanted["qk_norm"] = bool(model.traits.get("qk_norm"))
@@ -134,7 +134,7 @@ def _rotary_base(job: Job, model: Published) -> Iterator[Finding]:
             "{model} has {published}, this run {own}",
             model=model.name,
             published=Message("a rotary base of {size}", size=wanted),
-            own=f"{value.raw:g}",
+            own=value.raw,
         ),
         span=job.place(value, job.plan.model.hidden),
     )

@@ -3,10 +3,11 @@
 ## What it does
 Compares the options in front of the script with those of torchrun (`torch.distributed.run`, `torch.distributed.launch`)
 and msrun. Only what is nearly one of them is reported: another name may be an option of a newer release. Both accept
-the beginning of a name as the name.
+the beginning of a name as the name. A module of `python -m` that is nearly torch's launcher is reported as well.
 
 ## Why is this bad?
-The launcher refuses its command line on every node and starts nothing.
+The launcher refuses its command line on every node and starts nothing; a module that does not exist starts nothing
+either.
 
 ## Example
     torchrun --nproc-pernode 8 pretrain_gpt.py --num-layers 32

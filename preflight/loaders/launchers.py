@@ -28,6 +28,7 @@ from preflight.loaders.launcher_options import (
 from preflight.source.finding import Message
 from preflight.source.pattern import lazy_pattern
 from preflight.source.record import NamedTuple
+from preflight.source.spelling import nearest
 
 _NAME = "msrun_launcher.sh"
 _TOKEN = lazy_pattern(r"""\\\n|\\(.)|'([^']*)'|(")|([^\s\\'"]+)|([\s]+)|(.)""", re.DOTALL)
@@ -254,7 +255,7 @@ class _Taker(FrontReader):
         each = said("nproc-per-node")
         if "srun" in self.fronts:
             asked = self.asked.nodes
-            same = asked is not None and asked.value == nodes.value  # what the job asks for is no placeholder
+            same = asked is not None and asked.value == nodes.value  # so the number is meant
             self.problems += crowded(self.asked.tasks, asked if asked is not None and same else nodes, at)
         return self.made(name, (words[0], *options.words), rest, (product(name, nodes, each, at=at),), nodes, each)
 
@@ -327,6 +328,10 @@ class _Taker(FrontReader):
                     return launch and launch._replace(
                         launcher_words=self.before + words[: at + 1] + launch.launcher_words[len(self.before) :]
                     )
+                if (near := nearest(module, _TORCH, 0.9)) is not None:
+                    message = Message("torch has no module {module}; did you mean {near}", module=module, near=near)
+                    self.problems += (Problem("launcher-option", message, inner[0].span),)
+                    return self._torchrun(f"python -m {near}", inner, read_options(inner[1:], TORCHRUN))
                 if module in ("deepspeed.launcher.runner", "accelerate.commands.launch"):
                     return (self._deepspeed if module.startswith("deepspeed") else self._accelerate)(
                         (Word("run", inner[0].span), *inner[1:])

@@ -4,12 +4,25 @@ from __future__ import annotations
 
 from preflight.lint.constraint import ConstraintSet, refuse
 from preflight.rules.mindspeed.shorthand import a
+from preflight.source.finding import Severity
 
 LONG = a.rope_scaling_type == "longrope"
 LONG_WHY = "the scaling is computed from it; dies at launch"
 
 MINDSPEED_LLM = ConstraintSet("mindspeed-llm", why=LONG_WHY)
 MINDSPEED_LLM.add(
+    refuse(
+        "frequency-factors-swapped",
+        (a.rope_scaling_type == "llama3") & a.low_freq_factor.is_set & (a.low_freq_factor >= a.high_freq_factor),
+        at=(a.low_freq_factor, a.high_freq_factor),
+        message="--low-freq-factor {low_freq_factor} must be below --high-freq-factor {high_freq_factor}",
+        why=(
+            "no check looks at it: the frequencies between the two are scaled the wrong way round, and other positions "
+            "are trained than those of the weights"
+        ),
+        severity=Severity.WARNING,
+        upstream="mindspeed_llm/core/models/common/embeddings/rotary_pos_embedding.py:32",
+    ),
     refuse(
         "longrope-positions",
         LONG & a.rope_scaling_original_max_position_embeddings.is_none,

@@ -104,10 +104,7 @@ def _network(source: Source) -> Model:
         gate_kept=compute(_gate_kept),
         vocab=_vocabulary(source),
         sequence=take(network_parts.samples(source.run) if network_parts.frozen(source.run) else "seq_length"),
-        positions=compute(
-            lambda r: r.max_position_embeddings if r.position_embedding_type == "learned_absolute" else 0,
-            "max_position_embeddings",
-        ),
+        positions=compute(_learned_positions, "max_position_embeddings"),
         rotary_base=compute(lambda r: r.rotary_base if r.position_embedding_type == "rope" else None, "rotary_base"),
         tied=compute(lambda r: not r.untie_embeddings_and_output_weights, "untie_embeddings_and_output_weights"),
         bias=take("add_bias_linear"),
@@ -129,6 +126,11 @@ def _network(source: Source) -> Model:
         v_dim=take("v_head_dim"),
         padded_dims=compute(_padded, "mla_fa_without_pad"),
     )
+
+
+def _learned_positions(run: Run) -> int | None:
+    """Rows of the table of positions, where it is learned."""
+    return run.max_position_embeddings if run.position_embedding_type == "learned_absolute" else 0
 
 
 NAMING = ("tokenizer_name_or_path", "tokenizer_model", "load", "hf_checkpoint", "model", "hf_model_id")

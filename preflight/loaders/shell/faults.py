@@ -40,10 +40,19 @@ def meant_variable(name: str, commands: Commands, used: set[str]) -> str:
     known = [other for other, variable in commands.state.variables.items() if variable.items and not variable.array]
     if commands.state.foreign:
         return ""
-    found = slips(name, known, 0.8)
+    found = slips(name, known, 0.8) or tuple(other for other in known if _abbreviated(name, other))
     if len(found) != 1:
         return _unused_sibling(name, known, used)
-    return found[0] if found[0] not in used or (len(name) > 4 and _one_slip(name, found[0])) else ""
+    slip = len(name) > 4 and (_one_slip(name, found[0]) or _abbreviated(name, found[0]))
+    return found[0] if found[0] not in used or slip else ""
+
+
+def _abbreviated(name: str, known: str) -> bool:
+    """Whether two names differ in one word only, which one of them has in short: SEQ_LENGTH and SEQ_LEN."""
+    parts, others = name.upper().split("_"), known.upper().split("_")
+    odd = [tuple(sorted(pair, key=len)) for pair in zip(parts, others, strict=False) if pair[0] != pair[1]]
+    same = len(parts) == len(others) > 1 and len(odd) == 1
+    return same and len(odd[0][0]) > 2 and odd[0][1].startswith(odd[0][0]) and odd[0][1].isalpha()
 
 
 def _one_slip(name: str, known: str) -> bool:
