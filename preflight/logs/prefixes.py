@@ -27,6 +27,7 @@ PARTS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("host", re.compile(r"^\s*\[(?:pod/)?([\w.-]+/[\w.-]+)\] ?")),
     ("host", re.compile(r"^\s*([a-z](?=(?:[^\W\d]|[.-])*\d)[\w.-]*) ?: (?=\s|\[|[A-Z])")),
     ("host", re.compile(r"^\s*\[((?:\d{1,3}\.){3}\d{1,3})(?::\d+)?\] ?")),
+    ("host", re.compile(r"^\s*((?:\d{1,3}\.){3}\d{1,3}): ")),
     ("log", re.compile(r"^\s*(ERROR|CRITICAL) \d\d-\d\d \d\d:\d\d:\d\d \[?[\w./-]+\.py:\d+\]? ?")),
     ("log", re.compile(r"^\| *(ERROR|CRITICAL) *\| *(?:[^|]{1,60}\| |[\w.<>]+:[\w<>]+:\d+ - )")),
 )

@@ -87,6 +87,14 @@ STAGES = (
         "it died while the data was read",
     ),
     Stage(
+        Cause.COMMUNICATION,
+        r"distributed_c10d\.py:(?:barrier|all_\w+|broadcast\w*|reduce\w*|gather\w*|scatter\w*|i?send|i?recv)$"
+        r"|^:[\w.]*barrier$",
+        "it died in a call that waits for other ranks",
+        kinds="$^",
+        near=2,
+    ),
+    Stage(
         Cause.ENVIRONMENT,
         r"global_vars\.py:_ensure_var_is_(?:not_)?initialized$",
         "a part of the program asks for the framework's arguments before they are read: versions of the "
