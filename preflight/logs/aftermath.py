@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 from preflight.logs.ascend import WAITED
 from preflight.logs.causes import Cause, Signature
@@ -34,7 +35,7 @@ OF_COMMUNICATION: tuple[Signature, ...] = (
     ),
     Signature(
         "communication-failed", C.COMMUNICATION,
-        r"NCCL Error \d|NCCL error in: |nccl(?:Internal|System|Remote)Error"
+        r"NCCL Error \d|[HN]CCL error in: |nccl(?:Internal|System|Remote)Error"
         r"|unhandled (?:system|cuda) error|Call to ibv_\w+ failed|\bHccl[A-Z]\w+(?::|, error code| fail)|hccl comm fail"
         r"|NCCL WARN .{0,200}(?:[Ff]ail|timed out|[Tt]imeout|closed by remote|refused|[Uu]nreachable|[Ee]rror|abort"
         r"|No route)",
@@ -45,7 +46,7 @@ OF_COMMUNICATION: tuple[Signature, ...] = (
     ),
     Signature(
         "worker-died", C.COMMUNICATION,
-        r"A worker died or was killed while executing",
+        r"A worker died or was killed (?:while executing|by an unexpected)",
         "Ray reports that a worker died, not what it died of",
         "read that worker's own log (/tmp/ray/session_latest/logs/worker-*), and dmesg of its node",
         weak=True,
@@ -91,6 +92,18 @@ MESSAGE = re.compile(
 )
 FUNCTIONS = frozenset({"_terminate_process_handler", "launch_agent", "_invoke_run_with_any_failed", "run_result"})
 """Functions of launchers in which such an exception ends."""
+
+
+LAUNCHERS = re.compile(
+    r"/bin/(?:torchrun|accelerate(?:-launch)?|deepspeed)$|torch/distributed/(?:run|launcher|elastic)\b"
+)
+"""The first file of a traceback of a launcher, which starts the training in other processes."""
+
+
+def of_launcher(files: Iterable[str]) -> bool:
+    """Whether a traceback through these files is that of a launcher, which ends with the first process that dies."""
+    first = next((file for file in files if file and not file.startswith("<frozen")), "")
+    return LAUNCHERS.search(first) is not None
 
 
 def follows(kind: str, message: str, function: str = "") -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from preflight.logs.aftermath import follows
+from preflight.logs.aftermath import follows, of_launcher
 from preflight.logs.causes import Signature
 from preflight.logs.prefixes import Written, rank_inside, rank_of_file, taken_apart
 from preflight.logs.signatures import signed
@@ -264,8 +264,9 @@ class Failures:
             made_ = self._failure(name, open_.at, written, "", open_.frames[-1].source, tuple(open_.frames))
             sources = (signed(frame.source) for frame in reversed(open_.frames) if frame.source)
             signature = made_.signature or next(filter(None, sources), None)
-            self._keep(made_._replace(whole=False, text=open_.frames[-1].source, signature=signature))
-            open_.frames = []
+            after = made_.aftermath or open_.chained or of_launcher(one.file for one in made_.frames)
+            self._keep(made_._replace(whole=False, text=open_.frames[-1].source, signature=signature, aftermath=after))
+            open_.frames, open_.chained = [], False
 
     def _keep(self, one: Failure) -> None:
         key = (one.file, one.rank, *one.alike)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import datetime, timezone
+from functools import lru_cache
 
 from preflight.source.record import NamedTuple
 
@@ -27,6 +28,7 @@ PARTS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("host", re.compile(r"^\s*\[(?:pod/)?([\w.-]+/[\w.-]+)\] ?")),
     ("host", re.compile(r"^\s*([a-z](?=(?:[^\W\d]|[.-])*\d)[\w.-]*) ?: (?=\s|\[|[A-Z])")),
     ("host", re.compile(r"^\s*\[((?:\d{1,3}\.){3}\d{1,3})(?::\d+)?\] ?")),
+    ("host", re.compile(r"^\s*((?:\d{1,3}\.){3}\d{1,3}): ")),
     ("log", re.compile(r"^\s*(ERROR|CRITICAL) \d\d-\d\d \d\d:\d\d:\d\d \[?[\w./-]+\.py:\d+\]? ?")),
     ("log", re.compile(r"^\| *(ERROR|CRITICAL) *\| *(?:[^|]{1,60}\| |[\w.<>]+:[\w<>]+:\d+ - )")),
 )
@@ -90,11 +92,17 @@ def seconds(stamp: str) -> float | None:
     if found is None:
         return None
     year, month, day, clock, part, more = found.groups()
+    whole = _whole_seconds(f"{year} {month} {day} {clock}")
+    return None if whole is None else whole + float(f"0.{part or 0}{more or ''}")
+
+
+@lru_cache(maxsize=4096)
+def _whole_seconds(stamp: str) -> float | None:
     try:
-        moment = datetime.strptime(f"{year} {month} {day} {clock}", "%Y %m %d %H:%M:%S")
+        moment = datetime.strptime(stamp, "%Y %m %d %H:%M:%S")
     except ValueError:
         return None
-    return moment.replace(tzinfo=timezone.utc).timestamp() + float(f"0.{part or 0}{more or ''}")
+    return moment.replace(tzinfo=timezone.utc).timestamp()
 
 
 def rank_of_file(name: str) -> int | None:

@@ -97,7 +97,7 @@ OF_PYTHON: tuple[Signature, ...] = (
     Signature(
         "name-not-there", C.ENVIRONMENT,
         r"NameError: (?:global )?name|AttributeError: (?:type object )?'(?!NoneType|dict|list|tuple|str|int|float|bool"
-        r"|Tensor)\w+' (?:object )?has no attribute",
+        r"|Tensor)[\w.]+' (?:object )?has no attribute",
         "the program uses a name that is not there: a package whose import is optional is missing, or two parts are "
         "of other versions",
         "install the optional packages, and versions of the framework and of what sits on it that belong together",

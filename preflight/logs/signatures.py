@@ -148,7 +148,8 @@ SIGNATURES: tuple[Signature, ...] = (
     Signature(
         "compiler-of-kernels", C.ENVIRONMENT,
         r"\b\d+ active drivers \(\[|triton\.compiler\.errors|triton\.runtime\.errors|\(CompilationError\)|PTXASError"
-        r"|Triton Error \[|libcuda\.so cannot found|_inductor\.exc\.|_dynamo\.exc\.|InductorError|OutOfResources",
+        r"|Triton Error \[|libcuda\.so cannot found|_inductor\.exc\.|_dynamo\.exc\.(?!TorchRuntime)"
+        r"|InductorError|OutOfResources",
         "Triton could not compile or load a kernel",
         "versions of Triton, torch and the driver that belong together, a compiler on the node, and on NPUs "
         "triton-ascend",
@@ -156,6 +157,7 @@ SIGNATURES: tuple[Signature, ...] = (
     Signature(
         "build", C.ENVIRONMENT,
         r"Error building extension|Failed to compile the C\+\+|ninja: build stopped|nvcc fatal"
+        r"|Command '\['(?:[^']*/)?ninja'"
         r"|fatal error: \S+\.h: No such|CUDA_HOME environment variable is not set"
         r"|detected CUDA version .{0,40}mismatches|Unknown CUDA arch",
         "an extension could not be compiled where the job runs",
@@ -171,7 +173,8 @@ SIGNATURES: tuple[Signature, ...] = (
     ),
     Signature(
         "cudnn", C.ENVIRONMENT,
-        r"CUDNN_STATUS_(?!ALLOC)\w+|ptrDesc->finalize|cuDNN error|No valid (?:engine configs|execution plans)",
+        r"CUDNN_STATUS_(?!ALLOC)\w+|ptrDesc->finalize|c[uU]DNN [eE]rror|unable to find an engine to execute"
+        r"|No valid (?:engine configs|execution plans)",
         "cuDNN refused an operation",
         "torch, cuDNN and what is built on them must be of versions that belong together; a device without memory left "
         "shows itself so, too",
@@ -249,7 +252,7 @@ SIGNATURES: tuple[Signature, ...] = (
     Signature(
         "checkpoint-mismatch", C.CHECKPOINT,
         r"Global shape mismatch|size mismatch for|Error\(s\) in loading state_dict|Missing key\(s\) in state_dict"
-        r"|Unexpected key"
+        r"|Unexpected key|not found in param_group"
         r"|[Ss]ize mismatch between saved|value from checkpoint \("
         r"|Shape mismatch.*(?:loaded|checkpoint)|is not equal to the input argument value"
         r"|load_param_into_net|net_param.*shape|is not in ckpt|Checkpoint(?:ing)?Exception"
@@ -302,7 +305,8 @@ SIGNATURES: tuple[Signature, ...] = (
         "no-data", C.DATA,
         r"(?:FileNotFoundError|No such file).*\.(?:idx|bin|jsonl?|parquet|mindrecord|arrow|npy)\b"
         r"|_document not exists|[Dd]ataset \S+ (?:not exists|does not exist)|dataset.*out of range"
-        r"|stack expects each tensor to be equal size|last[- _]epoch number of samples|exceeds num_sequences_per_epoch",
+        r"|stack expects each tensor to be equal size|expected sequence of length \d+ at dim"
+        r"|last[- _]epoch number of samples|exceeds num_sequences_per_epoch",
         "the data are not there, or are not what the run takes them for",
         "--data-path takes the prefix of files that were preprocessed; a half-written index of a killed job has to go",
     ),
@@ -387,7 +391,7 @@ SIGNATURES: tuple[Signature, ...] = (
     ),
     Signature(
         "segmentation-fault", C.ENVIRONMENT,
-        r"[Ss]egmentation fault|SIGSEGV|(?:exitcode *:|return code =) -(?:4|6|8|11)\b|[Ss]ignal 11\b|core dumped"
+        r"[Ss]egmentation fault|SIGSEGV|(?:exitcode *:|return code =) -(?:4|8|11)\b|[Ss]ignal 11\b|core dumped"
         r"|killed by signal: (?:Aborted|Segmentation|Illegal|Floating)"
         r"|exit (?:code|status) 13[469]\b|<Signals\.SIG(?:ABRT|ILL|FPE)"
         r"|^ *\d+ +0x[0-9a-f]{12,} \S.*\?\?\?:\d",

@@ -74,7 +74,7 @@ STAGES = (
         r"checkpointing\.py|dist_checkpointing|:[\w.]*load_\w*(?:checkpoint|ckpt|state_dict|param\w*)"
         r"|(?:checkpoint_\w+|\w+(?<!activation)_checkpoint)\.py:(?!checkpoint)|/\w*convert\w*checkpoint\w*/"
         r"|distributed/checkpoint/|:(?:transform_and_load_checkpoint"
-        r"|resume\w*|load_megatron_model|build_and_load_model)$|safetensors|torch/serialization\.py|mindformers/(?:checkpoint|utils/load_checkpoint)",
+        r"|(?:\w+_)?resume\w*|load_megatron_model|build_and_load_model)$|safetensors|torch/serialization\.py|mindformers/(?:checkpoint|utils/load_checkpoint)",
         "it died while a checkpoint was loaded or saved",
     ),
     Stage(
@@ -87,6 +87,14 @@ STAGES = (
         "it died while the data was read",
     ),
     Stage(
+        Cause.COMMUNICATION,
+        r"distributed_c10d\.py:(?:barrier|all_\w+|broadcast\w*|reduce\w*|gather\w*|scatter\w*|i?send|i?recv)$"
+        r"|^:[\w.]*barrier$",
+        "it died in a call that waits for other ranks",
+        kinds="$^",
+        near=2,
+    ),
+    Stage(
         Cause.ENVIRONMENT,
         r"global_vars\.py:_ensure_var_is_(?:not_)?initialized$",
         "a part of the program asks for the framework's arguments before they are read: versions of the "
@@ -94,7 +102,8 @@ STAGES = (
     ),
     Stage(
         Cause.ENVIRONMENT,
-        r":(?:_?load_(?:\w+_)?(?:library|extension|cudnn|nvrtc|cublas|curand)\w*|_get_shared_object_file|_try_load_\w+)$",
+        r":(?:_?load_(?:\w+_)?(?:library|extension|cudnn|nvrtc|cublas|curand)\w*|_get_shared_object_file|_try_load_\w+)$"
+        r"|op_builder/\w+\.py:(?:load|jit_load|builder)$|^:\w+Builder$",
         "it died while packages were loaded or processes started",
     ),
     Stage(
@@ -127,7 +136,8 @@ CHECKED = (
 )
 MESSAGES = re.compile(
     r"world[_ ]size|_parallel_size|parallel size|pp_size|tp_size|batch[_ ]size|num_layers|micro_batch"
-    r"|too large to fit in the bucket|Please (?:increase|set|specify)|is None$|is not set|(?:is|are) required"
+    r"|too large to fit in the bucket|Please (?:increase|set|specify|provide|correct the)"
+    r"|is None$|is not set|(?:is|are) required"
     r"|must be (?:specified|set|provided|given)|--?[a-z]+[-_][a-z-_]+ (?:must|requires?|is|cannot|should|needs?|has)"
     r"|(?:must|should|cannot|can not) be|please check the config|^For '[\w.]+',.* but got\b"
     r"|[Oo]nly support|not support|[Uu]nsupported"
@@ -139,6 +149,11 @@ CHECKS = re.compile(
     r"^assert (?:not )?(?:\w*args|self\.config|config|cfg)\.|^raise \w+\(.*\{(?:\w*args|self\.config|config|cfg)\."
 )
 """The source of a check of the configuration."""
+OPTION = re.compile(
+    r"(?:[Pp]rovide|[Ss]et|[Uu]se|[Ss]pecify|[Aa]dd|[Rr]emove|[Dd]isable|[Ee]nable|[Ii]ncrease|[Dd]ecrease)"
+    r" (?:\w+ ){0,3}[`'\"]?--[a-z]\w+-[\w-]+"
+)
+"""A message that asks for an option of the command line."""
 
 
 FRAMEWORKS = re.compile(
@@ -174,6 +189,8 @@ def stage_of(failure: Failure) -> tuple[Cause, str] | None:
         return Cause.CONFIG, "a check of the program refused the configuration"
     if failure.kind != "AttributeError" and _about_sizes(failure):
         return Cause.CONFIG, "sizes do not divide or do not fit: of layers, heads, sequence or batch against the layout"
+    if failure.kind in CHECKED and OPTION.search(failure.message):
+        return Cause.CONFIG, "a check of the program refused the configuration"
     for at, frame in enumerate(reversed(_walked(failure)), 1):
         if not failure.whole and at > NEAR_THE_CUT:
             break

@@ -3,10 +3,13 @@
 ## What it does
 With `--site`, compares what `check_checkpoint_args` compares: layers, hidden size, attention heads, whether positions
 are added; with `--vocab-file` also positions, vocabulary and tokenizer; tensor and pipeline parallel size where the run
-uses no distributed checkpoint. Not with `--finetune`.
+uses no distributed checkpoint. Not with `--finetune`. It also reports `--dist-ckpt-strictness return_unexpected` and
+`return_all` where a distributed checkpoint is loaded: the loader then returns more than a state, which
+`load_checkpoint` takes for the state.
 
 ## Why is this bad?
-An assertion ends the run when it loads, after the queue and the building of the model.
+An assertion, or `'tuple' object has no attribute 'get'`, ends the run when it loads, after the queue and the building
+of the model.
 
 ## Example
 With a checkpoint of 32 layers, under `--site`:
@@ -18,7 +21,8 @@ Use instead:
     --num-layers 32 --load /data/llama
 
 ## References
-Megatron-LM core_v0.17.0, megatron/training/checkpointing.py:139, check_checkpoint_args
+Megatron-LM core_v0.17.0, megatron/training/checkpointing.py:139, check_checkpoint_args, and
+megatron/core/dist_checkpointing/serialization.py:48, load
 """
 
 from collections.abc import Iterator
@@ -30,6 +34,10 @@ ALWAYS = ("num_layers", "hidden_size", "num_attention_heads", "add_position_embe
 WITH_VOCABULARY = ("max_position_embeddings", "make_vocab_size_divisible_by", "tokenizer_type")
 BY_SIZE = ("NullTokenizer", "NullMultimodalTokenizer", "TikTokenizer")
 """Tokenizers whose size `--vocab-size` decides; that of others is in their files, whatever it is."""
+RETURNED = ("return_unexpected", "return_all")
+"""Values of `--dist-ckpt-strictness` with which the loader returns the tensors that do not fit together with the
+state."""
+TUPLE = "with {name} {now} the loader returns a tuple, which load_checkpoint takes for the state: loading ends the run"
 DIFFERS = "the checkpoint was saved with {name} {before}, the run has {now}: the comparison at loading ends it"
 
 
@@ -54,7 +62,14 @@ def compared(job: Job) -> tuple[str, ...]:
 @rule(severity=Severity.ERROR, frameworks=("megatron",), reads=("(site)",))
 def check(job: Job) -> Iterator[Finding | Unverified]:
     """Each argument that differs."""
-    if loaded(job) is None or not goes_on(job):
+    found = loaded(job)
+    if found is None:
+        return
+    strictness = job.arguments.get("dist_ckpt_strictness")
+    if found.kind == "torch_dist" and is_known(strictness) and strictness.raw in RETURNED:
+        named = {"name": job.arguments.spell("dist_ckpt_strictness"), "now": strictness.raw}
+        yield Finding(Message(TUPLE, **named), job.place(strictness), key=strictness.key)
+    if not goes_on(job):
         return
     for pair in pairs(job, compared(job)):
         if not is_known(pair.now):

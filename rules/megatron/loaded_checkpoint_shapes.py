@@ -5,8 +5,9 @@ With `--site`, compares the shapes of tensors in the checkpoint with those that 
 attention, feed-forward networks, experts, positions, and of files by rank the vocabulary. It also reports tensors that
 the run wants and a distributed checkpoint lacks, such as the output layer where its embeddings were tied. With
 `--finetune`, which compares no arguments, it reports hidden size and layers as well. Before core 0.13 files by rank
-must have the tensors of the run and no others. Networks with latent attention, hybrid layers or a separate
-specification are not compared.
+must have the tensors of the run and no others; a distributed checkpoint must have them with every
+`--dist-ckpt-strictness`. With `raise_all` it must have no others. Networks with latent attention, hybrid layers or a
+separate specification are not compared.
 
 ## Why is this bad?
 The run ends when it loads, after the queue and the building of the model: with `Global shape mismatch`, `size mismatch`

@@ -20,6 +20,8 @@ OTHER_NETWORK = (
 """Arguments with which a network has other tensors, or takes its sizes from the checkpoint."""
 STRICT = ("assume_ok_unexpected", "raise_unexpected", "raise_all")
 """Values of `--dist-ckpt-strictness` with which a tensor that the checkpoint lacks ends the run."""
+BOTH_WAYS = "raise_all"
+"""The value with which a tensor that the run lacks ends it as well."""
 STACKED = "decoder.layers.mlp.router.weight"
 """As it is named where all layers are in one tensor."""
 NETWORK = ("decoder.", "embedding.", "output_layer.")
@@ -152,11 +154,18 @@ def _parts(job: Job, name: str) -> int:
 def _missing(job: Job, found: Checkpoint) -> Iterator[Unlike]:
     """Tensors that the run wants and the checkpoint lacks; and the other way round where that ends the run as well."""
     if not _wants_all(job, found):
+        if found.kind == "torch_dist" and _gated(job) > 1:  # its two halves are put together from what is there
+            yield from (one for one in _absent(job, found) if one.names == ("add_bias_linear",))
         return
     if _named(found, "mlp.router.weight") == STACKED and _is_uneven(job.arguments.get("moe_layer_freq").raw):
         yield Unlike("decoder.layers.0.mlp.linear_fc1.weight", ("moe_layer_freq",))
         return
-    shapes, strict = dict(found.shapes), found.kind == "torch"
+    yield from _absent(job, found)
+
+
+def _absent(job: Job, found: Checkpoint) -> Iterator[Unlike]:
+    strict = found.kind == "torch" or job.arguments.get("dist_ckpt_strictness").raw == BOTH_WAYS
+    shapes = dict(found.shapes)
     for tensor, argument, needed in _wanted(job):
         whole = tensor if tensor.startswith(NETWORK) else _named(found, tensor)
         if needed is True and whole not in shapes:
@@ -198,12 +207,14 @@ def _is_uneven(frequency: object) -> bool:
 
 
 def _wants_all(job: Job, found: Checkpoint) -> bool:
-    """Whether a tensor that is missing ends the run: of files by rank, core 0.13 and later leave it as it is."""
-    if found.kind == "torch_dist":
-        return job.arguments.get("dist_ckpt_strictness").raw in STRICT
+    """Whether a tensor that is missing ends the run: core 0.13 and later leave it as it is, unless the loader of
+    distributed checkpoints has refused it before."""
     release = job.versions.get("megatron", "")
+    early = bool(release[:1].isdigit()) and matches(release, "<0.13")
+    if found.kind == "torch_dist":
+        return early or job.arguments.get("dist_ckpt_strictness").raw in STRICT
     saved = job.site.saved if job.site is not None else {}
-    return bool(release[:1].isdigit()) and matches(release, "<0.13") and saved.get("pipeline_model_parallel_size") == 1
+    return early and saved.get("pipeline_model_parallel_size") == 1
 
 
 def changed(job: Job, names: tuple[str, ...]) -> tuple[str, ...]:

@@ -150,6 +150,17 @@ def changed(words: list[str], change: dict[str, Any]) -> list[str]:
     return [word for word in words if word not in change["remove"]] + [w for w in change["add"] if w not in words]
 
 
+def strict_runs(release: str) -> Iterator[tuple[str, str, str, list[str]]]:
+    """The same of runs with each value of `--dist-ckpt-strictness`."""
+    for base, mutations in RECORDED["strictness"][release].items():
+        for name, verdicts in mutations.items():
+            words = changed(RECORDED["bases"][base].split(), RECORDED["mutations"][name])
+            for value, verdict in verdicts.items():
+                given = [*words, "--ckpt-format", "torch_dist", "--dist-ckpt-strictness", value]
+                if verdict != "rng_state":  # it is in the checkpoint, --no-load-rng wants it not: not compared
+                    yield f"{base}-torch_dist", f"{name} {value}", verdict, given
+
+
 UNLIKE = {("0.12.1", "torch", "layers-ft"), ("0.12.1", "torch", "moe-freq"), ("0.12.1", "torch", "moe-freq-ft")}
 """Files by rank whose layers have other names than the run's, which is not compared."""
 
@@ -189,6 +200,22 @@ def test_every_run_is_refused_as_the_real_loader_refuses_it(
     real_cli: Cli, places: Path, tmp_path: Path, release: str
 ) -> None:
     assert not judged(real_cli, places, tmp_path, release, list(runs(release)))
+
+
+@pytest.mark.parametrize("release", sorted(RECORDED["strictness"]))
+def test_each_strictness_refuses_as_in_the_real_loader(
+    real_cli: Cli, places: Path, tmp_path: Path, release: str
+) -> None:
+    chosen = list(strict_runs(release))
+    assert not judged(real_cli, places, tmp_path, release, random.Random(4).sample(chosen, QUIET))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("release", sorted(RECORDED["strictness"]))
+def test_every_strictness_refuses_as_in_the_real_loader(
+    real_cli: Cli, places: Path, tmp_path: Path, release: str
+) -> None:
+    assert not judged(real_cli, places, tmp_path, release, list(strict_runs(release)))
 
 
 MEASURE = """
