@@ -87,6 +87,25 @@ def test_a_checkout_is_read_at_its_own_release(tmp_path: Path, script: str, file
 
 
 @pytest.mark.parametrize(
+    ("numbers", "says"),
+    [
+        ('5\nPATCH = 1\nPRE_RELEASE = ""', "megatron-bridge@0.5.1 (src/megatron/bridge/package_info.py)"),
+        ('4\nPATCH = 0\nPRE_RELEASE = "rc0"', "megatron-bridge@0.4.2 for megatron-bridge 0.4.0rc0 in this checkout"),
+        ('9\nPATCH = 0\nPRE_RELEASE = ""', "megatron-bridge@0.6.0 for megatron-bridge 0.9.0 in this checkout"),
+    ],
+)
+def test_a_recipe_is_read_at_the_release_of_its_checkout(tmp_path: Path, numbers: str, says: str) -> None:
+    info = tmp_path / "src/megatron/bridge/package_info.py"
+    info.parent.mkdir(parents=True)
+    info.write_text(f"MAJOR = 0\nMINOR = {numbers}\n", encoding="utf-8")
+    sections = (
+        "train: {train_iters: 9, micro_batch_size: 1, global_batch_size: 8}\nddp: {use_distributed_optimizer: true}\n"
+    )
+    (tmp_path / "run.yaml").write_text(f"{sections}model: {{tensor_model_parallel_size: 1}}\n", encoding="utf-8")
+    assert says in heading(preflight.check(tmp_path / "run.yaml").jobs[0])
+
+
+@pytest.mark.parametrize(
     ("sizes", "says"),
     [
         ("tensor_model_parallel_size=4", "DP 2 · TP 4 · PP 1 · CP 1 on 8 devices"),
