@@ -78,6 +78,15 @@ def test_a_release_that_a_script_names_is_read(tmp_path: Path, line: str, says: 
         (SLIME, {"slime/utils/arguments.py": "", "setup.py": 'version="0.2.1",'}, "slime@0.2.4 for slime 0.2.1 in"),
         (SLIME, {"slime/utils/arguments.py": "", "setup.py": 'version="0.3.0",'}, "slime@0.3.0 (setup.py)"),
         (SWIFT, {"swift/version.py": "__version__ = '4.1.0.dev0'\n"}, "ms-swift@4.1.3 for ms-swift 4.1.0.dev0 in"),
+        (
+            SLIME,
+            {
+                "mine/utils/arguments.py": "",
+                "mine/backends/megatron_utils/arguments.py": "",
+                "setup.py": 'version="7.1"',
+            },
+            "slime@0.3.1 for the fork mine 7.1 in this checkout (mine/utils/arguments.py)",
+        ),
         (SWIFT, {"requirements.txt": "ms-swift==4.3.2\n"}, "ms-swift@4.3.2 (requirements.txt)"),
         (VERL, {"requirements.txt": "verl==0.5.0\n"}, "verl 0.5.0, which is not described, read as verl@0.6.1"),
     ],
@@ -149,6 +158,22 @@ def test_a_network_that_is_not_read_leaves_the_batch(tmp_path: Path, source: str
 def test_entries_of_forks_are_slimes(tmp_path: Path, entry: str, framework: str) -> None:
     found = job(tmp_path, SLIME.format(more="").replace("train.py", entry))
     assert found.target.framework == framework
+
+
+@pytest.mark.parametrize(
+    ("branch", "says"),
+    [
+        ('if [ "$DEVICE" = npu ]; then T+=(trainer.n_gpus_per_node=16); fi', "on an unknown number of devices"),
+        ('if [ "$D" = a ]; then T+=(trainer.nnodes=4); fi', "on an unknown number of devices"),
+        ("if true; then T+=(trainer.n_gpus_per_node=16); fi", "DP 16 · TP 1 · PP 1 · CP 1 on 16 devices"),
+        ("A=1\nif [ $A = 2 ]; then T+=(trainer.n_gpus_per_node=16); fi", "on 8 devices"),
+        ('if [ "$D" = a ]; then T+=(actor_rollout_ref.actor.megatron.tensor_model_parallel_size=2); fi', "TP ?"),
+        ("T+=(actor_rollout_ref.actor.megatron.tensor_model_parallel_size=2)", "DP 4 · TP 2"),
+    ],
+)
+def test_an_override_on_a_branch_is_not_known(tmp_path: Path, branch: str, says: str) -> None:
+    head = "DEVICE=$(python3 -c 'import torch_npu' && echo npu || echo gpu)\nT=(trainer.project_name=a)\n"
+    assert says in overview(job(tmp_path, head + branch + "\n" + VERL.format(more='"${T[@]}"')))
 
 
 @pytest.mark.parametrize(
