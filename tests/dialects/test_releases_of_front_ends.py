@@ -185,3 +185,18 @@ def test_sizes_over_a_config_of_a_recipe_are_megatrons(config: str, claimed: boo
     script = f"python3 -m recipe.dapo.main_dapo --config-name={config} {sizes}\n"
     report = preflight.check_text(script, name="run.sh")
     assert bool(report.jobs) is claimed
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("#SBATCH --container-image=verlai/verl:app-verl0.5-transformers4.55.4", "verl 0.5, which is not described"),
+        ("docker run verlai/verl:vllm011.latest", "release not known"),
+        ("pip install verl==0.7.1", "verl@0.7.1 (the file names 0.7.1)"),
+        ("pip install git+https://github.com/volcengine/verl@v0.6.1", "verl@0.6.1 (the file names 0.6.1)"),
+        ("git clone --branch release/v0.8.0 https://github.com/verl-project/verl.git", "verl@0.8.0 (the file names"),
+        ("cd /opt/verl-0.5.0", "verl 0.5.0, which is not described, read as verl@0.6.1"),
+    ],
+)
+def test_a_release_of_verl_that_a_script_names_is_read(tmp_path: Path, line: str, says: str) -> None:
+    assert says in heading(job(tmp_path, f"{line}\n{VERL.format(more='')}"))

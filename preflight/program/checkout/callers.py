@@ -59,6 +59,8 @@ _VERSION = r"v?(\d+\.\d+(?:\.\d+)?(?:\.?(?:dev|rc|post)\d*)?)(?![A-Za-z\d])"
 _SPELT = {"ms-swift": r"(?:ms[-_]?)?swift", "nemo-rl": r"nemo[-_]?rl", "megatron-bridge": r"megatron[-_]bridge"}
 """How a front end is written in names of packages, images and folders."""
 _BRANCH = re.compile(rf"(?:-b|--branch)[ =](?:release/)?{_VERSION}")
+GLUED = {"ms-swift": r"|(?<=swift)(?=\d)", "verl": r"|(?<=verl)(?=\d)"}
+"""Names that tags of images have directly before the release, as `app-verl0.5-vllm0.10.0`."""
 LONGEST = 1000
 """Characters of a line that are searched for a release."""
 
@@ -70,7 +72,7 @@ def named_release(text: str, name: str) -> str:
     if re.search(word, text, re.IGNORECASE) is None:
         return ""
     join = r"(?:\[[\w,-]*\])?(?:\s*[=~]=\s*|(?:\.git)?@(?:release[/_-])?|[-_:](?:release[/_-])?)"
-    glued = r"|(?<=swift)(?=\d)" if name == "ms-swift" else ""
+    glued = GLUED.get(name, "")
     named = re.compile(rf"(?i)(?<![^\W\d_]){word}(?:{join}{glued}){_VERSION}")
     cloned = re.compile(rf"(?i)/{word}(?:\.git)?(?![\w-])")
     said = set[str]()
