@@ -165,7 +165,11 @@ def _value(found: Found, flag: Flag, dotted: Dotted, writer: DottedWriter) -> Va
     override = dotted.command is not None and found.node.span.source is dotted.command.source
     key: Key = (".".join(map(str, found.path)),) if override else found.path
     uses = tuple(span for span in found.uses if span.source is not dotted.own)  # nothing reads that file
-    setting = Setting(key, raw, found.node.span, key_span, uses, found.exact, run=dotted.documents[0].run)
+    last = next((one for one in reversed(dotted.overrides) if one.path == found.path), None)
+    maybe = override and last is not None and last.word.maybe
+    setting = Setting(key, raw, found.node.span, key_span, uses, found.exact, maybe, dotted.documents[0].run)
+    if maybe:
+        raw = Unknown(f"{key[-1]} is set on one branch of a condition only")
     if isinstance(raw, Unknown):
         return Value(raw, Origin.UNKNOWN, setting, raw.because)
     dest = flag.dest

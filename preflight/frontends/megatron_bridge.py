@@ -11,8 +11,8 @@ from preflight.dialects.megatron.namespace import NotKnown, Run, Step, derives
 from preflight.dialects.megatron.parsing import Parsed
 from preflight.frontends.composed import Dotted, DottedWriter, typed
 from preflight.frontends.front_end import FrontEnd, unread
-from preflight.frontends.option_releases import at_stated, part_of
-from preflight.frontends.own_release import shown, with_evidence
+from preflight.frontends.option_releases import part_of
+from preflight.frontends.own_release import at_shown
 from preflight.frontends.published_network import OFF as TRAINERS
 from preflight.frontends.reading import read as reading
 from preflight.loaders.composition.overrides import Override, apply, read_override
@@ -342,9 +342,7 @@ def read(document: Document, surroundings: Surroundings) -> Reading:
         assert document.tree is not None
         tree = document.tree if document.kind == "python" else omegaconf_values(document.tree)
         found = Dotted(Composed(tree), (document,))
-    said = shown(BRIDGE, document, surroundings)
-    known = with_evidence(at_stated(BRIDGE, said.target if said is not None else None), said)
-    known = known._replace(stated=known.stated and surroundings.request.target is not None)
+    known = at_shown(BRIDGE, document, surroundings) or BRIDGE
     writer = RecipeWriter(known, found) if document.kind == "python" else None
     made = typed(known, found, surroundings, writer)
     made.parsed.faults += unread_keys(known, found)

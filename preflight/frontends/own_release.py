@@ -53,13 +53,21 @@ def with_evidence(front_end: FrontEnd, found: Shown | None) -> FrontEnd:
     return front_end._replace(evidence=found.evidence, named=named)
 
 
+def at_shown(front_end: FrontEnd, document: Document, surroundings: Surroundings) -> FrontEnd | None:
+    """A front end at the described release for the one that something other than the keys shows; None if nothing
+    shows one."""
+    found = shown(front_end, document, surroundings)
+    if found is None:
+        return None
+    known = at_stated(front_end, found.target)
+    return known if surroundings.request.target is not None else with_evidence(known._replace(stated=False), found)
+
+
 def of_options(front_end: FrontEnd, document: Document, surroundings: Surroundings) -> FrontEnd:
     """A front end with options as keys at the release of a run; where nothing shows it, as it is, with the releases
     that have its options."""
-    found = shown(front_end, document, surroundings)
-    if found is not None:
-        known = at_stated(front_end, found.target)
-        return known if surroundings.request.target is not None else with_evidence(known._replace(stated=False), found)
+    if (known := at_shown(front_end, document, surroundings)) is not None:
+        return known
     typed = frozenset(_typed(document))
     described = tuple(sorted((*contracts(front_end.name), front_end.release), key=numbers))
     if gone := _of_none(front_end, typed, described):

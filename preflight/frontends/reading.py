@@ -82,6 +82,7 @@ def _in_checkout(front_end: FrontEnd, package: FrontEndPackage) -> Certainty:
     if same and is_final(package.version):
         return found._replace(since={}, evidence=package.evidence, lacks=exact)
     lying = f"{front_end.name} {package.version}" if package.version else f"another {front_end.name}"
+    lying = f"the fork {package.fork}" if package.fork else lying
     older = not package.version or same or numbers(package.version) < numbers(front_end.release)
     mine = f"{front_end.name}/"
 

@@ -78,12 +78,40 @@ def test_a_release_that_a_script_names_is_read(tmp_path: Path, line: str, says: 
         (SLIME, {"slime/utils/arguments.py": "", "setup.py": 'version="0.2.1",'}, "slime@0.2.1 (setup.py)"),
         (SLIME, {"slime/utils/arguments.py": "", "setup.py": 'version="0.3.0",'}, "slime@0.3.0 (setup.py)"),
         (SWIFT, {"swift/version.py": "__version__ = '4.1.0.dev0'\n"}, "ms-swift@4.1.3 for ms-swift 4.1.0.dev0 in"),
+        (
+            SLIME,
+            {
+                "mine/utils/arguments.py": "",
+                "mine/backends/megatron_utils/arguments.py": "",
+                "setup.py": 'version="7.1"',
+            },
+            "slime@0.3.1 for the fork mine 7.1 in this checkout (mine/utils/arguments.py)",
+        ),
         (SWIFT, {"requirements.txt": "ms-swift==4.3.2\n"}, "ms-swift@4.3.2 (requirements.txt)"),
         (VERL, {"requirements.txt": "verl==0.5.0\n"}, "verl 0.5.0, which is not described, read as verl@0.6.0"),
     ],
 )
 def test_a_checkout_is_read_at_its_own_release(tmp_path: Path, script: str, files: dict[str, str], says: str) -> None:
     assert says in heading(job(tmp_path, script.format(more=""), **files))
+
+
+@pytest.mark.parametrize(
+    ("numbers", "says"),
+    [
+        ('5\nPATCH = 1\nPRE_RELEASE = ""', "megatron-bridge@0.5.1 (src/megatron/bridge/package_info.py)"),
+        ('4\nPATCH = 0\nPRE_RELEASE = "rc0"', "megatron-bridge@0.4.2 for megatron-bridge 0.4.0rc0 in this checkout"),
+        ('9\nPATCH = 0\nPRE_RELEASE = ""', "megatron-bridge@0.6.0 for megatron-bridge 0.9.0 in this checkout"),
+    ],
+)
+def test_a_recipe_is_read_at_the_release_of_its_checkout(tmp_path: Path, numbers: str, says: str) -> None:
+    info = tmp_path / "src/megatron/bridge/package_info.py"
+    info.parent.mkdir(parents=True)
+    info.write_text(f"MAJOR = 0\nMINOR = {numbers}\n", encoding="utf-8")
+    sections = (
+        "train: {train_iters: 9, micro_batch_size: 1, global_batch_size: 8}\nddp: {use_distributed_optimizer: true}\n"
+    )
+    (tmp_path / "run.yaml").write_text(f"{sections}model: {{tensor_model_parallel_size: 1}}\n", encoding="utf-8")
+    assert says in heading(preflight.check(tmp_path / "run.yaml").jobs[0])
 
 
 @pytest.mark.parametrize(
@@ -133,6 +161,22 @@ def test_entries_of_forks_are_slimes(tmp_path: Path, entry: str, framework: str)
 
 
 @pytest.mark.parametrize(
+    ("branch", "says"),
+    [
+        ('if [ "$DEVICE" = npu ]; then T+=(trainer.n_gpus_per_node=16); fi', "on an unknown number of devices"),
+        ('if [ "$D" = a ]; then T+=(trainer.nnodes=4); fi', "on an unknown number of devices"),
+        ("if true; then T+=(trainer.n_gpus_per_node=16); fi", "DP 16 · TP 1 · PP 1 · CP 1 on 16 devices"),
+        ("A=1\nif [ $A = 2 ]; then T+=(trainer.n_gpus_per_node=16); fi", "on 8 devices"),
+        ('if [ "$D" = a ]; then T+=(actor_rollout_ref.actor.megatron.tensor_model_parallel_size=2); fi', "TP ?"),
+        ("T+=(actor_rollout_ref.actor.megatron.tensor_model_parallel_size=2)", "DP 4 · TP 2"),
+    ],
+)
+def test_an_override_on_a_branch_is_not_known(tmp_path: Path, branch: str, says: str) -> None:
+    head = "DEVICE=$(python3 -c 'import torch_npu' && echo npu || echo gpu)\nT=(trainer.project_name=a)\n"
+    assert says in overview(job(tmp_path, head + branch + "\n" + VERL.format(more='"${T[@]}"')))
+
+
+@pytest.mark.parametrize(
     ("config", "claimed"),
     [("dapo_transfer_queue_trainer", True), ("own_trainer.yaml", True), ("ppo_trainer", False)],
 )
@@ -141,3 +185,18 @@ def test_sizes_over_a_config_of_a_recipe_are_megatrons(config: str, claimed: boo
     script = f"python3 -m recipe.dapo.main_dapo --config-name={config} {sizes}\n"
     report = preflight.check_text(script, name="run.sh")
     assert bool(report.jobs) is claimed
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("#SBATCH --container-image=verlai/verl:app-verl0.5-transformers4.55.4", "verl 0.5, which is not described"),
+        ("docker run verlai/verl:vllm011.latest", "release not known"),
+        ("pip install verl==0.7.1", "verl@0.7.1 (the file names 0.7.1)"),
+        ("pip install git+https://github.com/volcengine/verl@v0.6.1", "verl@0.6.1 (the file names 0.6.1)"),
+        ("git clone --branch release/v0.8.0 https://github.com/verl-project/verl.git", "verl@0.8.0 (the file names"),
+        ("cd /opt/verl-0.5.0", "verl 0.5.0, which is not described, read as verl@0.6.1"),
+    ],
+)
+def test_a_release_of_verl_that_a_script_names_is_read(tmp_path: Path, line: str, says: str) -> None:
+    assert says in heading(job(tmp_path, f"{line}\n{VERL.format(more='')}"))

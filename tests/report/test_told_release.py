@@ -135,3 +135,17 @@ def test_a_layout_without_what_may_be_added_says_so() -> None:
     script = f"source args.sh\n{RUN} --tensor-model-parallel-size 2 $EXTRA_ARGS\n"
     shown = overview(preflight.check_text(script, name="run.sh").jobs[0])
     assert "DP 4 · TP 2 · PP 1 · CP 1 on 8 devices, if no other options are added" in shown
+
+
+@pytest.mark.parametrize(
+    ("sizes", "says"),
+    [
+        ("--model-parallel-size 2 --batch-size 8", "DP 4 · TP 2 · PP 1 · CP 1 on 8 devices"),
+        ("--model-parallel-size 4 --batch-size 8", "batch        16 = micro 8 x 1 micro-batches x DP 2"),
+        ("--batch-size 4", "batch        32 = micro 4 x 1 micro-batches x DP 8"),
+        ("--model-parallel-size 8 --tensor-model-parallel-size 2", "DP 4 · TP 2 · PP 1"),
+    ],
+)
+def test_sizes_of_releases_before_all_are_read(sizes: str, says: str) -> None:
+    script = f"{RUN} {sizes}".replace("--micro-batch-size 1", "")
+    assert says in overview(preflight.check_text(f"{script}\n", name="run.sh").jobs[0])

@@ -131,7 +131,21 @@ def _exact(shards: int, size: int) -> int:
     return shards // size
 
 
+FORMER = {"tensor_model_parallel_size": "model_parallel_size", "micro_batch_size": "batch_size"}
+"""Sizes and the arguments that they had before the described releases, which refuse them."""
+
+
+@derives(*FORMER)
+def former_sizes(run: Run) -> None:
+    """The sizes of a run of a release before those that are described."""
+    for name, former in FORMER.items():
+        given = run.written.get(former)
+        if given is not None and name not in run.written and isinstance(given.raw, int):
+            run.derive(name, given.raw, "as the releases before had it", of=former)
+
+
 STEPS = (
+    former_sizes,
     weight_shards,
     expert_tensor,
     expert_weight_shards,

@@ -19,13 +19,14 @@ if TYPE_CHECKING:  # most runs are in no checkout of a front end
 class FrontEndLayout(NamedTuple):
     """How a program is in a checkout. mark: a file that shows it; version: the file with its release, and the pattern
     that finds it; parser: where it adds options, () where its keys are none of a parser; configs: the folder of the
-    files that have its keys."""
+    files that have its keys; fork: its name where that is another one."""
 
     name: str
     mark: str
     version: tuple[str, str]
     parser: tuple[str, ...] = ()
     configs: str = ""
+    fork: str = ""
 
 
 MOST_CONFIGS = 100
@@ -58,6 +59,8 @@ _VERSION = r"v?(\d+\.\d+(?:\.\d+)?(?:\.?(?:dev|rc|post)\d*)?)(?![A-Za-z\d])"
 _SPELT = {"ms-swift": r"(?:ms[-_]?)?swift", "nemo-rl": r"nemo[-_]?rl", "megatron-bridge": r"megatron[-_]bridge"}
 """How a front end is written in names of packages, images and folders."""
 _BRANCH = re.compile(rf"(?:-b|--branch)[ =](?:release/)?{_VERSION}")
+GLUED = {"ms-swift": r"|(?<=swift)(?=\d)", "verl": r"|(?<=verl)(?=\d)"}
+"""Names that tags of images have directly before the release, as `app-verl0.5-vllm0.10.0`."""
 LONGEST = 1000
 """Characters of a line that are searched for a release."""
 
@@ -69,7 +72,7 @@ def named_release(text: str, name: str) -> str:
     if re.search(word, text, re.IGNORECASE) is None:
         return ""
     join = r"(?:\[[\w,-]*\])?(?:\s*[=~]=\s*|(?:\.git)?@(?:release[/_-])?|[-_:](?:release[/_-])?)"
-    glued = r"|(?<=swift)(?=\d)" if name == "ms-swift" else ""
+    glued = GLUED.get(name, "")
     named = re.compile(rf"(?i)(?<![^\W\d_]){word}(?:{join}{glued}){_VERSION}")
     cloned = re.compile(rf"(?i)/{word}(?:\.git)?(?![\w-])")
     said = set[str]()
@@ -91,6 +94,9 @@ class FrontEndPackage:
         parts = found.groups() if found else ()
         self.version = ".".join(parts[:3]) + "".join(part or "" for part in parts[3:])
         self.evidence = file if self.version else layout.mark
+        stated = re.search(_QUOTED, files.text("setup.py") or "") if layout.fork else None
+        self.fork = " ".join((layout.fork, *(stated.groups() if stated else ())))
+        """The name of a fork under another name, with its release if setup.py states it; "" otherwise."""
 
     @cached_property
     def options(self) -> tuple[OwnOption, ...]:
@@ -132,7 +138,7 @@ def _renamed(files: Files) -> Iterator[FrontEndLayout]:
     for entry in listed(files.root)[:MOST_FOLDERS]:
         mark = f"{entry.name}/utils/arguments.py"
         if entry.name != SLIME and os.path.isfile(os.path.join(files.root, entry.name, BACKEND)):
-            yield FrontEndLayout(SLIME, mark, ("", ""), _slime(entry.name))
+            yield FrontEndLayout(SLIME, mark, ("", ""), _slime(entry.name), fork=entry.name)
 
 
 def front_end_in(folders: Iterator[Files], name: str) -> FrontEndPackage | None:
