@@ -337,7 +337,7 @@ def of_parents(documents: Sequence[Document], missing: Sequence[str]) -> Iterato
 
 
 MOST_SCRIPTS = 20
-_NAMED = lazy_pattern(r"[\"'](\w+)[\"']")
+_NAMED = lazy_pattern(r"[\"'.](\w+)\b(?!\s+\w)")
 
 
 def _without_own_keys(faults: Sequence[Problem], document: Document, surroundings: Surroundings) -> Iterator[Problem]:

@@ -96,3 +96,58 @@ def test_what_a_script_installs_or_starts_needs_no_export(line: str) -> None:
 @pytest.mark.parametrize("name", ["CUDA_DEVICE_MAX_CONNECTIONS", "NCCL_DEBUG", "OMP_NUM_THREADS"])
 def test_what_a_process_reads_is_told(name: str) -> None:
     assert "not-exported" in rules(f"{name}=1\n{LAUNCH}")
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        'if [[ -z $MODEL ]]; then\n  echo "set MODEL"\n  exit 1\nfi',
+        'if [ -z "$MODEL" ]; then exit 2; fi',
+        'if [ -z ${MODEL} ]; then echo "usage"; exit 1; fi',
+        'if [ "$MODEL" = "" ]; then exit 1; fi',
+        'if [[ "$MODEL" == "" ]]; then exit 1; fi',
+        'if [ -z "$MODEL" ]; then exit 1; else echo "$MODEL"; fi',
+        'if [ -z "$DATA" ] || [ -z "$MODEL" ]; then exit 1; fi',
+        'if test -z "$MODEL"; then exit 1; fi',
+        "if [[ ! -v MODEL ]]; then exit 1; fi",
+        'for f in a; do :; done\nif [ -z "$MODEL" ]; then printf "no model"; exit 64; fi',
+    ],
+)
+def test_a_script_that_ends_without_a_variable_has_it(script: str) -> None:
+    assert "unset-variable" not in rules(f"{script}\n{LAUNCH.replace('$more', '--load $MODEL')}")
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        'if [[ -z $MODEL ]]; then echo "set MODEL"; fi',
+        "if [[ -z $OTHER ]]; then exit 1; fi",
+        "if [[ -z $MODEL ]]; then exit 0; fi",
+    ],
+)
+def test_a_script_that_goes_on_may_lack_it(script: str) -> None:
+    assert "unset-variable" in rules(f"{script}\n{LAUNCH.replace('$more', '--load $MODEL')}")
+
+
+TABLE = 'declare -A layers=(\n  ["small"]=12\n  ["large"]=48\n)\n'
+
+
+@pytest.mark.parametrize(
+    ("before", "word", "fault"),
+    [
+        ("size=$1\n", "${layers[$size]}", False),
+        ("size=$1\n", '"${layers[$size]}"', False),
+        ("size=$1\n", "${layers[${size}]}", False),
+        ("", "${layers[$SIZE]}", False),
+        ("", "${layers[$1]}", False),
+        ("size=$(cat size)\n", "${layers[$size]}", False),
+        ("read size\n", "${layers[$size]}", False),
+        ("size=small\n", "${layers[$size]}", False),
+        ("", "${layers[large]}", False),
+        ("size=medium\n", "${layers[$size]}", True),
+        ("", "${layers[medium]}", True),
+    ],
+)
+def test_a_table_is_read_by_the_name_that_is_known(before: str, word: str, fault: bool) -> None:
+    launch = LAUNCH.replace("--num-layers 32", f"--num-layers {word}").replace(" $more", "")
+    assert ("missing-value" in rules(TABLE + before + launch)) is fault
