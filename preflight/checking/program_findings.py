@@ -48,6 +48,7 @@ REQUIRED = lazy_pattern(r"are required|is required|expected (?:one|at least one)
 RANKS = frozenset(["rank", "local_rank", "world_size"])
 """Arguments that a program reads from its environment."""
 ADDED = "options that are added when the job starts"
+BRANCHES = "options that the script adds on one branch only"
 CHECKS = lazy_pattern(r"__post_init__$|validate|check|_args$|(?i:calculator)")
 """Names of functions that check arguments: other functions of a file are run for only one value."""
 OF_TRAINING = frozenset(["containers", "groups", "layers", "scheduler", "specs", "vocabulary"])
@@ -150,9 +151,23 @@ def _judged(job: Job, *, entry: str, launch: Launch | None, request: Request, ch
         _capability(job.cluster.device),
         _driver_name(job.cluster.device),
     )
-    verdict = _of_training(_verdict(asked), asked.program.entry, named=bool(entry))
+    found = _on_every_branch(_verdict(asked), asked, job)
+    verdict = _of_training(found, asked.program.entry, named=bool(entry))
     others = None if entry else checkout
     return _told(_where_options_are_added(_without_guesses(verdict, others, job), job), job, roots)
+
+
+def _on_every_branch(verdict: Verdict, asked: _Asked, job: Job) -> Verdict:
+    """The verdict; undecided if options that the script adds on one branch only are refused, and without them the
+    program does not refuse the same."""
+    certain = next((one for one in verdict.refusals if one.certain), None)
+    if certain is None or not any(word.maybe for word in job.arguments.words):
+        return verdict
+    sure = tuple(_words(word for word in job.arguments.words if not word.maybe))
+    if any(one.certain and one.place == certain.place for one in _verdict(asked._replace(words=sure)).refusals):
+        return verdict
+    left = (one._replace(certain=False, unless=(BRANCHES,)) if one is certain else one for one in verdict.refusals)
+    return verdict._replace(outcome="may refuse", refusals=tuple(left))
 
 
 def _where_options_are_added(verdict: Verdict, job: Job) -> Verdict:

@@ -232,20 +232,22 @@ def test_a_part_that_other_configs_take_in_is_no_run(tmp_path: Path, text: str, 
 @pytest.mark.parametrize(
     ("script", "told"),
     [
-        ('prompt = cfg.get("system_prompt")\n', False),
-        ("prompt = cfg['system_prompt']\n", False),
-        ('prompt = cfg["data"]["system_prompt"]\n', False),
-        ("KEYS = ('system_prompt', 'other')\n", False),
-        ('def f(system_prompt="x"): pass\nf(**{"system_prompt": 1})\n', False),
-        ("prompt = cfg.data.system_prompt\n", False),
-        ('prompt = cfg.get("system_prompts")\n', True),
-        ("# system_prompt\n", True),
+        ('prompt = cfg.get("num_val_generations_per_prompt")\n', False),
+        ("prompt = cfg['num_val_generations_per_prompt']\n", False),
+        ('prompt = cfg["data"]["num_val_generations_per_prompt"]\n', False),
+        ("KEYS = ('num_val_generations_per_prompt', 'other')\n", False),
+        ('def f(num_val_generations_per_prompt="x"): pass\nf(**{"num_val_generations_per_prompt": 1})\n', False),
+        ("prompt = cfg.data.num_val_generations_per_prompt\n", False),
+        ('prompt = cfg.get("num_val_generations_per_prompts")\n', True),
+        ("# num_val_generations_per_prompt\n", True),
         ("", True),
-        ('print("system_prompt is read")\n', True),
+        ('print("num_val_generations_per_prompt is read")\n', True),
     ],
 )
 def test_a_key_that_the_script_beside_a_config_reads_is_read(tmp_path: Path, script: str, told: bool) -> None:
-    config = BASE + "data: {system_prompt: null}\n"
+    config = BASE + "grpo: {num_val_generations_per_prompt: 3}\n"
     write(tmp_path, {"config.yaml": config, "run.py": script})
-    found = [f for f in preflight.check(tmp_path / "config.yaml").findings if f.span.text == "system_prompt"]
+    found = [
+        f for f in preflight.check(tmp_path / "config.yaml").findings if f.span.text == "num_val_generations_per_prompt"
+    ]
     assert bool(found) is told
