@@ -48,7 +48,7 @@ TREE = {
     "pretrain_gpt.py": PRETRAIN,
 }
 EITHER = 'if [ "$P" = a ]; then o="{one}"; elif [ "$P" = b ]; then o="{other}"; fi\n'
-BOTH = 'if [ -n "$A" ]; then o="$o {one}"; fi\nif [ -n "$B" ]; then o="$o {other}"; fi\n'
+BOTH = 'o=\nif [ -n "$A" ]; then o="$o {one}"; fi\nif [ -n "$B" ]; then o="$o {other}"; fi\n'
 
 
 def refused(folder: Path, before: str, more: str = "$o", sizes: str = SIZES) -> bool:
