@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
+from checkouts import write
 
 import preflight
 
@@ -151,3 +154,33 @@ TABLE = 'declare -A layers=(\n  ["small"]=12\n  ["large"]=48\n)\n'
 def test_a_table_is_read_by_the_name_that_is_known(before: str, word: str, fault: bool) -> None:
     launch = LAUNCH.replace("--num-layers 32", f"--num-layers {word}").replace(" $more", "")
     assert ("missing-value" in rules(TABLE + before + launch)) is fault
+
+
+@pytest.mark.parametrize(
+    ("sourced", "start", "told"),
+    [
+        ("source data_sets.sh", "./launch.sh $CMD", False),
+        ("source data_sets.sh", "bash launch.sh $CMD", False),
+        (". ./data_sets.sh", "srun ./launch.sh $CMD", False),
+        ("source /scratch/data_sets.sh", "srun singularity exec x.sif ./launch.sh $CMD", False),
+        ('source "$HOME/data_sets.sh"', "bash launch.sh $CMD", False),
+        ("source data_sets.sh", "mpirun -np 8 ./launch.sh $CMD", False),
+        ("source data_sets.sh; set -u", "./launch.sh $CMD", False),
+        ("source data_sets.sh", "sh launch.sh $CMD", False),
+        ("", "./launch.sh $CMD", True),
+        ("source /opt/conda/bin/activate base", "./launch.sh $CMD", True),
+        ("source present.sh", "./launch.sh $CMD", True),
+    ],
+)
+def test_a_file_that_is_not_here_may_set_what_another_script_gets(
+    tmp_path: Path, sourced: str, start: str, told: bool
+) -> None:
+    command = f'CMD="pretrain_gpt.py {SIZES} --train-data-path $TRAIN_DATA"'
+    files = {
+        "run.sh": f"{sourced}\n{command}\n{start}\n",
+        "launch.sh": 'python -u "$@"\n',
+        "present.sh": "OTHER=1\n",
+    }
+    write(tmp_path, files)
+    found = {finding.rule for finding in preflight.check(tmp_path / "run.sh").findings}
+    assert ("unset-variable" in found) is told
