@@ -1,11 +1,11 @@
 """An assignment has a blank at its equals sign.
 
 ## What it does
-Finds `NNODES = 2` and `NNODES= 2` in a script that reads `NNODES` and sets it nowhere else.
+Finds `NNODES = 2`, `NNODES= 2` and `export NNODES = 2` in a script that reads `NNODES` and sets it nowhere else.
 
 ## Why is this bad?
 Bash takes `NNODES`, or `2`, for a command, reports "command not found" and goes on: the variable is empty, and the
-option that takes it swallows the next word or gets no value.
+option that takes it swallows the next word or gets no value. `export` takes `=` and `2` for names that are not valid.
 
 ## Example
     NNODES = 2

@@ -12,7 +12,7 @@ from preflight.checking.surroundings import Beside
 from preflight.job import Job, Judged, Refused
 from preflight.loaders.document import Document, Launch, Word
 from preflight.run.arguments import Switch
-from preflight.run.cluster import Device
+from preflight.run.cluster import capability, driver_name
 from preflight.run.request import Request
 from preflight.run.value import Value
 from preflight.source.finding import Finding, Message, Related, Severity, Unverified
@@ -49,6 +49,7 @@ REQUIRED = lazy_pattern(r"are required|is required|expected (?:one|at least one)
 RANKS = frozenset(["rank", "local_rank", "world_size"])
 """Arguments that a program reads from its environment."""
 ADDED = "options that are added when the job starts"
+BRANCHES = "options that the script adds on one branch only"
 CHECKS = lazy_pattern(r"__post_init__$|validate|check|_args$|(?i:calculator)")
 """Names of functions that check arguments: other functions of a file are run for only one value."""
 OF_TRAINING = frozenset(["containers", "groups", "layers", "scheduler", "specs", "vocabulary"])
@@ -148,12 +149,22 @@ def _judged(job: Job, *, entry: str, launch: Launch | None, request: Request, ch
         _whole(job.cluster.count),
         tuple(sorted(request.machine.items())),
         _whole(job.cluster.per_node) or min(_whole(job.cluster.count) or USUAL_NODE, USUAL_NODE),
-        _capability(job.cluster.device),
-        _driver_name(job.cluster.device),
+        capability(job.cluster.device),
+        driver_name(job.cluster.device),
     )
-    verdict = _of_training(_verdict(asked), asked.program.entry, named=bool(entry))
+    verdict = _of_training(_on_every_branch(_verdict(asked), asked, job), asked.program.entry, named=bool(entry))
     others = None if entry else checkout
     return _told(_where_options_are_added(_without_guesses(verdict, others, job), job), job, roots)
+
+
+def _on_every_branch(verdict: Verdict, asked: _Asked, job: Job) -> Verdict:
+    """The verdict; undecided if only options that the script adds on one branch are refused."""
+    certain = next((one for one in verdict.refusals if one.certain), None)
+    if certain is None or not any(word.maybe for word in job.arguments.words):
+        return verdict
+    sure = asked._replace(words=tuple(_words(word for word in job.arguments.words if not word.maybe)))
+    alike = any(one.certain and one.place == certain.place for one in _verdict(sure).refusals)
+    return verdict if alike else _undecided(verdict, certain, BRANCHES)
 
 
 def _where_options_are_added(verdict: Verdict, job: Job) -> Verdict:
@@ -163,9 +174,11 @@ def _where_options_are_added(verdict: Verdict, job: Job) -> Verdict:
         return verdict
     missing = certain.error == PARSER and REQUIRED.search(certain.message) is not None
     typed = certain.reads and all(job.arguments.given(name) is not None for name in certain.reads if name not in RANKS)
-    if (typed or certain.error == PARSER) and not missing:
-        return verdict
-    left = (certain._replace(certain=False, unless=(ADDED,)) if one is certain else one for one in verdict.refusals)
+    return verdict if (typed or certain.error == PARSER) and not missing else _undecided(verdict, certain, ADDED)
+
+
+def _undecided(verdict: Verdict, certain: Refusal, unless: str) -> Verdict:
+    left = (one._replace(certain=False, unless=(unless,)) if one is certain else one for one in verdict.refusals)
     return verdict._replace(outcome="may refuse", refusals=tuple(left))
 
 
@@ -232,21 +245,6 @@ def _verdict(asked: _Asked) -> Verdict:
         )
     except Exception as error:  # a construct that the interpreter fails at leaves the program unread
         return Verdict("unread", why=f"the interpreter failed with {type(error).__name__}: {error}")
-
-
-def _capability(device: Device | None) -> tuple[int, int] | None:
-    """What the driver reports about a device whose architecture determines it; architecture 8 includes devices with
-    FP8."""
-    if device is None or not device.architecture or (device.architecture == 8 and device.fp8 is not None):
-        return None
-    return device.architecture, 0
-
-
-def _driver_name(device: Device | None) -> str:
-    """The driver's name of an Ascend device; programs do not query other devices by name."""
-    if device is None or device.vendor != "ascend":
-        return ""
-    return f"Ascend{next((one for one in device.aliases if one.startswith('910_')), device.name)}"
 
 
 def _words(words: Iterable[Word]) -> Iterator[str]:

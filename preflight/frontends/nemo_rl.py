@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 
 from preflight import schemas
 from preflight.dialects import Reading, Surroundings
@@ -370,17 +371,22 @@ def of_parents(documents: Sequence[Document], missing: Sequence[str]) -> Iterato
                 yield Problem(REFUSED, message, node.span)
 
 
-MOST_SCRIPTS = 20
-_NAMED = lazy_pattern(r"[\"'](\w+)[\"']")
+MOST_SCRIPTS, MOST_MODULES = 20, 500
+PACKAGE = "nemo_rl"
+_NAMED = lazy_pattern(r"[\"'.](\w+)\b(?!\s+\w)")
 
 
 def _without_own_keys(faults: Sequence[Problem], document: Document, surroundings: Surroundings) -> Iterator[Problem]:
-    """The faults without keys that a script in the folder of the config names: it reads what the program does not."""
-    path, named = document.source.path, frozenset[str]()
+    """The faults without keys that a script in the folder of the config names, or the program in the checkout."""
+    path, texts = document.source.path, list[str | None]()
     if path is not None and surroundings.around is not None and any(fault.kind == UNREAD for fault in faults):
         files = Files(os.path.dirname(os.path.abspath(path)))
         scripts = [entry.name for entry in listed(files.root) if entry.name.endswith(".py")][:MOST_SCRIPTS]
-        named = frozenset(name for script in scripts for name in _NAMED.findall(files.text(script) or ""))
+        texts = [files.text(script) for script in scripts]
+        if (checkout := surroundings.checkout(document)) is not None:
+            own = islice(checkout.files.names(PACKAGE), MOST_MODULES)
+            texts += [checkout.files.text(name) for name in own]
+    named = frozenset(name for text in texts if text is not None for name in _NAMED.findall(text))
     yield from (fault for fault in faults if fault.kind != UNREAD or fault.span.text not in named)
 
 

@@ -2,19 +2,19 @@
 
 ## What it does
 Finds `--load` of another folder than `--save` where the optimizer is left out by `--no-load-optim` and `--finetune` is
-not given. Where the folders are not known, or the one lies in the other, it is silent; so it is where the name says
-that the weights were converted (`-to-mcore-tp8-pp4`): a converter writes a release, whose iteration is 0.
+not given. Where the folders are not known, or the one lies in the other, it is silent; so it is for a name of converted
+weights (`-to-mcore-tp8-pp4`, `Qwen3-8B-Instruct`): a converter writes them without an iteration that counts.
 
 ## Why is this bad?
 Without `--finetune` the iteration and the samples of the other run are taken over: training begins in the middle of its
 schedule, behind the data that the other run has read, or ends at once because its last iteration is reached already.
 
 ## Example
-    --load /models/llama3-70b --no-load-optim --no-load-rng --save /data/run --save-interval 100
+    --load /runs/stage1 --no-load-optim --no-load-rng --save /data/run --save-interval 100
 
 Use instead:
 
-    --load /models/llama3-70b --finetune --save /data/run --save-interval 100
+    --load /runs/stage1 --finetune --save /data/run --save-interval 100
 
 ## References
 Megatron-LM core_v0.16.0, megatron/training/checkpointing.py, load_checkpoint: 0 with --finetune
@@ -29,9 +29,10 @@ from preflight.loaders.document import Unknown
 
 NAMES = ("load", "save")
 CONVERTED = re.compile(
-    r"(?i)(?:^|[-_.])(?:mcore\w*|core|mg|megatron|converted?|hf2\w+|to|release|[tpe]p[-_]?\d+)(?:[-_.]|$)|\d[tpe]p"
+    r"(?i)(?:^|[-_.])(?:mcore\w*|core|mg|megatron|converted?|hf2\w+|to|release|[tpe]p[-_]?\d+|instruct|chat|base|hf|"
+    r"\d+(?:\.\d+)?[bm])(?:[-_.]|$)|\d[tpe]p"
 )
-"""What names of converted weights have in them."""
+"""What names of converted weights have in them: the form, the layout, the size or kind of a published model."""
 
 
 @rule(severity=Severity.WARNING, id="megatron/taken-for-resume", frameworks=("megatron",), reads=("no_load_optim",))

@@ -74,3 +74,26 @@ def test_a_placeholder_in_a_variable_of_a_command_string_is_one_word() -> None:
 def test_a_layout_that_a_file_of_a_fork_says_is_not_judged(option: str, found: bool) -> None:
     layout = "--tensor-model-parallel-size 3 --hidden-size 1536 --num-attention-heads 24"
     assert ("device-count" in rules(report("pretrain_gpt.py", f"{option} {layout}"))) is found
+
+
+@pytest.mark.parametrize(
+    ("option", "found"),
+    [
+        ('--split-spec "6,6,6,5"', False),
+        ("--layer-split 6,6,6,5", False),
+        ("--layers-per-stage 6,6,6,5", False),
+        ("--stage-layers 6 6 6 5", False),
+        ("--pp-layers 6,6,6,5", False),
+        ("--pipeline-model-parallel-blocks 6,6,6,5", False),
+        ("--pipeline-split 6-6-6-5", False),
+        ("--hetero-stage-layers 6,6,6,5", False),
+        ("--layer-partition 6,6,6,5", False),
+        ("--uneven-split-layers 6,6,6,5", False),
+        ("--split 98,2,0", True),
+        ("--my-own-option 1", True),
+        ("--log-layers 2", True),
+    ],
+)
+def test_a_split_of_the_layers_that_a_fork_states_is_not_judged(option: str, found: bool) -> None:
+    layout = "--pipeline-model-parallel-size 4 --num-layers 23"
+    assert ("megatron/layers-over-stages" in rules(report("pretrain_gpt.py", f"{option} {layout}"))) is found

@@ -224,3 +224,72 @@ def test_a_key_of_the_checkouts_config_of_another_engine_is_known(tmp_path: Path
     assert "unread-key" in checked(tmp_path / "without", script, **files)
     files["verl/trainer/config/engine/mindspeed.yaml"] = f"strategy: mindspeed\n{key}: ''\n"
     assert "unread-key" not in checked(tmp_path / "own", script, **files)
+
+
+@pytest.mark.parametrize(
+    ("said", "trains"),
+    [
+        ("export SLIME_BACKEND=veomni\n", False),
+        ("export SLIME_BACKEND=fsdp\n", False),
+        ("export SLIME_BACKEND='FSDP'\n", False),
+        ("SLIME_BACKEND=fsdp ", False),
+        ('E="{\\"SLIME_BACKEND\\": \\"veomni\\"}"\n', False),
+        ('E=\'{"env_vars": {"SLIME_BACKEND": "fsdp"}}\'\n', False),
+        ("export SLIME_BACKEND=megatron\n", True),
+        ('export SLIME_BACKEND="Megatron"\n', True),
+        ("export MY_SLIME_BACKENDS=fsdp\n", True),
+        ("", True),
+    ],
+)
+def test_the_backend_that_the_environment_names_trains(tmp_path: Path, said: str, trains: bool) -> None:
+    script = SLIME.replace("--num-layers 4 --hidden-size 512 --num-attention-heads 8", "--moe-way {more}")
+    found = checked(tmp_path, said + script.replace("{more}", "x"), **{"slime/utils/arguments.py": OWN})
+    assert ("megatron/required-argument" in found) is trains
+    assert ("unread-key" in found) is trains
+
+
+BASE = "policy: {model_name: m, megatron_cfg: {enabled: true}}\ncluster: {gpus_per_node: 8, num_nodes: 1}\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "runs"),
+    [
+        ("policy:\n  megatron_cfg: {enabled: true}\n", 0),
+        ("policy:\n  megatron_cfg: {enabled: true}\n  optimizer: null\n", 0),
+        ("policy:\n  x: ${policy.megatron_cfg.tensor_model_parallel_size}\n  megatron_cfg: {enabled: true}\n", 0),
+        ("policy:\n  megatron_cfg: {peft: {dim: 8}}\n", 0),
+        ("policy:\n  megatron_cfg: {activation_checkpointing: true}\n  sequence_packing: {enabled: false}\n", 0),
+        ("policy:\n  megatron_cfg: {enabled: false}\n  model_name: m\n", 0),
+        ("grpo: {max_num_steps: 3}\npolicy:\n  megatron_cfg: {enabled: true}\n", 0),
+        (BASE, 1),
+        ("defaults: base.yaml\npolicy: {megatron_cfg: {enabled: true}}\n", 1),
+        ("policy: {model_name: m, megatron_cfg: {tensor_model_parallel_size: 2}}\n", 1),
+    ],
+)
+def test_a_part_that_other_configs_take_in_is_no_run(tmp_path: Path, text: str, runs: int) -> None:
+    write(tmp_path, {"base.yaml": BASE, "part.yaml": text})
+    assert len(preflight.check(tmp_path / "part.yaml").jobs) == runs
+
+
+@pytest.mark.parametrize(
+    ("script", "told"),
+    [
+        ('prompt = cfg.get("num_val_generations_per_prompt")\n', False),
+        ("prompt = cfg['num_val_generations_per_prompt']\n", False),
+        ('prompt = cfg["data"]["num_val_generations_per_prompt"]\n', False),
+        ("KEYS = ('num_val_generations_per_prompt', 'other')\n", False),
+        ('def f(num_val_generations_per_prompt="x"): pass\nf(**{"num_val_generations_per_prompt": 1})\n', False),
+        ("prompt = cfg.data.num_val_generations_per_prompt\n", False),
+        ('prompt = cfg.get("num_val_generations_per_prompts")\n', True),
+        ("# num_val_generations_per_prompt\n", True),
+        ("", True),
+        ('print("num_val_generations_per_prompt is read")\n', True),
+    ],
+)
+def test_a_key_that_the_script_beside_a_config_reads_is_read(tmp_path: Path, script: str, told: bool) -> None:
+    config = BASE + "grpo: {num_val_generations_per_prompt: 3}\n"
+    write(tmp_path, {"config.yaml": config, "run.py": script})
+    found = [
+        f for f in preflight.check(tmp_path / "config.yaml").findings if f.span.text == "num_val_generations_per_prompt"
+    ]
+    assert bool(found) is told

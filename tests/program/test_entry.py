@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from trainer import judged, write_tree
 
 from preflight.program.judge import Session, in_thread
@@ -152,3 +153,28 @@ def test_a_script_that_parses_its_command_early_is_read_for_every_command(tmp_pa
     assert [verdict.outcome for verdict in verdicts] == ["refuses", "accepts", "refuses"]
     assert "invalid choice" in verdicts[0].refusals[-1].message
     assert "unrecognized arguments" in verdicts[2].refusals[-1].message
+
+
+@pytest.mark.parametrize(
+    ("adds", "outcome"),
+    [
+        ("parser = elsewhere(parser)\n    return parser", "may refuse"),
+        ("parser = elsewhere(parser)\n    parser = more(parser)\n    return parser", "may refuse"),
+        ("return elsewhere(parser)", "may refuse"),
+        ("return elsewhere(more(parser))", "may refuse"),
+        ("return more(elsewhere(parser))", "may refuse"),
+        ("return elsewhere.add(parser)", "may refuse"),
+        ("return more(parser)", "refuses"),
+        ("more(parser)\n    return parser", "refuses"),
+        ("return parser", "refuses"),
+        ("parser = more(parser)\n    return parser", "refuses"),
+    ],
+)
+def test_options_that_an_unread_function_adds_are_not_refused(tmp_path: Path, adds: str, outcome: str) -> None:
+    own = (
+        "from nobody.knows import elsewhere\n"
+        "def more(parser):\n    parser.add_argument('--more', type=int)\n    return parser\n"
+        f"def add_own(parser):\n    {adds}\n"
+    )
+    root = tree(tmp_path, "own_options", examples__own_options=own)
+    assert judged(root, ["--own", "3"], entry="examples/train.py").outcome == outcome

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
+from checkouts import write
 
 import preflight
 
@@ -96,3 +99,88 @@ def test_what_a_script_installs_or_starts_needs_no_export(line: str) -> None:
 @pytest.mark.parametrize("name", ["CUDA_DEVICE_MAX_CONNECTIONS", "NCCL_DEBUG", "OMP_NUM_THREADS"])
 def test_what_a_process_reads_is_told(name: str) -> None:
     assert "not-exported" in rules(f"{name}=1\n{LAUNCH}")
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        'if [[ -z $MODEL ]]; then\n  echo "set MODEL"\n  exit 1\nfi',
+        'if [ -z "$MODEL" ]; then exit 2; fi',
+        'if [ -z ${MODEL} ]; then echo "usage"; exit 1; fi',
+        'if [ "$MODEL" = "" ]; then exit 1; fi',
+        'if [[ "$MODEL" == "" ]]; then exit 1; fi',
+        'if [ -z "$MODEL" ]; then exit 1; else echo "$MODEL"; fi',
+        'if [ -z "$DATA" ] || [ -z "$MODEL" ]; then exit 1; fi',
+        'if test -z "$MODEL"; then exit 1; fi',
+        "if [[ ! -v MODEL ]]; then exit 1; fi",
+        'for f in a; do :; done\nif [ -z "$MODEL" ]; then printf "no model"; exit 64; fi',
+    ],
+)
+def test_a_script_that_ends_without_a_variable_has_it(script: str) -> None:
+    assert "unset-variable" not in rules(f"{script}\n{LAUNCH.replace('$more', '--load $MODEL')}")
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        'if [[ -z $MODEL ]]; then echo "set MODEL"; fi',
+        "if [[ -z $OTHER ]]; then exit 1; fi",
+        "if [[ -z $MODEL ]]; then exit 0; fi",
+    ],
+)
+def test_a_script_that_goes_on_may_lack_it(script: str) -> None:
+    assert "unset-variable" in rules(f"{script}\n{LAUNCH.replace('$more', '--load $MODEL')}")
+
+
+TABLE = 'declare -A layers=(\n  ["small"]=12\n  ["large"]=48\n)\n'
+
+
+@pytest.mark.parametrize(
+    ("before", "word", "fault"),
+    [
+        ("size=$1\n", "${layers[$size]}", False),
+        ("size=$1\n", '"${layers[$size]}"', False),
+        ("size=$1\n", "${layers[${size}]}", False),
+        ("", "${layers[$SIZE]}", False),
+        ("", "${layers[$1]}", False),
+        ("size=$(cat size)\n", "${layers[$size]}", False),
+        ("read size\n", "${layers[$size]}", False),
+        ("size=small\n", "${layers[$size]}", False),
+        ("", "${layers[large]}", False),
+        ("size=medium\n", "${layers[$size]}", True),
+        ("", "${layers[medium]}", True),
+    ],
+)
+def test_a_table_is_read_by_the_name_that_is_known(before: str, word: str, fault: bool) -> None:
+    launch = LAUNCH.replace("--num-layers 32", f"--num-layers {word}").replace(" $more", "")
+    assert ("missing-value" in rules(TABLE + before + launch)) is fault
+
+
+@pytest.mark.parametrize(
+    ("sourced", "start", "told"),
+    [
+        ("source data_sets.sh", "./launch.sh $CMD", False),
+        ("source data_sets.sh", "bash launch.sh $CMD", False),
+        (". ./data_sets.sh", "srun ./launch.sh $CMD", False),
+        ("source /scratch/data_sets.sh", "srun singularity exec x.sif ./launch.sh $CMD", False),
+        ('source "$HOME/data_sets.sh"', "bash launch.sh $CMD", False),
+        ("source data_sets.sh", "mpirun -np 8 ./launch.sh $CMD", False),
+        ("source data_sets.sh; set -u", "./launch.sh $CMD", False),
+        ("source data_sets.sh", "sh launch.sh $CMD", False),
+        ("", "./launch.sh $CMD", True),
+        ("source /opt/conda/bin/activate base", "./launch.sh $CMD", True),
+        ("source present.sh", "./launch.sh $CMD", True),
+    ],
+)
+def test_a_file_that_is_not_here_may_set_what_another_script_gets(
+    tmp_path: Path, sourced: str, start: str, told: bool
+) -> None:
+    command = f'CMD="pretrain_gpt.py {SIZES} --train-data-path $TRAIN_DATA"'
+    files = {
+        "run.sh": f"{sourced}\n{command}\n{start}\n",
+        "launch.sh": 'python -u "$@"\n',
+        "present.sh": "OTHER=1\n",
+    }
+    write(tmp_path, files)
+    found = {finding.rule for finding in preflight.check(tmp_path / "run.sh").findings}
+    assert ("unset-variable" in found) is told

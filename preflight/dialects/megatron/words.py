@@ -77,6 +77,11 @@ _READS_FILE = lazy_pattern(r"^--(\w+-)?(config|conf|yaml|cfg|args)([-_](file|pat
 _SETS_LAYOUT = lazy_pattern(
     r"(pipe|parallel|layout|partition|shard|stage|strategy)[\w-]*-(config|file|json|plan|path)$|-(layout|strategy)-"
 )
+_SPLITS_LAYERS = lazy_pattern(
+    r"^--(?:[\w-]+-)?(?:split-(?:spec|layers?|points?)|(?:stage|pipeline|pp)(?:-[\w-]+)?-(?:layers|blocks|split|spec)|"
+    r"layers?-(?:split|partition|allocation|per-stage))$"
+)
+"""A fork's option for the layers of each pipeline stage."""
 
 
 class Outside(NamedTuple):
@@ -139,6 +144,8 @@ def seed(run: Run, outside: Outside, count: Value, lost: str | None) -> None:
     if option := _foreign_layout(spelled):
         for name in LAYOUT:
             run.lose(name, f"{option} may set the layout")
+    elif option := _foreign(spelled, _SPLITS_LAYERS):
+        run.lose("num_layers", f"{option} may split the layers over the stages")
 
 
 def _seed_entry(run: Run, parsed: Parsed, entry: Entry | None) -> None:

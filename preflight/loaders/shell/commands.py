@@ -308,6 +308,7 @@ class Commands:
         other = Commands(self.files.source, self.environment, self.asked, self.given)
         other.files, other.texts, other.calls = self.files, self.texts, self.calls + 1
         other.prefix = _in_front(taken)
+        other.state.foreign = self.state.foreign  # an unread file may export what the other script expands
         for name, variable in self.state.variables.items():
             if variable.exported:
                 other.state.put(name, variable)

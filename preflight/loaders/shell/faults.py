@@ -30,7 +30,8 @@ _NAME = re.compile(r"\$\{?(\w+)")
 _MOST = 20
 _OTHER_WAY = re.compile(r"(?<![A-Z])(?:SAVE|LOAD)(?![A-Z])")
 _BLANKS_AROUND_SIGN = re.compile(
-    r"(?m)^[ \t]*([A-Z][A-Z0-9_]*)(?:[ \t]+=[ \t]*(?=[^\s=])|=[ \t]+(?=(?:\d+|\"[^\"\n]*\")[ \t]*(?:#.*)?$))"
+    r"(?m)^[ \t]*((?:export|readonly|local|declare)[ \t]+)?([A-Z][A-Z0-9_]*)"
+    r"(?:[ \t]+=[ \t]*(?=[^\s=])|=[ \t]+(?=(?:\d+|\"[^\"\n]*\")[ \t]*(?:#.*)?$))"
 )
 _NO_ASSIGNMENT = frozenset(["comment", "string", "raw_string", "heredoc_body", "ansi_c_string", "test_command"])
 
@@ -129,10 +130,14 @@ def unused_paths(commands: Commands, used: set[str]) -> Iterator[Problem]:
         yield Problem("unused-path", message, variable.place)
 
 
+_TAKEN_FOR_A_COMMAND = "with a blank at the = {name} gets no value: bash runs {word} as a command"
+_TAKEN_FOR_NAMES = "with a blank at the = {name} gets no value: {word} takes what follows for names"
+
+
 def blanks_at_equals(tree: Tree, commands: Commands, used: set[str]) -> Iterator[Problem]:
     """Assignments with a blank before the equals sign: bash runs the name as a command and sets nothing."""
     for match in islice(_BLANKS_AROUND_SIGN.finditer(tree.source.text), _MOST):
-        name, span = match[1], Span(tree.source, match.start(1), match.end())
+        name, span = match[2], Span(tree.source, match.start(2), match.end())
         node = tree.root.descendant_for_byte_range(span.start, span.end)
         inert = node is not None and any(a.type in _NO_ASSIGNMENT for a in ancestors(node))
         known = commands.state.variables.get(name)
@@ -141,6 +146,11 @@ def blanks_at_equals(tree: Tree, commands: Commands, used: set[str]) -> Iterator
             rest = tree.source.text[match.end() :].split(None, 1)
             word = name if "=" not in span.text.split()[0] else rest[0] if rest else ""
             template = "with a blank at the = {name} gets no value: bash runs {word} as a command"
+            if match[1]:
+                word, template = (
+                    match[1].strip(),
+                    "with a blank at the = {name} gets no value: {word} takes what follows for names",
+                )
             flags = re.findall(rf"(--[\w-]+)[ \t=]+[\"']?\$\{{?{name}\b", tree.source.text)
             keys = (name, *dict.fromkeys(flags[:_MOST]))
             message = Message(template, name=name, word=word)

@@ -61,7 +61,7 @@ def launch_faults(found: Found, commands: Commands) -> Iterator[Problem]:
         yield Problem("undefined-option-variable", message, span, (), *_meant_group(name, meant, span, commands))
     for name, flag, span in found.settled.unset[:MOST_BROKEN]:
         late, given = commands.state.late(name, span), _GIVEN.fullmatch(name) is not None
-        if re.search(rf"(?m)^[ \t]*{name}[ \t]+=", found.statement.source.text):
+        if re.search(rf"(?m)^[ \t]*(?:export[ \t]+)?{name}[ \t]+=", found.statement.source.text):
             continue  # blanks-at-equals reports it
         if not late and (not given or name.endswith("_PATH")) and (meant := meant_variable(name, commands, used)):
             yield misspelt_variable(name, meant, flag, span)
