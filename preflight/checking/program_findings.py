@@ -47,6 +47,8 @@ UNRECOGNIZED = lazy_pattern(r"unrecognized arguments: (.*)")
 REQUIRED = lazy_pattern(r"are required|is required|expected (?:one|at least one) argument")
 RANKS = frozenset(["rank", "local_rank", "world_size"])
 """Arguments that a program reads from its environment."""
+CHECKPOINT = "checkpoint"
+"""The stage in which a program takes arguments from a checkpoint."""
 ADDED = "options that are added when the job starts"
 CHECKS = lazy_pattern(r"__post_init__$|validate|check|_args$|(?i:calculator)")
 """Names of functions that check arguments: other functions of a file are run for only one value."""
@@ -128,6 +130,8 @@ class _Asked(NamedTuple):
     devices: int | None
     capability: tuple[int, int] | None
     device: str
+    checkpoint: bool = False
+    """Whether what a checkpoint may set is unknown."""
 
 
 def _judged(job: Job, *, entry: str, launch: Launch | None, request: Request, checkout: Checkout) -> Judged:
@@ -151,6 +155,9 @@ def _judged(job: Job, *, entry: str, launch: Launch | None, request: Request, ch
         _driver_name(job.cluster.device),
     )
     verdict = _of_training(_verdict(asked), asked.program.entry, named=bool(entry))
+    if job.arguments.settled and verdict.outcome == "refuses":
+        again = _of_training(_verdict(asked._replace(checkpoint=True)), asked.program.entry, named=bool(entry))
+        verdict = again if again.outcome == "refuses" and CHECKPOINT in again.stages else verdict
     others = None if entry else checkout
     return _told(_where_options_are_added(_without_guesses(verdict, others, job), job), job, roots)
 
@@ -205,7 +212,7 @@ def _without_guesses(verdict: Verdict, checkout: Checkout | None, job: Job) -> V
         return verdict
     named = UNRECOGNIZED.match(certain.message) if certain.error == PARSER else None
     options = {word.partition("=")[0] for word in named[1].split() if word.startswith("--")} if named else set()
-    brought = bool(job.arguments.settled) and certain.error != PARSER
+    brought = bool(job.arguments.settled) and certain.error != PARSER and CHECKPOINT not in verdict.stages
     mentioned = (
         checkout is not None and options and options & checkout.mentioned
     )  # which looks through the whole checkout
@@ -228,6 +235,7 @@ def _verdict(asked: _Asked) -> Verdict:
             env=dict(asked.environment),
             world_size=asked.world,
             machine=Machine(dict(asked.versions), asked.capability, asked.devices, asked.device),
+            checkpoint=asked.checkpoint,
         )
     except Exception as error:  # a construct that the interpreter fails at leaves the program unread
         return Verdict("unread", why=f"the interpreter failed with {type(error).__name__}: {error}")

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from types import SimpleNamespace
 
 from preflight.program.calls import Hook
-from preflight.program.facts import SIZE
+from preflight.program.engine import Journal
+from preflight.program.facts import FILES, SIZE
 from preflight.program.interpreter import Interpreter
 from preflight.program.options import ParserError
 from preflight.program.units import COMMAND
@@ -31,6 +32,13 @@ STARTS = ("megatron.training.training.pretrain", "megatron.training.pretrain")
 INITIALIZE = ("megatron.training.initialize.initialize_megatron", "megatron.initialize.initialize_megatron")
 GLOBALS = ("megatron.training.global_vars", "megatron.global_vars")
 BATCHES = ("megatron.core.num_microbatches_calculator", "megatron.training.microbatches", "megatron.microbatches")
+CHECKPOINTING = ("megatron.training.checkpointing", "megatron.checkpointing")
+EARLIER = "pretrained_checkpoint"
+"""The argument with the checkpoint that newer releases read first."""
+OF_NETWORK = "mm_model"
+"""An argument with a file that sets the same arguments."""
+CHECKPOINT = "checkpoint"
+"""The stage in which arguments come from a checkpoint."""
 BUILDERS = ("_build_num_microbatches_calculator", "build_num_microbatches_calculator")
 CONFIGURATION, BUILDS = "megatron.core.transformer.transformer_config", "core_transformer_config_from_args"
 """The definition of the model's configuration and its constructor; releases before 0.2 have none."""
@@ -88,6 +96,8 @@ class Megatron:
         self._config: Value = None
         self.provider: Value = None
         self.added: Value = MISSING
+        self.checkpoint = False
+        """Whether the arguments that a checkpoint may set are unknown; otherwise the command's own count."""
         run.overrides[f"{self.module}.add_megatron_arguments"] = self._build
         run.overrides[f"{self.module}._print_args"] = lambda given, named: None
         run.hooks[f"{self.module}.parse_args"] = Hook(lambda: self._at("parse"), self._parsed)
@@ -102,10 +112,11 @@ class Megatron:
         start = self._start()
         provider = start.get("extra_args_provider")
         self.call(self.module, "parse_args", [provider] if provider is not None else [])
-        defaults = start.get("args_defaults")
-        self.call(
-            self.module, "validate_args", [self._args, defaults if isinstance(defaults, dict) else dict(DEFAULTS)]
-        )
+        stated = start.get("args_defaults")
+        defaults = stated if isinstance(stated, dict) else dict(DEFAULTS)
+        if self.checkpoint:
+            self._from_checkpoint()
+        self.call(self.module, "validate_args", [self._args, defaults])
         self._publish()
         if self.run.sources.find(CONFIGURATION) is not None or self.function(self.module, BUILDS) is not MISSING:
             self._at("config")
@@ -204,6 +215,38 @@ class Megatron:
         if not names.get("padded_vocab_size"):
             self.run.put(names, "padded_vocab_size", VOCABULARY)
         return self._reached("validate", found)
+
+    def _from_checkpoint(self) -> None:
+        """Read what a checkpoint sets, whose values are unknown; without effect if that cannot be read to its end."""
+        run = self.run
+        module = next((one for one in CHECKPOINTING if run.sources.find(one) is not None), "")
+        function = self.function(module, "load_args_from_checkpoint") if module else MISSING
+        names = run.names_of(self._args) or {}
+        asked = names.get("use_checkpoint_args") is True and names.get("load") is not None
+        if not isinstance(function, Function) or not asked or names.get(OF_NETWORK) is not None:
+            return
+        notes, gaps, writes = len(run.notes), dict(run.gaps), dict(run.writes)
+        base = f"{module}._load_base_checkpoint"
+        run.overrides[base] = lambda given, named: Unknown((FILES,))
+        journal: Journal = {}
+        run.journals.append(journal)
+        try:
+            for load in (*((EARLIER,) if names.get(EARLIER) is not None else ()), "load"):
+                run.call(function, [self._args, load], {})
+            whole = run.gaps.keys() == gaps.keys()
+        except (Raised, Exhausted, RecursionError):
+            whole = False
+        finally:
+            run.journals.remove(journal)
+            del run.overrides[base]
+        if whole:
+            for key, one in journal.items():
+                run.journals[-1].setdefault(key, one)
+            self._reached(CHECKPOINT, None)
+            return
+        run.revert(journal)
+        del run.notes[notes:]
+        run.gaps, run.writes = gaps, writes
 
     def _batches(self) -> None:
         for module in BATCHES:
