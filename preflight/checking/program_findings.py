@@ -12,7 +12,6 @@ from preflight.checking.surroundings import Beside
 from preflight.job import Job, Judged, Refused
 from preflight.loaders.document import Document, Launch, Word
 from preflight.run.arguments import Switch
-from preflight.run.cluster import Device
 from preflight.run.request import Request
 from preflight.run.value import Value
 from preflight.source.finding import Finding, Message, Related, Severity, Unverified
@@ -47,8 +46,6 @@ UNRECOGNIZED = lazy_pattern(r"unrecognized arguments: (.*)")
 REQUIRED = lazy_pattern(r"are required|is required|expected (?:one|at least one) argument")
 RANKS = frozenset(["rank", "local_rank", "world_size"])
 """Arguments that a program reads from its environment."""
-CHECKPOINT = "checkpoint"
-"""The stage in which a program takes arguments from a checkpoint."""
 ADDED = "options that are added when the job starts"
 CHECKS = lazy_pattern(r"__post_init__$|validate|check|_args$|(?i:calculator)")
 """Names of functions that check arguments: other functions of a file are run for only one value."""
@@ -136,6 +133,7 @@ class _Asked(NamedTuple):
 
 def _judged(job: Job, *, entry: str, launch: Launch | None, request: Request, checkout: Checkout) -> Judged:
     """What the source decides about a run."""
+    from preflight.program.checkpoint_arguments import CHECKPOINT
     from preflight.program.verdict import Program
 
     roots, lacking = checkout.roots(job.versions)
@@ -143,7 +141,7 @@ def _judged(job: Job, *, entry: str, launch: Launch | None, request: Request, ch
         why = Message("the source of {names:and} is not at hand", names=lacking)
         return Judged("unread", (Unverified(why),), complete=False)
     entry = entry or _below(roots, launch)
-    usual = os.path.join(checkout.root, USUAL)
+    usual, device = os.path.join(checkout.root, USUAL), job.cluster.device
     asked = _Asked(
         Program(job.target.framework, roots, entry or (usual if os.path.isfile(usual) else None)),
         tuple(_words(job.arguments.words)),
@@ -151,8 +149,8 @@ def _judged(job: Job, *, entry: str, launch: Launch | None, request: Request, ch
         _whole(job.cluster.count),
         tuple(sorted(request.machine.items())),
         _whole(job.cluster.per_node) or min(_whole(job.cluster.count) or USUAL_NODE, USUAL_NODE),
-        _capability(job.cluster.device),
-        _driver_name(job.cluster.device),
+        device.capability if device is not None else None,
+        device.driver_name if device is not None else "",
     )
     verdict = _of_training(_verdict(asked), asked.program.entry, named=bool(entry))
     if job.arguments.settled and verdict.outcome == "refuses":
@@ -205,6 +203,8 @@ def _trains(entry: str | None) -> bool:
 def _without_guesses(verdict: Verdict, checkout: Checkout | None, job: Job) -> Verdict:
     """The verdict; undecided if unread code may cause the refusal: an undefined name, an option that another script of
     the program may add, the values of a checkpoint. checkout: searched for options if the started script is unknown."""
+    from preflight.program.checkpoint_arguments import CHECKPOINT
+
     if FIRST not in verdict.stages and verdict.outcome != "refuses":
         return verdict._replace(outcome="unread", refusals=(), why=verdict.why or "its parser was not found")
     certain = next((one for one in verdict.refusals if one.certain), None)
@@ -239,21 +239,6 @@ def _verdict(asked: _Asked) -> Verdict:
         )
     except Exception as error:  # a construct that the interpreter fails at leaves the program unread
         return Verdict("unread", why=f"the interpreter failed with {type(error).__name__}: {error}")
-
-
-def _capability(device: Device | None) -> tuple[int, int] | None:
-    """What the driver reports about a device whose architecture determines it; architecture 8 includes devices with
-    FP8."""
-    if device is None or not device.architecture or (device.architecture == 8 and device.fp8 is not None):
-        return None
-    return device.architecture, 0
-
-
-def _driver_name(device: Device | None) -> str:
-    """The driver's name of an Ascend device; programs do not query other devices by name."""
-    if device is None or device.vendor != "ascend":
-        return ""
-    return f"Ascend{next((one for one in device.aliases if one.startswith('910_')), device.name)}"
 
 
 def _words(words: Iterable[Word]) -> Iterator[str]:

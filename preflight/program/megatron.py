@@ -6,8 +6,8 @@ from collections.abc import Callable
 from types import SimpleNamespace
 
 from preflight.program.calls import Hook
-from preflight.program.engine import Journal
-from preflight.program.facts import FILES, SIZE
+from preflight.program.checkpoint_arguments import CHECKPOINT, take_from_checkpoint
+from preflight.program.facts import SIZE
 from preflight.program.interpreter import Interpreter
 from preflight.program.options import ParserError
 from preflight.program.units import COMMAND
@@ -32,13 +32,6 @@ STARTS = ("megatron.training.training.pretrain", "megatron.training.pretrain")
 INITIALIZE = ("megatron.training.initialize.initialize_megatron", "megatron.initialize.initialize_megatron")
 GLOBALS = ("megatron.training.global_vars", "megatron.global_vars")
 BATCHES = ("megatron.core.num_microbatches_calculator", "megatron.training.microbatches", "megatron.microbatches")
-CHECKPOINTING = ("megatron.training.checkpointing", "megatron.checkpointing")
-EARLIER = "pretrained_checkpoint"
-"""The argument with the checkpoint that newer releases read first."""
-OF_NETWORK = "mm_model"
-"""An argument with a file that sets the same arguments."""
-CHECKPOINT = "checkpoint"
-"""The stage in which arguments come from a checkpoint."""
 BUILDERS = ("_build_num_microbatches_calculator", "build_num_microbatches_calculator")
 CONFIGURATION, BUILDS = "megatron.core.transformer.transformer_config", "core_transformer_config_from_args"
 """The definition of the model's configuration and its constructor; releases before 0.2 have none."""
@@ -114,8 +107,8 @@ class Megatron:
         self.call(self.module, "parse_args", [provider] if provider is not None else [])
         stated = start.get("args_defaults")
         defaults = stated if isinstance(stated, dict) else dict(DEFAULTS)
-        if self.checkpoint:
-            self._from_checkpoint()
+        if self.checkpoint and take_from_checkpoint(self.run, self._args, self.function):
+            self._reached(CHECKPOINT, None)
         self.call(self.module, "validate_args", [self._args, defaults])
         self._publish()
         if self.run.sources.find(CONFIGURATION) is not None or self.function(self.module, BUILDS) is not MISSING:
@@ -215,38 +208,6 @@ class Megatron:
         if not names.get("padded_vocab_size"):
             self.run.put(names, "padded_vocab_size", VOCABULARY)
         return self._reached("validate", found)
-
-    def _from_checkpoint(self) -> None:
-        """Read what a checkpoint sets, whose values are unknown; without effect if that cannot be read to its end."""
-        run = self.run
-        module = next((one for one in CHECKPOINTING if run.sources.find(one) is not None), "")
-        function = self.function(module, "load_args_from_checkpoint") if module else MISSING
-        names = run.names_of(self._args) or {}
-        asked = names.get("use_checkpoint_args") is True and names.get("load") is not None
-        if not isinstance(function, Function) or not asked or names.get(OF_NETWORK) is not None:
-            return
-        notes, gaps, writes = len(run.notes), dict(run.gaps), dict(run.writes)
-        base = f"{module}._load_base_checkpoint"
-        run.overrides[base] = lambda given, named: Unknown((FILES,))
-        journal: Journal = {}
-        run.journals.append(journal)
-        try:
-            for load in (*((EARLIER,) if names.get(EARLIER) is not None else ()), "load"):
-                run.call(function, [self._args, load], {})
-            whole = run.gaps.keys() == gaps.keys()
-        except (Raised, Exhausted, RecursionError):
-            whole = False
-        finally:
-            run.journals.remove(journal)
-            del run.overrides[base]
-        if whole:
-            for key, one in journal.items():
-                run.journals[-1].setdefault(key, one)
-            self._reached(CHECKPOINT, None)
-            return
-        run.revert(journal)
-        del run.notes[notes:]
-        run.gaps, run.writes = gaps, writes
 
     def _batches(self) -> None:
         for module in BATCHES:
