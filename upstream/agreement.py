@@ -127,7 +127,8 @@ def judged(run: Run, tree: Path, known: bool) -> tuple[str, str]:
 
     def heard(*given: Any, **said: Any) -> Any:
         verdict = original(*given, **said)
-        stages.extend(one.stage for one in verdict.refusals if one.certain)
+        if not stages or said.get("checkpoint"):  # what is asked later is whether a fix is one
+            stages.extend(one.stage for one in verdict.refusals if one.certain)
         return verdict
 
     judge.judge = heard

@@ -12,7 +12,10 @@ from preflight.checking.surroundings import Beside
 from preflight.job import Job, Judged, Refused
 from preflight.loaders.document import Document, Launch, Word
 from preflight.run.arguments import Switch
+<<<<<<< HEAD
 from preflight.run.cluster import capability, driver_name
+=======
+>>>>>>> h-c
 from preflight.run.request import Request
 from preflight.run.value import Value
 from preflight.source.finding import Finding, Message, Related, Severity, Unverified
@@ -130,10 +133,13 @@ class _Asked(NamedTuple):
     devices: int | None
     capability: tuple[int, int] | None
     device: str
+    checkpoint: bool = False
+    """Whether what a checkpoint may set is unknown."""
 
 
 def _judged(job: Job, *, entry: str, launch: Launch | None, request: Request, checkout: Checkout) -> Judged:
     """What the source decides about a run."""
+    from preflight.program.checkpoint_arguments import CHECKPOINT
     from preflight.program.verdict import Program
 
     roots, lacking = checkout.roots(job.versions)
@@ -141,7 +147,7 @@ def _judged(job: Job, *, entry: str, launch: Launch | None, request: Request, ch
         why = Message("the source of {names:and} is not at hand", names=lacking)
         return Judged("unread", (Unverified(why),), complete=False)
     entry = entry or _below(roots, launch)
-    usual = os.path.join(checkout.root, USUAL)
+    usual, device = os.path.join(checkout.root, USUAL), job.cluster.device
     asked = _Asked(
         Program(job.target.framework, roots, entry or (usual if os.path.isfile(usual) else None)),
         tuple(_words(job.arguments.words)),
@@ -149,10 +155,20 @@ def _judged(job: Job, *, entry: str, launch: Launch | None, request: Request, ch
         _whole(job.cluster.count),
         tuple(sorted(request.machine.items())),
         _whole(job.cluster.per_node) or min(_whole(job.cluster.count) or USUAL_NODE, USUAL_NODE),
+<<<<<<< HEAD
         capability(job.cluster.device),
         driver_name(job.cluster.device),
     )
     verdict = _of_training(_on_every_branch(_verdict(asked), asked, job), asked.program.entry, named=bool(entry))
+=======
+        device.capability if device is not None else None,
+        device.driver_name if device is not None else "",
+    )
+    verdict = _of_training(_verdict(asked), asked.program.entry, named=bool(entry))
+    if job.arguments.settled and verdict.outcome == "refuses":
+        again = _of_training(_verdict(asked._replace(checkpoint=True)), asked.program.entry, named=bool(entry))
+        verdict = again if again.outcome == "refuses" and CHECKPOINT in again.stages else verdict
+>>>>>>> h-c
     others = None if entry else checkout
     return _told(_where_options_are_added(_without_guesses(verdict, others, job), job), job, roots)
 
@@ -212,6 +228,8 @@ def _trains(entry: str | None) -> bool:
 def _without_guesses(verdict: Verdict, checkout: Checkout | None, job: Job) -> Verdict:
     """The verdict; undecided if unread code may cause the refusal: an undefined name, an option that another script of
     the program may add, the values of a checkpoint. checkout: searched for options if the started script is unknown."""
+    from preflight.program.checkpoint_arguments import CHECKPOINT
+
     if FIRST not in verdict.stages and verdict.outcome != "refuses":
         return verdict._replace(outcome="unread", refusals=(), why=verdict.why or "its parser was not found")
     certain = next((one for one in verdict.refusals if one.certain), None)
@@ -219,7 +237,7 @@ def _without_guesses(verdict: Verdict, checkout: Checkout | None, job: Job) -> V
         return verdict
     named = UNRECOGNIZED.match(certain.message) if certain.error == PARSER else None
     options = {word.partition("=")[0] for word in named[1].split() if word.startswith("--")} if named else set()
-    brought = bool(job.arguments.settled) and certain.error != PARSER
+    brought = bool(job.arguments.settled) and certain.error != PARSER and CHECKPOINT not in verdict.stages
     mentioned = (
         checkout is not None and options and options & checkout.mentioned
     )  # which looks through the whole checkout
@@ -242,6 +260,7 @@ def _verdict(asked: _Asked) -> Verdict:
             env=dict(asked.environment),
             world_size=asked.world,
             machine=Machine(dict(asked.versions), asked.capability, asked.devices, asked.device),
+            checkpoint=asked.checkpoint,
         )
     except Exception as error:  # a construct that the interpreter fails at leaves the program unread
         return Verdict("unread", why=f"the interpreter failed with {type(error).__name__}: {error}")

@@ -238,7 +238,7 @@ class Engine:
 
     @staticmethod
     def revert(journal: Journal) -> None:
-        """Put back what was there before, where nobody asks what was written."""
+        """Put back what was there before, without the written values."""
         for container, name, before in reversed(journal.values()):
             if name is MISSING:
                 _fill(container, before)

@@ -257,9 +257,14 @@ def distribution(module: str) -> str:
     return DISTRIBUTIONS.get(module.partition(".")[0], top)
 
 
+MOST_RANKS = 1 << 20
+"""Maximum number of processes in a group."""
+
+
 def _group(ranks: Value) -> Value:
-    """The known properties of a process group; this process has rank 0."""
-    if not isinstance(ranks, list) or not all(isinstance(one, int) for one in ranks):
+    """A process group, as far as its ranks determine it; this process has rank 0."""
+    known = isinstance(ranks, (list, tuple, range)) and len(ranks) <= MOST_RANKS
+    if not known or not all(isinstance(one, int) for one in ranks):
         return Unknown(("process groups",))
     here = ranks.index(0) if 0 in ranks else -1
     size, rank = Builtin("size", lambda: len(ranks)), Builtin("rank", lambda: here)

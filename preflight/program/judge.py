@@ -159,8 +159,10 @@ class Session:
         env: Mapping[str, str | None],
         world_size: int | None,
         config: Mapping[str, Any] | None = None,
+        checkpoint: bool = False,
     ) -> Verdict:
-        """The program's verdict about a command with a file of this configuration."""
+        """The verdict of the program about one command with a file of this configuration. checkpoint: values that a
+        checkpoint may set are unknown."""
         if self._used and isinstance(self.driver, MindSpeed):
             self._read()  # what patches replace depends on the command
         if not self._used and self._kept is not None:
@@ -168,6 +170,8 @@ class Session:
         self._used = True
         if isinstance(self.driver, MindFormers):
             self.driver.document, argv = config, [*NAMED, *argv]
+        else:
+            self.driver.checkpoint = checkpoint
         self._begin(argv, env, world_size)
         concluded = False
         try:
@@ -273,12 +277,15 @@ def judge(
     machine: Machine = Machine(),
     budget: Budget = Budget(),
     config: Mapping[str, Any] | None = None,
+    checkpoint: bool = False,
 ) -> Verdict:
-    """The verdict of a program's own parser and checks about its arguments. config: the contents of the named config
-    file, for programs that read one."""
+    """What a program's own parser and checks decide about the arguments that follow its name. config: what is in the
+    file that they name, for a program that reads one; checkpoint: what a checkpoint may set is unknown."""
     with _ONE_AT_A_TIME:
         verdict: Verdict = in_thread(
-            lambda: _session(program, argv, env, world_size, machine, budget).judge(argv, env, world_size, config)
+            lambda: _session(program, argv, env, world_size, machine, budget).judge(
+                argv, env, world_size, config, checkpoint
+            )
         )
     return verdict
 

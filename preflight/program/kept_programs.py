@@ -367,10 +367,10 @@ class KeptState:
         return f"{FOLDER}/{cache.digest(f'{self._about} {what}')}.json"
 
     def _stub(self, function: Function) -> Any:
-        """The place of the body of a function that was not called; None if it must be stored."""
+        """The place of the body of a function that no call has called; None if it must be stored."""
         node, scope = function.node, function.scope
         if node[0] != "FunctionDef" or function.body is not None or scope.kind not in ("module", "class"):
             return None
         if isinstance(node[5], tuple):
             return node[5]
-        return (scope.module.file,) if scope.module.file in self.run.sources.known else None
+        return (scope.module.file,) if scope.module.file in self.run.sources.compiled else None

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from types import SimpleNamespace
 
 from preflight.program.calls import Hook
+from preflight.program.checkpoint_arguments import CHECKPOINT, take_from_checkpoint
 from preflight.program.facts import SIZE
 from preflight.program.interpreter import Interpreter
 from preflight.program.options import ParserError
@@ -90,6 +91,8 @@ class Megatron:
         self._config: Value = None
         self.provider: Value = None
         self.added: Value = MISSING
+        self.checkpoint = False
+        """Whether the arguments that a checkpoint may set are unknown; otherwise the command's own count."""
         run.overrides[f"{self.module}.add_megatron_arguments"] = self._build
         run.overrides[f"{self.module}._print_args"] = lambda given, named: None
         run.hooks[f"{self.module}.parse_args"] = Hook(lambda: self._at("parse"), self._parsed)
@@ -104,10 +107,11 @@ class Megatron:
         start = self._start()
         provider = start.get("extra_args_provider")
         self.call(self.module, "parse_args", [provider] if provider is not None else [])
-        defaults = start.get("args_defaults")
-        self.call(
-            self.module, "validate_args", [self._args, defaults if isinstance(defaults, dict) else dict(DEFAULTS)]
-        )
+        stated = start.get("args_defaults")
+        defaults = stated if isinstance(stated, dict) else dict(DEFAULTS)
+        if self.checkpoint and take_from_checkpoint(self.run, self._args, self.function):
+            self._reached(CHECKPOINT, None)
+        self.call(self.module, "validate_args", [self._args, defaults])
         self._publish()
         if self.run.sources.find(CONFIGURATION) is not None or self.function(self.module, BUILDS) is not MISSING:
             self._at("config")

@@ -178,9 +178,9 @@ class Sources:
         return True
 
     @property
-    def known(self) -> Collection[str]:
-        """The files that were read."""
-        return self._digests.keys()
+    def compiled(self) -> Collection[str]:
+        """The files that were read in this process."""
+        return self._forms.keys()
 
     def state(self) -> Any:
         """The found and read files, for a later comparison."""
@@ -229,9 +229,9 @@ class Sources:
             data = self._content(found)
             if data is None or self._digest(data) != self._digests[path][1]:
                 raise Exhausted("a file that changes while it is read")
-            self.bodies += 1
             form = self._compiled(data, self._digests[path][1]) or ()
             self._packed[path] = dict(functions(form))
+        self.bodies += 1
         return self._packed[path][node[1], node[3]]
 
     @staticmethod

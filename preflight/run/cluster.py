@@ -63,6 +63,21 @@ class Device(NamedTuple):
         """The bytes that a job can rely on."""
         return self.usable if self.usable is not None else self.memory
 
+    @property
+    def capability(self) -> tuple[int, int] | None:
+        """What the driver reports about a device whose architecture determines it; architecture 8 includes devices with
+        FP8."""
+        if not self.architecture or (self.architecture == 8 and self.fp8 is not None):
+            return None
+        return self.architecture, 0
+
+    @property
+    def driver_name(self) -> str:
+        """The driver's name of an Ascend device; programs do not query other devices by name."""
+        if self.vendor != "ascend":
+            return ""
+        return f"Ascend{next((one for one in self.aliases if one.startswith('910_')), self.name)}"
+
 
 @dataclass(frozen=True, slots=True)
 class Cluster:

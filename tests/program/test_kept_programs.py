@@ -136,6 +136,31 @@ def test_types_of_options_work_as_before(call: Call) -> None:
     assert "invalid" in refusals(call("--even", "x"))[0] and call.files == []
 
 
+def test_what_only_a_later_command_calls_is_kept_too(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The bodies of functions that the first command does not call are read once."""
+    path = call.root / "megatron/training/limits.py"
+    path.write_text(
+        f"{path.read_text(encoding='utf-8')}\ndef seldom(args):\n    raise ValueError(f'seldom {{args.name}}')\n"
+    )
+    arguments = call.root / "megatron/training/arguments.py"
+    text = arguments.read_text(encoding="utf-8")
+    arguments.write_text(
+        text.replace(
+            "    check(args)\n",
+            "    check(args)\n    from megatron.training import limits\n"
+            "    if args.name:\n        limits.seldom(args)\n",
+        ),
+        encoding="utf-8",
+    )
+    read: list[object] = []
+    body = sources.Sources.body
+    monkeypatch.setattr(sources.Sources, "body", lambda own, path, node: read.append(node[3]) or body(own, path, node))
+    assert call().outcome == "accepts" and read == []
+    assert refusals(call("--name", "a")) == ["seldom a"] and read == ["seldom"]
+    assert refusals(call("--name", "b")) == ["seldom b"] and read == ["seldom"]
+    assert call().outcome == "accepts" and read == ["seldom"]
+
+
 def test_another_number_of_devices_reads_no_file(call: Call) -> None:
     assert call(world=8).values["ranks"] == 8
     second = call(world=64)

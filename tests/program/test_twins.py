@@ -13,7 +13,7 @@ from preflight.program.facts import Facts
 from preflight.program.interpreter import Interpreter
 from preflight.program.ir import compile_source
 from preflight.program.sources import Sources
-from preflight.program.values import MISSING, Function, Module, Scope
+from preflight.program.values import MISSING, Function, Module, Scope, Unknown
 from preflight.program.verdict import Budget, Machine
 
 GRID = "generate_masked_orthogonal_rank_groups"
@@ -55,6 +55,56 @@ def test_odd_sizes_are_walked(given: tuple[int, list[int], list[bool]], tmp_path
     run, named = function(f"def {GRID}(world_size, parallel_size, mask): pass", tmp_path)
     (twin,) = twins.TWINS[GRID].values()
     assert twin(run, named, list(given), {}) is MISSING
+
+
+WORLD_SIZE = Unknown(("world size",))
+VERSION = Unknown(("torch version >= 2.1",), ("a gap",))
+
+
+@pytest.mark.parametrize(
+    ("given", "facts", "gaps"),
+    [
+        ((WORLD_SIZE, [2, 2, 2], [True, False, False]), {"world size"}, set()),
+        ((WORLD_SIZE, [2, WORLD_SIZE], [True, False]), {"world size"}, set()),
+        ((8, [2, WORLD_SIZE], [True, False]), {"world size"}, set()),
+        ((WORLD_SIZE, [], []), {"world size"}, set()),
+        ((WORLD_SIZE, [VERSION, 1], [False, False]), {"world size", "torch version"}, {"a gap"}),
+        ((8, [VERSION, 1], [False, True]), {"torch version"}, {"a gap"}),
+    ],
+)
+def test_groups_of_unknown_sizes_are_unknown(
+    given: tuple[Any, ...], facts: set[str], gaps: set[str], tmp_path: Path
+) -> None:
+    run, named = function(f"def {GRID}(world_size, parallel_size, mask): pass", tmp_path)
+    (twin,) = twins.TWINS[GRID].values()
+    found = twin(run, named, list(given), {})
+    assert isinstance(found, Unknown) and (found.facts, found.gaps, found.computed) == (facts, gaps, True)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        (WORLD_SIZE, WORLD_SIZE, [True]),
+        (WORLD_SIZE, (2, 2), [True, False]),
+        (WORLD_SIZE, [2, 0], [True, False]),
+        (WORLD_SIZE, [2, "2"], [True, False]),
+        (0, [WORLD_SIZE], [True]),
+        (-8, [2, WORLD_SIZE], [True, False]),
+        (True, [WORLD_SIZE], [True]),
+    ],
+)
+def test_what_is_no_grid_is_walked(given: tuple[Any, ...], tmp_path: Path) -> None:
+    run, named = function(f"def {GRID}(world_size, parallel_size, mask): pass", tmp_path)
+    (twin,) = twins.TWINS[GRID].values()
+    assert twin(run, named, list(given), {}) is MISSING
+
+
+def test_sizes_that_a_path_changed_are_walked(tmp_path: Path) -> None:
+    run, named = function(f"def {GRID}(world_size, parallel_size, mask): pass", tmp_path)
+    sizes = [2, 4]
+    run.blur(sizes, WORLD_SIZE)
+    (twin,) = twins.TWINS[GRID].values()
+    assert twin(run, named, [8, sizes, [True, False]], {}) is MISSING
 
 
 def test_another_text_under_a_known_name_is_walked(tmp_path: Path) -> None:

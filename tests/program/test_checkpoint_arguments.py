@@ -1,0 +1,125 @@
+"""Arguments that a checkpoint may set are unknown where it is asked whether a refusal is certain without it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from trainer import write_tree
+
+from preflight.program.judge import Session, in_thread
+from preflight.program.verdict import Budget, Machine, Program, Verdict
+
+PARSER = """
+    group.add_argument("--load", type=str, default=None)
+    group.add_argument("--use-checkpoint-args", action="store_true")
+    group.add_argument("--mm-model", type=str, default=None)
+"""
+CHECKPOINTING = """
+    def _load_base_checkpoint(load_dir, rank0=False):
+        raise OSError("no such folder")
+
+    def load_args_from_checkpoint(args, load_arg="load"):
+        load_dir = getattr(args, load_arg)
+        if load_dir is None:
+            print("no folder")
+            return args
+        state_dict, name, release = _load_base_checkpoint(load_dir, rank0=True)
+        if not state_dict:
+            return args
+        if "args" not in state_dict:
+            return args
+        checkpoint_args = state_dict["args"]
+        args.iteration = state_dict["iteration"]
+
+        def _set_arg(arg_name, old_arg_name=None, force=False):
+            if not force and getattr(args, arg_name, None) is not None:
+                return
+            if old_arg_name is not None:
+                value = getattr(checkpoint_args, old_arg_name, None)
+            else:
+                value = getattr(checkpoint_args, arg_name, None)
+            if value is not None:
+                setattr(args, arg_name, value)
+            else:
+                print(f"no {arg_name}")
+
+        _set_arg("width", force=True)
+        _set_arg("heads")
+        return args, checkpoint_args
+"""
+VALIDATE = """
+    assert args.kind != "fancy", "fancy"
+    assert args.width < 100, f"too wide: {args.width}"
+    if args.heads is None:
+        raise ValueError("no heads")
+    if args.width == 8:
+        args.name = "small"
+    assert not args.fast or args.name, "fast needs a name"
+"""
+BOTH = "--use-checkpoint-args --load x"
+
+
+def asked(root: Path, words: str, *, checkpoint: bool = True) -> Verdict:
+    session = Session(Program("megatron", (str(root),)), Machine(), Budget())
+    session.strict = True
+    found: Verdict = in_thread(lambda: session.judge(words.split(), {}, 8, checkpoint=checkpoint))
+    return found
+
+
+def tree(folder: Path, checkpointing: str = CHECKPOINTING) -> Path:
+    return write_tree(folder, VALIDATE, parser=PARSER, files={"megatron/training/checkpointing.py": checkpointing})
+
+
+@pytest.mark.parametrize(
+    ("words", "certain"),
+    [
+        ("--kind fancy", "fancy"),  # nothing that the checkpoint sets
+        ("--kind fancy --heads 4", "fancy"),
+        ("--width 200", ""),  # it sets the width in any case
+        ("--width 200 --heads 4", ""),
+        ("", ""),  # it sets the heads if they are not given
+        ("--heads 4", ""),
+        ("--heads 4 --fast --width 9", ""),  # with another width there is a name
+        ("--heads 4 --fast --width 8", ""),
+        ("--heads 4 --stages x", "invalid int value"),
+        ("--heads 4 --no-such 3", "unrecognized arguments"),
+    ],
+)
+def test_a_refusal_is_certain_if_no_checkpoint_cures_it(words: str, certain: str, tmp_path: Path) -> None:
+    verdict = asked(tree(tmp_path), f"{BOTH} {words}")
+    told = [one.message for one in verdict.refusals if one.certain]
+    assert len(told) == bool(certain) and all(certain in one for one in told)
+    assert ("checkpoint" in verdict.stages) == (certain not in ("invalid int value", "unrecognized arguments"))
+
+
+@pytest.mark.parametrize(
+    ("words", "checkpoint"),
+    [
+        (BOTH, False),
+        ("--load x", True),
+        ("--use-checkpoint-args", True),
+        (f"{BOTH} --mm-model a.json", True),
+    ],
+)
+def test_without_a_checkpoint_the_arguments_of_the_command_count(words: str, checkpoint: bool, tmp_path: Path) -> None:
+    verdict = asked(tree(tmp_path), f"{words} --width 200", checkpoint=checkpoint)
+    assert verdict.outcome == "refuses" and verdict.refusals[-1].message == "too wide: 200"
+    assert "checkpoint" not in verdict.stages
+
+
+@pytest.mark.parametrize(
+    "checkpointing",
+    [
+        "def load_args_from_checkpoint(args, load_arg='load'):\n    args.width = unread_name\n",
+        "def load_args_from_checkpoint(args, load_arg='load'):\n    args.width = 4\n    raise ValueError('broken')\n",
+        "def load_args_from_checkpoint(args):\n    args.width = 4\n",
+        "def load_args_from_checkpoint(args, load_arg='load'):\n    args.width = 4\n    while True:\n        pass\n",
+        "load_args_from_checkpoint = None\n",
+        "",
+    ],
+)
+def test_what_cannot_be_read_changes_nothing(checkpointing: str, tmp_path: Path) -> None:
+    verdict = asked(tree(tmp_path, checkpointing), f"{BOTH} --width 200")
+    assert [one.message for one in verdict.refusals if one.certain] == ["too wide: 200"]
+    assert "checkpoint" not in verdict.stages
