@@ -13,7 +13,8 @@ from preflight.run.versions import numbers
 from upstream.checkout import Checkout
 from upstream.frameworks import COMPARED, FRONT_ENDS, MEGATRON, Framework
 from upstream.front_end_news import Offered, contract
-from upstream.frontends import contracts, megatron_bridge, option_releases, tables
+from upstream.frontends import __main__ as tables
+from upstream.frontends import contracts, megatron_bridge, option_releases
 from upstream.frontends.rows import SCHEMAS
 from upstream.news import Say
 from upstream.repositories import Repositories, wheels

@@ -90,7 +90,7 @@ def _removed(front_end: FrontEnd, fault: Problem, words: Sequence[Word]) -> Prob
 
 
 def _together(first: Word, last: Word) -> Span | None:
-    """What to delete for words that stand beside each other."""
+    """What to delete for two words next to each other."""
     source, begin, end = first.span.source, widened(first.span), widened(last.span)
     if last.span.source is not source or source.text[begin.end : end.start].replace("\\\n", "").strip():
         return None

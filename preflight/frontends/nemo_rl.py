@@ -14,14 +14,13 @@ from preflight.frontends import roles
 from preflight.frontends.composed import Dotted, opener, typed
 from preflight.frontends.contract import lacks, made_since, nearest_release
 from preflight.frontends.described import FOLDER, contracts
-from preflight.frontends.front_end import UNREAD, FrontEnd, unread
+from preflight.frontends.front_end import FrontEnd, unread
 from preflight.frontends.hydra_faults import DECAYS, INCREASES, REFUSED
-from preflight.frontends.moved_options import names_since
 from preflight.frontends.own_release import shown, with_evidence
 from preflight.frontends.published_network import NETWORK, TYPES, lose_network, of_bridge, trained
 from preflight.frontends.reading import mentions
 from preflight.frontends.reading import read as reading
-from preflight.frontends.typed_fields import Fields, never_read, refused
+from preflight.frontends.typed_fields import Fields, moved, never_read, refused
 from preflight.loaders.composition.inheritance import Inherited, Open, inherited
 from preflight.loaders.composition.merging import mapping
 from preflight.loaders.composition.overrides import Override, Refused, apply, read_override
@@ -279,20 +278,8 @@ def of_fields(config: Composed, release: str, place: Span, *, sure: bool) -> lis
         known["masters"][name],
     )
     told = refused(fields, master, place) if known["checked"] else ()
-    moved = _moved(config, release) if sure else ()
-    return [*(one if sure else _of_this_release(one) for one in told), *never_read(fields, master), *moved]
-
-
-def _moved(config: Composed, release: str) -> Iterator[Problem]:
-    """Keys of older releases that have other places in this one, and are not read where they were."""
-    for old, new in names_since("nemo-rl", release).items():
-        found = config.at(*old.split("."))
-        if found.absent or found.key is None or found.value is None:
-            continue
-        message = Message(
-            "{front_end} never reads {name}; it is {near} now", front_end=f"NeMo RL {release}", name=old, near=new
-        )
-        yield Problem(UNREAD, message, found.key.span, harmless=True, unknown_option=True, in_use=True)
+    elsewhere = moved(fields, "nemo-rl", release) if sure else ()
+    return [*(one if sure else _of_this_release(one) for one in told), *never_read(fields, master), *elsewhere]
 
 
 def _of_this_release(problem: Problem) -> Problem:

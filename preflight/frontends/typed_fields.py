@@ -8,6 +8,7 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 
 from preflight.frontends.front_end import UNREAD
 from preflight.frontends.hydra_faults import REFUSED
+from preflight.frontends.moved_options import names_since
 from preflight.loaders.composition.values import Composed
 from preflight.loaders.document import Node, Problem, Unknown
 from preflight.source.finding import Message
@@ -189,6 +190,17 @@ def never_read(fields: Fields, master: Mapping[str, Sequence[Any]]) -> Iterator[
                 yield _never(fields, key, typed, near)
         elif close := nearest(name, list(master), 0.7):
             yield _never(fields, entry.key, name, close)
+
+
+def moved(fields: Fields, front_end: str, release: str) -> Iterator[Problem]:
+    """Keys of older releases that have other places in this one, and are not read where they were."""
+    for old, new in names_since(front_end, release).items():
+        found = fields.config.at(*old.split("."))
+        if found.absent or found.key is None or found.value is None:
+            continue
+        template = "{front_end} never reads {name}; it is {near} now"
+        message = Message(template, front_end=fields.label, name=old, near=new)
+        yield Problem(UNREAD, message, found.key.span, harmless=True, unknown_option=True, in_use=True)
 
 
 def _never(fields: Fields, key: Node, name: str, near: str) -> Problem:

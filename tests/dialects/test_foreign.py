@@ -154,7 +154,8 @@ def test_megatron_deepspeed_is_another_framework(launch: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "read_as"), [("1.4.0", "1.3.2"), ("1.6.3", "1.6.0"), ("1.9.0", "1.9.0"), ("2.1.0", "2.1.0")]
+    ("asked", "read_as"),
+    [("1.4.0", "1.3.2"), ("1.6.3", "1.6.0"), ("1.9.0", "1.9.0"), ("1.10.0", "1.9.0"), ("2.1.0", "2.1.0")],
 )
 def test_a_release_in_between_is_read_as_the_one_whose_keys_it_has(asked: str, read_as: str) -> None:
     text = "run_mode: train\nuse_legacy: False\nparallel_config: {data_parallel: 1}\nrunner_config: {epochs: 1}\n"

@@ -67,3 +67,50 @@ def test_names_are_unique_where_checks_are_alike() -> None:
     text = "def f(args):\n" + "    if args.a:\n        raise ValueError\n" * 3
     names = [line.id for line in releases("", text)]
     assert len(set(names)) == 3
+
+
+def ids(lines: list[Line], number: int) -> dict[tuple[str, int, str], str]:
+    return {(site.file, site.line, site.hash): line.id for line in lines if (site := line.places.get(number))}
+
+
+def again(
+    before: list[Line], numbers: list[int | None], *texts: str, files: tuple[str, ...] = ("arguments.py",) * 3
+) -> list[Line]:
+    """The lines once more, with releases in between; numbers: what a release was before, None for a new one."""
+    known = [ids(before, number) if number is not None else {} for number in numbers]
+    return followed([sites(name, text, NO_CALLS) for name, text in zip(files, texts, strict=True)], known)
+
+
+OLDER = check("not (args.recompute and args.offload)")
+NEWER = check("not (args.recompute and args.offload and args.pipeline > 1)")
+
+
+def test_names_stay_when_an_older_release_has_the_check_too() -> None:
+    before = releases("", NEWER)
+    after = again(before, [0, None, 1], "", OLDER, NEWER)
+    assert shape(after) == [{1: 2, 2: 2}]
+    assert [line.id for line in after] == [line.id for line in before]
+    assert [line.id for line in releases("", OLDER, NEWER)] != [line.id for line in before]
+
+
+def test_what_was_one_check_stays_one_when_a_release_comes_in_between() -> None:
+    before = releases(OLDER, NEWER)
+    after = again(before, [0, None, 1], OLDER, check("args.c % args.d == 0"), NEWER)
+    assert shape(after) == [{0: 2, 2: 2}, {1: 2}]
+    assert after[0].id == before[0].id
+
+
+def test_what_was_two_checks_and_is_one_has_the_name_of_the_older() -> None:
+    before = releases(OLDER, NEWER, files=("arguments.py", "config.py"))
+    assert len(before) == 2
+    files = ("arguments.py", "arguments.py", "config.py")
+    (line,) = again(before, [0, None, 1], OLDER, NEWER, NEWER, files=files)
+    assert line.before == [before[0].id, before[1].id] and line.id == before[0].id
+
+
+def test_a_new_check_gets_no_name_that_another_has() -> None:
+    text = "def f(args):\n" + "    if args.alpha_beta:\n        raise ValueError\n" * 2
+    before = releases("", text)
+    after = again(before, [0, None, 1], "", text.replace("alpha_beta", "alpha_beta_gamma"), text)
+    assert len({line.id for line in after}) == len(after)
+    assert {line.id for line in before} <= {line.id for line in after}

@@ -13,8 +13,11 @@ from typing import Any
 
 import pytest
 
+from upstream import described
+from upstream.frameworks import MEGATRON
 from upstream.inside.rows import rows
-from upstream.options import delta, intervals, row
+from upstream.options import NoOptions, delta, intervals, row
+from upstream.repositories import Repositories
 
 ROOT = Path(__file__).parents[2]
 
@@ -106,14 +109,37 @@ def add_megatron_arguments(parser):
 """
 
 
-def test_a_parser_runs_without_the_packages_that_it_imports(tmp_path: Path) -> None:
+def parsed(folder: Path, text: str) -> dict[str, Any]:
+    """What the parser of a release prints."""
     pytest.importorskip("packaging")
-    package = tmp_path / "megatron" / "training"
+    package = folder / "megatron" / "training"
     package.mkdir(parents=True)
-    (package / "arguments.py").write_text(FRAMEWORK, encoding="utf-8")
-    words = [sys.executable, "-m", "upstream.inside.megatron_parser", str(tmp_path)]
+    (package / "arguments.py").write_text(text, encoding="utf-8")
+    words = [sys.executable, "-m", "upstream.inside.megatron_parser", str(folder)]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run(words, capture_output=True, text=True, env=environment, check=True)
-    read = json.loads(done.stdout)
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def test_a_parser_runs_without_the_packages_that_it_imports(tmp_path: Path) -> None:
+    read = parsed(tmp_path, FRAMEWORK)
     assert [option["names"][0] for option in read["options"]] == ["-h", "--layers"]
     assert "absent_library" in read["standins"] and "optional_library" not in read["standins"]
+
+
+def test_what_is_installed_changes_nothing(tmp_path: Path) -> None:
+    """yaml and pytest are installed here, and may not be elsewhere."""
+    text = FRAMEWORK.replace("optional_library", "pytest").replace("absent_library", "yaml")
+    read = parsed(tmp_path, text)
+    assert [option["names"][0] for option in read["options"]] == ["-h", "--layers"]
+    assert "yaml" in read["standins"] and "pytest" not in read["standins"]
+
+
+def test_nothing_is_written_where_a_parser_does_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: object) -> Any:
+        raise NoOptions("the parser of megatron 0.6.0 does not run")
+
+    monkeypatch.setattr(described, "options", fails)
+    with pytest.raises(NoOptions):
+        described.tables(MEGATRON, Repositories(), sys.executable, lambda text: None)

@@ -1,0 +1,46 @@
+"""The files of front ends beside what their repositories give."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from upstream import front_end_files
+from upstream.frameworks import COMPARED, FRONT_ENDS
+from upstream.front_end_files import stale
+from upstream.frontends.contracts import CONTRACTS
+from upstream.frontends.rows import SCHEMAS
+from upstream.repositories import VARIABLE, WHEELS, Repositories
+
+EVERY = (*FRONT_ENDS.values(), *COMPARED)
+
+
+@pytest.fixture(autouse=True)
+def nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLE, str(tmp_path))
+    monkeypatch.setenv(WHEELS, str(tmp_path))
+
+
+def test_every_front_end_with_a_table_or_a_contract_is_compared() -> None:
+    names = {one.name for one in EVERY}
+    beside = {"moved", "lacks"}
+    assert {path.stem for path in SCHEMAS.glob("*.json")} - beside <= names
+    contracts = {path.stem.rpartition("-")[0] for path in CONTRACTS.glob("*-[0-9]*.json")}
+    assert contracts <= names
+
+
+def test_without_repositories_nothing_is_compared_and_each_is_said() -> None:
+    said: list[str] = []
+    assert list(stale(Repositories(), said.append)) == []
+    assert said == [f"no repository of {one.repository}" for one in EVERY]
+
+
+def test_a_table_that_would_be_written_otherwise_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    path = SCHEMAS / "slime.json"
+    monkeypatch.setattr(Repositories, "has", lambda self, framework: framework.name == "slime")
+    monkeypatch.setattr(front_end_files, "_contracts", lambda *_: iter(()))
+    monkeypatch.setattr(front_end_files, "_tables", lambda *_: {path: path.read_text(encoding="utf-8")})
+    assert list(stale(Repositories(), lambda text: None)) == []
+    monkeypatch.setattr(front_end_files, "_tables", lambda *_: {path: "{}"})
+    assert list(stale(Repositories(), lambda text: None)) == ["frontends/slime.json"]
