@@ -299,8 +299,10 @@ PACKING = ("concatenative", "first_fit_decreasing", "first_fit_shuffle", "modifi
 def _taken(config: Composed) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Keys with the values that they accept; some are read only if another key switches them on."""
     yield from CHOICES.items()
-    if config.at("policy", "sequence_packing", "enabled").value is True:
-        yield "policy.sequence_packing.algorithm", (*PACKING, *map(str.upper, PACKING))
+    packing = ("policy", "sequence_packing")
+    algorithm = config.at(*packing, "algorithm").value
+    if config.at(*packing, "enabled").value is True and str(algorithm).lower() not in PACKING:
+        yield "policy.sequence_packing.algorithm", PACKING
     penalty = config.at("loss_fn", "reference_policy_kl_penalty")
     if penalty.known and penalty.value not in (0, None):
         yield "loss_fn.reference_policy_kl_type", ("k1", "k2", "k3")
