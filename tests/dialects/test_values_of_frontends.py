@@ -12,7 +12,8 @@ from preflight import Severity
 
 VERL = """python3 -m verl.trainer.main_ppo model_engine=megatron algorithm.adv_estimator=grpo \\
   trainer.n_gpus_per_node=8 data.train_batch_size=64 actor_rollout_ref.rollout.name=vllm \\
-  actor_rollout_ref.rollout.n=4 actor_rollout_ref.actor.ppo_mini_batch_size=16 actor_rollout_ref.actor.use_dynamic_bsz=True \\
+  actor_rollout_ref.rollout.n=4 actor_rollout_ref.actor.ppo_mini_batch_size=16 \\
+  actor_rollout_ref.actor.use_dynamic_bsz=True \\
   actor_rollout_ref.rollout.tensor_model_parallel_size=2 actor_rollout_ref.rollout.log_prob_use_dynamic_bsz=True \\
   actor_rollout_ref.ref.log_prob_use_dynamic_bsz=True {}
 """
@@ -53,6 +54,11 @@ def told(text: str, name: str = "run.sh", target: str | None = "verl@0.9.0") -> 
         "actor_rollout_ref.rollout.n=0",
         "actor_rollout_ref.actor.ppo_mini_batch_size=-1",
         "--config-name=ppo_megatron_trianer",
+        "trainer.total_epochs=ten",
+        "trainer.save_freq=50s",
+        "actor_rollout_ref.actor.optim.lr=1e-6f",
+        "actor_rollout_ref.actor.clip_ratio_low=low",
+        "actor_rollout_ref.actor.ppo_max_token_len_per_gpu=null",
     ],
 )
 def test_what_verl_does_not_take(word: str) -> None:
@@ -75,6 +81,12 @@ def test_what_verl_does_not_take(word: str) -> None:
         "trainer.nnodes=$NODES",
         "data.max_prompt_length='${data.max_response_length}'",
         "trainer.nnodes=2",
+        "trainer.save_freq=-1",
+        "trainer.test_freq=0",
+        "actor_rollout_ref.actor.entropy_coeff=0",
+        "actor_rollout_ref.actor.optim.lr=1E-6",
+        "actor_rollout_ref.actor.ppo_max_token_len_per_gpu=null actor_rollout_ref.actor.use_dynamic_bsz=False"
+        " actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=2",
     ],
 )
 def test_what_verl_takes(word: str) -> None:
@@ -114,6 +126,7 @@ def test_what_the_program_at_hand_registers_is_taken(tmp_path: Path, word: str, 
         "loss_fn.reference_policy_kl_type=k4",
         "policy.sequence_packing.algorithm=first_fit",
         "policy.sequence_packing.algorithm=modified-first-fit-decreasing",
+        "grpo.num_prompts_per_step=0",
     ],
 )
 def test_what_nemo_rl_does_not_take(more: str) -> None:
@@ -144,6 +157,8 @@ def _nemo(more: str) -> str:
     key, _, value = more.partition("=")
     section, *middle, name = key.split(".")
     text = NEMO.format("")
+    if key == "grpo.num_prompts_per_step":
+        return text.replace(f"{name}: 32", f"{name}: {value}")
     if section == "policy" and middle == ["sequence_packing"]:
         return text.replace("{enabled: true}", f"{{enabled: true, {name}: {value}}}", 1)
     if section == "policy":
