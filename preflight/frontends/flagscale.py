@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import posixpath
+from collections.abc import Iterator, Sequence
 
 from preflight.dialects import Reading, Surroundings
 from preflight.dialects.megatron import batch, layout, pipeline, silent_switches, sizes
 from preflight.dialects.megatron.namespace import NotKnown, Run, derives
 from preflight.frontends.composed import Dotted, opener, typed
 from preflight.frontends.front_end import FrontEnd
+from preflight.frontends.hydra_faults import REFUSED
 from preflight.frontends.meshes import meshes
 from preflight.frontends.option_releases import at_stated
 from preflight.frontends.published_network import trained
@@ -17,10 +19,13 @@ from preflight.frontends.sections import Shape, flatten
 from preflight.loaders.composition.hydra import composed
 from preflight.loaders.composition.merging import mapping, put
 from preflight.loaders.composition.values import Composed, omegaconf_values
-from preflight.loaders.document import Document, Node, Unknown
+from preflight.loaders.document import Document, Node, Problem, Unknown
 from preflight.run.arguments import REMOVE
 from preflight.run.value import Value, unknown
 from preflight.source.word import Needed, Reason
+from preflight.source.finding import Message
+from preflight.source.record import replace
+from preflight.source.spelling import nearest
 
 NAME = "experiment"
 GPT = ("train_gpt.py", "train_aquila_sft.py")
@@ -161,7 +166,45 @@ def read(document: Document, surroundings: Surroundings) -> Reading:
     found = composed(NAME, lambda name: document if name == NAME else other(document, f"{name}.yaml"))
     assert found is not None
     missing = f"{found.missing[0]} is not read" if found.missing else ""
-    return _read(Dotted(Composed(found.tree, missing), found.documents), surroundings, whole=not missing)
+    config = Composed(found.tree, missing)
+    made = _read(Dotted(config, found.documents), surroundings, whole=not missing)
+    told = (*of_missing(document, found.missing), *of_interpolations(Composed(document.tree)))
+    return made._replace(arguments=replace(made.arguments, problems=(*made.arguments.problems, *told)))
+
+
+def of_missing(document: Document, missing: Sequence[str]) -> Iterator[Problem]:
+    """Parts that are missing, where the folder has a file that differs by a slip; a config may have been copied without
+    its parts."""
+    named = document.tree.get("defaults") if document.tree is not None else None
+    path = document.source.path
+    for entry in (entry for item in (named.items if named is not None else ()) for entry in item.entries):
+        group, option = str(entry.key.value), str(entry.value.value)
+        folder = path.parent / group if path is not None else None
+        if f"{group}/{option}" not in missing or "$" in group or folder is None or not folder.is_dir():
+            continue
+        near = nearest(option, sorted(one.stem for one in folder.iterdir() if one.suffix == ".yaml"), 0.6)
+        if near:
+            message = Message(
+                "there is no {group}/{option}.yaml; did you mean {near}", group=group, option=option, near=near
+            )
+            yield Problem(REFUSED, message, entry.value.span, fix=(f"write {near}", entry.value.span, near))
+
+
+def of_interpolations(config: Composed) -> Iterator[Problem]:
+    """Interpolations of the experiment, and of Hydra's own settings, without a target: Hydra resolves them before
+    anything is started."""
+    for section in ("experiment", "hydra"):
+        found = config.at(section)
+        left: list[tuple[tuple[str, ...], Node]] = [((section,), found.node)] if found.node is not None else []
+        while left:
+            path, node = left.pop()
+            if node.kind == "mapping":
+                left += [((*path, str(one.key.value)), one.value) for one in node.entries if not one.shadowed]
+            elif node.kind == "scalar" and (lost := config.dead(path, node)).startswith("experiment."):
+                message = Message(
+                    "{key} leads to {lost}, which the config does not have", key=".".join(path), lost=lost
+                )
+                yield Problem(REFUSED, message, node.span)
 
 
 def _read(dotted: Dotted, surroundings: Surroundings, *, whole: bool) -> Reading:

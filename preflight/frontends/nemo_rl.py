@@ -297,6 +297,24 @@ CHOICES: dict[str, tuple[str, ...]] = {
 """Values that keys accept (nemo_rl/algorithms/grpo.py:972-1106, megatron/core/optimizer_param_scheduler.py)."""
 
 
+SIZES = (
+    *("cluster.gpus_per_node", "cluster.num_nodes", "policy.train_global_batch_size", "policy.train_micro_batch_size"),
+    *("policy.max_total_sequence_length", "grpo.num_prompts_per_step", "grpo.num_generations_per_prompt"),
+    *(f"policy.megatron_cfg.{kind}_model_parallel_size" for kind in ("tensor", "pipeline", "expert")),
+    "policy.megatron_cfg.context_parallel_size",
+)
+"""Numbers that it divides by in every run."""
+
+
+def of_sizes(config: Composed) -> Iterator[Problem]:
+    """Sizes below 1."""
+    for key in SIZES:
+        found = config.at(*key.split("."))
+        if found.known and found.node is not None and type(found.value) is int and found.value < 1:
+            message = Message("{key} is {value}: at least 1 is needed", key=key, value=found.value)
+            yield Problem(REFUSED, message, found.node.span)
+
+
 PACKING = ("concatenative", "first_fit_decreasing", "first_fit_shuffle", "modified_first_fit_decreasing")
 """nemo_rl/data/packing/algorithms.py, in any case."""
 
@@ -304,8 +322,12 @@ PACKING = ("concatenative", "first_fit_decreasing", "first_fit_shuffle", "modifi
 def _taken(config: Composed) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Keys with the values that they accept; some are read only if another key switches them on."""
     yield from CHOICES.items()
-    if config.at("policy", "sequence_packing", "enabled").value is True:
-        yield "policy.sequence_packing.algorithm", (*PACKING, *map(str.upper, PACKING))
+    if config.at("policy", "megatron_cfg", "activation_checkpointing").value is True:
+        yield "policy.megatron_cfg.recompute_granularity", ("full", "selective")
+    packing = ("policy", "sequence_packing")
+    algorithm = config.at(*packing, "algorithm").value
+    if config.at(*packing, "enabled").value is True and str(algorithm).lower() not in PACKING:
+        yield "policy.sequence_packing.algorithm", PACKING
     penalty = config.at("loss_fn", "reference_policy_kl_penalty")
     if penalty.known and penalty.value not in (0, None):
         yield "loss_fn.reference_policy_kl_type", ("k1", "k2", "k3")
@@ -400,6 +422,7 @@ def read(document: Document, surroundings: Surroundings) -> Reading:
     made.parsed.faults += [] if missing else refusals(NEMO_RL, not_taken, surroundings)
     made.parsed.faults += of_fields(config, release, document.start, sure=wanted is not None)
     made.parsed.faults += of_choices(config, lambda name: mentions(NEMO_RL, name, document, surroundings))
+    made.parsed.faults += of_sizes(config)
     made.parsed.faults += of_parents(found.documents, found.missing)
     if not config.open:
         made.parsed.faults += of_interpolations(config)

@@ -41,6 +41,14 @@ SIZES = (
     f"{ACTOR}.megatron.context_parallel_size",
 )
 """Numbers that it divides by or counts with in every run."""
+TOKENS = "ppo_max_token_len_per_gpu"
+NUMBERS = (
+    *(f"{ACTOR}.clip_ratio{kind}" for kind in ("", "_low", "_high", "_c")),
+    *(f"{ACTOR}.{name}" for name in ("optim.lr", "entropy_coeff", "ppo_epochs")),
+    *(f"{ROLLOUT}.{name}" for name in ("gpu_memory_utilization", "temperature", "top_p")),
+    *("trainer.total_epochs", "trainer.save_freq", "trainer.test_freq"),
+)
+"""Other numbers that it compares or multiplies in every run."""
 MODULES = ("verl.trainer.main_ppo", "verl.trainer.sft_trainer", "verl.trainer.main_eval", "verl.trainer.main_ppo_sync")
 
 
@@ -78,8 +86,9 @@ def _listed(known: Contract, config: Composed) -> Iterator[tuple[str, Sequence[o
 
 
 def of_sizes(config: Composed, own: Source) -> Iterator[Problem]:
-    """Typed sizes that are text, or below 1. own: the program's config."""
-    for key in SIZES:
+    """Typed numbers that are text, sizes below 1, and batches of tokens without their number. own: the program's
+    config."""
+    for key in (*SIZES, *NUMBERS):
         found = config.at(*key.split("."))
         node, value = found.node, found.value
         if node is None or node.kind != "scalar" or node.span.source is own or not found.known:
@@ -87,8 +96,12 @@ def of_sizes(config: Composed, own: Source) -> Iterator[Problem]:
         if isinstance(value, str):
             template = "{key} is a number, not {value:.60}" if value else "{key} is a number, and has no value"
             yield Problem(REFUSED, Message(template, key=key, value=value), node.span)
-        elif isinstance(value, int) and not isinstance(value, bool) and value < 1:
+        elif key in SIZES and isinstance(value, int) and not isinstance(value, bool) and value < 1:
             yield Problem(REFUSED, Message("{key} is {value}: at least 1 is needed", key=key, value=value), node.span)
+    dynamic, tokens = (config.at(*ACTOR.split("."), name) for name in ("use_dynamic_bsz", TOKENS))
+    if dynamic.value is True and tokens.known and tokens.value is None and tokens.node is not None:
+        message = Message("use_dynamic_bsz needs {key}, which is null", key=f"{ACTOR}.{TOKENS}")
+        yield Problem(REFUSED, message, tokens.node.span)
 
 
 def of_loggers(config: Composed, source: Source, own: Callable[[str], bool]) -> Iterator[Problem]:

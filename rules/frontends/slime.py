@@ -273,4 +273,38 @@ SLIME.add(
         at=(a.get_mismatch_metrics,),
         fixes=(drop(a.get_mismatch_metrics),),
     ),
+    refuse(
+        "unknown-reward",
+        all_of(
+            a.custom_rm_path.is_none,
+            a.custom_generate_function_path.is_none,
+            ~a.rollout_function_path.given,
+            a.rm_type.is_set,
+            ~a.rm_type.is_in(
+                *("remote_rm", "deepscaler", "dapo", "math", "f1", "gpqa", "ifbench", "random"),
+            ),
+            ~a.rm_type.starts_with("boxed_"),
+        ),
+        message="slime has no reward {rm_type}, and no --custom-rm-path is given",
+        why="the first rollout dies",
+        upstream="slime/rollout/rm_hub/__init__.py:93",
+        at=(a.rm_type,),
+    ),
+    refuse(
+        "engine-above-devices",
+        all_of(
+            a.colocate,
+            ~a.debug_train_only,
+            a.rollout_external_engine_addrs.is_none,
+            a.rollout_num_gpus_per_engine > a.world_size,
+        ),
+        message=(
+            "an engine takes {rollout_num_gpus_per_engine} devices, and the {world_size} of the actor are all that "
+            "generate"
+        ),
+        why="the engine waits for nodes that are not there",
+        upstream="slime/ray/rollout.py:1140",
+        at=(a.rollout_num_gpus_per_engine,),
+        fixes=(put(a.rollout_num_gpus_per_engine, a.world_size),),
+    ),
 )

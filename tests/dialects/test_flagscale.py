@@ -349,3 +349,30 @@ def test_a_layout_is_written_into_the_file_that_says_it(tmp_path: Path, real_cli
     assert "  tensor_model_parallel_size: 4 # within a node\n" in text
     assert (tmp_path / "conf" / "train.yaml").read_text(encoding="utf-8") == EXPERIMENT
     assert preflight.check([run]).jobs[0].plan.layout.tensor.raw == 4
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("train: 7b", "train: 7bb", "there is no train/7bb.yaml; did you mean 7b"),
+        ("exp_name: run", "exp_name: run_${experiment.sed}", "experiment.exp_name leads to experiment.sed, which"),
+        ("action: run", "action: run\nhydra: {run: {dir: '${experiment.exp_dirs}/h'}}", "hydra.run.dir leads to"),
+    ],
+)
+def test_what_hydra_refuses(tmp_path: Path, old: str, new: str, message: str) -> None:
+    found = said(report(tmp_path, experiment=EXPERIMENT.replace(old, new)))
+    assert found["composition-refused"].startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("train: 7b", "train: 70x4"),
+        ("exp_name: run", "exp_name: run_${experiment.seed}"),
+        ("action: run", "action: run\nhydra: {run: {dir: '${experiment.exp_dir}/h'}}"),
+        ("action: run", "action: run\nhydra: {sweep: {subdir: '${hydra.job.num}'}}"),
+        ("exp_name: run", "exp_name: ${oc.env:NAME}"),
+    ],
+)
+def test_what_hydra_takes(tmp_path: Path, old: str, new: str) -> None:
+    assert "composition-refused" not in said(report(tmp_path, experiment=EXPERIMENT.replace(old, new)))

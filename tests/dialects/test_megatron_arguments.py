@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from megatron_reading import SIZES, document, read
 
+import preflight
 from preflight.dialects import Surroundings
 from preflight.dialects.megatron import MegatronDialect
 from preflight.run.arguments import REMOVE
@@ -205,3 +206,27 @@ def test_open_words_make_absence_unknown() -> None:
     assert arguments.open
     assert arguments.get("num_layers").raw == 2
     assert not arguments.get("hidden_size").known
+
+
+SOURCED = "source /nowhere/model.sh\nexport N\ntorchrun --nproc_per_node 8 pretrain_gpt.py --micro-batch-size 1 {}\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "open_"),
+    [
+        ("--of-my-own ${MODEL_ARGS[@]}", True),
+        ('--of-my-own "${MODEL_ARGS[@]}"', True),
+        ("--of-my-own ${MODEL_ARGS[*]}", True),
+        ("--of-my-own $SIZE ${MODEL_ARGS[@]}", True),
+        ("--of-my-own 3 ${MODEL_ARGS[@]}", True),
+        ("--of-my-own $@", True),
+        ("--of-my-own $SIZE $MODEL_ARGS", True),
+        ("${MODEL_ARGS[@]} --of-my-own 3", True),
+        ("--of-my-own 3", False),
+        ('--of-my-own "$SIZE"', False),
+    ],
+)
+def test_an_unknown_array_behind_an_unknown_option_may_be_options(words: str, open_: bool) -> None:
+    report = preflight.check_text(SOURCED.format(words), name="run.sh")
+    told = {f.rule for f in report.findings}
+    assert ("megatron/required-argument" in told) != open_

@@ -71,6 +71,10 @@ def parse(
     _Parser(words, table, key, run, out, put, given).parse()
 
 
+_SEVERAL = lazy_pattern(r"\[[@*]\]\}\"?$|\$[@*]\"?$")
+"""The end of a word that may be any number of words."""
+
+
 class _Parser:
     def __init__(
         self,
@@ -144,9 +148,15 @@ class _Parser:
             self.out.written[flag.dest] = before._replace(raw=Unknown(because), origin=Origin.UNKNOWN, note=because)
 
     def skip_values(self) -> None:
-        """The values of an unknown option are reported together with it."""
+        """The values of an unknown option are reported together with it. An array that is not known, or a second word
+        that is not, may be options."""
+        first = self.at
         while self.at < len(self.words) and ((text := self.words[self.at].text) is None or self.is_value(text)):
-            self.out.assumed += [self.words[self.at]] if self.words[self.at] in self.given else []
+            word = self.words[self.at]
+            if word in self.given:
+                self.out.assumed.append(word)
+            elif text is None and (self.at > first or _SEVERAL.search(word.span.text) is not None):
+                self.out.open = True
             self.at += 1
 
     def switch(self, flag: Flag, name: Word, inline: Word | None) -> None:
