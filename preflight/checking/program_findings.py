@@ -12,10 +12,6 @@ from preflight.checking.surroundings import Beside
 from preflight.job import Job, Judged, Refused
 from preflight.loaders.document import Document, Launch, Word
 from preflight.run.arguments import Switch
-<<<<<<< HEAD
-from preflight.run.cluster import capability, driver_name
-=======
->>>>>>> h-c
 from preflight.run.request import Request
 from preflight.run.value import Value
 from preflight.source.finding import Finding, Message, Related, Severity, Unverified
@@ -155,20 +151,13 @@ def _judged(job: Job, *, entry: str, launch: Launch | None, request: Request, ch
         _whole(job.cluster.count),
         tuple(sorted(request.machine.items())),
         _whole(job.cluster.per_node) or min(_whole(job.cluster.count) or USUAL_NODE, USUAL_NODE),
-<<<<<<< HEAD
-        capability(job.cluster.device),
-        driver_name(job.cluster.device),
-    )
-    verdict = _of_training(_on_every_branch(_verdict(asked), asked, job), asked.program.entry, named=bool(entry))
-=======
         device.capability if device is not None else None,
         device.driver_name if device is not None else "",
     )
-    verdict = _of_training(_verdict(asked), asked.program.entry, named=bool(entry))
+    verdict = _of_training(_on_every_branch(_verdict(asked), asked, job), asked.program.entry, named=bool(entry))
     if job.arguments.settled and verdict.outcome == "refuses":
         again = _of_training(_verdict(asked._replace(checkpoint=True)), asked.program.entry, named=bool(entry))
         verdict = again if again.outcome == "refuses" and CHECKPOINT in again.stages else verdict
->>>>>>> h-c
     others = None if entry else checkout
     return _told(_where_options_are_added(_without_guesses(verdict, others, job), job), job, roots)
 

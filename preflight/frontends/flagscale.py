@@ -22,10 +22,10 @@ from preflight.loaders.composition.values import Composed, omegaconf_values
 from preflight.loaders.document import Document, Node, Problem, Unknown
 from preflight.run.arguments import REMOVE
 from preflight.run.value import Value, unknown
-from preflight.source.word import Needed, Reason
 from preflight.source.finding import Message
 from preflight.source.record import replace
 from preflight.source.spelling import nearest
+from preflight.source.word import Needed, Reason
 
 NAME = "experiment"
 GPT = ("train_gpt.py", "train_aquila_sft.py")

@@ -14,7 +14,7 @@ from preflight.frontends import roles
 from preflight.frontends.composed import Dotted, opener, typed
 from preflight.frontends.contract import lacks, made_since, nearest_release
 from preflight.frontends.described import FOLDER, contracts
-from preflight.frontends.front_end import FrontEnd, unread
+from preflight.frontends.front_end import UNREAD, FrontEnd, unread
 from preflight.frontends.hydra_faults import DECAYS, INCREASES, REFUSED
 from preflight.frontends.own_release import shown, with_evidence
 from preflight.frontends.published_network import NETWORK, TYPES, lose_network, of_bridge, trained

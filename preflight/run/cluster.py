@@ -232,18 +232,3 @@ def _bare(words: Iterable[str]) -> str:
 
 def _undressed(name: str) -> list[str]:
     return [word for word in _words(name) if not _DRESS.fullmatch(word)]
-
-
-def capability(device: Device | None) -> tuple[int, int] | None:
-    """What the driver reports about a device whose architecture determines it; architecture 8 includes devices with
-    FP8."""
-    if device is None or not device.architecture or (device.architecture == 8 and device.fp8 is not None):
-        return None
-    return device.architecture, 0
-
-
-def driver_name(device: Device | None) -> str:
-    """The driver's name of an Ascend device; programs do not query other devices by name."""
-    if device is None or device.vendor != "ascend":
-        return ""
-    return f"Ascend{next((one for one in device.aliases if one.startswith('910_')), device.name)}"
