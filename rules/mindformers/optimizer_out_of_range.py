@@ -62,7 +62,7 @@ def check(job: Job) -> Iterator[Finding]:
 def _betas(job: Job) -> Iterator[Finding]:
     both = job.arguments.given("optimizer.betas")
     if both is not None and isinstance(both.raw, (list, tuple)) and len(both.raw) == 2:
-        first, second, place = *both.raw, both
+        first, second, place = both.raw[0], both.raw[1], both
     else:
         one, two = _number(job, "optimizer.beta1"), _number(job, "optimizer.beta2")
         if one is None or two is None:
