@@ -1,4 +1,4 @@
-"""The global batch does not divide over micro-batches and data parallel ranks.
+"""The global batch is not divisible by micro-batches and data parallel ranks.
 
 ## What it does
 Checks that the global batch is a multiple of `micro batch * data parallel` (and of the weight shards beyond tensor

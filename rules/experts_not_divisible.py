@@ -1,4 +1,4 @@
-"""The experts do not divide over expert parallel ranks.
+"""The experts are not divisible by expert parallel ranks.
 
 ## What it does
 Checks that every expert-parallel rank holds the same whole number of experts.
@@ -45,8 +45,8 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
     yield Finding(
         Message.plural(
             numbers[0],
-            "{experts} expert does not divide over {ranks} expert parallel ranks",
-            "{experts} experts do not divide over {ranks} expert parallel ranks",
+            "{experts} expert is not divisible by {ranks} expert parallel ranks",
+            "{experts} experts are not divisible by {ranks} expert parallel ranks",
             experts=numbers[0],
             ranks=numbers[1],
         ),

@@ -1,4 +1,4 @@
-"""The attention heads do not divide over tensor parallel ranks.
+"""The attention heads are not divisible by tensor parallel ranks.
 
 ## What it does
 Checks that every tensor-parallel rank gets the same whole number of attention heads.
@@ -62,8 +62,8 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
     yield Finding(
         Message.plural(
             numbers[0],
-            "{heads} attention head does not divide over {ranks} tensor parallel ranks",
-            "{heads} attention heads do not divide over {ranks} tensor parallel ranks",
+            "{heads} attention head is not divisible by {ranks} tensor parallel ranks",
+            "{heads} attention heads are not divisible by {ranks} tensor parallel ranks",
             heads=numbers[0],
             ranks=numbers[1],
         ),

@@ -146,7 +146,7 @@ def test_the_locale_chooses_for_text_only(
     file = str(ROOT / "examples" / "megatron" / "model_config.yaml")
     assert "34 层不能被 4 个流水线阶段整除" in real_cli("check", file, "--no-cache").out
     found = json.loads(real_cli("check", file, "-f", "json").out)["findings"]
-    assert "34 layers do not divide over 4 pipeline stages" in [finding["message"] for finding in found]
+    assert "34 layers are not divisible by 4 pipeline stages" in [finding["message"] for finding in found]
     monkeypatch.setenv("LC_ALL", "C")
     assert "34 layers" in real_cli("check", file, "--no-cache").out
 

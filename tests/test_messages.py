@@ -28,14 +28,14 @@ PLACE = Source("a", "b").span(0)
 
 def test_a_message_is_its_text_and_knows_its_parts() -> None:
     message = Message(
-        "{a} does not divide over {b!r} ({c:.1f}, {d}, {d:and}, {e.f} {{}})",
+        "{a} is not divisible by {b!r} ({c:.1f}, {d}, {d:and}, {e.f} {{}})",
         a=3,
         b="x",
         c=2.25,
         d=("p", "q"),
         **{"e.f": 1},
     )
-    assert message == "3 does not divide over 'x' (2.2, p, q, p and q, 1 {})"
+    assert message == "3 is not divisible by 'x' (2.2, p, q, p and q, 1 {})"
     finding = Finding(message, PLACE)
     assert (finding.message, finding.template, finding.values["a"]) == (message, message.template, 3)
 

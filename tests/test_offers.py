@@ -201,7 +201,7 @@ def test_layouts_of_a_run_with_a_frozen_reference_model_are_found(real_cli: Cli,
 
 
 def test_a_power_of_two_that_the_devices_do_not_divide_hides_no_other_fault() -> None:
-    """8 heads do not divide over 16 ranks, on however many devices."""
+    """8 heads are not divisible by 16 ranks, on however many devices."""
     text = SCRIPT.format(layers=32).replace("-size 16 ", "-size 1 ").replace("-size 8 ", "-size 16 ")
     found = preflight.check_text(
         text.replace("--num-attention-heads 16", "--num-attention-heads 8"), name="run.sh", target="megatron@0.20.0"

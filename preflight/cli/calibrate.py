@@ -97,6 +97,6 @@ def _job(config: str, facts: JobFacts, rules: Rules) -> Job:
 
 def _write(text: str) -> None:
     if os.path.lexists(FILE):
-        raise InputError("is there already: put the lines into it", FILE)
+        raise InputError("already exists: add the lines to it", FILE)
     create_file(Path(FILE), text.encode())
     say(f"{local(Message('{file} is written', file=FILE))}\n")

@@ -59,6 +59,6 @@ def install(folder: Path, name: str, *, socket: Path, seconds: float, open_on_fa
         raise InputError(f"the filled-in file is not Lua: {problem}", name)
     target = folder / f"{name}.lua"
     if target.exists() and "preflight" not in target.read_text(encoding="utf-8", errors="replace"):
-        raise InputError("is there already and is not preflight's; merge the two by hand", str(target))
+        raise InputError("already exists and was not created by preflight; merge the two files by hand", str(target))
     write_file(target, text.encode("utf-8"), mode=0o644)
     return target

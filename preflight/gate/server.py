@@ -48,7 +48,7 @@ def _free(path: Path) -> None:
     except FileNotFoundError:
         return
     if not stat.S_ISSOCK(found.st_mode):
-        raise InputError("is there already and is not a socket", str(path))
+        raise InputError("already exists and is not a socket", str(path))
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as caller:
         caller.settimeout(1)
         try:

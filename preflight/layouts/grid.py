@@ -140,20 +140,20 @@ def _layouts(space: Space, out: Counter[str]) -> Iterator[tuple[int, int, int, i
         if not space.allowed("tensor", tensor) or tensor > max(space.per_node, s.tensor):
             continue
         if s.heads % tensor or (s.groups % tensor and tensor % s.groups) or s.ffn % tensor:
-            out["heads, query groups or FFN do not divide over tensor parallel"] += 1
+            out["heads, query groups or FFN are not divisible by tensor parallel"] += 1
             continue
         for pipeline in divisors(space.world // tensor):
             if not space.allowed("pipeline", pipeline):
                 continue
             if pipeline > layers or (layers % pipeline and not space.split and not space.kept(pipeline, 1)):
-                out["layers do not divide over pipeline stages"] += 1
+                out["layers are not divisible by pipeline stages"] += 1
                 continue
             for context in divisors(space.world // tensor // pipeline):
                 data = space.world // (tensor * pipeline * context)
                 if not space.allowed("context", context) or not space.allowed("data", data):
                     continue
                 if context > 1 and s.sequence % (2 * context):
-                    out["the sequence does not divide over context parallel"] += 1
+                    out["the sequence is not divisible by context parallel"] += 1
                     continue
                 for expert, expert_tensor in _experts(space, tensor, pipeline, data, out):
                     yield tensor, pipeline, context, expert, expert_tensor, data
@@ -182,7 +182,7 @@ def _schedules(space: Space, layout: tuple[int, ...], out: Counter[str]) -> Iter
     """Virtual stages, sequence parallel, micro-batch, their count, recomputation."""
     tensor, pipeline, _, _, _, data = layout
     if space.batch % data:
-        out["the global batch does not divide over data parallel"] += 1
+        out["the global batch is not divisible by data parallel"] += 1
         return
     plain, interleaved = (list(_virtual(space, pipeline, count)) for count in (pipeline + 1, pipeline))
     spread = _sequence_parallel(space, tensor)

@@ -265,7 +265,7 @@ class Declared(Protocol):
     def fixes(self) -> tuple[Any, ...]: ...
 
 
-_VERBS = {Severity.ERROR: "Refuses", Severity.WARNING: "Warns about", Severity.NOTE: "Points at"}
+_VERBS = {Severity.ERROR: "Refuses", Severity.WARNING: "Warns about", Severity.NOTE: "Flags"}
 _BOUNDS = {">=": "from {} on", ">": "after {}", "<": "before {}", "<=": "up to {}", "==": "{} only"}
 
 

@@ -77,7 +77,7 @@ def _replace(document: Document, launch: Launch, words: Sequence[Word], texts: S
     if len(values) == len(texts) == 1:
         return _value(document, launch, values[0], texts[0])
     if not values and not texts:
-        raise CannotEdit(f"{flag.text} is there already")
+        raise CannotEdit(f"{flag.text} already exists")
     if not values or not texts or inline is not None:
         raise CannotEdit(f"{flag.text} has {len(values)} values")
     own = [_own(document, word) for word in values]

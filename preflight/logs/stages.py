@@ -25,7 +25,7 @@ class Stage(NamedTuple):
 
 
 DIVIDE = (
-    "sizes do not divide over the ranks of a group: sequence length, padding or packing against tensor and context"
+    "sizes are not divisible by the ranks of a group: sequence length, padding or packing against tensor and context"
     " parallelism"
 )
 STAGES = (

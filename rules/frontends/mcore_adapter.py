@@ -134,7 +134,7 @@ MCORE_ADAPTER.add(
         ),
         message=(
             "the model has {published_layers} layers as it is published, with those that "
-            "count as layers, which do not divide over {all_stages} stages"
+            "count as layers, which are not divisible by {all_stages} stages"
         ),
         why="the config of the network is refused, if the model is the published one",
         upstream=f"{CONFIG}:397",

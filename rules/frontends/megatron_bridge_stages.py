@@ -39,7 +39,7 @@ BRIDGE.add(
             ~a.account_for_loss_in_pipeline_split,
         ),
         message=(
-            "the {model_layers} layers of the model do not divide over {pipeline_model_parallel_size} stages, and "
+            "the {model_layers} layers of the model are not divisible by {pipeline_model_parallel_size} stages, and "
             "neither a layout nor the layers of the first or the last stage are given"
         ),
         upstream="megatron/core/transformer/transformer_block.py:150",

@@ -107,7 +107,7 @@ FSDP2.add(
         a.context_parallel_size,
         a.published_heads,
         message=(
-            "the model has {published_heads} attention heads as it is published, which do not divide over cp_size "
+            "the model has {published_heads} attention heads as it is published, which are not divisible by cp_size "
             "{context_parallel_size}"
         ),
         why="the run dies when the layers are wrapped, if the model is the published one",
@@ -122,7 +122,7 @@ FSDP2.add(
         a.expert_model_parallel_size,
         a.published_experts,
         message=(
-            "the model has {published_experts} experts as it is published, which do not divide over ep_size "
+            "the model has {published_experts} experts as it is published, which are not divisible by ep_size "
             "{expert_model_parallel_size}"
         ),
         why="the run dies when the experts are spread, if the model is the published one",

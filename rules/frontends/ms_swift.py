@@ -60,7 +60,7 @@ MS_SWIFT.add(
         when=GENERATES,
         message=(
             "{prompts} prompts of a generation batch ({generation_batch_size} samples / {num_generations} generations)"
-            " do not divide over {data_parallel_size} data-parallel ranks"
+            " are not divisible by {data_parallel_size} data-parallel ranks"
         ),
         upstream=f"{ARGUMENTS}:312",
         shows={"prompts": PROMPTS},
@@ -192,7 +192,7 @@ MS_SWIFT.add(
             ~a.account_for_loss_in_pipeline_split,
         ),
         message=(
-            "{model} has {published_layers} layers as it is published, which do not divide over "
+            "{model} has {published_layers} layers as it is published, which are not divisible by "
             "{pipeline_model_parallel_size} stages, and neither a layout nor the layers of the first or the last stage "
             "are given"
         ),

@@ -26,7 +26,7 @@ MEGATRON.add(
         TENSOR,
         a.num_query_groups,
         when=all_of(GROUPS, ~a.tp_2d, ~a.unaligned_linear),
-        message="{num_query_groups} query groups do not divide over tensor parallel {tensor_model_parallel_size}",
+        message="{num_query_groups} query groups are not divisible by tensor parallel {tensor_model_parallel_size}",
         why="key and value heads are split, never copied, in this version; the model configuration is refused",
         at=(a.num_query_groups, TENSOR),
         after=("heads-not-divisible", "megatron/query-groups-over-tensor"),

@@ -40,7 +40,7 @@ MEGATRON.add(
         a.linear_num_key_heads,
         when=all_of(delta_net, ~sparse_attention),
         message=(
-            "{linear_num_key_heads} linear key heads do not divide over tensor {tensor_model_parallel_size} x "
+            "{linear_num_key_heads} linear key heads are not divisible by tensor {tensor_model_parallel_size} x "
             "context {context_parallel_size} ranks"
         ),
         at=(a.linear_num_key_heads, a.tensor_model_parallel_size, a.context_parallel_size),

@@ -90,7 +90,7 @@ MEGATRON.add(
         PER_RANK,
         when=a.sequence_parallel,
         message=(
-            "{each} tokens per context-parallel rank do not divide over tensor parallel "
+            "{each} tokens per context-parallel rank are not divisible by tensor parallel "
             "{tensor_model_parallel_size}, as --sequence-parallel needs"
         ),
         why="nothing checks it earlier: the first step dies where activations are scattered",

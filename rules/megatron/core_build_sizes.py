@@ -24,8 +24,7 @@ MEGATRON.add(
         a.ffn_hidden_size,
         when=all_of(DENSE, TENSOR > 1),
         message=(
-            "a feed-forward width of {ffn_hidden_size} does not divide over tensor parallel "
-            "{tensor_model_parallel_size}"
+            "a feed-forward width of {ffn_hidden_size} is not divisible by tensor parallel {tensor_model_parallel_size}"
         ),
         at=(a.ffn_hidden_size, a.hidden_size, TENSOR),
         after=WRONG_TENSOR,
@@ -38,7 +37,7 @@ MEGATRON.add(
         a.moe_ffn_hidden_size,
         when=all_of(moe, a.expert_tensor_parallel_size > 1),
         message=(
-            "an expert width of {moe_ffn_hidden_size} does not divide over expert tensor parallel "
+            "an expert width of {moe_ffn_hidden_size} is not divisible by expert tensor parallel "
             "{expert_tensor_parallel_size}"
         ),
         at=(a.moe_ffn_hidden_size, a.ffn_hidden_size, a.expert_tensor_parallel_size, TENSOR),
@@ -52,7 +51,7 @@ MEGATRON.add(
         a.moe_shared_expert_intermediate_size,
         when=all_of(moe, TENSOR > 1, a.moe_shared_expert_intermediate_size > 0),
         message=(
-            "a shared expert width of {moe_shared_expert_intermediate_size} does not divide over tensor parallel "
+            "a shared expert width of {moe_shared_expert_intermediate_size} is not divisible by tensor parallel "
             "{tensor_model_parallel_size}"
         ),
         at=(a.moe_shared_expert_intermediate_size, TENSOR),
@@ -71,7 +70,7 @@ MEGATRON.add(
             any_of(a.vocab_size.given, a.padded_vocab_size.given, a.vocab_file.is_none),
         ),
         message=(
-            "a vocabulary of {padded_vocab_size} rows does not divide over tensor parallel {tensor_model_parallel_size}"
+            "a vocabulary of {padded_vocab_size} rows is not divisible by tensor parallel {tensor_model_parallel_size}"
         ),
         why="nothing checks it earlier: the embedding refuses while the model is built",
         at=(a.padded_vocab_size, a.vocab_size, TENSOR),
@@ -107,7 +106,7 @@ MEGATRON.add(
                 all_of(~HEADS_GIVEN, INNER % a.mamba_head_dim == 0, (INNER // a.mamba_head_dim) % TENSOR != 0),
             ),
         ),
-        message="the Mamba heads do not divide over tensor parallel {tensor_model_parallel_size}",
+        message="the Mamba heads are not divisible by tensor parallel {tensor_model_parallel_size}",
         at=(a.mamba_num_heads, a.mamba_head_dim, a.hidden_size, TENSOR),
         after=WRONG_TENSOR,
         layout=True,
@@ -117,7 +116,7 @@ MEGATRON.add(
         TENSOR,
         a.mamba_num_groups,
         when=MAMBA,
-        message="{mamba_num_groups} Mamba groups do not divide over tensor parallel {tensor_model_parallel_size}",
+        message="{mamba_num_groups} Mamba groups are not divisible by tensor parallel {tensor_model_parallel_size}",
         at=(a.mamba_num_groups, TENSOR),
         after=WRONG_TENSOR,
         layout=True,

@@ -96,7 +96,7 @@ def _split(pattern: Hybrid, pipeline: int, first: int | None, last: int | None) 
     if len(pattern.segments) == 1 and first is None and last is None and pipeline > 1 and pattern.layers % pipeline:
         return Message(
             (
-                "the {layers} layers of the pattern do not divide over {pipeline} pipeline stages, and it has "
+                "the {layers} layers of the pattern are not divisible by {pipeline} pipeline stages, and it has "
                 "no | that splits them"
             ),
             layers=pattern.layers,

@@ -99,7 +99,7 @@ MEGATRON.add(
         "optimizer-instances-over-ranks",
         any_of(INSTANCES == 0, all_of(INSTANCES > 1, WORLD % INSTANCES != 0)),
         message=(
-            "{ranks} data and context parallel ranks do not divide over {num_distributed_optimizer_instances} "
+            "{ranks} data and context parallel ranks are not divisible by {num_distributed_optimizer_instances} "
             "optimizer instances"
         ),
         shows={"ranks": WORLD},
@@ -112,7 +112,7 @@ MEGATRON.add(
         a.expert_data_parallel_size,
         when=all_of(INSTANCES > 1, WORLD % INSTANCES == 0, a.world_size % a.expert_model_size == 0),
         message=(
-            "{expert_data_parallel_size} data parallel ranks of experts do not divide over "
+            "{expert_data_parallel_size} data parallel ranks of experts are not divisible by "
             "{num_distributed_optimizer_instances} optimizer instances"
         ),
         at=(INSTANCES, a.expert_model_parallel_size),

@@ -54,7 +54,7 @@ MEGATRON.add(
         FIRST,
         when=all_of(LAYOUT.is_none, FIRST > 0, VIRTUAL.is_set),
         message=(
-            "{decoder_first_pipeline_num_layers} layers of the first stage do not divide over "
+            "{decoder_first_pipeline_num_layers} layers of the first stage are not divisible by "
             "{virtual_pipeline_model_parallel_size} virtual stages"
         ),
         why="every virtual stage of a rank holds the same number of layers; the model configuration is refused",
@@ -67,7 +67,7 @@ MEGATRON.add(
         LAST,
         when=all_of(LAYOUT.is_none, LAST > 0, VIRTUAL.is_set),
         message=(
-            "{decoder_last_pipeline_num_layers} layers of the last stage do not divide over "
+            "{decoder_last_pipeline_num_layers} layers of the last stage are not divisible by "
             "{virtual_pipeline_model_parallel_size} virtual stages"
         ),
         why="every virtual stage of a rank holds the same number of layers; the model configuration is refused",
@@ -80,7 +80,7 @@ MEGATRON.add(
         LAYERS,
         when=all_of(LAYOUT.is_none, ~UNEVEN, COUNTED, a.num_virtual_stages_per_pipeline_rank.is_set),
         message=(
-            "{pipeline_num_layers} layers, embedding and loss included, do not divide over "
+            "{pipeline_num_layers} layers, embedding and loss included, are not divisible by "
             "{pipeline_model_parallel_size} pipeline stages"
         ),
         at=(a.num_layers, PIPELINE),
@@ -92,7 +92,7 @@ MEGATRON.add(
         LAYERS // PIPELINE,
         when=all_of(LAYOUT.is_none, ~UNEVEN, COUNTED, VIRTUAL.is_set, LAYERS % PIPELINE == 0),
         message=(
-            "{rank} layers per rank, embedding and loss included, do not divide over "
+            "{rank} layers per rank, embedding and loss included, are not divisible by "
             "{virtual_pipeline_model_parallel_size} virtual stages"
         ),
         shows={"rank": LAYERS // PIPELINE},
@@ -110,7 +110,7 @@ MEGATRON.add(
             a.hybrid_layer_pattern.is_none,
             a.num_virtual_stages_per_pipeline_rank.is_set,
         ),
-        message="{num_layers} layers do not divide over {pipeline_model_parallel_size} pipeline stages",
+        message="{num_layers} layers are not divisible by {pipeline_model_parallel_size} pipeline stages",
         why="nothing checks it before the model is built; then every rank stops",
         at=(PIPELINE, a.num_layers),
         unless_framework="mindspeed-llm",
@@ -130,7 +130,7 @@ MEGATRON.add(
             a.num_layers % PIPELINE == 0,
         ),
         message=(
-            "{rank} layers of a pipeline stage do not divide over {virtual_pipeline_model_parallel_size} virtual stages"
+            "{rank} layers of a pipeline stage are not divisible by {virtual_pipeline_model_parallel_size} virtual stages"
         ),
         why="nothing checks it before the model is built; then every rank stops",
         shows={"rank": a.num_layers // PIPELINE},

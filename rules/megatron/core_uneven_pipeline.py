@@ -101,6 +101,6 @@ def _fault(
         return Message("; they do not divide evenly"), sites[1]
     if stages and virtual and (middle // stages) % virtual:
         return Message(
-            ": {each} each do not divide over {virtual} virtual stages", each=middle // stages, virtual=virtual
+            ": {each} each are not divisible by {virtual} virtual stages", each=middle // stages, virtual=virtual
         ), sites[2]
     return None

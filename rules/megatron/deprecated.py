@@ -102,7 +102,7 @@ MEGATRON.add(
             a.encoder_tensor_model_parallel_size > 1, a.num_attention_heads % a.encoder_tensor_model_parallel_size != 0
         ),
         message=(
-            "{num_attention_heads} heads do not divide over encoder tensor parallel "
+            "{num_attention_heads} heads are not divisible by encoder tensor parallel "
             "{encoder_tensor_model_parallel_size}"
         ),
         why=REFUSED,

@@ -43,7 +43,7 @@ MEGATRON.add(
         a.deterministic_mode,
         a.cross_entropy_loss_fusion,
         message="--deterministic-mode does not work with --cross-entropy-loss-fusion",
-        why="the fused loss adds in another order each time; " + REFUSED,
+        why="the fused loss adds in a different order each time; " + REFUSED,
         at=(a.cross_entropy_loss_fusion, a.deterministic_mode),
         fixes=(drop(a.cross_entropy_loss_fusion),),
         unless_framework="mindspeed",

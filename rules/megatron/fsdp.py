@@ -163,7 +163,7 @@ MEGATRON.add(
         "fused-accumulation-with-sharded-gradients",
         all_of(a.use_custom_fsdp, SHARDING.is_in("optim_grads_params", "optim_grads")),
         a.gradient_accumulation_fusion,
-        message="the strategy {data_parallel_sharding_strategy} needs --no-gradient-accumulation-fusion",
+        message="the {data_parallel_sharding_strategy} strategy needs --no-gradient-accumulation-fusion",
         at=(SHARDING, a.use_custom_fsdp),
         fixes=(put(a.gradient_accumulation_fusion, False, safety=Safety.SAFE),),
     ),

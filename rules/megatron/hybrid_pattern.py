@@ -93,7 +93,7 @@ MEGATRON.add(
         a.hybrid_num_segments,
         when=PIPES,
         message=(
-            "the hybrid pattern has {hybrid_num_segments} pipeline segments, which do not divide over pipeline "
+            "the hybrid pattern has {hybrid_num_segments} pipeline segments, which are not divisible by pipeline "
             "parallel {pipeline_model_parallel_size}"
         ),
         at=(a.hybrid_layer_pattern, a.pipeline_model_parallel_size),

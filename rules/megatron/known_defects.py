@@ -42,7 +42,7 @@ MEGATRON.add(
             FIRST.is_none, LAST.is_none, a.num_layers_per_virtual_pipeline_stage.is_none, ~LEGACY, LAYERS % PIPELINE > 0
         ),
         message=(
-            "{num_layers} layers do not divide over {pipeline_model_parallel_size} pipeline stages: this release "
+            "{num_layers} layers are not divisible by {pipeline_model_parallel_size} pipeline stages: this release "
             "builds {built} of them and leaves the rest out"
         ),
         why="every stage builds the rounded-down share; a smaller model is trained, silently (refused since 0.10)",

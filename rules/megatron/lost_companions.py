@@ -138,6 +138,6 @@ MEGATRON.add(
         "spec-without-function",
         all_of(a.spec.length == 1, ~a.spec.has("local")),
         message="--spec {spec} has one word; it takes a module and the name of a function in it",
-        why="the two are unpacked when the model is built; dies at launch",
+        why="the two are unpacked when the model is built; the run fails at launch",
     ),
 )

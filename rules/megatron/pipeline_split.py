@@ -36,7 +36,7 @@ MEGATRON.add(
         a.layout_num_stages,
         when=all_of(a.pipeline_model_parallel_layout.is_set, PER_CHUNK.is_none, CHUNKS.is_none),
         message=(
-            "the pipeline layout has {layout_num_stages} stages, which do not divide over pipeline parallel "
+            "the pipeline layout has {layout_num_stages} stages, which are not divisible by pipeline parallel "
             "{pipeline_model_parallel_size}"
         ),
         at=(a.pipeline_model_parallel_layout, STAGES),
@@ -58,7 +58,7 @@ MEGATRON.add(
         STAGES,
         LAYERS,
         when=all_of(BY_CHUNK, ~UNEVEN),
-        message="{pipeline_num_layers} layers do not divide over {pipeline_model_parallel_size} pipeline stages",
+        message="{pipeline_num_layers} layers are not divisible by {pipeline_model_parallel_size} pipeline stages",
         at=(a.num_layers, STAGES),
         layout=True,
         after=("mindspeed-llm/layers-over-two-stages",),
@@ -80,7 +80,7 @@ MEGATRON.add(
         STAGES,
         LAYERS,
         when=PLAIN,
-        message="{pipeline_num_layers} layers do not divide over {pipeline_model_parallel_size} pipeline stages",
+        message="{pipeline_num_layers} layers are not divisible by {pipeline_model_parallel_size} pipeline stages",
         why="an uneven split needs a separate option; " + REFUSED,
         at=(a.num_layers, STAGES),
         layout=True,

@@ -39,7 +39,7 @@ MEGATRON.add(
             any_of(a.num_attention_heads == 0, a.hidden_size % a.num_attention_heads != 0),
         ),
         message=(
-            "a hidden size of {hidden_size} does not divide over {num_attention_heads} heads, and "
+            "a hidden size of {hidden_size} is not divisible by {num_attention_heads} heads, and "
             "--kv-channels, the width of a head, is not given"
         ),
         at=(a.hidden_size, a.num_attention_heads),

@@ -112,7 +112,7 @@ MINDFORMERS.add(
             a["shape.vocab"] % (tensor * context) != 0,
         ),
         message=(
-            "vocab_size {shape.vocab} does not divide over model_parallel {parallel_config.model_parallel}: "
+            "vocab_size {shape.vocab} is not divisible by model_parallel {parallel_config.model_parallel}: "
             "every rank holds the whole embedding"
         ),
         why="the layer falls back to copies with a warning, which costs memory",
@@ -195,7 +195,7 @@ MINDFORMERS.add(
             a["shape.query_groups"] > 0,
             a["shape.heads"] % a["shape.query_groups"] != 0,
         ),
-        message="{shape.heads} heads do not divide over {shape.query_groups} key/value heads",
+        message="{shape.heads} heads are not divisible by {shape.query_groups} key/value heads",
         why=(
             "each key/value head serves the same number of heads; nothing checks it before the graph is compiled, "
             "which fails"

@@ -130,7 +130,7 @@ MINDFORMERS.add(
         c["moe_router_group_topk"],
         c["moe_router_topk"],
         when=all_of(moe, c["moe_router_group_topk"]),
-        message="{mcore.moe_router_topk} experts per token do not divide over {mcore.moe_router_group_topk} groups",
+        message="{mcore.moe_router_topk} experts per token are not divisible by {mcore.moe_router_group_topk} groups",
         at=(c["moe_router_topk"], c["moe_router_group_topk"]),
     ),
     refuse(
@@ -159,7 +159,7 @@ MINDFORMERS.add(
         tensor,
         c["vocab_size"],
         when=all_of(mcore, training, tensor > 1, a["shape.heads"] % tensor == 0),
-        message="vocab_size {mcore.vocab_size} does not divide over model_parallel {parallel_config.model_parallel}",
+        message="vocab_size {mcore.vocab_size} is not divisible by model_parallel {parallel_config.model_parallel}",
         why="mcore shards the embedding, where legacy models would fall back to whole copies",
         at=(c["vocab_size"], tensor),
         layout=True,
@@ -176,7 +176,7 @@ MINDFORMERS.add(
             ),
         ),
         message=(
-            "{shape.query_groups} key/value heads do not divide {shape.heads} heads, or do not divide over "
+            "{shape.query_groups} key/value heads do not divide {shape.heads} heads, or are not divisible by "
             "model_parallel {parallel_config.model_parallel}"
         ),
         why="the served attention shares heads out, or copies them whole",
@@ -188,7 +188,7 @@ MINDFORMERS.add(
         a["shape.heads"],
         a["shape.hidden"],
         when=all_of(mcore, training, ~c["multi_latent_attention"]),
-        message="hidden_size {shape.hidden} does not divide over {shape.heads} heads",
+        message="hidden_size {shape.hidden} is not divisible by {shape.heads} heads",
         why="the attention refuses to be built, whatever the width of a head is",
         at=(a["shape.hidden"], a["shape.heads"]),
         after=("heads-not-divisible",),
@@ -203,7 +203,7 @@ MINDFORMERS.add(
             a["shape.heads"] % tensor == 0,
         ),
         message=(
-            "{shape.query_groups} key/value heads do not divide over model_parallel {parallel_config.model_parallel}"
+            "{shape.query_groups} key/value heads are not divisible by model_parallel {parallel_config.model_parallel}"
         ),
         why="the attention refuses to be built; heads are not replicated",
         at=(tensor, c["num_query_groups"], context),

@@ -31,7 +31,7 @@ MINDFORMERS.add(
         a["shape.heads"],
         a["shape.hidden"],
         when=all_of(legacy, training, a["shape.family"] == "gpt2"),
-        message="hidden_size {shape.hidden} does not divide over {shape.heads} heads",
+        message="hidden_size {shape.hidden} is not divisible by {shape.heads} heads",
         at=(a["shape.heads"], a["shape.hidden"]),
     ),
     divides(
@@ -40,7 +40,7 @@ MINDFORMERS.add(
         experts,
         when=generic,
         message=(
-            "{moe_config.expert_num} experts do not divide over {parallel_config.expert_parallel} expert-parallel ranks"
+            "{moe_config.expert_num} experts are not divisible by {parallel_config.expert_parallel} expert-parallel ranks"
         ),
         layout=True,
     ),
@@ -49,7 +49,7 @@ MINDFORMERS.add(
         expert,
         a["world_size"],
         when=generic,
-        message="{world_size} devices do not divide over {parallel_config.expert_parallel} expert-parallel ranks",
+        message="{world_size} devices are not divisible by {parallel_config.expert_parallel} expert-parallel ranks",
         at=(expert,),
         after=("mindformers/generic-experts",),
         layout=True,
@@ -167,7 +167,7 @@ MINDFORMERS.add(
             data > 1,
         ),
         message=(
-            "model_config has no batch_size, which counts as 1 and does not divide over data_parallel "
+            "model_config has no batch_size, which counts as 1 and is not divisible by data_parallel "
             "{parallel_config.data_parallel}"
         ),
         why="every data-parallel rank predicts the same number of samples",

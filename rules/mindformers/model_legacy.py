@@ -38,7 +38,7 @@ MINDFORMERS.add(
         heads,
         hidden,
         when=plain,
-        message="hidden_size {shape.hidden} does not divide over {shape.heads} heads",
+        message="hidden_size {shape.hidden} is not divisible by {shape.heads} heads",
         why="every head gets the same width",
         at=(heads, hidden),
     ),
@@ -58,7 +58,7 @@ MINDFORMERS.add(
         heads,
         hidden,
         when=all_of(llama, fine),
-        message="hidden_size {shape.hidden} does not divide over {shape.heads} heads",
+        message="hidden_size {shape.hidden} is not divisible by {shape.heads} heads",
         why="every head gets the same width",
         at=(heads, hidden),
     ),
@@ -73,7 +73,7 @@ MINDFORMERS.add(
             heads % (tensor * a["ulysses_degree"]) == 0,
         ),
         message=(
-            "{shape.query_groups} key/value heads do not divide over {ranks} ranks (model_parallel x Ulysses); "
+            "{shape.query_groups} key/value heads are not divisible by {ranks} ranks (model_parallel x Ulysses); "
             "Llama layers do not replicate them"
         ),
         at=(tensor, groups),
@@ -86,7 +86,7 @@ MINDFORMERS.add(
         groups,
         when=all_of(llama, fine),
         message=(
-            "{shape.query_groups} key/value heads do not divide over model_parallel "
+            "{shape.query_groups} key/value heads are not divisible by model_parallel "
             "{parallel_config.model_parallel}; Llama layers do not replicate them"
         ),
         at=(tensor, groups),
@@ -97,7 +97,7 @@ MINDFORMERS.add(
         tensor * a["ulysses_degree"],
         heads,
         when=all_of(plain, a["ulysses_degree"] > 1, heads % tensor == 0),
-        message="{shape.heads} attention heads do not divide over {ranks} ranks (model_parallel x Ulysses)",
+        message="{shape.heads} attention heads are not divisible by {ranks} ranks (model_parallel x Ulysses)",
         at=(a["parallel_config.context_parallel"], tensor, heads),
         shows={"ranks": tensor * a["ulysses_degree"]},
         layout=True,
@@ -108,7 +108,7 @@ MINDFORMERS.add(
         ffn,
         when=all_of(llama, ffn.is_set, tensor > 1, a["moe_config.expert_num"] <= 1),
         message=(
-            "the feed-forward size {shape.ffn} does not divide over model_parallel {parallel_config.model_parallel}"
+            "the feed-forward size {shape.ffn} is not divisible by model_parallel {parallel_config.model_parallel}"
         ),
         at=(a[f"{model}.intermediate_size"], tensor, a[f"{model}.multiple_of"]),
         layout=True,

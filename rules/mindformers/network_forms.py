@@ -100,7 +100,7 @@ MINDFORMERS.add(
         context * tensor,
         _heads,
         when=all_of(mcore, training, context > 1, a["parallel_config.context_parallel_algo"] == "ulysses_cp"),
-        message="{mcore.num_attention_heads} attention heads do not divide over {ranks} ranks (tensor x Ulysses)",
+        message="{mcore.num_attention_heads} attention heads are not divisible by {ranks} ranks (tensor x Ulysses)",
         why="every rank takes whole heads; the attention refuses to be built",
         after=("mindformers/ulysses-heads",),
         at=(context, tensor, _heads),

@@ -162,7 +162,7 @@ MINDFORMERS.add(
             a["model.model_config.batch_size"].is_set,
         ),
         message=(
-            "model_config.batch_size {model.model_config.batch_size} does not divide over data_parallel "
+            "model_config.batch_size {model.model_config.batch_size} is not divisible by data_parallel "
             "{parallel_config.data_parallel}"
         ),
         why="every data-parallel rank predicts the same number of samples",

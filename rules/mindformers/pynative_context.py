@@ -106,7 +106,7 @@ PYNATIVE.add(
         a["ulysses"],
         a["net.num_attention_heads"] // tensor,
         when=all_of(many, context > 1, method.is_in("ulysses", "hybrid"), ~sparse, a["ulysses"] > 1),
-        message="{heads} attention heads per rank do not divide over {ulysses} Ulysses ranks",
+        message="{heads} attention heads per rank are not divisible by {ulysses} Ulysses ranks",
         why="every Ulysses rank takes whole heads",
         at=(a["parallelism.ulysses_degree_in_cp"], context, tensor),
         shows={"heads": a["net.num_attention_heads"] // tensor},
@@ -148,7 +148,7 @@ PYNATIVE.add(
         "first-step-sequence",
         (context > 1) & (a["net.seq_length"] % context != 0),
         message=(
-            "seq_length {net.seq_length} does not divide over {parallelism.context_parallel} context-parallel ranks"
+            "seq_length {net.seq_length} is not divisible by {parallelism.context_parallel} context-parallel ranks"
         ),
         why="the run starts and dies in its first step",
         at=(

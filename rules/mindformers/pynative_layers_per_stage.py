@@ -49,7 +49,7 @@ def check(job: Job) -> Iterator[Finding]:
     if value.raw == "auto":
         if layers % (pipeline * chunks):
             message = Message(
-                "{layers} layers do not divide over {pipeline} stages x {chunks} chunks; list the layers of each stage",
+                "{layers} layers are not divisible by {pipeline} stages x {chunks} chunks; list the layers of each stage",
                 layers=layers,
                 pipeline=pipeline,
                 chunks=chunks,

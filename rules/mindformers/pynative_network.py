@@ -88,7 +88,7 @@ PYNATIVE.add(
     refuse(
         "router-group-topk",
         all_of(chosen > 1, groups > 0, a["net.moe_router_topk"] % chosen != 0),
-        message="{net.moe_router_topk} experts per token do not divide over {net.moe_router_group_topk} router groups",
+        message="{net.moe_router_topk} experts per token are not divisible by {net.moe_router_group_topk} router groups",
         after=("pynative/router-group-choice",),
         at=(
             a["net.moe_router_topk"],

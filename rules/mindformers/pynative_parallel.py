@@ -131,7 +131,7 @@ PYNATIVE.add(
         a["net.num_query_groups"],
         when=all_of(many, tensor > 1, a["net.multi_latent_attention"] == False, ~sparse),
         message=(
-            "{net.num_query_groups} query groups do not divide over {parallelism.tensor_parallel} tensor-parallel ranks"
+            "{net.num_query_groups} query groups are not divisible by {parallelism.tensor_parallel} tensor-parallel ranks"
         ),
         why="every rank owns whole groups of the fused projection; they are not copied",
         at=(tensor, a["net.num_query_groups"]),
@@ -144,7 +144,7 @@ PYNATIVE.add(
         a["net.num_attention_heads"] * a["net.v_head_dim"],
         when=all_of(many, tensor > 1, a["net.experimental_attention_variant"] == "dsv4_hybrid"),
         message=(
-            "the query projection of {net.num_attention_heads} heads x {net.v_head_dim} does not divide over "
+            "the query projection of {net.num_attention_heads} heads x {net.v_head_dim} is not divisible by "
             "{parallelism.tensor_parallel} ranks"
         ),
         why="hybrid attention splits the projection, not its heads; refused when the layers are sharded",

@@ -19,7 +19,7 @@ MINDSPEED.add(
         "coc-transformer-engine",
         a.use_ascend_coc & (a.transformer_impl == "transformer_engine"),
         message="--use-ascend-coc does not work with --transformer-impl transformer_engine, which is the default",
-        why="coc replaces the linear layers of the local implementation only; dies at launch",
+        why="coc replaces the linear layers of the local implementation only; the run fails at launch",
         upstream={"mindspeed": f"{CORE}{BASIC}:89", "mindspeed-llm": f"{LLM}{BASIC}:56"},
         at=(a.transformer_impl, a.use_ascend_coc),
         fixes=(put(a.transformer_impl, "local"), LEAVE),
@@ -29,14 +29,14 @@ MINDSPEED.add(
         a.use_ascend_coc,
         a.use_ascend_mc2,
         fixes=(drop(a.use_ascend_mc2), LEAVE),
-        why="both hide the communication of the same linear layers; dies at launch",
+        why="both hide the communication of the same linear layers; the run fails at launch",
     ),
     clash(
         "coc-unaligned-linear",
         a.use_ascend_coc,
         a.unaligned_linear,
         unless_framework="mindspeed-llm",
-        why="both replace the linear layers; dies at launch",
+        why="both replace the linear layers; the run fails at launch",
     ),
     refuse(
         "coc-experts",
@@ -120,7 +120,7 @@ MINDSPEED.add(
         a.use_ascend_mc2,
         a.unaligned_linear,
         unless_framework="mindspeed-llm",
-        why="both replace the linear layers; dies at launch",
+        why="both replace the linear layers; the run fails at launch",
     ),
     refuse(
         "unaligned-linear-experts",
@@ -128,14 +128,14 @@ MINDSPEED.add(
         unless_framework="mindspeed-llm",
         fixes=(drop(a.unaligned_linear),),
         message="--unaligned-linear does not work with a mixture of experts",
-        why="experts are split over ranks evenly; dies at launch",
+        why="experts are split over ranks evenly; the run fails at launch",
     ),
     refuse(
         "mc2-tensor-parallel",
         a.use_ascend_mc2 & (a.tensor_model_parallel_size == 1),
         fixes=(drop(a.use_ascend_mc2),),
         message="--use-ascend-mc2 needs tensor parallelism, the size is 1",
-        why="MindSpeed announces that it turns the feature off, but raises: dies at launch",
+        why="MindSpeed announces that it turns the feature off, but raises: the run fails at launch",
         after=("mindspeed/tp-2d-mc2",),
     ),
     refuse(
@@ -144,7 +144,7 @@ MINDSPEED.add(
         at=(a.use_ascend_mc2,),
         fixes=(put(a.sequence_parallel), drop(a.use_ascend_mc2)),
         message="--use-ascend-mc2 needs --sequence-parallel",
-        why="MindSpeed announces that it turns the feature off, but raises: dies at launch",
+        why="MindSpeed announces that it turns the feature off, but raises: the run fails at launch",
         after=("mindspeed/tp-2d-mc2",),
     ),
     refuse(
@@ -153,7 +153,7 @@ MINDSPEED.add(
         at=(a.fp8_recipe, a.use_ascend_mc2),
         fixes=(put(a.fp8_recipe, "mxfp8"), drop(a.use_ascend_mc2)),
         message="--use-ascend-mc2 in FP8 works with the mxfp8 recipe only, not {fp8_recipe}",
-        why="the fused kernel reads the scales of that recipe; dies at launch",
+        why="the fused kernel reads the scales of that recipe; the run fails at launch",
         upstream={"mindspeed": f"{CORE}{BASIC}:91", "mindspeed-llm": f"{LLM}{BASIC}:58"},
     ),
     refuse(
@@ -173,7 +173,7 @@ MINDSPEED_LLM.add(
         a.use_ascend_coc & (a.lora_target_modules.length > 0),
         fixes=(LEAVE,),
         message="--use-ascend-coc does not work with LoRA (--lora-target-modules)",
-        why="LoRA's adapters bypass the replaced linear layers; dies at launch",
+        why="LoRA's adapters bypass the replaced linear layers; the run fails at launch",
     ),
     refuse(
         "mc2-grouped-gemm",
@@ -181,6 +181,6 @@ MINDSPEED_LLM.add(
         at=(a.use_ascend_mc2, a.moe_grouped_gemm),
         fixes=(drop(a.use_ascend_mc2), drop(a.moe_grouped_gemm)),
         message="--use-ascend-mc2 does not work with --moe-grouped-gemm in a mixture of experts",
-        why="grouped products have no fused kernel; dies at launch",
+        why="grouped products have no fused kernel; the run fails at launch",
     ),
 )

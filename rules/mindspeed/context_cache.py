@@ -19,7 +19,7 @@ MINDSPEED.add(
         POLICY.is_set & (a.context_parallel_size == 1),
         message="--context-parallel-kv-cache-policy needs context parallelism, the size is 1",
         fixes=(drop(POLICY, also=(INTERVAL,)),),
-        why="what is cached is received from other ranks; dies at launch",
+        why="what is cached is received from other ranks; the run fails at launch",
     ),
     refuse(
         "kv-cache-flash",
@@ -27,7 +27,7 @@ MINDSPEED.add(
         at=(POLICY,),
         message="--context-parallel-kv-cache-policy needs --use-flash-attn",
         fixes=(put(a.use_flash_attn),),
-        why="only the flash attention path keeps the cache; dies at launch",
+        why="only the flash attention path keeps the cache; the run fails at launch",
     ),
     refuse(
         "kv-cache-interval-alone",
@@ -35,7 +35,7 @@ MINDSPEED.add(
         at=(INTERVAL,),
         message="--context-parallel-cache-interval needs --context-parallel-kv-cache-policy",
         fixes=(drop(INTERVAL), put(POLICY, "full")),
-        why="there is nothing to cache; dies at launch",
+        why="there is nothing to cache; the run fails at launch",
     ),
     refuse(
         "kv-cache-interval-layers",
@@ -45,7 +45,7 @@ MINDSPEED.add(
             "--context-parallel-cache-interval {context_parallel_cache_interval} must be below the {num_layers} layers"
         ),
         fixes=(drop(INTERVAL),),
-        why="no layer would be left to cache; dies at launch",
+        why="no layer would be left to cache; the run fails at launch",
     ),
     in_range(
         "kv-cache-interval-negative",
@@ -54,14 +54,14 @@ MINDSPEED.add(
         when=POLICY.is_set,
         fixes=(drop(INTERVAL),),
         message="--context-parallel-cache-interval {context_parallel_cache_interval} is negative",
-        why="it counts layers; dies at launch",
+        why="it counts layers; the run fails at launch",
     ),
     refuse(
         "ulysses-gather-without-context",
         GATHER & (a.context_parallel_size == 1),
         message="--use-ulysses-allgather-kv needs context parallelism, the size is 1",
         fixes=(drop(GATHER),),
-        why="there is no rank to gather from; dies at launch",
+        why="there is no rank to gather from; the run fails at launch",
     ),
     refuse(
         "ulysses-gather-algo",
@@ -69,7 +69,7 @@ MINDSPEED.add(
         at=(GATHER, a.context_parallel_algo),
         message="--use-ulysses-allgather-kv needs ulysses_cp_algo, not {context_parallel_algo}",
         fixes=(drop(GATHER), put(a.context_parallel_algo, "ulysses_cp_algo")),
-        why="it replaces Ulysses' exchange of keys and values; dies at launch",
+        why="it replaces Ulysses' exchange of keys and values; the run fails at launch",
     ),
     refuse(
         "ulysses-gather-groups",
@@ -77,7 +77,7 @@ MINDSPEED.add(
         at=(GATHER,),
         fixes=(drop(GATHER),),
         message="--use-ulysses-allgather-kv needs --group-query-attention",
-        why="gathering is supported only for few key-value heads, where it is faster; dies at launch",
+        why="gathering is supported only for few key-value heads, where it is faster; the run fails at launch",
     ),
     refuse(
         "reset-mask-variable-lengths",
@@ -89,6 +89,6 @@ MINDSPEED.add(
         unless_framework="mindspeed-llm",
         fixes=(Repair((Change(a.variable_seq_lengths, True), Change(a.moe_token_dispatcher_type, "alltoall"))),),
         message="--reset-attention-mask with context parallelism needs --variable-seq-lengths",
-        why="packed documents are padded per rank, so their lengths differ; dies at launch",
+        why="packed documents are padded per rank, so their lengths differ; the run fails at launch",
     ),
 )

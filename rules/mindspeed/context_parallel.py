@@ -7,7 +7,7 @@ from preflight.lint.constraint import ConstraintSet, divides, drop, put, refuse
 from preflight.lint.expressions import Expression
 from preflight.rules.mindspeed.shorthand import a
 
-SPLIT = "each head group must have its own rank; dies at launch"
+SPLIT = "each head group must have its own rank; the run fails at launch"
 MINDSPEED = ConstraintSet("mindspeed", why=SPLIT)
 ON = a.context_parallel_size > 1
 RING = ON & (a.context_parallel_algo == "megatron_cp_algo")
@@ -17,7 +17,7 @@ GATHER = ON & (a.context_parallel_algo == "kvallgather_cp_algo")
 ALIBI = a.position_embedding_type == "alibi"
 U = a.ulysses_degree_in_cp
 RINGS = a.context_parallel_size // U
-STEP = "the ring is walked in windows of equal size; dies at launch"
+STEP = "the ring is walked in windows of equal size; the run fails at launch"
 
 
 def _degree(where: Expression) -> Expression:
@@ -34,7 +34,7 @@ BAD_DEGREE = (
     "--ulysses-degree-in-cp {ulysses_degree_in_cp}"
 )
 BAD_HEADS = (
-    "{num_attention_heads} heads do not divide over ulysses degree {ulysses_degree_in_cp} x tensor parallel "
+    "{num_attention_heads} heads are not divisible by ulysses degree {ulysses_degree_in_cp} x tensor parallel "
     "{tensor_model_parallel_size}"
 )
 SIZES = (a.ulysses_degree_in_cp, a.context_parallel_size)
@@ -46,7 +46,7 @@ MINDSPEED.add(
         RING & ALIBI & ((a.alibi_fusion_attn_type != 2) | (a.attention_mask_type != "causal")),
         unless_framework="mindspeed-llm",
         message="ring attention with ALiBi needs --alibi-fusion-attn-type 2 and the causal mask",
-        why="the ring kernel supports only that form of position bias; dies at launch",
+        why="the ring kernel supports only that form of position bias; the run fails at launch",
         fixes=(put(a.alibi_fusion_attn_type, 2),),
     ),
     refuse(
@@ -54,7 +54,7 @@ MINDSPEED.add(
         ON & ALIBI & (a.context_parallel_algo != "megatron_cp_algo"),
         unless_framework="mindspeed-llm",
         message="ALiBi with context parallelism works with megatron_cp_algo only, not {context_parallel_algo}",
-        why="the other algorithms do not pass the position bias on; dies at launch",
+        why="the other algorithms do not pass the position bias on; the run fails at launch",
         fixes=(put(a.context_parallel_algo, "megatron_cp_algo"),),
     ),
     refuse(
@@ -110,7 +110,7 @@ MINDSPEED.add(
         GATHER & a.attention_mask_type.given & (a.attention_mask_type.written != "causal"),
         at=(a.attention_mask_type, a.context_parallel_algo),
         message="kvallgather_cp_algo works with the causal attention mask only, not {attention_mask_type}",
-        why="each rank is given the keys of earlier tokens only; dies at launch",
+        why="each rank is given the keys of earlier tokens only; the run fails at launch",
         fixes=(put(a.attention_mask_type, "causal"),),
     ),
     refuse(
@@ -128,11 +128,11 @@ MINDSPEED.add(
         a.num_attention_heads,
         when=ON & (a.context_parallel_algo == "ulysses_cp_algo"),
         message=(
-            "{num_attention_heads} heads do not divide over context {context_parallel_size} x tensor "
+            "{num_attention_heads} heads are not divisible by context {context_parallel_size} x tensor "
             "{tensor_model_parallel_size} ranks (Ulysses)"
         ),
         at=(a.context_parallel_size, a.tensor_model_parallel_size, a.num_attention_heads),
-        why="Ulysses gives every rank whole heads (key-value heads are repeated); dies at launch",
+        why="Ulysses gives every rank whole heads (key-value heads are repeated); the run fails at launch",
         layout=True,
         fixes=(put(a.context_parallel_algo, "megatron_cp_algo"),),
     ),

@@ -14,9 +14,7 @@ ONE_STAGE = (LAYOUT.is_none & a.num_layers_per_virtual_pipeline_stage.is_none) |
     LAYOUT.is_set & ((a.layout_num_stages % PP != 0) | (a.layout_num_stages <= PP))
 )
 PER_STAGE = a.micro_batch_size * PP * a.data_parallel_size
-HOOKS = (
-    "the overlap runs forward and backward of a layer in hand-written order, which the other replaces; dies at launch"
-)
+HOOKS = "the overlap runs forward and backward of a layer in hand-written order, which the other replaces; the run fails at launch"
 
 MINDSPEED.add(
     clash("fb-overlap-alltoall-overlap", ON, a.moe_alltoall_overlap_comm, why=HOOKS),
@@ -25,7 +23,7 @@ MINDSPEED.add(
         ON,
         a.overlap_grad_reduce,
         fixes=(drop(a.overlap_grad_reduce, also=(a.overlap_param_gather,)), LEAVE),
-        why="gradients are finished in another order than the reduction's buckets expect; dies at launch",
+        why="gradients are finished in another order than the reduction's buckets expect; the run fails at launch",
     ),
     clash(
         "fb-overlap-zero-memory-layers",
@@ -37,7 +35,12 @@ MINDSPEED.add(
     clash("fb-overlap-automated-pipeline", ON, a.automated_pipeline, unless_framework="mindspeed-llm", why=HOOKS),
     clash("fb-overlap-recompute-in-bubble", ON, a.recompute_in_bubble, why=HOOKS),
     clash("fb-overlap-recompute-in-advance", ON, a.recompute_in_advance, why=HOOKS),
-    clash("fb-overlap-legacy-models", ON, a.use_legacy_models, why="legacy models have no such layer; dies at launch"),
+    clash(
+        "fb-overlap-legacy-models",
+        ON,
+        a.use_legacy_models,
+        why="legacy models have no such layer; the run fails at launch",
+    ),
     clash("fb-overlap-tp-extend-ep", ON, a.moe_tp_extend_ep, why=HOOKS),
     clash(
         "fb-overlap-swap-attention",
@@ -51,7 +54,7 @@ MINDSPEED.add(
         ON,
         a.moe_grouped_gemm,
         at=(ON,),
-        why="only grouped experts are split into forward and backward parts; dies at launch",
+        why="only grouped experts are split into forward and backward parts; the run fails at launch",
     ),
     refuse(
         "fb-overlap-dispatcher",
@@ -59,7 +62,7 @@ MINDSPEED.add(
         at=(a.moe_token_dispatcher_type, ON),
         message="--moe-fb-overlap needs --moe-token-dispatcher-type alltoall, not {moe_token_dispatcher_type}",
         fixes=(put(a.moe_token_dispatcher_type, "alltoall"), LEAVE),
-        why="only that exchange can be split in two; dies at launch",
+        why="only that exchange can be split in two; the run fails at launch",
     ),
     refuse(
         "fb-overlap-expert-tensor",
@@ -70,7 +73,7 @@ MINDSPEED.add(
             "the tensor parallel size)"
         ),
         fixes=(put(a.expert_tensor_parallel_size, 1), LEAVE),
-        why="experts must be whole on a rank; dies at launch",
+        why="experts must be whole on a rank; the run fails at launch",
         layout=True,
     ),
     refuse(
@@ -80,14 +83,14 @@ MINDSPEED.add(
         layout=True,
         at=(ON, a.expert_model_parallel_size),
         message="--moe-fb-overlap needs expert parallelism, the size is 1",
-        why="without it there is no exchange to hide; dies at launch",
+        why="without it there is no exchange to hide; the run fails at launch",
     ),
     needs(
         "unpermute-swap-without-fb-overlap",
         a.moe_unperm2_mem_optim_swap,
         ON,
         at=(a.moe_unperm2_mem_optim_swap,),
-        why="the swap is part of the overlap; dies at launch",
+        why="the swap is part of the overlap; the run fails at launch",
         fixes=(drop(a.moe_unperm2_mem_optim_swap), put(ON)),
     ),
     refuse(
@@ -98,7 +101,7 @@ MINDSPEED.add(
             "--moe-fb-overlap on pipeline {pipeline_model_parallel_size} needs "
             "--num-layers-per-virtual-pipeline-stage or dualpipev"
         ),
-        why="the plain schedule never holds two micro-batches at once; dies at launch",
+        why="the plain schedule never holds two micro-batches at once; the run fails at launch",
         fixes=(LEAVE,),
         layout=True,
     ),
@@ -108,7 +111,7 @@ MINDSPEED.add(
         at=(a.noop_layers, LAYOUT),
         message="--noop-layers does not work together with --pipeline-model-parallel-layout and --moe-fb-overlap",
         fixes=(drop(a.noop_layers),),
-        why="the layout alone assigns layers to stages; dies at launch",
+        why="the layout alone assigns layers to stages; the run fails at launch",
     ),
     refuse(
         "fb-overlap-micro-batches",
@@ -121,6 +124,6 @@ MINDSPEED.add(
             "--moe-fb-overlap with virtual stages needs a global batch of twice micro batch x pipeline x data = "
             "{product}, not {global_batch_size}"
         ),
-        why="two micro-batches must be in flight on each stage; dies at launch",
+        why="two micro-batches must be in flight on each stage; the run fails at launch",
     ),
 )

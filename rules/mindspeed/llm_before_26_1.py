@@ -16,7 +16,7 @@ MINDSPEED_LLM.add(
         a.neat_pack & ~a.reset_position_ids,
         at=(a.neat_pack,),
         message="--neat-pack needs --reset-position-ids",
-        why="before 2.3 that option marks where samples end; dies at launch",
+        why="before 2.3 that option marks where samples end; the run fails at launch",
         fixes=(put(a.reset_position_ids), drop(a.neat_pack)),
     ),
     refuse(
@@ -25,7 +25,7 @@ MINDSPEED_LLM.add(
         message=(
             "--moe-router-enable-expert-bias needs --moe-router-score-function sigmoid, not {moe_router_score_function}"
         ),
-        why="before 26.0 biases are added to sigmoid scores only; dies at launch",
+        why="before 26.0 biases are added to sigmoid scores only; the run fails at launch",
         fixes=(put(a.moe_router_score_function, "sigmoid"), drop(a.moe_router_enable_expert_bias)),
     ),
     refuse(
@@ -34,7 +34,7 @@ MINDSPEED_LLM.add(
         versions="<26",
         upstream="megatron/training/arguments.py:963",
         message="--mtp-num-layers does not work with context parallel {context_parallel_size}",
-        why="before 26.0 MindSpeed-LLM leaves Megatron's check in force; dies at launch",
+        why="before 26.0 MindSpeed-LLM leaves Megatron's check in force; the run fails at launch",
         fixes=(drop(a.mtp_num_layers),),
         layout=True,
     ),
@@ -46,21 +46,21 @@ MINDSPEED_LLM.add(
             "--mtp-num-layers with context parallel {context_parallel_size} does not work together with "
             "--reset-attention-mask"
         ),
-        why="predictions would cross the ends of documents; dies at launch",
+        why="predictions would cross the ends of documents; the run fails at launch",
         fixes=(drop(a.mtp_num_layers), drop(a.reset_attention_mask)),
     ),
     refuse(
         "indexer-packed",
         a.enable_dsa_indexer & (a.reset_attention_mask | a.reset_position_ids),
         message="--enable-dsa-indexer does not work with --reset-attention-mask or --reset-position-ids",
-        why="before 26.1 the indexer reads whole samples only; dies at launch",
+        why="before 26.1 the indexer reads whole samples only; the run fails at launch",
         fixes=(drop(also=(a.reset_attention_mask, a.reset_position_ids), title="do not reset at document ends"),),
     ),
     refuse(
         "indexer-rope",
         a.enable_dsa_indexer & (a.rope_scaling_type != "yarn"),
         message="--enable-dsa-indexer needs --rope-scaling-type yarn, not {rope_scaling_type}",
-        why="before 26.1 the indexer rotates in that way only; dies at launch",
+        why="before 26.1 the indexer rotates in that way only; the run fails at launch",
         fixes=(put(a.rope_scaling_type, "yarn"),),
     ),
     refuse(

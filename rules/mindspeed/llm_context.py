@@ -15,7 +15,7 @@ MINDSPEED_LLM.add(
         "context-alibi",
         ON & ALIBI,
         message="context parallelism does not work with ALiBi",
-        why="MindSpeed-LLM splits the sequence without the position bias; dies at launch",
+        why="MindSpeed-LLM splits the sequence without the position bias; the run fails at launch",
         fixes=(drop(a.context_parallel_size),),
         layout=True,
     ),
@@ -23,7 +23,7 @@ MINDSPEED_LLM.add(
         "context-kv-cache",
         ON & a.use_kv_cache,
         message="context parallelism does not work with --use-kv-cache",
-        why="the cache is not split over the ranks; dies at launch",
+        why="the cache is not split over the ranks; the run fails at launch",
         fixes=(drop(a.use_kv_cache),),
         at=(a.use_kv_cache, a.context_parallel_size),
     ),
@@ -34,7 +34,7 @@ MINDSPEED_LLM.add(
             "context parallelism does not work with a sliding window ({sliding_window}) shorter than the sequence "
             "({seq_length})"
         ),
-        why="the window would cross the ranks' borders; dies at launch",
+        why="the window would cross the ranks' borders; the run fails at launch",
         at=(a.sliding_window, a.context_parallel_size, a.seq_length),
         layout=True,
     ),
@@ -44,11 +44,11 @@ MINDSPEED_LLM.add(
         a.num_attention_heads,
         when=ON & (a.context_parallel_algo == "mamba_cp_algo"),
         message=(
-            "{num_attention_heads} heads do not divide over context parallel {context_parallel_size} x tensor "
+            "{num_attention_heads} heads are not divisible by context parallel {context_parallel_size} x tensor "
             "parallel {tensor_model_parallel_size}"
         ),
         at=(a.context_parallel_size, a.tensor_model_parallel_size, a.num_attention_heads),
-        why="every rank gets whole heads; dies at launch",
+        why="every rank gets whole heads; the run fails at launch",
         layout=True,
     ),
 )

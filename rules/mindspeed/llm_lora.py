@@ -18,7 +18,7 @@ MINDSPEED_LLM.add(
             "LoRA in a mixture of experts needs --moe-token-dispatcher-type alltoall_seq, "
             "not {moe_token_dispatcher_type}"
         ),
-        why="only that dispatcher passes the adapters' gradients; dies at launch",
+        why="only that dispatcher passes the adapters' gradients; the run fails at launch",
         fixes=(put(a.moe_token_dispatcher_type, "alltoall_seq"),),
     ),
     refuse(
@@ -27,7 +27,7 @@ MINDSPEED_LLM.add(
         at=(a.moe_tp_extend_ep, a.lora_target_modules),
         fixes=(drop(a.moe_tp_extend_ep),),
         message="LoRA does not work together with --moe-tp-extend-ep",
-        why="adapters are split like their layers, which the flag changes; dies at launch",
+        why="adapters are split like their layers, which the flag changes; the run fails at launch",
     ),
     refuse(
         "lora-rank-not-positive",

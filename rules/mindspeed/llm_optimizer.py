@@ -17,7 +17,7 @@ MINDSPEED_LLM.add(
             put(a.gradient_accumulation_fusion, False, title="set --no-gradient-accumulation-fusion"),
             drop(a.quant_grads),
         ),
-        why="fused products add into full-precision gradients; dies at launch",
+        why="fused products add into full-precision gradients; the run fails at launch",
     ),
     refuse(
         "quantised-gradients-documented",

@@ -34,7 +34,7 @@ MINDSPEED.add(
         layout=True,
         shows={"local": a.seq_length // CP},
         message=(
-            "{local} tokens per context rank do not divide over tensor parallel {tensor_model_parallel_size} with "
+            "{local} tokens per context rank are not divisible by tensor parallel {tensor_model_parallel_size} with "
             "--sequence-parallel"
         ),
         why="no validator checks it; the embedding cannot be scattered, the first step fails",

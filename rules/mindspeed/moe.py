@@ -24,10 +24,10 @@ MINDSPEED.add(
         layout=True,
         at=(EXTEND, a.num_experts),
         message=(
-            "{num_experts} experts do not divide over tensor {tensor_model_parallel_size} x expert "
+            "{num_experts} experts are not divisible by tensor {tensor_model_parallel_size} x expert "
             "{expert_model_parallel_size} (--moe-tp-extend-ep)"
         ),
-        why="the flag spreads experts over tensor ranks too; dies at launch",
+        why="the flag spreads experts over tensor ranks too; the run fails at launch",
         fixes=(drop(EXTEND),),
     ),
     refuse(
@@ -36,7 +36,7 @@ MINDSPEED.add(
         at=(EXTEND,),
         fixes=(put(a.moe_permutation_async_comm), drop(EXTEND)),
         message="--moe-tp-extend-ep needs --moe-permutation-async-comm",
-        why="only the asynchronous dispatcher supports the extended groups; dies at launch",
+        why="only the asynchronous dispatcher supports the extended groups; the run fails at launch",
     ),
     refuse(
         "tp-extend-ep-grouped-gemm",
@@ -44,7 +44,7 @@ MINDSPEED.add(
         at=(EXTEND,),
         fixes=(put(a.moe_grouped_gemm), drop(EXTEND)),
         message="--moe-tp-extend-ep needs --moe-grouped-gemm",
-        why="only grouped experts know the extended groups; dies at launch",
+        why="only grouped experts know the extended groups; the run fails at launch",
     ),
     refuse(
         "tp-extend-ep-capacity",
@@ -52,7 +52,7 @@ MINDSPEED.add(
         at=(CAPACITY, EXTEND),
         fixes=(drop(EXTEND), drop(CAPACITY)),
         message="--moe-tp-extend-ep does not work with --moe-expert-capacity-factor",
-        why="its dispatcher never drops tokens; dies at launch",
+        why="its dispatcher never drops tokens; the run fails at launch",
     ),
     refuse(
         "shared-experts-twice",
@@ -60,7 +60,7 @@ MINDSPEED.add(
         at=(COUNT, SHARED),
         unless_framework=CORE_ONLY,
         fixes=(drop(COUNT), drop(SHARED)),
-        why="both set the size of the shared experts; dies at launch",
+        why="both set the size of the shared experts; the run fails at launch",
         message=(
             "--n-shared-experts {n_shared_experts} and --moe-shared-expert-intermediate-size "
             "{moe_shared_expert_intermediate_size} contradict each other"
@@ -74,7 +74,7 @@ MINDSPEED.add(
             "the fused permutation needs --moe-token-dispatcher-type alltoall or alltoall_seq; "
             "the dispatcher is allgather, the default"
         ),
-        why="the allgather dispatcher permutes in another way; dies at launch",
+        why="the allgather dispatcher permutes in another way; the run fails at launch",
         fixes=(drop(also=PERMUTES, title="drop the fused permutation"), put(a.moe_token_dispatcher_type, "alltoall")),
     ),
     refuse(
@@ -82,7 +82,7 @@ MINDSPEED.add(
         PERMUTE & (CAPACITY != 0) & CAPACITY.is_set & ~a.moe_pad_expert_input_to_capacity,
         at=(CAPACITY, *PERMUTES),
         message="the fused permutation with --moe-expert-capacity-factor needs --moe-pad-expert-input-to-capacity",
-        why="the kernel needs equal token counts; dies at launch",
+        why="the kernel needs equal token counts; the run fails at launch",
         fixes=(put(a.moe_pad_expert_input_to_capacity), drop(also=PERMUTES, title="drop the fused permutation")),
     ),
     refuse(
@@ -91,7 +91,7 @@ MINDSPEED.add(
         unless_framework=CORE_ONLY,
         layout=True,
         message="--fix-router needs expert parallelism, the size is 1",
-        why="there is no load to balance over ranks; dies at launch",
+        why="there is no load to balance over ranks; the run fails at launch",
         fixes=(drop(a.fix_router),),
     ),
     refuse(
@@ -100,7 +100,7 @@ MINDSPEED.add(
         at=(a.balanced_moe_hot_expert_num,),
         unless_framework=CORE_ONLY,
         message="--balanced-moe-hot-expert-num must be positive, not {balanced_moe_hot_expert_num}",
-        why="it counts experts; dies at launch",
+        why="it counts experts; the run fails at launch",
         fixes=(drop(a.balanced_moe_hot_expert_num),),
     ),
     refuse(
@@ -114,7 +114,7 @@ MINDSPEED.add(
         message=(
             "--balanced-moe-hot-expert-num {balanced_moe_hot_expert_num} is more than the {local} experts of a rank"
         ),
-        why="hot experts are chosen per rank; dies at launch",
+        why="hot experts are chosen per rank; the run fails at launch",
     ),
     refuse(
         "balanced-experts-groups",
@@ -122,7 +122,7 @@ MINDSPEED.add(
         at=(a.trans_hot_expert_group_num,),
         unless_framework=CORE_ONLY,
         message="--trans-hot-expert-group-num must be positive, not {trans_hot_expert_group_num}",
-        why="it counts groups; dies at launch",
+        why="it counts groups; the run fails at launch",
         fixes=(drop(a.trans_hot_expert_group_num),),
     ),
     refuse(
@@ -143,7 +143,7 @@ MINDSPEED.add(
         a.moe_fb_overlap,
         at=(HOT,),
         unless_framework=CORE_ONLY,
-        why="experts are sent while the overlap computes; dies at launch",
+        why="experts are sent while the overlap computes; the run fails at launch",
     ),
     needs(
         "balanced-experts-grouped-gemm",
@@ -151,7 +151,7 @@ MINDSPEED.add(
         a.moe_grouped_gemm,
         at=(HOT,),
         unless_framework=CORE_ONLY,
-        why="hot experts join the grouped products; dies at launch",
+        why="hot experts join the grouped products; the run fails at launch",
     ),
     refuse(
         "balanced-experts-dispatcher",
@@ -159,7 +159,7 @@ MINDSPEED.add(
         at=(a.moe_token_dispatcher_type, HOT),
         unless_framework=CORE_ONLY,
         message="--balanced-moe-experts needs --moe-token-dispatcher-type alltoall, not {moe_token_dispatcher_type}",
-        why="only that dispatcher supports hot experts; dies at launch",
+        why="only that dispatcher supports hot experts; the run fails at launch",
         fixes=(put(a.moe_token_dispatcher_type, "alltoall"), drop(HOT)),
     ),
     clash(
@@ -167,7 +167,7 @@ MINDSPEED.add(
         HOT,
         CAPACITY,
         unless_framework=CORE_ONLY,
-        why="balancing assumes that no token is dropped; dies at launch",
+        why="balancing assumes that no token is dropped; the run fails at launch",
     ),
     refuse(
         "expert-placement-optimizer",

@@ -5,12 +5,12 @@ from __future__ import annotations
 from preflight.lint.constraint import ConstraintSet, drop, put, refuse
 from preflight.rules.mindspeed.shorthand import a, clash, needs
 
-SPLIT = "the overlap is written for layers split in that way; dies at launch"
+SPLIT = "the overlap is written for layers split in that way; the run fails at launch"
 MINDSPEED = ConstraintSet("mindspeed", why=SPLIT)
 ALLGATHER, ALLTOALL, FUSED = a.moe_allgather_overlap_comm, a.moe_alltoall_overlap_comm, a.moe_alltoall_mc2
 DISPATCHER, GROUPED, ASYNC = a.moe_token_dispatcher_type, a.moe_grouped_gemm, a.moe_permutation_async_comm
 SEQ, PLAIN = DISPATCHER == "alltoall_seq", DISPATCHER == "alltoall"
-SAME = "both replace the same layers; dies at launch"
+SAME = "both replace the same layers; the run fails at launch"
 
 MINDSPEED.add(
     clash("allgather-overlap-mc2", ALLGATHER, a.use_ascend_mc2, why=SAME),
@@ -41,7 +41,7 @@ MINDSPEED.add(
         ALLTOALL & (a.expert_model_parallel_size == 1),
         layout=True,
         message="--moe-alltoall-overlap-comm needs expert parallelism, the size is 1",
-        why="without it there is no exchange to hide; dies at launch",
+        why="without it there is no exchange to hide; the run fails at launch",
         fixes=(drop(ALLTOALL),),
     ),
     refuse(

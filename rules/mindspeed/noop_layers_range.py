@@ -4,7 +4,7 @@
 Checks that `--noop-layers` is a list of layer numbers, separated by commas, each at least 0 and below `--num-layers`.
 
 ## Why is this bad?
-MindSpeed reads the list when it validates arguments and refuses anything else: every rank dies at launch. Empty layers
+MindSpeed reads the list when it validates arguments and refuses anything else: every rank the run fails at launch. Empty layers
 are counted in `--num-layers`, so a 61-layer model padded to 64 names 61, 62 and 63.
 
 ## Example

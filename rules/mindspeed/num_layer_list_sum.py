@@ -7,7 +7,7 @@ embedding nor the loss is counted as a further layer.
 
 ## Why is this bad?
 MindSpeed-LLM refuses a list of another length when it validates arguments, and another sum when it builds the model
-config: every rank dies at launch.
+config: every rank the run fails at launch.
 
 ## Example
     --num-layers 10 --pipeline-model-parallel-size 4 --num-layer-list 3,3,2,1
@@ -43,8 +43,8 @@ _DISAGGREGATED = (
     "{wanted}"
 )
 _COUNTED = (
-    "--num-layer-list does not work with counting embedding or loss as layers: {pipeline} + {counted} do not divide "
-    "over {pipeline} stages"
+    "--num-layer-list does not work with counting embedding or loss as layers: {pipeline} + {counted} are not divisible "
+    "by {pipeline} stages"
 )
 _SUM = "--num-layer-list adds up to {total}, the model has {count} layers"
 

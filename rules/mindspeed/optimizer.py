@@ -17,7 +17,7 @@ LOW, LOW_LLM = (
 )
 MUON = a.optimizer == "muon"  # dist_muon, its older name, has become muon
 REUSE, SWAP, QUANT = a.reuse_fp32_param, a.swap_optimizer, a.quant_grads | a.quant_states.is_set
-STATES = "both own the optimizer's states; dies at launch"
+STATES = "both own the optimizer's states; the run fails at launch"
 SHARDED = a.use_distributed_optimizer | a.use_layer_wise_distributed_optimizer
 
 MINDSPEED.add(
@@ -29,7 +29,7 @@ MINDSPEED.add(
         message="--ema-decay {ema_decay} must lie between 0 and 1",
         why=(
             "a moving average is a weighted mean; refused even when the averaging optimizer is not selected; "
-            "dies at launch"
+            "the run fails at launch"
         ),
     ),
     refuse(
@@ -38,7 +38,7 @@ MINDSPEED.add(
         at=(a.ema_decay,),
         fixes=(drop(a.ema_decay),),
         message="--ema-decay {ema_decay} must lie between 0 and 1",
-        why="a moving average is a weighted mean; dies at launch",
+        why="a moving average is a weighted mean; the run fails at launch",
     ),
     clash(
         "quantised-gradients-fusion",
@@ -51,7 +51,7 @@ MINDSPEED.add(
             put(a.gradient_accumulation_fusion, False, title="set --no-gradient-accumulation-fusion"),
             drop(a.quant_grads),
         ),
-        why="fused products add into full-precision gradients; dies at launch",
+        why="fused products add into full-precision gradients; the run fails at launch",
     ),
     refuse(
         "quantised-states-swap",
@@ -67,7 +67,7 @@ MINDSPEED.add(
         upstream={"mindspeed": f"{CORE}{MUON_FILE}:135", "mindspeed-llm": f"{LLM}{MUON_FILE}:134"},
         at=(a.fp16, a.optimizer),
         message="--optimizer muon does not work with --fp16",
-        why="its orthogonalisation overflows half precision; dies at launch",
+        why="its orthogonalisation overflows half precision; the run fails at launch",
         fixes=(drop(a.fp16), put(a.optimizer, "adam")),
     ),
     refuse(
@@ -75,7 +75,7 @@ MINDSPEED.add(
         MUON & (a.use_custom_fsdp | a.use_torch_fsdp2),
         upstream={"mindspeed": f"{CORE}{MUON_FILE}:137", "mindspeed-llm": f"{LLM}{MUON_FILE}:136"},
         message="--optimizer muon does not work with FSDP",
-        why="it needs whole matrices, FSDP shards them; dies at launch",
+        why="it needs whole matrices, FSDP shards them; the run fails at launch",
         fixes=(put(a.optimizer, "adam"),),
     ),
     refuse(
@@ -94,7 +94,7 @@ MINDSPEED.add(
         SWAP & ~SHARDED,
         at=(SWAP,),
         message="--swap-optimizer needs --use-distributed-optimizer",
-        why="it swaps the shards of that optimizer; dies at launch",
+        why="it swaps the shards of that optimizer; the run fails at launch",
         fixes=(put(a.use_distributed_optimizer), drop(SWAP)),
     ),
     refuse(
@@ -110,7 +110,7 @@ MINDSPEED.add(
         REUSE,
         a.bf16,
         at=(REUSE,),
-        why="masters are rebuilt from the bits of bf16 weights; dies at launch",
+        why="masters are rebuilt from the bits of bf16 weights; the run fails at launch",
         after=("megatron/grouped-gemm-without-bf16",),
     ),
     refuse(
@@ -118,7 +118,7 @@ MINDSPEED.add(
         REUSE & a.use_legacy_models & a.overlap_param_gather,
         at=(REUSE, a.overlap_param_gather),
         message="--reuse-fp32-param in legacy models does not work with --overlap-param-gather",
-        why="weights are gathered before the masters are rebuilt; dies at launch",
+        why="weights are gathered before the masters are rebuilt; the run fails at launch",
         fixes=(drop(a.overlap_param_gather), drop(REUSE)),
     ),
     clash(
@@ -151,14 +151,14 @@ MINDSPEED.add(
         unless_framework="mindspeed-llm",
         fixes=(put(a.overlap_param_gather), drop(a.reset_bucket_group_order)),
         message="--reset-bucket-group-order needs --overlap-param-gather",
-        why="it orders the gathers that are overlapped; dies at launch",
+        why="it orders the gathers that are overlapped; the run fails at launch",
     ),
     refuse(
         "buffer-pad",
         (a.param_and_grad_buffer_pad < 0) & a.param_and_grad_buffer_pad.is_set,
         unless_framework="mindspeed-llm",
         message="--param-and-grad-buffer-pad must be positive, not {param_and_grad_buffer_pad}",
-        why="it is a number of bytes; dies at launch",
+        why="it is a number of bytes; the run fails at launch",
         fixes=(drop(a.param_and_grad_buffer_pad),),
     ),
     refuse(
@@ -175,7 +175,7 @@ MINDSPEED.add(
         a.fsdp2_config_path.is_set & (a.fsdp2_config_path != "") & ~a.use_torch_fsdp2,
         at=(a.fsdp2_config_path,),
         message="--fsdp2-config-path needs --use-torch-fsdp2",
-        why="there is nothing to configure; dies at launch",
+        why="there is nothing to configure; the run fails at launch",
         fixes=(put(a.use_torch_fsdp2), drop(a.fsdp2_config_path)),
     ),
 )

@@ -6,7 +6,7 @@ from preflight import Severity
 from preflight.lint.constraint import ConstraintSet, drop, put, refuse
 from preflight.rules.mindspeed.shorthand import DUALPIPEV, a, clash, needs
 
-SCHEDULE = "the schedule runs forward and backward of two halves at once and does not know this feature; dies at launch"
+SCHEDULE = "the schedule runs forward and backward of two halves at once and does not know this feature; the run fails at launch"
 MINDSPEED = ConstraintSet("mindspeed", why=SCHEDULE)
 LEAVE = drop(a.schedules_method, also=(a.dualpipev_dw_detach,), title="drop the dualpipev schedule")
 PP = a.pipeline_model_parallel_size
@@ -33,7 +33,7 @@ MINDSPEED.add(
         DUALPIPEV,
         a.untie_embeddings_and_output_weights,
         at=(a.schedules_method,),
-        why="embedding and output layer share the first stage, so tied weights would be updated twice; dies at launch",
+        why="embedding and output layer share the first stage, so tied weights would be updated twice; the run fails at launch",
     ),
     clash(
         "dualpipev-swap-attention",
@@ -59,7 +59,7 @@ MINDSPEED.add(
     refuse(
         "dualpipev-pipeline-size",
         DUALPIPEV & (PP == 1),
-        why="there is no pipeline to schedule; dies at launch",
+        why="there is no pipeline to schedule; the run fails at launch",
         fixes=(LEAVE,),
         layout=True,
         message="--schedules-method dualpipev needs a pipeline, the size is 1",
@@ -67,7 +67,7 @@ MINDSPEED.add(
     refuse(
         "dualpipev-layers",
         DUALPIPEV & (PP > 1) & (a.num_layers < PP * 2),
-        why="each rank holds two chunks of at least one layer; dies at launch",
+        why="each rank holds two chunks of at least one layer; the run fails at launch",
         at=(a.num_layers, PP),
         message="{num_layers} layers are fewer than 2 x pipeline {pipeline_model_parallel_size}, which dualpipev needs",
         layout=True,
@@ -80,7 +80,7 @@ MINDSPEED.add(
             "{count} micro-batches are fewer than dualpipev needs on {pipeline_model_parallel_size} pipeline "
             "ranks: {least}"
         ),
-        why="the two directions cannot be filled; dies at launch",
+        why="the two directions cannot be filled; the run fails at launch",
         at=(a.global_batch_size, a.micro_batch_size, PP),
         layout=True,
         fixes=(put(a.global_batch_size, PP * 2 * a.micro_batch_size * a.data_parallel_size),),
@@ -119,21 +119,21 @@ MINDSPEED.add(
             "{num_layers_per_virtual_pipeline_stage} layers per virtual stage x pipeline "
             "{pipeline_model_parallel_size} = all {num_layers} layers: there is only one virtual stage"
         ),
-        why="one virtual stage per rank is not interleaving; dies at launch",
+        why="one virtual stage per rank is not interleaving; the run fails at launch",
     ),
     refuse(
         "defer-embedding-wgrad",
         a.defer_embedding_wgrad_compute,
         fixes=(drop(a.defer_embedding_wgrad_compute),),
         message="--defer-embedding-wgrad-compute is not supported by MindSpeed",
-        why="dies at launch",
+        why="the run fails at launch",
     ),
     clash(
         "multi-parameter-fb-overlap",
         a.use_multiparameter_pipeline_model_parallel,
         a.moe_fb_overlap,
         unless_framework="mindspeed-llm",
-        why="the overlap exchanges one tensor between stages; dies at launch",
+        why="the overlap exchanges one tensor between stages; the run fails at launch",
     ),
     clash(
         "multi-parameter-dualpipev",
@@ -141,6 +141,6 @@ MINDSPEED.add(
         DUALPIPEV,
         unless_framework="mindspeed-llm",
         fixes=(LEAVE,),
-        why="the schedule exchanges one tensor between stages; dies at launch",
+        why="the schedule exchanges one tensor between stages; the run fails at launch",
     ),
 )

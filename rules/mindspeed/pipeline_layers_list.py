@@ -5,7 +5,7 @@ Checks that the list has one entry per pipeline stage, that each entry has one n
 numbers add up to no more than `--num-layers`.
 
 ## Why is this bad?
-MindSpeed refuses anything else when it validates arguments: every rank dies at launch.
+MindSpeed refuses anything else when it validates arguments: every rank the run fails at launch.
 
 ## Example
     --num-layers 8 --pipeline-model-parallel-size 4 --pipeline-num-transformer-layers [[3],[2],[3]]

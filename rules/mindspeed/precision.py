@@ -25,7 +25,7 @@ MINDSPEED.add(
         a.fp8 & (a.transformer_impl == "local"),
         **_basic(87, 54),
         message="FP8 needs --transformer-impl transformer_engine, not local",
-        why="the local layers have no FP8 path; dies at launch",
+        why="the local layers have no FP8 path; the run fails at launch",
         fixes=(put(a.transformer_impl, "transformer_engine"), drop(a.fp8)),
     ),
     refuse(
@@ -33,7 +33,7 @@ MINDSPEED.add(
         a.use_legacy_models & (a.transformer_impl == "transformer_engine"),
         **_basic(95, 62),
         message="--use-legacy-models does not work with --transformer-impl transformer_engine, which is the default",
-        why="only core models are built from its layers; dies at launch",
+        why="only core models are built from its layers; the run fails at launch",
         fixes=(put(a.transformer_impl, "local"), drop(a.use_legacy_models)),
     ),
     refuse(
@@ -42,7 +42,7 @@ MINDSPEED.add(
         **_basic(98, 65),
         at=(a.fp8_recipe, a.fp8),
         message="--fp8-format hif8 needs --fp8-recipe tensorwise, not {fp8_recipe}",
-        why="the format has one scale per tensor; dies at launch",
+        why="the format has one scale per tensor; the run fails at launch",
         fixes=(put(a.fp8_recipe, "tensorwise"),),
     ),
     refuse(
@@ -51,7 +51,7 @@ MINDSPEED.add(
         **_basic(106, 73),
         at=(a.fp8_reuse_quantized_weight,),
         message="--fp8-reuse-quantized-weight needs --fp8-format",
-        why="no weight is quantised; dies at launch",
+        why="no weight is quantised; the run fails at launch",
         fixes=(drop(a.fp8_reuse_quantized_weight),),
     ),
     refuse(
@@ -73,7 +73,7 @@ MINDSPEED.add(
         unless_framework=CORE_ONLY,
         at=(a.op_cal_tflops,),
         message="--op-cal-tflops does not work with multi-head latent attention",
-        why="its operators are not counted; dies at launch",
+        why="its operators are not counted; the run fails at launch",
         fixes=(drop(a.op_cal_tflops),),
     ),
     refuse(
@@ -81,7 +81,7 @@ MINDSPEED.add(
         a.auto_settings & (a.load.is_set | a.save.is_set),
         unless_framework=CORE_ONLY,
         message="--auto-settings does not work with --load or --save",
-        why="the search runs trial jobs of other layouts; dies at launch",
+        why="the search runs trial jobs of other layouts; the run fails at launch",
         fixes=(drop(also=(a.load, a.save), title="drop --load and --save"), drop(a.auto_settings)),
     ),
     refuse(
@@ -100,7 +100,7 @@ MINDSPEED.add(
         a.lora_target_modules,
         at=(a.swap_attention, a.lora_target_modules),
         message="--swap-attention does not work with LoRA (--lora-target-modules)",
-        why="frozen layers keep no activations to swap; dies at launch",
+        why="frozen layers keep no activations to swap; the run fails at launch",
         fixes=(drop(a.swap_attention, also=(a.swap_modules,)),),
     ),
     refuse(
@@ -119,7 +119,7 @@ MINDSPEED.add(
         unless_framework=CORE_ONLY,
         message="--compress-dense does not work together with --recompute-activation-function",
         at=(a.compress_dense, a.recompute_activation_function),
-        why="the activation is compressed and thrown away at once; dies at launch",
+        why="the activation is compressed and thrown away at once; the run fails at launch",
         fixes=(drop(a.recompute_activation_function), drop(a.compress_dense)),
     ),
     refuse(
@@ -145,7 +145,7 @@ MINDSPEED.add(
         at=(a.qad_enable,),
         unless_framework=CORE_ONLY,
         message="--qad-enable needs --qad-teacher-load",
-        why="distillation needs a teacher; dies at launch",
+        why="distillation needs a teacher; the run fails at launch",
         fixes=(drop(a.qad_enable),),
     ),
     refuse(
@@ -155,7 +155,7 @@ MINDSPEED.add(
         unless_framework=CORE_ONLY,
         fixes=(drop(a.kl_temperature),),
         message="--kl-temperature must be positive, not {kl_temperature}",
-        why="logits are divided by it; dies at launch",
+        why="logits are divided by it; the run fails at launch",
     ),
     refuse(
         "qad-weight",
@@ -164,7 +164,7 @@ MINDSPEED.add(
         unless_framework=CORE_ONLY,
         fixes=(drop(a.kl_loss_weight),),
         message="--kl-loss-weight is {kl_loss_weight}; it must not be negative",
-        why="the student would be pushed away from the teacher; dies at launch",
+        why="the student would be pushed away from the teacher; the run fails at launch",
     ),
     refuse(
         "qad-experts",
@@ -172,7 +172,7 @@ MINDSPEED.add(
         at=(a.qad_enable, a.num_experts),
         unless_framework=CORE_ONLY,
         message="--qad-enable does not work with mixture-of-experts models",
-        why="teacher and student route differently; dies at launch",
+        why="teacher and student route differently; the run fails at launch",
         fixes=(drop(a.qad_enable),),
     ),
     refuse(
@@ -182,7 +182,7 @@ MINDSPEED.add(
         unless_framework=CORE_ONLY,
         layout=True,
         message="--qad-enable does not work with pipeline {pipeline_model_parallel_size}",
-        why="the loss needs the logits on every rank; dies at launch",
+        why="the loss needs the logits on every rank; the run fails at launch",
         fixes=(drop(a.qad_enable),),
     ),
 )

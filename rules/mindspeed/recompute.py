@@ -6,14 +6,14 @@ from preflight import Safety, Severity
 from preflight.lint.constraint import ConstraintSet, drop, in_range, put, refuse
 from preflight.rules.mindspeed.shorthand import a, clash
 
-MINDSPEED = ConstraintSet("mindspeed", why="the schedule chooses the layers itself; dies at launch")
+MINDSPEED = ConstraintSet("mindspeed", why="the schedule chooses the layers itself; the run fails at launch")
 BUBBLE, ADVANCE = a.recompute_in_bubble, a.recompute_in_advance.given
 PP, VPP, LAYERS = (
     a.pipeline_model_parallel_size,
     a.num_layers_per_virtual_pipeline_stage,
     a.recompute_num_layers.written,
 )
-ALIGN = "the schedule was never adapted to unaligned gradient reduction; dies at launch"
+ALIGN = "the schedule was never adapted to unaligned gradient reduction; the run fails at launch"
 METHOD = (a.recompute_granularity.written == "full") & a.recompute_method.is_set & (a.recompute_method != "block")
 OWN = (a.recompute_granularity, a.recompute_method, a.recompute_num_layers)
 
@@ -24,7 +24,7 @@ MINDSPEED.add(
         at=(a.optimize_send_recv_comm, BUBBLE, ADVANCE),
         message="--optimize-send-recv-comm does not work with recomputation in the pipeline schedule",
         fixes=(drop(a.optimize_send_recv_comm),),
-        why="the optimised exchange supports only the plain schedule; dies at launch",
+        why="the optimised exchange supports only the plain schedule; the run fails at launch",
     ),
     refuse(
         "recompute-in-bubble-layers",
@@ -49,13 +49,13 @@ MINDSPEED.add(
         at=(BUBBLE, PP),
         fixes=(drop(BUBBLE),),
         message="--recompute-in-bubble needs a pipeline with --num-layers-per-virtual-pipeline-stage",
-        why="the bubbles it fills are those of the interleaved schedule; dies at launch",
+        why="the bubbles it fills are those of the interleaved schedule; the run fails at launch",
     ),
     clash(
         "recompute-in-bubble-swap-attention",
         BUBBLE,
         a.swap_attention,
-        why="both take activations out of memory; dies at launch",
+        why="both take activations out of memory; the run fails at launch",
     ),
     refuse(
         "recompute-in-bubble-overlap-p2p",
@@ -63,7 +63,7 @@ MINDSPEED.add(
         at=(a.overlap_p2p_comm,),
         fixes=(drop(a.overlap_p2p_comm),),
         message="--recompute-in-bubble does not work with --no-overlap-p2p-communication",
-        why="the schedule relies on overlapped sends; dies at launch",
+        why="the schedule relies on overlapped sends; the run fails at launch",
     ),
     refuse(
         "recompute-in-bubble-align-grad",
@@ -78,7 +78,7 @@ MINDSPEED.add(
         ADVANCE & ~BUBBLE & (a.recompute_method == "uniform"),
         at=(a.recompute_method, ADVANCE),
         message="--recompute-in-advance does not work with --recompute-method uniform",
-        why="it moves single layers, not groups; dies at launch",
+        why="it moves single layers, not groups; the run fails at launch",
         fixes=(put(a.recompute_method, "block"), drop(ADVANCE)),
     ),
     refuse(
@@ -87,7 +87,7 @@ MINDSPEED.add(
         at=(ADVANCE,),
         fixes=(drop(ADVANCE),),
         message="--recompute-in-advance needs --recompute-num-layers",
-        why="there is nothing to recompute in advance; dies at launch",
+        why="there is nothing to recompute in advance; the run fails at launch",
     ),
     refuse(
         "recompute-in-advance-schedule",
@@ -95,7 +95,7 @@ MINDSPEED.add(
         at=(ADVANCE, PP),
         fixes=(drop(ADVANCE),),
         message="--recompute-in-advance needs a pipeline with --num-layers-per-virtual-pipeline-stage",
-        why="it fills waits of the interleaved schedule; dies at launch",
+        why="it fills waits of the interleaved schedule; the run fails at launch",
     ),
     refuse(
         "recompute-in-advance-align-grad",
@@ -148,7 +148,7 @@ MINDSPEED.add(
         "recompute-activation-layers-negative",
         a.recompute_activation_function_num_layers,
         low=0,
-        why="it counts layers; dies at launch",
+        why="it counts layers; the run fails at launch",
         message="--recompute-activation-function-num-layers {recompute_activation_function_num_layers} is negative",
         fixes=(drop(a.recompute_activation_function_num_layers),),
     ),
@@ -156,7 +156,7 @@ MINDSPEED.add(
         "recompute-activation-layers",
         a.recompute_activation_function_num_layers,
         high=a.num_layers,
-        why="the stage has fewer; dies at launch",
+        why="the stage has fewer; the run fails at launch",
         message=(
             "--recompute-activation-function-num-layers {recompute_activation_function_num_layers} is more than "
             "the {num_layers} layers"
@@ -167,7 +167,7 @@ MINDSPEED.add(
         "recompute-norm-layers-negative",
         a.recompute_norm_num_layers,
         low=0,
-        why="it counts layers; dies at launch",
+        why="it counts layers; the run fails at launch",
         message="--recompute-norm-num-layers {recompute_norm_num_layers} is negative",
         fixes=(drop(a.recompute_norm_num_layers),),
     ),
@@ -175,7 +175,7 @@ MINDSPEED.add(
         "recompute-norm-layers",
         a.recompute_norm_num_layers,
         high=a.num_layers,
-        why="the stage has fewer; dies at launch",
+        why="the stage has fewer; the run fails at launch",
         message="--recompute-norm-num-layers {recompute_norm_num_layers} is more than the {num_layers} layers",
         fixes=(put(a.recompute_norm_num_layers, a.num_layers),),
     ),

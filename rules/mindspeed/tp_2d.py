@@ -23,7 +23,7 @@ MINDSPEED.add(
         after=("mindspeed/tp-2d-mc2",),
         why=(
             "2-D linears split the sequence themselves and raise where sequence parallelism split it before; "
-            "dies at launch"
+            "the run fails at launch"
         ),
     ),
     clash(
@@ -31,7 +31,7 @@ MINDSPEED.add(
         a.tp_2d,
         a.use_fused_rmsnorm,
         fixes=(drop(a.use_fused_rmsnorm, safety=Safety.SAFE), LEAVE),
-        why="a 2-D norm reduces over the y ranks, which the fused kernel does not; dies at launch",
+        why="a 2-D norm reduces over the y ranks, which the fused kernel does not; the run fails at launch",
     ),
     clash(
         "tp-2d-coc",
@@ -40,7 +40,7 @@ MINDSPEED.add(
         fixes=(drop(a.use_ascend_coc, also=(a.coc_parallel_num, a.coc_mode)), LEAVE),
         why=(
             "both replace the linear layers; inside 2-D tensor parallelism "
-            "--coc-fused-kernel alone turns the fused kernel on; dies at launch"
+            "--coc-fused-kernel alone turns the fused kernel on; the run fails at launch"
         ),
     ),
     clash(
@@ -59,14 +59,14 @@ MINDSPEED.add(
         a.tp_2d,
         a.unaligned_linear,
         unless_framework="mindspeed-llm",
-        why="both replace the linear layers; dies at launch",
+        why="both replace the linear layers; the run fails at launch",
     ),
     clash(
         "tp-2d-dualpipev",
         a.tp_2d,
         DUALPIPEV,
         fixes=(drop(a.schedules_method, also=(a.dualpipev_dw_detach,)), LEAVE),
-        why="the schedule exchanges tensors of one-dimensional shape; dies at launch",
+        why="the schedule exchanges tensors of one-dimensional shape; the run fails at launch",
     ),
     one_of(
         "tp-2d-context-algo",
@@ -82,7 +82,7 @@ MINDSPEED.add(
             put(a.context_parallel_algo, "ulysses_cp_algo"),
             LEAVE,
         ),
-        why="the algorithm is checked even when context parallelism is off; dies at launch",
+        why="the algorithm is checked even when context parallelism is off; the run fails at launch",
         at=(a.context_parallel_algo, a.tp_2d),
     ),
     refuse(
@@ -108,7 +108,7 @@ MINDSPEED.add(
         a.tp_2d & (a.expert_model_parallel_size > 1),
         fixes=(LEAVE,),
         message="--tp-2d does not work with expert parallel {expert_model_parallel_size}",
-        why="experts have no 2-D linears; dies at launch",
+        why="experts have no 2-D linears; the run fails at launch",
     ),
     refuse(
         "tp-2d-experts",

@@ -49,7 +49,7 @@ def test_what_the_run_is_before_and_after(real_cli: Cli, tmp_path: Path) -> None
 def test_an_error_that_a_change_brings_fails_and_one_that_it_cures_is_told(real_cli: Cli, tmp_path: Path) -> None:
     written(tmp_path, old=OLD, broken=BROKEN)
     ran = real_cli("diff", "old.sh", "broken.sh")
-    assert ran.code == 1 and "  new: broken.sh:2:16: error: 34 layers do not divide over 4 pipeline stages" in ran.out
+    assert ran.code == 1 and "  new: broken.sh:2:16: error: 34 layers are not divisible by 4 pipeline stages" in ran.out
     ran = real_cli("diff", "broken.sh", "old.sh")
     assert ran.code == 0 and "  cured: broken.sh:2:16: error: 34 layers" in ran.out
     assert real_cli("diff", "broken.sh", "broken.sh").out == "broken.sh\n  nothing changes for the run\n"

@@ -43,7 +43,9 @@ def test_the_line_of_the_config_is_named(real_cli: Cli, tmp_path: Path) -> None:
     assert ran.code == 0, ran.err
     assert ran.out.startswith("root: AssertionError: Number of layers should be divisible")
     assert "  rank 3, run.log:4\n" in ran.out
-    assert "run.sh:2:16: error: 46 layers do not divide over 4 pipeline stages [megatron/layers-over-stages]" in ran.out
+    assert (
+        "run.sh:2:16: error: 46 layers are not divisible by 4 pipeline stages [megatron/layers-over-stages]" in ran.out
+    )
     assert "`preflight check` reports this before the job runs.\n" in ran.out
     assert "DistBackendError" in ran.out.partition("followed from it:")[2]
 

@@ -43,5 +43,5 @@ def test_a_file_that_is_no_socket_is_kept(tmp_path: Path) -> None:
     precious.write_text("a: 1\n")
     words = [sys.executable, "-m", "preflight", "gate-serve", "--socket", str(precious)]
     ran = subprocess.run(words, capture_output=True, text=True, timeout=FOREVER, check=False)
-    assert ran.returncode == 2 and "is there already and is not a socket" in ran.stderr
+    assert ran.returncode == 2 and "already exists and is not a socket" in ran.stderr
     assert precious.read_text() == "a: 1\n"

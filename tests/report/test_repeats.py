@@ -60,7 +60,7 @@ def test_a_place_that_several_scripts_read_is_shown_once(
             "torchrun --nproc_per_node 8 pretrain_gpt.py $ARGS --hidden-size 4096 --num-attention-heads 32 --lr 1e-4 "
             "--seq-length 4096 --max-position-embeddings 4096 --micro-batch-size 1 --train-iters 10 --mock-data\n"
         )
-    message = "34 layers do not divide over 4 pipeline stages"
+    message = "34 layers are not divisible by 4 pipeline stages"
     run(["check", "."])
     out = capsys.readouterr().out
     assert out.count(message) == 1

@@ -7,7 +7,7 @@ from preflight.lint.expressions import Handle
 from preflight.lint.page import Spelled
 
 _WORDS = {
-    "kind": "the kind of model",
+    "kind": "the model kind",
     "world_size": "the number of devices",
     "world": "the number of devices",
     "parallel_mode": "the parallel mode",
@@ -42,7 +42,7 @@ _SWITCHES = (
     "share_",
 )
 _CLAUSES = {
-    "training": ("the run trains", "the run does not train"),
+    "training": ("the run is a training run", "the run is not a training run"),
     "distributed": ("more than one device takes part", "one device takes part"),
     "pipeline_interleave": ("interleaving of pipeline stages is on", "interleaving of pipeline stages is off"),
 }

@@ -167,7 +167,7 @@ def _stages(get: Callable[[str], Value]) -> Value:
         return unknown("there are too many stages")
     if given.raw == "auto":
         if layers % (pipeline * chunks):
-            return unknown(f"{layers} layers do not divide over {pipeline * chunks} virtual stages")
+            return unknown(f"{layers} layers are not divisible by {pipeline * chunks} virtual stages")
         return derived(((layers // (pipeline * chunks),) * pipeline,) * chunks, "split evenly")
     placed = layer_ranges(given.raw, pipeline, chunks)
     if placed is None:
