@@ -31,7 +31,7 @@ from preflight.frontends.reading import read as reading
 from preflight.frontends.verl_values import of_entry, of_loggers, of_name, of_sizes, taken
 from preflight.loaders.composition.overrides import Override, apply, read_override
 from preflight.loaders.composition.values import Composed, omegaconf_values
-from preflight.loaders.document import Document, Node, Word
+from preflight.loaders.document import Document, Node, Problem, Word
 from preflight.loaders.yaml import load_yaml
 from preflight.run.value import Value, unknown
 from preflight.source.hints import Any
@@ -198,10 +198,7 @@ def read_ppo(document: Document, surroundings: Surroundings) -> Reading:
     def own(name: str) -> bool:
         return mentions(front_end, name, document, surroundings)
 
-    if not has_module(front_end, document.launch.entry.text or "", document, surroundings):
-        faults += of_entry(document.launch)
-    if not composes(front_end, named, document, surroundings):
-        faults += of_name(named, (*NAMES, *VARIANTS), words)
+    faults += _of_names(front_end, named, document, surroundings)
     if ours:
         read = [one for one in overrides if not composes(front_end, _option(one), document, surroundings)]
         faults += of_groups(known, named, read, others, stated)
@@ -218,6 +215,15 @@ def read_ppo(document: Document, surroundings: Surroundings) -> Reading:
         )
     found.parsed.faults += [doubted(one, surroundings) if one.kind == UNREAD else one for one in faults]
     return reading(front_end, document, surroundings, found)
+
+
+def _of_names(front_end: FrontEnd, named: str, document: Document, surroundings: Surroundings) -> Iterator[Problem]:
+    """Slips in the names of its module and its config, unless the program at hand has them."""
+    assert document.launch is not None
+    if not has_module(front_end, document.launch.entry.text or "", document, surroundings):
+        yield from of_entry(document.launch)
+    if not composes(front_end, named, document, surroundings):
+        yield from of_name(named, (*NAMES, *VARIANTS), document.launch.words)
 
 
 def _others(release: str) -> tuple[Contract, ...]:
