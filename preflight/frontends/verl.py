@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 
 from preflight.dialects import Reading, Surroundings
 from preflight.dialects.megatron import batch, layout, pipeline, sizes
@@ -193,12 +193,8 @@ def read_ppo(document: Document, surroundings: Surroundings) -> Reading:
     found.parsed.open = document.launch.open or theirs or any(map(_may_be_any, words))
     others, stated = _others(known.release), surroundings.request.target is not None
     unread_ = [one for one in refused if not configures(front_end, one.override.key, document, surroundings)]
-    faults = [*malformed(words)]
-
-    def own(name: str) -> bool:
-        return mentions(front_end, name, document, surroundings)
-
-    faults += _of_names(front_end, named, document, surroundings)
+    own = partial(mentions, front_end, document=document, surroundings=surroundings)
+    faults = [*malformed(words), *_of_names(front_end, named, document, surroundings)]
     if ours:
         read = [one for one in overrides if not composes(front_end, _option(one), document, surroundings)]
         faults += of_groups(known, named, read, others, stated)
