@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 
 from preflight.dialects import Reading, Surroundings
 from preflight.dialects.megatron import batch, layout, pipeline, sizes
@@ -32,7 +32,7 @@ from preflight.frontends.reading import read as reading
 from preflight.frontends.verl_values import of_entry, of_loggers, of_name, of_sizes, taken
 from preflight.loaders.composition.overrides import Override, apply, read_override
 from preflight.loaders.composition.values import Composed, omegaconf_values
-from preflight.loaders.document import Document, Node, Word
+from preflight.loaders.document import Document, Node, Problem, Word
 from preflight.loaders.yaml import load_yaml
 from preflight.run.value import Value, unknown
 from preflight.source.hints import Any
@@ -195,15 +195,8 @@ def read_ppo(document: Document, surroundings: Surroundings) -> Reading:
     found.parsed.open = document.launch.open or theirs or any(map(_may_be_any, words))
     others, stated = _others(known.release), surroundings.request.target is not None
     unread_ = [one for one in refused if not configures(front_end, one.override.key, document, surroundings)]
-    faults = [*malformed(words)]
-
-    def own(name: str) -> bool:
-        return mentions(front_end, name, document, surroundings)
-
-    if not has_module(front_end, document.launch.entry.text or "", document, surroundings):
-        faults += of_entry(document.launch)
-    if not composes(front_end, named, document, surroundings):
-        faults += of_name(named, (*NAMES, *VARIANTS), words)
+    own = partial(mentions, front_end, document=document, surroundings=surroundings)
+    faults = [*malformed(words), *_of_names(front_end, named, document, surroundings)]
     if ours:
         read = [one for one in overrides if not composes(front_end, _option(one), document, surroundings)]
         faults += of_groups(known, named, read, others, stated)
@@ -252,6 +245,15 @@ def _inside(engine: str) -> Mapping[str, Mapping[str, str | None]]:
     """The sections with names of Megatron's own fields, in that of another engine."""
     theirs = f"actor_rollout_ref.actor.{engine}"
     return {key.replace(ENGINES_SECTION, theirs): names for key, names in data("verl").get("inside", {}).items()}
+
+
+def _of_names(front_end: FrontEnd, named: str, document: Document, surroundings: Surroundings) -> Iterator[Problem]:
+    """Slips in the names of its module and its config, unless the program at hand has them."""
+    assert document.launch is not None
+    if not has_module(front_end, document.launch.entry.text or "", document, surroundings):
+        yield from of_entry(document.launch)
+    if not composes(front_end, named, document, surroundings):
+        yield from of_name(named, (*NAMES, *VARIANTS), document.launch.words)
 
 
 def _others(release: str) -> tuple[Contract, ...]:

@@ -136,7 +136,7 @@ NEMO_RL.add(
     refuse(
         "asynchronous-and-colocated",
         all_of(a.async_grpo_enabled, a.generation_colocated),
-        message="asynchronous GRPO needs devices of its own to generate, and generation.colocated is enabled",
+        message="asynchronous GRPO generates on other devices than it trains on, and generation.colocated is enabled",
         why="the run dies after the models are loaded",
         upstream=f"{GRPO}:3421",
         at=(a.async_grpo_enabled, a.generation_colocated),
