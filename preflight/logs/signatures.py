@@ -364,7 +364,7 @@ SIGNATURES: tuple[Signature, ...] = (
         r"|EZ9999.*AICore|aicore (?:execution|exception)|507015|507011|\bUCE\b|HBM.*(?:multi|error)"
         r"|misaligned address",
         "a device failed, or a kernel reached outside of its memory",
-        "look at the node (dmesg, nvidia-smi -q, npu-smi); if it happens on another node as well, the cause is the program",
+        "look at the node (dmesg, nvidia-smi -q, npu-smi); if another node fails as well, the cause is the program",
     ),
     *OF_DEVICES,
     Signature(
