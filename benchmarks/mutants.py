@@ -101,12 +101,12 @@ def variants(node: Expression) -> Iterator[tuple[str, str, object]]:
             rest = parts[:at] + parts[at + 1 :]
             yield (
                 "part",
-                f"without {shown(parts[at])}  in  {shown(node)}",
+                f"{shown(node)}  without  {shown(parts[at])}",
                 rest[0] if len(rest) == 1 else Expression(op, *rest),
             )
     if op == "in" and len(parts) > 2:
         for at in range(1, len(parts)):
-            yield "choice", f"without {parts[at]!r}  in  {shown(node)}", Expression("in", *parts[:at], *parts[at + 1 :])
+            yield "choice", f"{shown(node)}  without  {parts[at]!r}", Expression("in", *parts[:at], *parts[at + 1 :])
     for at, part in enumerate(parts):
         if type(part) in (int, float) and not (op == "in" and at):
             yield now("number", Expression(op, *parts[:at], part + 1, *parts[at + 1 :]))  # type: ignore[operator]
@@ -135,7 +135,7 @@ class _Turn(ast.NodeTransformer):
             self.kind, self.line, self.text = (
                 kind,
                 node.lineno,
-                f"without {now}  in  {was}" if kind == "part" else f"{was}  →  {now}",
+                f"{was}  without  {now}" if kind == "part" else f"{was}  →  {now}",
             )
         return self.at == self.wanted
 
