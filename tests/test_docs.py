@@ -70,7 +70,7 @@ def test_every_page_of_the_guide_and_every_format_is_listed() -> None:
 def test_the_settings_of_the_guide_are_settings(tmp_path: Path) -> None:
     from preflight.checking.checker import Checker
     from preflight.checking.nearest_settings import OwnDevices
-    from preflight.run.settings_file import load as load_settings
+    from preflight.run.settings_search import load as load_settings
 
     (text,) = re.findall(r"```toml\n(.*?)```", (ROOT / "docs" / "settings.md").read_text(encoding="utf-8"), re.DOTALL)
     (tmp_path / "preflight.toml").write_text(text, encoding="utf-8")

@@ -9,7 +9,7 @@ import pytest
 from harness import Cli
 
 import preflight
-from preflight.lint.former_names import RENAMED, former, present, with_present_names
+from preflight.lint.suppression import RENAMED, former, present, with_present_names
 from preflight.plugins.manager import load
 from preflight.report import sarif
 

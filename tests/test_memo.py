@@ -14,7 +14,7 @@ from harness import Ran
 
 from preflight.checking.checker import Checker
 from preflight.cli import run
-from preflight.cli.memo import FRESH, VARIABLE
+from preflight.cli.checked_files import FRESH, VARIABLE
 from preflight.source import cache
 
 CONFIG = """\

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from preflight import Finding, Related, Severity
 from preflight.checking.engine import Report
 from preflight.report.concise import line
-from preflight.report.excerpt import excerpt
-from preflight.report.terminal import Look
+from preflight.report.terminal import Look, excerpt
 from preflight.report.text import render
 from preflight.source.text import Source, Span
 

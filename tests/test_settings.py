@@ -19,7 +19,7 @@ from hypothesis import settings as effort
 from hypothesis import strategies as st
 
 from preflight.run.settings import Facts, path_matches, validator, verify
-from preflight.run.settings_file import load
+from preflight.run.settings_search import load
 from preflight.source.text import InputError
 
 SCHEMA = json.loads(files("preflight.schemas").joinpath("settings.json").read_text(encoding="utf-8"))
@@ -192,7 +192,7 @@ def test_a_float_is_no_whole_number(cli: Cli, tmp_path: Path) -> None:
 PROGRAM = """
 import sys
 from pathlib import Path
-from preflight.run.settings_file import load
+from preflight.run.settings_search import load
 load(Path(sys.argv[1]))
 print("jsonschema" in sys.modules)
 """

@@ -15,8 +15,7 @@ import pytest
 import preflight
 from preflight.lint import rule_table
 from preflight.lint.expressions import Expression
-from preflight.plugins.entry_points import _listed, _scanned
-from preflight.plugins.manager import load
+from preflight.plugins.manager import _listed, _scanned, load
 from preflight.source import cache
 from preflight.source.finding import Finding
 from preflight.source.record import replace

@@ -7,7 +7,7 @@ import subprocess
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from preflight.frontends.described import contracts as described
+from preflight.dialects.undescribed import contracts as described
 from preflight.frontends.front_end import data
 from preflight.run.versions import numbers
 from upstream.checkout import Checkout

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from preflight.checking.engine import Report
-from preflight.lint.former_names import present
+from preflight.lint.suppression import present
 from preflight.source.finding import Finding
 from preflight.source.record import NamedTuple
 from preflight.source.text import InputError, Source

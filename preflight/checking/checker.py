@@ -14,7 +14,7 @@ from preflight.checking.failure import attempted, unreadable
 from preflight.checking.verification import verify_facts, verify_ids, verify_options
 from preflight.checking.workspace import Workspace
 from preflight.job import Job
-from preflight.lint.former_names import present, renamed_by, with_present_names
+from preflight.lint.suppression import present, renamed_by, with_present_names
 from preflight.loaders.document import Document
 from preflight.plugins.manager import Plugins
 from preflight.program.checkout.around import Checkouts

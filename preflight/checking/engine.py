@@ -8,7 +8,7 @@ from itertools import islice
 
 from preflight.checking.surroundings import NOTHING, Beside
 from preflight.dialects import Surroundings, claim
-from preflight.dialects.machine import completed
+from preflight.dialects.identify import completed
 from preflight.job import Job
 from preflight.lint.certainty import missed
 from preflight.lint.rule import Checkable

@@ -10,8 +10,7 @@ import preflight
 from preflight.checking.checker import Checker
 from preflight.run.cluster import Device
 from preflight.run.settings import Settings
-from preflight.run.settings_file import load
-from preflight.run.settings_search import HIGHEST, Search
+from preflight.run.settings_search import HIGHEST, Search, load
 from preflight.run.versions import matches
 from preflight.source.text import InputError
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 
-from preflight.lint.former_names import renamed_by
 from preflight.lint.rule import Checkable
+from preflight.lint.suppression import renamed_by
 from preflight.plugins.manager import Plugins
 from preflight.run.cluster import find_device, network_rate, networks
 from preflight.run.request import MOST_DEVICES, Target

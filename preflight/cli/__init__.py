@@ -88,7 +88,7 @@ def _unwritten(error: OSError) -> int:
 
 def run(argv: list[str]) -> int:
     """Run a command line and return the exit code; every failure is reported in one line."""
-    from preflight.cli.guard import guarded
+    from preflight.cli.exits import guarded
     from preflight.source.language import asked, speaking
     from preflight.source.text import remember_files
 

@@ -19,12 +19,10 @@ from preflight.cli import completion
 from preflight.cli.command_line import split
 from preflight.cli.exits import FAILED as FAILED
 from preflight.cli.exits import FOUND as FOUND
-from preflight.cli.exits import INTERRUPTED
+from preflight.cli.exits import INTERRUPTED, guarded, say, tell
 from preflight.cli.exits import OK as OK
 from preflight.cli.exits import USAGE as USAGE
-from preflight.cli.guard import guarded, tell
 from preflight.cli.options import Option, Started
-from preflight.cli.stream import say
 from preflight.source.spelling import did_you_mean, nearest
 
 Groups = tuple[Any, ...]

@@ -11,10 +11,9 @@ import typer
 
 from preflight.checking.merging import merge
 from preflight.cli import output, session
-from preflight.cli.exits import OK
+from preflight.cli.exits import OK, say
 from preflight.cli.options import Inputs, JobFacts, Printed, Rules, option, takes
 from preflight.cli.output import deliver
-from preflight.cli.stream import say
 from preflight.run.settings import FILE
 from preflight.source.finding import Message
 from preflight.source.language import local

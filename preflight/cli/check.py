@@ -11,13 +11,11 @@ from preflight.checking.checker import Checker
 from preflight.checking.discovery import Named
 from preflight.checking.engine import Report
 from preflight.cli import output, session
-from preflight.cli.checked_files import Teller
-from preflight.cli.exits import LEVELS, OK
-from preflight.cli.memo import Memo
+from preflight.cli.checked_files import Memo, Teller
+from preflight.cli.exits import LEVELS, OK, say
 from preflight.cli.options import AtSite, Inputs, JobFacts, Output, Rules, Scope, Started, option, takes
 from preflight.cli.options import Outcome as How
 from preflight.cli.output import refuse_unread
-from preflight.cli.stream import say
 from preflight.report.terminal import Look, plain
 from preflight.report.text import shown
 from preflight.report.totals import added

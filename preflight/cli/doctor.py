@@ -11,11 +11,9 @@ from pathlib import Path
 
 import preflight
 from preflight.cli import session
-from preflight.cli.exits import OK
+from preflight.cli.exits import OK, say
 from preflight.cli.options import JobFacts, Rules
-from preflight.cli.stream import say
-from preflight.plugins.entry_points import entry_points
-from preflight.plugins.manager import GROUP, OWN
+from preflight.plugins.manager import GROUP, OWN, entry_points
 from preflight.program.checkout.around import Checkouts
 from preflight.report.distribution import home
 from preflight.report.terminal import plain

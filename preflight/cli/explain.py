@@ -11,10 +11,10 @@ import typer
 from preflight import schemas
 from preflight.cli import completion
 from preflight.cli.app import OK
+from preflight.cli.exits import say
 from preflight.cli.options import Lang
-from preflight.cli.stream import say
-from preflight.lint.former_names import former
 from preflight.lint.rule import Checkable
+from preflight.lint.suppression import former
 from preflight.report.page import documented, named, rule_page, section_url
 from preflight.source.finding import Message
 from preflight.source.language import local, spoken

@@ -13,11 +13,10 @@ from preflight.checking.checker import Checker, Suggest
 from preflight.checking.failure import unreadable
 from preflight.checking.merging import merge
 from preflight.cli import output, session
-from preflight.cli.exits import FOUND, OK
+from preflight.cli.exits import FOUND, OK, say
 from preflight.cli.options import AtSite, Inputs, JobFacts, Rules, Started, option, takes
 from preflight.cli.options import Outcome as How
 from preflight.cli.output import refuse_unread
-from preflight.cli.stream import say
 from preflight.fix.allowed import Boundary
 from preflight.fix.choices import Way, fix_by_choice
 from preflight.fix.edit_proof import NOT_WRITTEN

@@ -10,14 +10,13 @@ from pathlib import Path
 from typing import Annotated
 
 from preflight.checking.verification import verify_facts
-from preflight.cli.guard import tell
+from preflight.cli.exits import say, tell
 from preflight.cli.options import listed, option
-from preflight.cli.stream import say
 from preflight.gate import audit as trail
 from preflight.gate.submission import Allocation, Override, Submission
 from preflight.gate.verdict import Policies, Reply
 from preflight.gate.workers import judge_apart
-from preflight.lint.former_names import present
+from preflight.lint.suppression import present
 from preflight.plugins import manager as plugins
 from preflight.run.settings import Facts
 from preflight.source.spelling import did_you_mean

@@ -167,7 +167,7 @@ _PYNATIVE += "from preflight.lint.constraint import ConstraintSet, put, refuse\n
 _CASES = ("speaks", "silent")
 FRAMEWORKS = {
     "megatron": _command(
-        "megatron", "megatron-training", "core_names import a, all_of", ("rejected", "accepted"), whole=True
+        "megatron", "megatron-training", "option_names import a, all_of", ("rejected", "accepted"), whole=True
     ),
     "mindspeed": _command("mindspeed", "mindspeed", "shorthand import a", _CASES, whole=False),
     "mindspeed-llm": _command("mindspeed", "mindspeed", "shorthand import a", _CASES, whole=False),

@@ -13,10 +13,10 @@ import typer
 from preflight.checking.verification import verify_facts
 from preflight.cli import completion
 from preflight.cli.app import OK
-from preflight.cli.stream import say
+from preflight.cli.exits import say
 from preflight.lint.evidence import evidence
-from preflight.lint.former_names import former
 from preflight.lint.rule import Checkable
+from preflight.lint.suppression import former
 from preflight.report.coverage import coverage
 from preflight.report.page import GENERATED, documented, finds, pages
 from preflight.run.request import Target

@@ -11,7 +11,7 @@ import typer
 from preflight import schemas
 from preflight.cli.app import OK
 from preflight.cli.completion import begun
-from preflight.cli.stream import say
+from preflight.cli.exits import say
 from preflight.dialects import option_schemas as options
 from preflight.report.distribution import schema_url
 from preflight.source.spelling import did_you_mean

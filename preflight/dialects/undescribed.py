@@ -1,11 +1,13 @@
-"""Undescribed programs that resemble a described framework but have additional options and networks: their launches are
-not checked, and the program is named."""
+"""Releases and programs that are described, or are read as another."""
 
 from __future__ import annotations
 
 import re
+from functools import cache
 
+from preflight import schemas
 from preflight.loaders.document import Launch
+from preflight.run.versions import numbers
 from preflight.source.pattern import lazy_pattern
 from preflight.source.record import NamedTuple
 
@@ -58,3 +60,14 @@ def _starts(launch: Launch, program: Undescribed) -> bool:
 DEEPSPEED = "Megatron-DeepSpeed"
 _BY_DEEPSPEED = lazy_pattern(r"(?m)^[ \t]*(?:\w+=[\"'])?deepspeed[ \t](?:[^\n\\]|\\\n|\\.){0,2000}?\bpretrain_\w+\.py")
 """A line that starts one of its scripts."""
+
+
+FOLDER = "frontends/contracts"
+
+
+@cache
+def contracts(front_end: str, without: str = "") -> tuple[str, ...]:
+    """The releases of a front end with a contract, newest first. without: the release to leave out."""
+    start = f"{FOLDER}/{front_end}-"
+    found = (name.removeprefix(start) for name in schemas.names(FOLDER) if name.startswith(start))
+    return tuple(sorted((one for one in found if one[:1].isdigit() and one != without), key=numbers, reverse=True))

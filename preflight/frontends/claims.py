@@ -7,8 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 
 from preflight.dialects import Reading, Surroundings
-from preflight.dialects.undescribed import MINDSPEED_MM, undescribed
-from preflight.frontends.described import contracts
+from preflight.dialects.undescribed import MINDSPEED_MM, contracts, undescribed
 from preflight.loaders.document import Document, Node
 from preflight.run.request import Request, Target
 from preflight.source.pattern import lazy_pattern

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, cached_property
 
 from preflight import schemas
-from preflight.frontends.described import FOLDER
+from preflight.dialects.undescribed import FOLDER
 from preflight.loaders.composition.values import omegaconf_values
 from preflight.loaders.document import Node
 from preflight.loaders.yaml import load_yaml

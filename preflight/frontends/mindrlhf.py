@@ -7,8 +7,8 @@ from functools import partial
 
 from preflight.dialects import Reading, Surroundings
 from preflight.dialects.megatron.machine import machine
-from preflight.dialects.mindformers.checkout_release import COMMON, NOT_COMMON, identified
 from preflight.dialects.mindformers.config_files import kind_of
+from preflight.dialects.mindformers.dialect import COMMON, NOT_COMMON, identified
 from preflight.dialects.mindformers.graph import read_graph
 from preflight.frontends.composed import above, after, opener
 from preflight.frontends.front_end import FrontEnd, doubted, unread

@@ -9,8 +9,8 @@ from preflight.dialects import Reading, Surroundings
 from preflight.dialects.megatron.namespace import Run, derives
 from preflight.dialects.megatron.parsing import Parsed
 from preflight.dialects.megatron.words import MINDSPEED_STEPS
+from preflight.dialects.undescribed import contracts
 from preflight.frontends.composed import Dotted, hydra, typed
-from preflight.frontends.described import contracts
 from preflight.frontends.front_end import FrontEnd, doubted, unread
 from preflight.frontends.option_releases import at_release, at_stated
 from preflight.frontends.published_network import trained

@@ -10,10 +10,10 @@ from preflight import schemas
 from preflight.dialects import Reading, Surroundings
 from preflight.dialects.megatron import batch, layout, pipeline, sizes
 from preflight.dialects.megatron.namespace import NotKnown, Run, derives
+from preflight.dialects.undescribed import FOLDER, contracts
 from preflight.frontends import roles
 from preflight.frontends.composed import Dotted, opener, typed
 from preflight.frontends.contract import lacks, made_since, nearest_release
-from preflight.frontends.described import FOLDER, contracts
 from preflight.frontends.front_end import UNREAD, FrontEnd, unread
 from preflight.frontends.hydra_faults import DECAYS, INCREASES, REFUSED
 from preflight.frontends.own_release import shown, with_evidence
@@ -26,7 +26,7 @@ from preflight.loaders.composition.merging import mapping
 from preflight.loaders.composition.overrides import Override, Refused, apply, read_override
 from preflight.loaders.composition.values import Composed
 from preflight.loaders.document import Document, Node, Problem, Word
-from preflight.program.checkout.files import Files, listed
+from preflight.program.checkout.packages import Files, listed
 from preflight.run.value import Value, unknown
 from preflight.source.checkout_root import checkout_root
 from preflight.source.finding import Message

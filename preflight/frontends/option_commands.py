@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from preflight.dialects import Reading, Surroundings
 from preflight.dialects.megatron.command_words import Spelled, spell, spell_environment
-from preflight.dialects.megatron.edits import Writer
+from preflight.dialects.megatron.dialect import Writer
 from preflight.dialects.megatron.namespace import Run, derives
 from preflight.dialects.megatron.options import Flag
 from preflight.dialects.megatron.parse_faults import STRAY_WORD, UNKNOWN_FLAG

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import cache, partial
 
 from preflight.dialects import Surroundings
+from preflight.dialects.undescribed import contracts
 from preflight.frontends.contract import Contract, contract
-from preflight.frontends.described import contracts
 from preflight.frontends.front_end import FrontEnd
 from preflight.frontends.option_releases import at_release, at_stated
 from preflight.frontends.reading import package_of

@@ -10,10 +10,10 @@ from preflight.dialects import Reading, Surroundings
 from preflight.dialects.megatron import batch, layout, pipeline, sizes
 from preflight.dialects.megatron.namespace import NotKnown, Run, derives
 from preflight.dialects.megatron.options import Flag, table
+from preflight.dialects.undescribed import contracts
 from preflight.frontends import roles
 from preflight.frontends.composed import Dotted, typed
 from preflight.frontends.contract import Contract, contract, lacks, made_since, nearest_release
-from preflight.frontends.described import contracts
 from preflight.frontends.front_end import UNREAD, FrontEnd, Keys, data, doubted
 from preflight.frontends.hydra_faults import (
     ALWAYS,

@@ -7,8 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from preflight.job import Job
 from preflight.loaders.document import Document, Launch, Unknown
-from preflight.run.patches import patch
-from preflight.run.request import Request, Target
+from preflight.run.request import Request, Target, patch
 from preflight.run.versions import branch, numbers
 from preflight.source.pattern import lazy_pattern
 from preflight.source.record import replace

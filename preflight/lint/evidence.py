@@ -10,7 +10,7 @@ from functools import cache, cached_property, lru_cache
 from preflight import schemas
 from preflight.job import Job
 from preflight.run.arguments import Switch
-from preflight.run.patches import gained
+from preflight.run.request import gained
 from preflight.run.versions import branch, matches, numbers
 from preflight.source.finding import Message, Severity
 from preflight.source.hints import Any

@@ -6,8 +6,8 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from preflight.loaders import MANIFEST
-from preflight.loaders.beyond_allocation import crowds_pod, waits_for_pods
 from preflight.loaders.bounds import refuse_large
+from preflight.loaders.command_fronts import crowds_pod, waits_for_pods
 from preflight.loaders.document import (
     MARK,
     Comment,

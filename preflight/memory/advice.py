@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 
 from preflight.memory.activations import FLASH
 from preflight.memory.estimate import counted, stage
+from preflight.memory.result import Gap
 from preflight.memory.shape import Shape
-from preflight.memory.unmodelled import Gap
 from preflight.run.cluster import Cluster
 from preflight.run.plan import Plan
 from preflight.source.hints import Any

@@ -13,9 +13,8 @@ from preflight.memory.requirements import (
     with_values,
     without_assumed,
 )
-from preflight.memory.result import LOW, LOW_MIXED, MemoryEstimate, Stage, Term, Verdict
+from preflight.memory.result import LOW, LOW_MIXED, Gap, MemoryEstimate, Stage, Term, Verdict, gap
 from preflight.memory.shape import SWAPPED, Shape, shape
-from preflight.memory.unmodelled import Gap, gap
 from preflight.run.cluster import Cluster
 from preflight.run.plan import Plan
 from preflight.run.value import Origin, Value, assumed, known

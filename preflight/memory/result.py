@@ -1,10 +1,11 @@
-"""The values of an estimate: terms per stage, steady and peak bytes, the need of the device, the verdict. Bytes
-throughout."""
+"""The values of an estimate of memory, and the parts that it has no term for."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 
+from preflight.run.unmodelled import Unmodelled
 from preflight.source.hints import Literal
 from preflight.source.record import NamedTuple, dataclass
 
@@ -104,3 +105,121 @@ class MemoryEstimate:
     def worst(self) -> Stage | None:
         """The decisive stage: the one with the highest need."""
         return max(self.stages, key=lambda stage: stage.required, default=None)
+
+
+_NOTHING: Mapping[str, object] = MappingProxyType({})
+
+
+class Gap(NamedTuple):
+    """least, most: factors of the activations. whole: of everything allocated, at most. freed: outputs of which none
+    may be there. steady: factor of what stays between steps, at least. recorded: factor of everything allocated up to
+    which recordings go. bound: whether the low end is one; not where the model may be another."""
+
+    least: float = 1.0
+    most: float | None = 1.0
+    whole: float = 1.0
+    freed: tuple[str, ...] = ()
+    low: Mapping[str, object] = _NOTHING
+    high: Mapping[str, object] = _NOTHING
+    steady: float = 1.0
+    recorded: float = 1.0
+    bound: bool = True
+
+
+_ATTENTION = (
+    *("query key value", "query key norm inputs", "key value up", "compressed query", "compressed key value"),
+    *("attention output", "attention output, padded", "attention output, exchanged", "softmax statistics", "scores"),
+)
+_EXPERTS = ("dispatched tokens", "fc1 output", "activation output", "gate activation", "weighted activation")
+
+_FROZEN = {"optimizer.name": "lomo", "precision.gradients": "none", "precision.master": None}
+
+GAPS: dict[Unmodelled, Gap] = {
+    # they are on the host while other layers are at work, all or none of them
+    Unmodelled.OFFLOADED_ACTIVATIONS: Gap(least=0.0),
+    # what layers keep is in a pool of the graphs', which replay does not count as allocated and nothing else may use:
+    # the device has it anyway, and buffers that graphs read and write too. One run of a pair, alike but for
+    # graphs, peaks at 119.8 GiB, the other at 85.9 (Megatron-Bridge 067f987, nemo-mbridge-memory-snapshot-analysis)
+    Unmodelled.CUDA_GRAPHS: Gap(whole=1.4),
+    # 1.5 to 2 times the peak (Megatron-Bridge 067f987, nemo-mbridge-perf-cuda-graphs, pitfall 4)
+    Unmodelled.WHOLE_CUDA_GRAPH: Gap(whole=2.0),
+    # a bias of the size of the scores, or scores that no fused kernel keeps from being there
+    Unmodelled.ALIBI: Gap(high={"model.attention": "unfused-fp32"}),
+    # other operators instead of attention's: its outputs may be absent, and an indexer's may be added
+    Unmodelled.OTHER_ATTENTION: Gap(freed=_ATTENTION, most=2.0, steady=0.8, whole=1.1),
+    # latent attention stays as it is, with an additional indexer: q·n·d + h(d + n) weights where there is one, < 3 %
+    # of a layer; a recording of GLM-5.2 with ten layers (MindSpeed-LLM, pretrain_glm52_tp1pp2ep1_dsa_share_index) has
+    # 0.7 % more after the step than the model without
+    Unmodelled.LATENT_ATTENTION_INDEXER: Gap(freed=_ATTENTION, most=2.0, whole=1.03),
+    Unmodelled.ZERO_EXPERTS: Gap(freed=_EXPERTS),
+    # experts of the latent size; without them in the low end
+    Unmodelled.LATENT_EXPERTS: Gap(low={"model.experts": 0}),
+    # MindSpeed's --fsdp2-config-path, which is not read, may recompute layers, move weights and states to the host and
+    # share them over fewer ranks; it is taken not to
+    Unmodelled.FSDP2_BY_FILE: Gap(least=0.0, low={"optimizer.offload": 1.0}, bound=False),
+    # recordings need 7 to 35 % more
+    Unmodelled.FP8_WITH_FSDP: Gap(recorded=1.35),
+    # 4 bits where 8-bit training has 8, with scales; copies of weights in addition
+    Unmodelled.FP4: Gap(least=0.5, most=1.25, whole=1.1),
+    # states are in memory that the host lends
+    Unmodelled.VIRTUAL_OPTIMIZER: Gap(low={"optimizer.offload": 1.0}),
+    Unmodelled.LOW_PRECISION_OPTIMIZER: Gap(low={"optimizer.offload": 1.0}, steady=0.7),
+    # weights, gradients and states divided over all ranks, or over fewer
+    Unmodelled.LAYERZERO: Gap(
+        low={"optimizer.zero": 3, "optimizer.shards": 1 << 20, "optimizer.expert_shards": 1 << 20}
+    ),
+    # no states at all, to half as many again as Adam's
+    Unmodelled.OTHER_OPTIMIZER: Gap(low={"optimizer.name": "lomo"}, high={"optimizer.name": "adam"}, whole=1.5),
+    Unmodelled.OTHER_ADAPTERS: Gap(low={"model.lora_targets": ("query",)}, high={"model.lora_targets": ()}),
+    # layers of one operator each instead of attention and an MLP: a Mamba layer (d_inner = 2 h) has 6 h² weights and
+    # keeps 28·T·h, attention alone from 2 h² on; a whole layer has 12 h² and keeps 34·T·h (Korthikanti et al. 2022)
+    Unmodelled.HYBRID_MODEL: Gap(least=0.2, most=1.1, steady=0.2),
+    # a separate head and pooler in addition to the layers, and scores of padded samples
+    Unmodelled.ENCODER_ALONE: Gap(most=1.2, whole=1.1),
+    # a decoder as deep again, with attention to the encoder in each layer: 4/3 of the encoder's weights
+    Unmodelled.ENCODER_AND_A_DECODER: Gap(most=2.5, whole=2.6),
+    # four streams add to what a layer keeps: to 34·S·h 20 in Megatron-LM, 52 in MindSpeed-LLM unfused (streams.py); a
+    # recomputed layer keeps four inputs
+    Unmodelled.HYPER_CONNECTIONS: Gap(most=4.0, whole=1.1),
+    # a search may divide any operator over any of the devices of a stage, or leave it whole
+    Unmodelled.SHARDING_THAT_IS_SEARCHED: Gap(bound=False),
+    # parts of the model may be frozen, others are added
+    Unmodelled.OWN_ENTRY_SCRIPT: Gap(least=0.0, whole=1.25, low=_FROZEN, bound=False),
+    # additional encoders, of a fifth of its weights at most (InternViT-6B with 34B and 72B)
+    Unmodelled.FROZEN_LANGUAGE_MODEL: Gap(least=0.0, whole=1.3, low=_FROZEN, high=_FROZEN, bound=False),
+    # further networks besides the one that the options describe
+    Unmodelled.REINFORCEMENT_LEARNING: Gap(most=None),
+    # an optimizer and activations in addition, of a size that nothing here states
+    Unmodelled.CRITIC: Gap(most=None),
+    # 0.5 to 6 billion parameters that need 2 bytes each while they are frozen, and what images keep
+    Unmodelled.ENCODERS_BESIDE: Gap(most=1.3, whole=1.15),
+    # a mask and a copy of the input of each linear with an adapter, 1 of the 2 bytes more that the input has
+    Unmodelled.DROPOUT_BEFORE_ADAPTERS: Gap(most=1.5),
+    # what they are is not known: none of them, or nearly all
+    Unmodelled.FROZEN_PARAMETERS: Gap(least=0.0, low=_FROZEN),
+    Unmodelled.RETRIEVAL: Gap(most=1.5, whole=1.5),
+    Unmodelled.SEVERAL_ENCODERS: Gap(most=None),
+    Unmodelled.DISTILLATION_TEACHER: Gap(most=None),
+}
+"""Figures without a source are stated gaps: no measurement bounds them."""
+
+
+def gap(features: Iterable[Unmodelled]) -> Gap | None:
+    """The gap of all features together; None if one of them has none."""
+    found = Gap()
+    for name in features:
+        one = GAPS.get(name)
+        if one is None:
+            return None
+        found = Gap(
+            found.least * one.least,
+            None if found.most is None or one.most is None else found.most * one.most,
+            found.whole * one.whole,
+            found.freed + one.freed,
+            {**found.low, **one.low},
+            {**found.high, **one.high},
+            found.steady * one.steady,
+            found.recorded * one.recorded,
+            found.bound and one.bound,
+        )
+    return found

@@ -15,10 +15,10 @@ from preflight import schemas
 from preflight.checking.unused_suppression import unused_suppression
 from preflight.frontends.page_names import spelling
 from preflight.lint.constraint import Constraint
-from preflight.lint.former_names import present
 from preflight.lint.page import page as declared_page
 from preflight.lint.rule import Checkable, Rule, collect
 from preflight.lint.rule_table import stamp
+from preflight.lint.suppression import present
 from preflight.report.distribution import installed_page, page_url, site
 from preflight.source import cache as kept_file
 from preflight.source.hints import Any

@@ -5,8 +5,7 @@ from __future__ import annotations
 from preflight.job import Job
 from preflight.lint.certainty import strange
 from preflight.report.terminal import plain
-from preflight.run.patches import described_around
-from preflight.run.request import Target
+from preflight.run.request import Target, described_around
 from preflight.source.finding import Message
 from preflight.source.hints import Any
 from preflight.source.language import local

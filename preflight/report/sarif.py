@@ -11,8 +11,8 @@ from preflight.checking.engine import Report
 from preflight.checking.failure import crash_line
 from preflight.checking.unused_suppression import unused_suppression
 from preflight.fix.apply import text_edits
-from preflight.lint.former_names import former
 from preflight.lint.rule import Checkable
+from preflight.lint.suppression import former
 from preflight.report.distribution import home
 from preflight.report.dump import dumped
 from preflight.report.fingerprint import fingerprints

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from preflight.checking.engine import Report
-from preflight.report.excerpt import COLORS
-from preflight.report.terminal import Look, counted, plain
+from preflight.report.terminal import COLORS, Look, counted, plain
 from preflight.source.finding import Safety
 from preflight.source.language import local, padded
 

@@ -8,9 +8,8 @@ from collections.abc import Iterator
 from preflight.checking.engine import Report
 from preflight.job import Job, Site
 from preflight.lint.evidence import switched_at
-from preflight.report.excerpt import COLORS, excerpt
 from preflight.report.release import fits, heading, is_known, read_as
-from preflight.report.terminal import Look, counted, plain
+from preflight.report.terminal import COLORS, Look, counted, excerpt, plain
 from preflight.report.totals import Entry, Told, skipped_checks, texts
 from preflight.source.finding import Finding, Fix, Safety, Severity
 from preflight.source.language import joined, local

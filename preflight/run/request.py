@@ -1,12 +1,14 @@
-"""The caller's statements in addition to the files: devices, target framework, environment, which other files to
-open."""
+"""What a call asks for: the target, with its patch releases, and what it states."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, MutableMapping
+from functools import cache
 from pathlib import Path
 
+from preflight import schemas
 from preflight.run.cluster import Factor
+from preflight.run.versions import branch
 from preflight.source.hints import Any
 from preflight.source.record import NamedTuple
 
@@ -112,3 +114,46 @@ class Request(NamedTuple):
         if self.nodes is not None and self.devices_per_node is not None:
             return self.nodes * self.devices_per_node
         return None
+
+
+def patch(target: Target | None) -> Mapping[str, Any]:
+    """The description of a patch release: `of`, the release that it is read as, and `options` that differ; empty for
+    other releases."""
+    if target is None:
+        return {}
+    rows: dict[str, dict[str, dict[str, Any]]] = schemas.read("releases")["patches"]
+    return rows.get(target.framework, {}).get(target.version, {})
+
+
+def lacking(target: Target | None) -> frozenset[str]:
+    """The rules whose checks a patch release lacks."""
+    return _rules(target, "lacks")
+
+
+@cache
+def gained(framework: str, version: str) -> frozenset[str]:
+    """The rules whose checks a patch release has in addition to its release."""
+    return _rules(Target(framework, version), "has")
+
+
+def _rules(target: Target | None, part: str) -> frozenset[str]:
+    if target is None or not patch(target):
+        return frozenset()
+    if not schemas.exists(f"{target.framework}/published"):
+        return frozenset()
+    published: dict[str, Any] = schemas.read(f"{target.framework}/published")["published"]
+    tags = (f"v{target.version}", f"core_v{target.version}")
+    revision = patch(target).get("revision") or next((tag for tag in tags if tag in published), "")
+    return frozenset(published.get(revision, {}).get(part, ()))
+
+
+def described_around(asked: Target) -> tuple[str, str]:
+    """The described releases of its line just below and just above a release; "" where it is older or newer than
+    all."""
+    table = schemas.read("releases")
+    releases: list[str] = [*table.get(asked.framework, ()), *table.get(f"{asked.framework} branches", ())]
+    line, wanted = branch(asked.version)
+    order = sorted((number, one) for one in releases for own, number in [branch(one)] if own == line and number)
+    older = [one for number, one in order if number < wanted]
+    newer = [one for number, one in order if number > wanted]
+    return older[-1] if older else "", newer[0] if newer else ""

@@ -1,8 +1,7 @@
 """Saving, loading and converting checkpoints."""
 
 from preflight.lint.constraint import Change, ConstraintSet, Repair, conflicts, divides, drop, put, refuse, requires
-from preflight.rules.megatron.core_names import a, all_of
-from preflight.rules.megatron.training_names import REFUSED
+from preflight.rules.megatron.option_names import REFUSED, a, all_of
 from preflight.source.finding import Kind, Safety
 
 MEGATRON = ConstraintSet("megatron", why=REFUSED)

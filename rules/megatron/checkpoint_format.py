@@ -1,8 +1,7 @@
 """What each checkpoint format works with."""
 
 from preflight.lint.constraint import ConstraintSet, conflicts, drop, put, refuse, requires
-from preflight.rules.megatron.core_names import a, all_of, any_of
-from preflight.rules.megatron.training_names import REFUSED, weights_sharded
+from preflight.rules.megatron.option_names import REFUSED, a, all_of, any_of, weights_sharded
 from preflight.source.finding import Safety
 
 MEGATRON = ConstraintSet("megatron", why=REFUSED)

@@ -1,7 +1,7 @@
 """Context parallelism that deals out attention heads: every rank needs as many, and at least one."""
 
 from preflight.lint.constraint import ConstraintSet, drop, refuse
-from preflight.rules.megatron.core_names import a, all_of
+from preflight.rules.megatron.option_names import a, all_of
 
 WHY = "Transformer Engine exchanges tokens for heads between the ranks; it refuses the first step on every rank"
 MEGATRON = ConstraintSet("megatron", why=WHY)

@@ -1,8 +1,7 @@
 """Context parallelism: two levels, and the hybrid kind with groups of different size."""
 
 from preflight.lint.constraint import ConstraintSet, conflicts, drop, put, refuse, requires
-from preflight.rules.megatron.core_names import a, all_of
-from preflight.rules.megatron.training_names import REFUSED
+from preflight.rules.megatron.option_names import REFUSED, a, all_of
 
 MEGATRON = ConstraintSet("megatron", why=REFUSED)
 HYBRID = a.hybrid_context_parallel

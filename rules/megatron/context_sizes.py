@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from math import prod
 
 from preflight import Finding, Job, Message, Severity, Unverified, rule
-from preflight.rules.megatron.core_reading import read, typed
+from preflight.rules.megatron.option_names import read, typed
 from preflight.source.finding import Kind
 
 

@@ -1,7 +1,7 @@
 """Activation functions and normalization: which fusions go with which."""
 
 from preflight.lint.constraint import ConstraintSet, drop, put, refuse, requires
-from preflight.rules.megatron.core_names import a, all_of, any_of, bias_fusion, moe, quick_geglu, swiglu
+from preflight.rules.megatron.option_names import a, all_of, any_of, bias_fusion, moe, quick_geglu, swiglu
 from preflight.source.finding import Safety
 
 MEGATRON = ConstraintSet("megatron", why="the model configuration is refused at start-up")

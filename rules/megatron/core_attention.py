@@ -1,7 +1,7 @@
 """Attention: query groups, rotary embeddings, latent attention, communication under context parallelism."""
 
 from preflight.lint.constraint import ConstraintSet, conflicts, divides, drop, put, refuse
-from preflight.rules.megatron.core_names import a, all_of
+from preflight.rules.megatron.option_names import a, all_of
 from preflight.source.finding import Safety, Severity
 
 MEGATRON = ConstraintSet("megatron", why="the model configuration is refused at start-up")

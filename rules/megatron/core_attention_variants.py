@@ -1,7 +1,7 @@
 """Experimental attention: gated delta nets, sparse attention, gated delta products."""
 
 from preflight.lint.constraint import ConstraintSet, divides, drop, in_range, put, refuse
-from preflight.rules.megatron.core_names import a, all_of, any_of, delta_net, sparse_attention
+from preflight.rules.megatron.option_names import a, all_of, any_of, delta_net, sparse_attention
 from preflight.source.finding import Safety
 
 MEGATRON = ConstraintSet("megatron", why="the model configuration is refused at start-up")

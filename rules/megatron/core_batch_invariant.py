@@ -1,7 +1,7 @@
 """Batch-invariant mode: results that do not depend on what else is in the batch."""
 
 from preflight.lint.constraint import Change, ConstraintSet, Repair, drop, put, refuse
-from preflight.rules.megatron.core_names import a, all_of, any_of, inference_optimized, moe, quantized
+from preflight.rules.megatron.option_names import a, all_of, any_of, inference_optimized, moe, quantized
 from preflight.run.arguments import REMOVE
 from preflight.source.finding import Safety
 

@@ -1,7 +1,7 @@
 """Attention and sequences: what no validator checks and the model's construction or first step dies of."""
 
 from preflight.lint.constraint import ConstraintSet, divides, drop, put, refuse
-from preflight.rules.megatron.core_names import a, all_of, any_of, env
+from preflight.rules.megatron.option_names import a, all_of, any_of, env
 from preflight.source.finding import Safety
 
 MEGATRON = ConstraintSet("megatron", why="the first attention layer refuses when the model is built")

@@ -1,7 +1,7 @@
 """Expert layers: what no validator checks and the layers refuse while the model is built, or in the first step."""
 
 from preflight.lint.constraint import ConstraintSet, drop, put, refuse, requires
-from preflight.rules.megatron.core_names import a, all_of, any_of, env, inference_optimized, moe, quantized
+from preflight.rules.megatron.option_names import a, all_of, any_of, env, inference_optimized, moe, quantized
 from preflight.source.finding import Safety
 
 DIED = "nothing checks it earlier: the expert layer refuses while the model is built"

@@ -1,7 +1,7 @@
 """Sizes that tensor parallelism must divide: no validator checks them, the model's construction dies of them."""
 
 from preflight.lint.constraint import ConstraintSet, divides, refuse
-from preflight.rules.megatron.core_names import a, all_of, any_of, moe
+from preflight.rules.megatron.option_names import a, all_of, any_of, moe
 
 DIED = "nothing checks it earlier: a layer refuses while the model is built"
 MEGATRON = ConstraintSet("megatron", why=DIED)

@@ -1,7 +1,7 @@
 """CUDA graphs per layer or per iteration: what can be captured, and with what."""
 
 from preflight.lint.constraint import ConstraintSet, conflicts, drop, put, refuse, requires
-from preflight.rules.megatron.core_names import (
+from preflight.rules.megatron.option_names import (
     a,
     all_of,
     any_of,

@@ -2,7 +2,7 @@
 
 from preflight.lint.constraint import ConstraintSet, drop, in_range, put, refuse
 from preflight.rules.megatron.core_cuda_graphs import CAPTURED, EXPERTS, IMPL, ITERATION, LOCAL, ON
-from preflight.rules.megatron.core_names import a, all_of, any_of
+from preflight.rules.megatron.option_names import a, all_of, any_of
 from preflight.source.finding import Safety
 
 OFFLOAD = ConstraintSet("megatron", why="the model configuration is refused at start-up")

@@ -1,7 +1,7 @@
 """Hyper-connections (several residual streams): what they exclude."""
 
 from preflight.lint.constraint import ConstraintSet, conflicts, drop, in_range
-from preflight.rules.megatron.core_names import a, all_of
+from preflight.rules.megatron.option_names import a, all_of
 from preflight.source.finding import Safety
 
 WHY = "the model configuration is refused at start-up"

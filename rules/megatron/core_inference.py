@@ -1,7 +1,7 @@
 """The inference-optimized implementation, which training scripts can select too."""
 
 from preflight.lint.constraint import ConstraintSet, drop, put, refuse, requires
-from preflight.rules.megatron.core_names import a, all_of, gated, inference_optimized, moe
+from preflight.rules.megatron.option_names import a, all_of, gated, inference_optimized, moe
 from preflight.source.finding import Safety
 
 WHY = "the model configuration is refused at start-up"

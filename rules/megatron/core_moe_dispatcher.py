@@ -1,7 +1,7 @@
 """Token dispatchers, their back ends, and expert capacity."""
 
 from preflight.lint.constraint import ConstraintSet, conflicts, drop, put, refuse, requires
-from preflight.rules.megatron.core_names import a, all_of, any_of, grouped_tensor
+from preflight.rules.megatron.option_names import a, all_of, any_of, grouped_tensor
 from preflight.source.finding import Safety
 
 MEGATRON = ConstraintSet("megatron", why="the model configuration is refused at start-up")

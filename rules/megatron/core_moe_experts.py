@@ -1,7 +1,7 @@
 """Expert layers: how many experts, how wide, grouped matmuls and their weight layout."""
 
 from preflight.lint.constraint import ConstraintSet, drop, put, refuse, requires
-from preflight.rules.megatron.core_names import a, all_of, any_of, grouped_tensor, moe
+from preflight.rules.megatron.option_names import a, all_of, any_of, grouped_tensor, moe
 from preflight.source.finding import Safety
 
 MEGATRON = ConstraintSet("megatron", why="the model configuration is refused at start-up")

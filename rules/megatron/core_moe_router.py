@@ -1,7 +1,7 @@
 """The router of expert layers: score functions, groups, padding for low precision."""
 
 from preflight.lint.constraint import ConstraintSet, drop, put, refuse
-from preflight.rules.megatron.core_names import a, all_of, any_of
+from preflight.rules.megatron.option_names import a, all_of, any_of
 from preflight.source.finding import Safety
 
 MEGATRON = ConstraintSet("megatron", why="the model configuration is refused at start-up")

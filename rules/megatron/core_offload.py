@@ -1,7 +1,7 @@
 """Offloading activations to the host: whole layers, single modules, and the paged stash of experts."""
 
 from preflight.lint.constraint import ConstraintSet, conflicts, drop, in_range, put, refuse, requires
-from preflight.rules.megatron.core_names import a, all_of, any_of, recomputes_moe, selective_at_last
+from preflight.rules.megatron.option_names import a, all_of, any_of, recomputes_moe, selective_at_last
 from preflight.source.finding import Safety
 
 MEGATRON = ConstraintSet("megatron", why="the model configuration is refused at start-up")

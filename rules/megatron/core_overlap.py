@@ -1,7 +1,7 @@
 """Overlapping expert-parallel communication with computation, and delaying weight gradients."""
 
 from preflight.lint.constraint import ConstraintSet, conflicts, drop, one_of, put, refuse, requires
-from preflight.rules.megatron.core_names import a, all_of, any_of, recomputes_moe
+from preflight.rules.megatron.option_names import a, all_of, any_of, recomputes_moe
 from preflight.source.finding import Safety
 
 MEGATRON = ConstraintSet("megatron", why="the model configuration is refused at start-up")

@@ -1,7 +1,7 @@
 """Parallel configuration: deferred embedding gradients, overlapped pipeline communication, process groups."""
 
 from preflight.lint.constraint import ConstraintSet, divides, drop, put, refuse, requires
-from preflight.rules.megatron.core_names import a, all_of, any_of, env
+from preflight.rules.megatron.option_names import a, all_of, any_of, env
 from preflight.source.finding import Safety
 
 MEGATRON = ConstraintSet("megatron", why="process groups are refused at start-up")

@@ -1,7 +1,7 @@
 """How layers are split over pipeline stages and virtual stages by counts."""
 
 from preflight.lint.constraint import ConstraintSet, conflicts, divides, drop, refuse
-from preflight.rules.megatron.core_names import a, all_of, any_of
+from preflight.rules.megatron.option_names import a, all_of, any_of
 
 MEGATRON = ConstraintSet("megatron", why="the model configuration is refused at start-up")
 BLOCK = "megatron/core/transformer/transformer_block.py"

@@ -1,7 +1,7 @@
 """Activation recomputation: what must, and must not, come with it."""
 
 from preflight.lint.constraint import Change, ConstraintSet, Repair, conflicts, drop, put, refuse, requires
-from preflight.rules.megatron.core_names import a, all_of, any_of, delta_net, selective, selective_at_last
+from preflight.rules.megatron.option_names import a, all_of, any_of, delta_net, selective, selective_at_last
 from preflight.source.finding import Safety, Severity
 
 MEGATRON = ConstraintSet("megatron", why="the model configuration is refused at start-up")

@@ -22,7 +22,7 @@ Megatron-LM d98e8a6, megatron/core/transformer/transformer_config.py
 from collections.abc import Iterator, Mapping
 
 from preflight import Finding, Job, Message, Severity, Unverified, rule
-from preflight.rules.megatron.core_reading import core, place_of, read, typed
+from preflight.rules.megatron.option_names import core, place_of, read, typed
 from preflight.run.versions import matches
 from preflight.source.finding import Kind
 from preflight.source.spelling import nearest

@@ -19,7 +19,7 @@ Megatron-LM d98e8a6, megatron/core/model_parallel_config.py, resolve_tensor_para
 from collections.abc import Iterator
 
 from preflight import Finding, Job, Message, Severity, Unverified, rule
-from preflight.rules.megatron.core_reading import place_of, read, typed
+from preflight.rules.megatron.option_names import place_of, read, typed
 from preflight.source.finding import Kind
 
 PAIRS = (

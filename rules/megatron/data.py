@@ -2,8 +2,7 @@
 
 from preflight.lint.constraint import ConstraintSet, conflicts, drop, put, refuse
 from preflight.lint.expressions import total
-from preflight.rules.megatron.core_names import a, all_of
-from preflight.rules.megatron.training_names import REFUSED, separate_data
+from preflight.rules.megatron.option_names import REFUSED, a, all_of, separate_data
 from preflight.source.finding import Safety
 
 MEGATRON = ConstraintSet("megatron", why=REFUSED)

@@ -1,8 +1,7 @@
 """Options that exist only to report their removal."""
 
 from preflight.lint.constraint import REMOVE, Change, ConstraintSet, Repair, conflicts, drop, refuse
-from preflight.rules.megatron.core_names import a, all_of, any_of
-from preflight.rules.megatron.training_names import REFUSED
+from preflight.rules.megatron.option_names import REFUSED, a, all_of, any_of
 from preflight.source.finding import Safety
 
 GONE = "the option only remains to be refused; " + REFUSED

@@ -1,8 +1,7 @@
 """What only earlier releases of Megatron refuse in the training arguments."""
 
 from preflight.lint.constraint import ConstraintSet, conflicts, drop, put, refuse
-from preflight.rules.megatron.core_names import a, all_of, any_of
-from preflight.rules.megatron.training_names import REFUSED
+from preflight.rules.megatron.option_names import REFUSED, a, all_of, any_of
 from preflight.source.finding import Safety
 
 MEGATRON = ConstraintSet("megatron", why=REFUSED)

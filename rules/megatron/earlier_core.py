@@ -1,7 +1,7 @@
 """What only earlier releases refuse in the configuration of the model."""
 
 from preflight.lint.constraint import ConstraintSet, drop, put, refuse, requires
-from preflight.rules.megatron.core_names import a, all_of, any_of, gated
+from preflight.rules.megatron.option_names import a, all_of, any_of, gated
 from preflight.source.finding import Safety
 
 REFUSED = "the model configuration is refused at start-up"

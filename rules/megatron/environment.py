@@ -1,8 +1,7 @@
 """Environment variables that decide whether a run starts."""
 
 from preflight.lint.constraint import Change, ConstraintSet, Repair, drop, put, refuse
-from preflight.rules.megatron.core_names import a, all_of, any_of, env
-from preflight.rules.megatron.training_names import REFUSED, weights_sharded
+from preflight.rules.megatron.option_names import REFUSED, a, all_of, any_of, env, weights_sharded
 
 ORDER = "without it sequence-parallel kernels may run in the wrong order and lose the overlap; " + REFUSED
 MEGATRON = ConstraintSet("megatron", why=ORDER)

@@ -1,8 +1,7 @@
 """Fully sharded data parallelism: Torch FSDP2 and Megatron-FSDP."""
 
 from preflight.lint.constraint import REMOVE, Change, ConstraintSet, Repair, conflicts, drop, put, refuse, requires
-from preflight.rules.megatron.core_names import a, all_of, any_of, env
-from preflight.rules.megatron.training_names import REFUSED, distributed_at_first
+from preflight.rules.megatron.option_names import REFUSED, a, all_of, any_of, distributed_at_first, env
 from preflight.source.finding import Safety
 
 MEGATRON = ConstraintSet("megatron", why=REFUSED)

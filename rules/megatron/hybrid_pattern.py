@@ -2,8 +2,7 @@
 
 from preflight.lint.constraint import Constraint, ConstraintSet, conflicts, divides, drop
 from preflight.lint.expressions import Handle
-from preflight.rules.megatron.core_names import a, all_of
-from preflight.rules.megatron.training_names import REFUSED
+from preflight.rules.megatron.option_names import REFUSED, a, all_of
 from preflight.source.finding import Safety
 
 MEGATRON = ConstraintSet("megatron", why=REFUSED)

@@ -1,7 +1,7 @@
 """What parses and does nothing, and what quietly costs memory, time or data."""
 
 from preflight.lint.constraint import ConstraintSet, drop, refuse
-from preflight.rules.megatron.core_names import a, all_of, any_of
+from preflight.rules.megatron.option_names import a, all_of, any_of
 from preflight.source.finding import Safety, Severity
 
 NOTICE = "only a notice is printed, among thousands of lines"

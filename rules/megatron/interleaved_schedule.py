@@ -2,7 +2,7 @@
 
 from preflight.lint.constraint import ConstraintSet, drop, refuse
 from preflight.lint.expressions import Expression
-from preflight.rules.megatron.core_names import a, all_of, any_of
+from preflight.rules.megatron.option_names import a, all_of, any_of
 
 WHY = "the schedule refuses the first step on every rank, after the model is built and the data is read"
 MEGATRON = ConstraintSet("megatron", why=WHY)

@@ -1,7 +1,7 @@
 """Defects of Megatron releases that train without an error and wrongly: trigger, affected releases, way around."""
 
 from preflight.lint.constraint import ConstraintSet, drop, put, refuse
-from preflight.rules.megatron.core_names import a, all_of, any_of
+from preflight.rules.megatron.option_names import a, all_of, any_of
 from preflight.source.finding import Severity
 
 MEGATRON = ConstraintSet("megatron")

@@ -22,7 +22,7 @@ from collections.abc import Iterator
 
 from preflight import Finding, Job, Message, Severity, Unverified, rule
 from preflight.loaders.document import Unknown
-from preflight.rules.megatron.core_reading import place_of, typed
+from preflight.rules.megatron.option_names import place_of, typed
 from preflight.source.finding import Kind
 from preflight.source.hints import Any
 

@@ -1,8 +1,7 @@
 """The values of the learning-rate and weight-decay schedules."""
 
 from preflight.lint.constraint import ConstraintSet, conflicts, drop, refuse
-from preflight.rules.megatron.core_names import a, all_of
-from preflight.rules.megatron.training_names import REFUSED
+from preflight.rules.megatron.option_names import REFUSED, a, all_of
 from preflight.source.finding import Safety
 
 LATE = "the run stops after the model is built, when its learning-rate schedule is made"

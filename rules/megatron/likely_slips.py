@@ -1,8 +1,7 @@
 """Values that pass every check, and that train or save something other than they seem to mean."""
 
 from preflight.lint.constraint import ConstraintSet, refuse
-from preflight.rules.megatron.core_names import a, all_of, any_of
-from preflight.rules.megatron.training_names import SCHEDULER, TRAINING
+from preflight.rules.megatron.option_names import SCHEDULER, TRAINING, a, all_of, any_of
 from preflight.source.finding import Severity
 
 MEGATRON = ConstraintSet("megatron", why="no check looks at it, and the run is another one than was meant")

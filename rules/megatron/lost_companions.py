@@ -1,7 +1,7 @@
 """Options whose companion is missing: the run starts, but not as the options together intend."""
 
 from preflight.lint.constraint import ConstraintSet, put, refuse
-from preflight.rules.megatron.core_names import a, all_of, any_of
+from preflight.rules.megatron.option_names import a, all_of, any_of
 from preflight.source.finding import Severity
 
 MEGATRON = ConstraintSet("megatron", why="the learning rate still grows when the run stops")

@@ -26,7 +26,7 @@ from collections.abc import Iterator
 from preflight import Finding, Fix, Job, Message, Severity, Unverified, rule
 from preflight.lint.evidence import dated
 from preflight.loaders.document import Unknown
-from preflight.rules.megatron.core_reading import core, read, typed
+from preflight.rules.megatron.option_names import core, read, typed
 from preflight.run.versions import matches
 from preflight.source.finding import Kind
 

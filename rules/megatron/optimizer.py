@@ -1,8 +1,7 @@
 """The optimizer: what overlaps with it, the precision of its states, where they live."""
 
 from preflight.lint.constraint import REMOVE, Change, ConstraintSet, Repair, conflicts, drop, put, refuse, requires
-from preflight.rules.megatron.core_names import a, all_of
-from preflight.rules.megatron.training_names import REFUSED, distributed_at_first, gather_at_first
+from preflight.rules.megatron.option_names import REFUSED, a, all_of, distributed_at_first, gather_at_first
 from preflight.source.finding import Safety
 
 MEGATRON = ConstraintSet("megatron", why=REFUSED)

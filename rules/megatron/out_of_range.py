@@ -1,7 +1,7 @@
 """Numbers that no check looks at before the first step, out of the range in which they mean something."""
 
 from preflight.lint.constraint import ConstraintSet, put, refuse
-from preflight.rules.megatron.core_names import a, all_of, any_of
+from preflight.rules.megatron.option_names import a, all_of, any_of
 from preflight.source.finding import Safety, Severity
 
 DROPOUT = "the model is built and refuses it: a probability lies between 0 and 1"

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from preflight import Edit, Finding, Fix, Job, Severity
 from preflight.loaders.document import Problem, Unknown
-from preflight.rules.megatron.core_reading import place_of
+from preflight.rules.megatron.option_names import place_of
 from preflight.run.arguments import REMOVE
 
 UPSTREAM = "argparse"

@@ -20,7 +20,7 @@ from collections.abc import Iterator
 
 from preflight import Finding, Job, Message, Severity, Unverified, rule
 from preflight.loaders.document import Unknown
-from preflight.rules.megatron.core_reading import typed
+from preflight.rules.megatron.option_names import typed
 from preflight.source.finding import Kind
 
 NAME = "phase_transition_iterations"

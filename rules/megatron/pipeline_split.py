@@ -2,8 +2,7 @@
 
 from preflight.lint.constraint import ConstraintSet, divides, drop, refuse
 from preflight.lint.expressions import total
-from preflight.rules.megatron.core_names import a, all_of, any_of
-from preflight.rules.megatron.training_names import REFUSED
+from preflight.rules.megatron.option_names import REFUSED, a, all_of, any_of
 from preflight.source.finding import Safety
 
 MEGATRON = ConstraintSet("megatron", why=REFUSED)

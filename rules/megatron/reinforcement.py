@@ -1,8 +1,7 @@
 """Reinforcement learning: rollouts in flight, CUDA graphs and caches between training and generation."""
 
 from preflight.lint.constraint import ConstraintSet, conflicts, drop, put, refuse
-from preflight.rules.megatron.core_names import a, all_of
-from preflight.rules.megatron.training_names import REFUSED
+from preflight.rules.megatron.option_names import REFUSED, a, all_of
 from preflight.source.finding import Safety
 
 MEGATRON = ConstraintSet("megatron", why=REFUSED)

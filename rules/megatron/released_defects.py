@@ -1,6 +1,6 @@
 """Defects of Megatron releases: rows of a table, whose releases are computed."""
 
 from preflight.lint.defects import defects
-from preflight.rules.megatron.core_names import a
+from preflight.rules.megatron.option_names import a
 
 MEGATRON = defects("megatron", a)

@@ -2,8 +2,7 @@
 
 from preflight.lint.constraint import ConstraintSet, conflicts, divides, drop, put, refuse
 from preflight.lint.expressions import nearest_divisor, other_divisor, two_divisors, where
-from preflight.rules.megatron.core_names import a, all_of, any_of
-from preflight.rules.megatron.training_names import REFUSED
+from preflight.rules.megatron.option_names import REFUSED, a, all_of, any_of
 
 MEGATRON = ConstraintSet("megatron", why=REFUSED)
 OVER_HEADS = (a.hidden_size, a.num_attention_heads, a.tensor_model_parallel_size)

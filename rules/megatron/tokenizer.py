@@ -1,7 +1,7 @@
 """What tokenizers are made of: files that must be named, a size that must be given."""
 
 from preflight.lint.constraint import ConstraintSet, put, refuse
-from preflight.rules.megatron.core_names import a, all_of, any_of
+from preflight.rules.megatron.option_names import a, all_of, any_of
 from preflight.source.finding import Severity
 
 WHY = "the tokenizer is made right after the arguments are read, and every rank stops there"

@@ -1,8 +1,7 @@
 """How long a run trains, and how long its learning rate warms up and decays: in iterations or in samples, not both."""
 
 from preflight.lint.constraint import ConstraintSet, conflicts, drop, refuse
-from preflight.rules.megatron.core_names import a, all_of
-from preflight.rules.megatron.training_names import REFUSED
+from preflight.rules.megatron.option_names import REFUSED, a, all_of
 from preflight.source.finding import Kind, Safety, Severity
 
 MEGATRON = ConstraintSet("megatron", why=REFUSED)

@@ -11,7 +11,7 @@ from checkouts import INFO, PARSER, fork, launch, severities, write
 import preflight
 from preflight.checking.engine import Report
 from preflight.program.checkout import package
-from preflight.program.checkout.files import Files
+from preflight.program.checkout.packages import Files
 from preflight.report import json, text
 from preflight.report.terminal import Look
 from preflight.source.finding import Severity

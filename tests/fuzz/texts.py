@@ -12,7 +12,7 @@ from preflight.loaders.shell import arithmetic, load_script
 from preflight.loaders.shell.arithmetic import NotKnown
 from preflight.loaders.shell.syntax import without_padding
 from preflight.loaders.yaml import load_yaml
-from preflight.run import settings_file
+from preflight.run import settings_search as settings_file
 from preflight.source.text import InputError, Source
 
 from .choices import Choices

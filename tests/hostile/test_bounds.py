@@ -18,7 +18,8 @@ from preflight.checking.engine import MOST_FINDINGS
 from preflight.loaders import bounds, load
 from preflight.loaders.bounds import MAX_SCRIPT, MAX_TEXT, SMALL
 from preflight.loaders.manifest import MOST_LAUNCHES
-from preflight.run import settings, settings_file
+from preflight.run import settings
+from preflight.run import settings_search as settings_file
 from preflight.source.text import MAX_BYTES, InputError, Source
 
 pytestmark = pytest.mark.slow

@@ -15,7 +15,7 @@ from preflight.checking.workspace import Workspace
 from preflight.gate.submission import Submission
 from preflight.gate.verdict import Policies, judge
 from preflight.program.checkout.around import Checkouts
-from preflight.program.checkout.files import MAX_BYTES, MOST_BESIDE, Files
+from preflight.program.checkout.packages import MAX_BYTES, MOST_BESIDE, Files
 from preflight.report import text
 from preflight.report.terminal import Look
 from preflight.source.text import Source

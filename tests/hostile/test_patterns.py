@@ -53,13 +53,15 @@ RUN_TIME = {
     "preflight/loaders/yaml_scalars.py": [],
     "preflight/loaders/shell/expr_command.py": [],
     "preflight/loaders/shell/syntax.py": ["\n\t*word(?=\n|\\Z)"],
-    "preflight/loaders/shell/not_launched.py": [r"(?<=\n)([ \t]+)word[ \t]*(?=\n|\Z)|(?<=\n)word[ \t]+(?=\n|\Z)"],
+    "preflight/loaders/shell/launch_faults.py": [
+        *[r"(?<=\n)([ \t]+)word[ \t]*(?=\n|\Z)|(?<=\n)word[ \t]+(?=\n|\Z)"],
+        *[r"(?m)^[ \t]*name[ \t]+="],
+    ],
     "preflight/loaders/shell/slips.py": [
         r"\$\{name:?[-+=?]|-v name\b|\b(?:read|for|local|export|declare)\b[^\n]{0,400}\bname\b",
         r"(?<![\w$-])name(?:\[[^]\n]*\])?\+?=(?!=)"
         r"|\b(?:printf -v|mapfile|readarray|getopts)\b[^\n]{0,400}\bname\b",
     ],
-    "preflight/loaders/shell/launch_faults.py": [r"(?m)^[ \t]*name[ \t]+="],
     "preflight/logs/signatures.py": ["|".join(f"(?:{one.pattern})" for one in SIGNATURES)],
     "preflight/logs/stages.py": [text for stage in STAGES for text in (stage.places, stage.kinds)],
     "preflight/lint/defects.py": sorted(
@@ -75,7 +77,7 @@ RUN_TIME = {
     "preflight/loaders/shell/faults.py": [r"(.?)\$\{name\[[@*]\]\}", r"\$\{?name\b"],
     "preflight/run/models.py": [r"(?<!\d)7[^a-z0-9]?5b"],
     "preflight/run/settings.py": [r"(?m)^[ \t]*\[*[\w.\-\"']*\bkey[\"']?[ \t]*[=.\]]"],
-    "rules/mindformers/pynative_lora_targets.py": [],
+    "rules/mindformers/pynative_layers.py": [],
 }
 """The patterns of calls whose text is made at run time, with a usual name in them. Those without any are of a library,
 are only compiled, or are held by a test of their own below."""

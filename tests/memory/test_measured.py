@@ -12,7 +12,7 @@ from preflight.checking.checker import Checker
 from preflight.memory import estimate
 from preflight.plugins.manager import load
 from preflight.run.cluster import Cluster, Device
-from preflight.run.settings_file import load as load_settings
+from preflight.run.settings_search import load as load_settings
 from preflight.run.value import derived
 from preflight.source.text import InputError, Source
 

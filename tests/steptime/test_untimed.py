@@ -12,7 +12,7 @@ from test_step_time import SMALL, step
 
 import preflight
 from preflight import schemas
-from preflight.dialects.megatron.untimed import UNTIMED
+from preflight.dialects.megatron.planning import UNTIMED
 from preflight.steptime.ranges import FACTORS, untimed
 
 UPSTREAM = Path(os.environ.get("PREFLIGHT_UPSTREAM", "/nowhere")) / "NVIDIA+Megatron-LM" / "repo"

@@ -9,7 +9,7 @@ import pytest
 
 import preflight
 from preflight import schemas
-from preflight.dialects.mindformers.untimed import FUSED, UNTIMED
+from preflight.dialects.mindformers.plan import FUSED, UNTIMED
 from preflight.steptime.ranges import FACTORS
 
 DIALECT = Path(preflight.__file__).parent / "dialects" / "mindformers"

@@ -15,8 +15,7 @@ from preflight.dialects.megatron.options import RELEASES, Flag, Table, lists_cho
 from preflight.dialects.megatron.targets import is_telling, versions
 from preflight.loaders.document import Document
 from preflight.run.arguments import Certainty
-from preflight.run.patches import lacking, patch
-from preflight.run.request import Target
+from preflight.run.request import Target, lacking, patch
 from preflight.run.versions import numbers
 from preflight.source.finding import Message
 from preflight.source.hints import TYPE_CHECKING

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from preflight.dialects import Surroundings
-from preflight.dialects.machine import listed_devices, which
+from preflight.dialects.identify import listed_devices, which
 from preflight.loaders.document import Count, Document, Launch, Setting, Unknown
 from preflight.run.cluster import Cluster
 from preflight.run.request import Request

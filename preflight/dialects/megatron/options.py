@@ -7,8 +7,7 @@ from collections.abc import Iterable, Mapping
 from functools import cache, cached_property, lru_cache
 
 from preflight import schemas
-from preflight.run.patches import patch
-from preflight.run.request import Target
+from preflight.run.request import Target, patch
 from preflight.run.value import Value, default
 from preflight.run.versions import numbers
 from preflight.source.hints import Any

@@ -8,8 +8,7 @@ from preflight.dialects import Surroundings
 from preflight.dialects.mindformers.release_tables import VERSIONS as VERSIONS
 from preflight.dialects.mindformers.release_tables import Table, table
 from preflight.loaders.document import Document, Entry, Node
-from preflight.run.patches import patch
-from preflight.run.request import Request, Target
+from preflight.run.request import Request, Target, patch
 from preflight.run.versions import numbers
 from preflight.source.hints import Literal
 from preflight.source.record import NamedTuple

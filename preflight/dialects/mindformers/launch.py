@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from itertools import chain
 
 from preflight.dialects import Reading, Surroundings
-from preflight.dialects.machine import listed_devices, rank_table, which
+from preflight.dialects.identify import listed_devices, rank_table, which
 from preflight.dialects.mindformers.config_files import VERSIONS, kind_of
 from preflight.loaders.document import Count, Document, Launch, Setting, Unknown, Word
 from preflight.run.arguments import REMOVE, Arguments

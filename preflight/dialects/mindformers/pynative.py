@@ -6,13 +6,13 @@ from collections.abc import Mapping
 
 from preflight.dialects import Reading, Surroundings
 from preflight.dialects.mindformers.config_files import known_version
+from preflight.dialects.mindformers.keys import decides, keeps
 from preflight.dialects.mindformers.layout_edits import relayout
 from preflight.dialects.mindformers.namespace import written
 from preflight.dialects.mindformers.pynative_derived import Derived, derive
 from preflight.dialects.mindformers.pynative_network import DEFAULTS, NAMES
 from preflight.dialects.mindformers.pynative_plan import attention_variant, make_plan
 from preflight.dialects.mindformers.pynative_schema import defaults
-from preflight.dialects.mindformers.training_keys import decides, keeps
 from preflight.loaders.document import Document, Node, Unknown
 from preflight.run.arguments import REMOVE, Arguments, Switch
 from preflight.run.cluster import Cluster

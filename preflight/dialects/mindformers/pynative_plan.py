@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from preflight.dialects.mindformers.plan import STREAMS
+from preflight.dialects.mindformers.plan import STREAMS, find_untimed
 from preflight.dialects.mindformers.pynative_derived import MOST_LAYERS, Derived, whole
-from preflight.dialects.mindformers.untimed import find_untimed
 from preflight.loaders.document import Unknown
 from preflight.run.arguments import Arguments
 from preflight.run.plan import Batch, Inference, Layout, Model, Optimizer, Plan, Precision, Recompute

@@ -10,9 +10,8 @@ from preflight.loaders.document import MARK, Document, Problem
 from preflight.loaders.shell.assignments import distinct
 from preflight.loaders.shell.commands import Commands
 from preflight.loaders.shell.faults import LOST, faults
-from preflight.loaders.shell.launch_faults import launch_faults
+from preflight.loaders.shell.launch_faults import launch_faults, not_launched, own_exit, swallowed
 from preflight.loaders.shell.launches import Found, outside
-from preflight.loaders.shell.not_launched import not_launched, own_exit, swallowed
 from preflight.loaders.shell.place import comments
 from preflight.loaders.shell.refusal import Refusal, refusal, with_cause
 from preflight.loaders.shell.slips import launch_slips, slips

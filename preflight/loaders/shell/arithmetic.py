@@ -8,8 +8,7 @@ from contextlib import contextmanager
 
 from preflight.loaders.document import Piece
 from preflight.loaders.shell.expansion_forms import EXPANSIONS, QUOTES
-from preflight.loaders.shell.resolver_interface import Expands
-from preflight.loaders.shell.state import Variable
+from preflight.loaders.shell.state import Expands, Variable
 from preflight.loaders.shell.syntax import Node, Tree
 from preflight.loaders.shell.word_splitting import Field, text_of, why
 from preflight.source.record import NamedTuple

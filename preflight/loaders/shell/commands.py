@@ -16,9 +16,8 @@ from preflight.loaders.shell.expand import Exhausted, Expander
 from preflight.loaders.shell.launches import MAX_LAUNCHES, Found, Front, Launches, Met
 from preflight.loaders.shell.nested_commands import UNKNOWN, Inside, Nested, Texts, inner_shell, nested
 from preflight.loaders.shell.printed import SETS, Printer, Streams, path_of, print_to_variable, streams_of
-from preflight.loaders.shell.resolver_interface import Read
 from preflight.loaders.shell.scripts import Files, WrittenScripts
-from preflight.loaders.shell.state import FILE, State, Variable
+from preflight.loaders.shell.state import FILE, Read, State, Variable
 from preflight.loaders.shell.substitutions import read, substitute, words_of
 from preflight.loaders.shell.syntax import Node, Tree, parse
 from preflight.loaders.shell.walker import Follower

@@ -34,8 +34,7 @@ from preflight.loaders.shell.expansion_forms import (
     transform,
     unknown,
 )
-from preflight.loaders.shell.resolver_interface import Expands
-from preflight.loaders.shell.state import Changes, State, Variable
+from preflight.loaders.shell.state import Changes, Expands, State, Variable
 from preflight.loaders.shell.syntax import Node, Tree
 from preflight.loaders.shell.word_splitting import Bit, Bits, Value, joined, merged, text_of, why
 from preflight.source.budget import may_step

@@ -8,8 +8,7 @@ from collections.abc import Sequence
 
 from preflight.loaders.document import Piece
 from preflight.loaders.shell.expand import Expander
-from preflight.loaders.shell.resolver_interface import Read
-from preflight.loaders.shell.state import FILE, Variable
+from preflight.loaders.shell.state import FILE, Read, Variable
 from preflight.loaders.shell.substitutions import heredoc, words_of
 from preflight.loaders.shell.syntax import Node, Tree
 from preflight.loaders.shell.word_splitting import Field, Value, text_of

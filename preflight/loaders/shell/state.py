@@ -1,16 +1,40 @@
-"""The variables of a script while it is followed, and their state after branches."""
+"""The variables of a script, and what resolves them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import groupby
 
 from preflight.loaders.document import Piece
+from preflight.loaders.shell.syntax import Node, Tree
 from preflight.loaders.shell.word_splitting import PILED, Value
+from preflight.source.hints import Protocol
 from preflight.source.pattern import lazy_pattern
 from preflight.source.record import NamedTuple
 from preflight.source.text import Span
+
+Read = Callable[[], Value | None]
+"""The known stdin of a command, expanded only on demand."""
+
+
+class Expands(Protocol):
+    """Evaluates expansions; arithmetic asks it for the variables in an expression."""
+
+    state: State
+    unset: Callable[[str, Span | None], Value]
+    depth: int
+
+    def value(self, tree: Tree, node: Node) -> Value: ...
+
+
+class RunsCommands(Protocol):
+    """Determines the effect of a single command."""
+
+    def command(self, tree: Tree, node: Node, around: Node | None = None, given: Read | None = None) -> None: ...
+    def redirected(self, tree: Tree, node: Node, given: Read | None) -> None: ...
+    def printed(self, tree: Tree, node: Node, given: Read | None, whole: bool = True) -> Read: ...
+
 
 MAX_PIECES, MANY_PIECES = 20_000, 40
 MAX_TEXT = 2_000_000

@@ -10,8 +10,7 @@ from preflight.loaders.shell.arithmetic import let
 from preflight.loaders.shell.assignments import assign, declare
 from preflight.loaders.shell.control_flow import follow_case, follow_for, follow_if, follow_while
 from preflight.loaders.shell.expand import Expander
-from preflight.loaders.shell.resolver_interface import Read, RunsCommands
-from preflight.loaders.shell.state import FILE, Changes, Variable
+from preflight.loaders.shell.state import FILE, Changes, Read, RunsCommands, Variable
 from preflight.loaders.shell.substitutions import words_of
 from preflight.loaders.shell.syntax import Node, Tree
 

@@ -10,15 +10,16 @@ from itertools import islice
 from pathlib import Path
 
 from preflight.program.checkout.callers import HIGHEST_RUNNER, Neighbours, folders_above
-from preflight.program.checkout.files import Files, listed
 from preflight.program.checkout.packages import (
     MOST_FOLDERS,
     OTHER_READERS,
+    Files,
     Layout,
     declared_in,
     found_below,
     found_in,
     installed_in,
+    listed,
 )
 from preflight.program.locate import Located, locate
 from preflight.source.hints import TYPE_CHECKING

@@ -7,8 +7,7 @@ import re
 from collections.abc import Iterator
 from functools import cached_property
 
-from preflight.program.checkout.files import Files, listed
-from preflight.program.checkout.packages import MOST_FOLDERS
+from preflight.program.checkout.packages import MOST_FOLDERS, Files, listed
 from preflight.source.hints import TYPE_CHECKING
 from preflight.source.record import NamedTuple
 

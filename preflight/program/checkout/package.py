@@ -9,8 +9,7 @@ from types import MappingProxyType
 
 from preflight import schemas
 from preflight.lint.evidence import REFUSALS
-from preflight.program.checkout.files import Files
-from preflight.program.checkout.packages import Layout, said_version
+from preflight.program.checkout.packages import Files, Layout, said_version
 from preflight.program.checkout.parser_options import GENERATES, OwnOption, adds_options, own_options
 from preflight.run.versions import numbers
 from preflight.source.hints import Any

@@ -1,0 +1,287 @@
+"""Environment variables, packages and releases."""
+
+import re
+from collections.abc import Iterator
+
+from preflight import Finding, Job, Message, Severity, rule, schemas
+from preflight.frontends.claims import FRONT_ENDS
+from preflight.job import OF_ENVIRONMENT, READ_AS_ANOTHER
+from preflight.run.versions import numbers
+from preflight.source.spelling import nearest
+
+SIZES = ("HCCL_BUFFSIZE", "NCCL_BUFFSIZE")
+ALLOCATORS = ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_NPU_ALLOC_CONF", "PYTORCH_ALLOC_CONF")
+OPTIONS = (
+    "max_split_size_mb", "max_non_split_rounding_mb", "garbage_collection_threshold", "roundup_power2_divisions",
+    "expandable_segments", "backend",
+    "release_lock_on_cudamalloc", "release_lock_on_hipmalloc", "pinned_use_cuda_host_register",
+    "pinned_use_hip_host_register", "base_addr_aligned_kb",
+    "pinned_num_register_threads", "pinned_use_background_threads", "pinned_reserve_segment_size_mb",
+    "graph_capture_record_stream_reuse",
+    "per_process_memory_fraction", "page_size", "segment_size_mb", "multi_stream_lazy_reclaim",
+)  # fmt: skip
+
+
+@rule(id="environment-value", severity=Severity.WARNING, reads=(OF_ENVIRONMENT,))
+def environment_value(job: Job) -> Iterator[Finding]:
+    """An environment variable of the launch has a value that its reader refuses or ignores.
+
+    ## What it does
+    Looks at `HCCL_BUFFSIZE`, `NCCL_BUFFSIZE` and the allocator settings `PYTORCH_CUDA_ALLOC_CONF` and
+    `PYTORCH_NPU_ALLOC_CONF`: values that are not numbers, options that the allocator does not know, options that exclude
+    each other.
+
+    ## Why is this bad?
+    PyTorch stops with "Unrecognized CachingAllocator option" at the first allocation; the Ascend allocator refuses
+    `expandable_segments` with `max_split_size_mb` or `garbage_collection_threshold`. HCCL refuses a buffer size that is not
+    a number.
+
+    ## Example
+        export PYTORCH_NPU_ALLOC_CONF=expandable_segment:True
+    Use instead:
+        export PYTORCH_NPU_ALLOC_CONF=expandable_segments:True
+
+    ## References
+    PyTorch, c10/cuda/CUDAAllocatorConfig.cpp, CUDAAllocatorConfig::parseArgs
+    torch_npu, torch_npu/csrc/core/npu/NPUCachingAllocator.cpp, CachingAllocatorConfig::parseArgs
+    """
+    launch = job.documents[0].launch
+    for name, word in (launch.environment if launch is not None else {}).items():
+        if not word.text or word.maybe:
+            continue
+        if name in SIZES and not re.fullmatch(r"[0-9]+", word.text):
+            yield Finding(Message("{name} is {text!r}, which is not a number", name=name, text=word.text), word.span)
+        elif name in ALLOCATORS:
+            for message in _allocator(name, word.text):
+                yield Finding(message, word.span)
+
+
+def _allocator(name: str, text: str) -> Iterator[str]:
+    given = {}
+    for part in re.split(r",(?![^\[]*\])", text.replace(" ", "")):
+        option, colon, value = part.partition(":")
+        if not colon or option not in OPTIONS:
+            near = nearest(option, OPTIONS, 0.7)
+            hint = Message("; did you mean {near}", near=near) if near and near != option else ""
+            yield Message("{name} has no option {option!r}{hint}", name=name, option=option, hint=hint)
+            return
+        given[option] = value
+    expandable = given.get("expandable_segments", "False")
+    if expandable not in ("True", "False"):
+        yield Message(
+            "expandable_segments in {name} is True or False, not {expandable!r}", name=name, expandable=expandable
+        )
+    splitting = [option for option in ("max_split_size_mb", "garbage_collection_threshold") if option in given]
+    if "NPU" in name and expandable == "True" and splitting:
+        yield Message(
+            "{name} sets expandable_segments, which does not work with {other}", name=name, other=splitting[0]
+        )
+
+
+GPU, NPU = "PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_NPU_ALLOC_CONF"
+ON_NPUS = frozenset({"mindspeed", "mindspeed-llm-fsdp2", "mindspeed-mm"})
+"""Frameworks whose runs are those of NPUs."""
+ON_GPUS = frozenset({"megatron", "nemo-rl", "megatron-bridge"})
+"""Frameworks without a line for NPUs; a front end that is in neither set may train on both."""
+
+
+@rule(id="foreign-allocator", severity=Severity.WARNING, frameworks=("megatron",), reads=(OF_ENVIRONMENT,))
+def foreign_allocator(job: Job) -> Iterator[Finding]:
+    """A setting of the allocator is that of another kind of device.
+
+    ## What it does
+    Finds `PYTORCH_NPU_ALLOC_CONF` in a run of Megatron, NeMo RL or Megatron Bridge, and `PYTORCH_CUDA_ALLOC_CONF` in one
+    of MindSpeed that does not set `PYTORCH_NPU_ALLOC_CONF`, too. Other front ends train on both kinds of devices: there
+    the first is reported where the device is given and is a GPU.
+
+    ## Why is this bad?
+    Nothing reads it: the allocator keeps its defaults, and a run whose memory is fragmented dies after hours.
+
+    ## Example
+        export PYTORCH_NPU_ALLOC_CONF=expandable_segments:True
+        torchrun pretrain_gpt.py
+
+    Use instead, on GPUs:
+
+        export PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True
+        torchrun pretrain_gpt.py
+
+    ## References
+    PyTorch, c10/cuda/CUDAAllocatorConfig.h; torch_npu, torch_npu/csrc/core/npu/NPUCachingAllocator.cpp
+    """
+    launch = job.documents[0].launch
+    given = launch.environment if launch is not None else {}
+    ascend = not ON_NPUS.isdisjoint(job.versions)
+    own, other = (NPU, GPU) if ascend else (GPU, NPU)
+    vendor = job.cluster.device.vendor if job.cluster.device is not None else ""
+    if other not in given or own in given or (vendor in ("huawei", "ascend") and not ascend):
+        return
+    if not ascend and not vendor and job.target.framework not in ON_GPUS:
+        return
+    devices = "NPUs" if ascend else "GPUs"
+    message = Message("nothing reads {other} on {devices}; there it is {own}", other=other, devices=devices, own=own)
+    yield Finding(message, given[other].span)
+
+
+# fmt: off
+PREFIXES = ("CUDA_", "NCCL_", "HCCL_", "TORCH_", "PYTORCH_", "ASCEND_", "NVTE_", "NPU_", "MS_", "TASK_QUEUE_",
+    "CPU_AFFINITY_", "GLOO_", "OMP_", "ACLNN_")
+# fmt: on
+OF_THE_SCRIPT = re.compile(r"\w+_(?:IMAGE|VERSION|VER|TAG|CONTAINER|REPO|URL|BRANCH|COMMIT|ARGS|OPTS|OPTIONS)")
+"""Names of what a script installs, starts or passes on: no process reads them."""
+
+
+@rule(id="not-exported", severity=Severity.WARNING, noticed=True)
+def not_exported(job: Job) -> Iterator[Finding]:
+    """A variable that configures the launched processes is not exported.
+
+    ## What it does
+    Finds assignments to variables of CUDA, NCCL, HCCL, PyTorch, Ascend and the frameworks that the script neither exports
+    nor uses itself.
+
+    ## Why is this bad?
+    The launched processes do not see the variable, so it changes nothing. Megatron, for one, stops when
+    `CUDA_DEVICE_MAX_CONNECTIONS` is missing where it needs it.
+
+    ## Example
+        CUDA_DEVICE_MAX_CONNECTIONS=1
+        torchrun pretrain_gpt.py $GPT_ARGS
+    Use instead:
+        export CUDA_DEVICE_MAX_CONNECTIONS=1
+        torchrun pretrain_gpt.py $GPT_ARGS
+
+    ## Fix safety
+    Unsafe: the processes see a variable that they did not see before.
+
+    ## References
+    GNU Bash Reference Manual, section 3.7.4, Environment
+    """
+    for finding in job.noticed("not-exported"):
+        name = str(finding.values["name"])
+        if name.startswith(PREFIXES) and not OF_THE_SCRIPT.fullmatch(name):
+            yield finding
+
+
+PACKAGE_NOT_LISTED_OTHER = "the job's interpreter has {package} {version}; {framework} {release} lists {listed}"
+
+
+@rule(id="package-not-listed", severity=Severity.NOTE, reads=("(site)",))
+def package_not_listed(job: Job) -> Iterator[Finding]:
+    """The job's interpreter has a package that the release's own table of versions does not list.
+
+    ## What it does
+    With `--site --python PATH`, compares `torch` and `mindspore` in that interpreter with the versions that the READMEs of
+    MindSpeed, MindSpeed-LLM and MindFormers list for their releases, by their first two numbers, where the release is
+    stated. `torch_npu` is not compared: its packages have other version numbers than the tables.
+
+    ## Why is this bad?
+    The pair is not tested upstream. Functions that the release calls may be missing, which ends the run at import or in its
+    first step; often it runs.
+
+    ## Example
+    With `mindspore` 2.4.10 in that environment, under `--site`:
+
+        preflight check run.yaml --site --python /envs/train/bin/python --target mindformers@1.7.0
+
+    Use instead `mindspore` 2.7.1, or the release that belongs to 2.4.
+
+    ## References
+    Ascend/MindSpeed v2.3.0_core_r0.12.1, README.md; mindspore-lab/mindformers r1.8.0, README.md, Version Mapping
+    """
+    if job.site is None or not job.site.packages or not job.arguments.certainty.stated:
+        return
+    installed, tables = {one.name: one.version for one in job.site.packages}, schemas.read("packages")
+    for framework, release in job.versions.items():
+        for package, listed in tables.get(framework, {}).get(release, {}).items():
+            version = installed.get(package, "")
+            if version and ".".join(version.split(".")[:2]) not in listed:
+                said = Message(
+                    PACKAGE_NOT_LISTED_OTHER,
+                    package=package,
+                    version=version,
+                    framework=framework,
+                    release=release,
+                    listed=", ".join(listed),
+                )
+                yield Finding(said, job.start)
+
+
+OWN = {"megatron-core": "megatron", "mindformers": "mindformers"}
+PACKAGE_OF_OTHER_RELEASE_OTHER = (
+    "the job's interpreter has {package} {version}, the run is read for {framework} {release}"
+)
+
+
+@rule(id="package-of-other-release", severity=Severity.WARNING, reads=("(site)",))
+def package_of_other_release(job: Job) -> Iterator[Finding]:
+    """The job's interpreter has another release of the framework than the run is read for.
+
+    ## What it does
+    With `--site --python PATH`, reads which versions of packages that interpreter has, as their installers have written
+    them down, and compares `megatron-core` and `mindformers` with the release that the run is read for, where that is
+    stated.
+
+    ## Why is this bad?
+    Options that one release knows end the run in another, and defaults differ silently. A checkout on `PYTHONPATH` precedes
+    installed packages: give `--program` then.
+
+    ## Example
+    With `megatron-core` 0.12.1 in that environment, under `--site`:
+
+        preflight check run.sh --site --python /envs/train/bin/python --target megatron@0.17.0
+
+    Use instead the environment that is meant, or the release that it has.
+
+    ## References
+    Python Packaging User Guide, Recording installed projects
+    """
+    if job.site is None or not job.arguments.certainty.stated or job.program:
+        return
+    for package in job.site.packages:
+        framework = OWN.get(package.name, "")
+        release = job.versions.get(framework, "")
+        if release[:1].isdigit() and package.version.split(".")[:2] != release.split(".")[:2]:
+            message = Message(
+                PACKAGE_OF_OTHER_RELEASE_OTHER,
+                package=package.name,
+                version=package.version,
+                framework=framework,
+                release=release,
+            )
+            yield Finding(message, job.start)
+
+
+NAMES = frozenset(one.name for one in FRONT_ENDS)
+
+
+@rule(id="undescribed-release", severity=Severity.WARNING, reads=(READ_AS_ANOTHER,))
+def undescribed_release(job: Job) -> Iterator[Finding]:
+    """The release that was stated is not described, so the run is checked as another one.
+
+    ## What it does
+    Reports that a program which starts Megatron was stated at a release whose sources preflight has not read, and as which
+    release the run is checked: the newest of the same minor release, else the newest before it, else the oldest.
+
+    ## Why is this bad?
+    Each release of such a program adds, drops and checks other keys: the result is that of the release that is read.
+
+    ## Example
+        preflight check run.sh --target verl@0.5.0
+
+    Use instead:
+
+        preflight check run.sh --target verl@0.6.1
+
+    ## References
+    verl 0.9.1 takes 17 of 47 scripts that are published with 0.9.0: verl/trainer/config/engine/megatron.yaml
+    """
+    if job.asked is None or job.target.framework not in NAMES:
+        return
+    known = next(one.targets for one in FRONT_ENDS if one.name == job.target.framework)
+    message = Message(
+        "{asked} is not described; it is checked as {target}, and described are {releases:and}",
+        asked=str(job.asked),
+        target=str(job.target),
+        releases=tuple(sorted((one.version for one in known), key=numbers)),
+    )
+    yield Finding(message, job.start)

@@ -1,0 +1,161 @@
+"""Folders and files that a run reads and writes."""
+
+from collections.abc import Iterator
+
+from preflight import Finding, Job, Message, Severity, Unverified, rule
+from preflight.memory.parameters import model
+from preflight.memory.shape import Missing, shape
+
+MISSING = {
+    "missing": "{path} is not there (looked for on {host})",
+    "no-files": "{path} has none of the files of a tokenizer",
+}
+
+
+@rule(id="path-missing", severity=Severity.ERROR, reads=("(site)",))
+def path_missing(job: Job) -> Iterator[Finding | Unverified]:
+    """A tokenizer, weights or data that the run names are not where it names them.
+
+    ## What it does
+    With `--site`, looks for the files and folders of tokenizers, and for the paths of weights and data in configs of
+    MindFormers. A tokenizer's folder must have one of the files of a tokenizer. A name that may be one on a hub is not
+    judged, nor is a path whose folders are not on this machine.
+
+    ## Why is this bad?
+    The run ends when it builds its tokenizer, loads its weights or opens its data: after the queue.
+
+    ## Example
+    With no folder of that name, under `--site`:
+
+        --tokenizer-type HuggingFaceTokenizer --tokenizer-model /models/lama3
+
+    Use instead:
+
+        --tokenizer-type HuggingFaceTokenizer --tokenizer-model /models/llama3
+
+    ## References
+    Megatron-LM core_v0.17.0, megatron/core/tokenizers, and MindFormers v1.5.0, mindformers/utils/load_checkpoint_utils.py
+    """
+    for found in job.site.paths if job.site is not None else ():
+        if found.fault == "unread":
+            yield Unverified(found.because)
+        elif (template := MISSING.get(found.fault)) is not None:
+            host = job.site.host if job.site is not None else ""
+            yield Finding(Message(template, path=found.path, host=host), job.place(job.arguments.given(found.argument)))
+
+
+CLOSED = {
+    "no-right": "{name} cannot be written: you have no right to write to {path}",
+    "no-folder": "{name} cannot be written: {path} is not a folder",
+}
+
+
+@rule(id="save-folder-closed", severity=Severity.ERROR, reads=("(site)",))
+def save_folder_closed(job: Job) -> Iterator[Finding | Unverified]:
+    """Nothing can be written to the folder that the run saves to.
+
+    ## What it does
+    With `--site`, looks at the folder of `--save`, or the nearest one above it that is there: whether you may write to it.
+    Nothing is written. The job is assumed to run as the same user.
+
+    ## Why is this bad?
+    The run ends when it saves its first checkpoint, and what it has trained until then is lost.
+
+    ## Example
+    With a folder of another user, under `--site`:
+
+        --save /shared/models/out
+
+    Use instead a folder that is yours.
+
+    ## References
+    Megatron-LM core_v0.17.0, megatron/training/checkpointing.py:189, ensure_directory_exists
+    """
+    found = job.site.save if job.site is not None else None
+    if found is not None and found.fault == "unread":
+        yield Unverified(found.because)
+    if found is not None and (template := CLOSED.get(found.fault)) is not None:
+        message = Message(template, name=found.name, path=found.path)
+        yield Finding(message, job.place(job.arguments.given(found.argument)))
+
+
+GIB = 1 << 30
+STATE = 12
+"""Bytes of a parameter's main copy and of Adam's two states, of 32 bits each."""
+ONE = "a checkpoint has about {size:,.0f} GiB, {free:,.1f} GiB are free at {path}"
+ALL = "the {count:,} checkpoints that the run keeps have about {size:,.0f} GiB, {free:,.1f} GiB are free at {path}"
+
+
+@rule(id="save-folder-too-small", severity=Severity.WARNING, reads=("(site)",))
+def save_folder_too_small(job: Job) -> Iterator[Finding | Unverified]:
+    """The checkpoints of the run do not fit where it saves them.
+
+    ## What it does
+    With `--site`, compares the free space with the size of a checkpoint: 14 bytes a parameter where Adam's state is
+    saved with weights of 16 bits, 2 without that state; and with all that the run keeps. A quota is not known.
+
+    ## Why is this bad?
+    The run ends when the disk is full, or leaves a checkpoint that is cut off. Megatron keeps every checkpoint unless
+    `--save-retain-interval` is given.
+
+    ## Example
+    With 500 GiB free, under `--site`, for a network of 70 billion parameters:
+
+        --save /scratch/out --save-interval 100
+
+    Use instead a file system with room for at least two checkpoints of 913 GiB.
+
+    ## References
+    Megatron-LM core_v0.17.0, megatron/training/checkpointing.py:489, save_checkpoint
+    """
+    found, get = job.site.save if job.site is not None else None, job.arguments.get
+    if found is None or found.fault or not found.free:
+        return
+    try:
+        parameters = model(shape(job.plan))
+    except (Missing, ArithmeticError, ValueError, TypeError, IndexError):
+        yield Unverified("the number of parameters is not known")
+        return
+    left_out = get("no_save_optim")
+    state = STATE if job.plan.optimizer.name.raw == "adam" and left_out.known and not left_out.raw else 0
+    each = 4 if job.plan.precision.parameters.raw == "fp32" else 2
+    size, place = parameters * (each + state), job.place(job.arguments.given(found.argument))
+    steps, every, kept = (get(name).raw for name in ("train_iters", "save_interval", "save_retain_interval"))
+    known = type(steps) is int and type(every) is int and every > 0 and kept is None
+    count = max(1, steps // every) if known else 1
+    if size > found.free:
+        yield Finding(Message(ONE, size=size / GIB, free=found.free / GIB, path=found.path), place)
+    elif size * count > found.free:
+        message = Message(ALL, count=count, size=size * count / GIB, free=found.free / GIB, path=found.path)
+        yield Finding(message, place)
+
+
+CUT_OFF = "the weights are not whole: {because}"
+
+
+@rule(id="weights-cut-off", severity=Severity.ERROR, reads=("(site)",))
+def weights_cut_off(job: Job) -> Iterator[Finding]:
+    """The weights that the run loads are not whole.
+
+    ## What it does
+    With `--site`, looks at weights: whether each file is there that the list of a Hugging Face folder or the
+    `metadata.json` of a MindFormers checkpoint names, whether its latest iteration has `common.json`, and whether each
+    file of safetensors or `.ckpt`, in folders `rank_N` the one that is loaded, is as long as its heads require.
+
+    ## Why is this bad?
+    The run ends when it loads. A download that was interrupted leaves such a folder.
+
+    ## Example
+    With `model-00002-of-00004.safetensors` missing from the folder, under `--site`:
+
+        pretrained_model_dir: /models/llama3
+
+    Use instead a folder with all of its files.
+
+    ## References
+    MindFormers 1.9.0, mindformers/checkpoint/checkpoint.py; safetensors, README, Format;
+    MindSpore 2.7.1, mindspore/ccsrc/utils/checkpoint.proto
+    """
+    for found in job.site.paths if job.site is not None else ():
+        if found.fault == "cut-off":
+            yield Finding(Message(CUT_OFF, because=found.because), job.place(job.arguments.given(found.argument)))

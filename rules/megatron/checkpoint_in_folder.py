@@ -1,0 +1,210 @@
+"""The checkpoint that a run loads: missing, broken, finished, overwritten."""
+
+from collections.abc import Iterator
+
+from preflight import Finding, Job, Message, Severity, Unverified, rule
+from preflight.rules.megatron.saved_arguments import FORCED, alike, goes_on, is_known, is_on, loaded, shown
+
+TRACKER = "{path} has no latest_checkpointed_iteration.txt: the run starts from random weights"
+FOLDER = "{path} is not there (looked for on {host}): the run starts from random weights"
+
+
+@rule(id="loaded-checkpoint-missing", severity=Severity.WARNING, frameworks=("megatron",), reads=("(site)",))
+def loaded_checkpoint_missing(job: Job) -> Iterator[Finding | Unverified]:
+    """The run trains from random weights: there is no checkpoint where it loads one.
+
+    ## What it does
+    With `--site`, looks for the tracker file `latest_checkpointed_iteration.txt` in the folder of `--load`. Where the run
+    saves to the same folder, its first start has none, and nothing is reported.
+
+    ## Why is this bad?
+    Megatron prints a warning among thousands of lines and starts from random weights. With `--exit-on-missing-checkpoint`
+    it ends instead, with exit code 0, as if it had trained.
+
+    ## Example
+    With a folder that holds `iter_0001000` and no tracker file, under `--site`:
+
+        --load /data/llama --save /data/out
+
+    Use instead the folder above the iterations, with its tracker file:
+
+        echo 1000 > /data/llama/latest_checkpointed_iteration.txt
+
+    ## References
+    Megatron-LM core_v0.17.0, megatron/training/checkpointing.py:1302, _load_base_checkpoint
+    """
+    found = job.site.checkpoint if job.site is not None else None
+    if found is None or job.site is None:
+        return
+    if found.fault == "unread":
+        yield Unverified(found.because)
+    saves = job.arguments.get("save")
+    if found.fault not in ("missing", "no-tracker") or found.argument != "load" or not saves.known:
+        return
+    if str(saves.raw).rstrip("/") == found.name.rstrip("/"):
+        return
+    template = FOLDER if found.fault == "missing" else TRACKER
+    message = Message(template, path=found.path, host=job.site.host)
+    yield Finding(message, job.place(job.arguments.given(found.argument)))
+
+
+BROKEN = {
+    "tracker": "{path}/latest_checkpointed_iteration.txt holds {because!r}, not an iteration: the run ends there",
+    "no-step": "{step} is not there, which is what the run loads",
+    "kind": "{step} holds no checkpoint of a kind that Megatron loads",
+    "cut-off": "the checkpoint is not whole: {because}",
+}
+
+
+NEITHER = "neither --load nor {path} of --pretrained-checkpoint has a checkpoint: the run ends there"
+
+
+@rule(id="loaded-checkpoint-broken", severity=Severity.ERROR, frameworks=("megatron",), reads=("(site)",))
+def loaded_checkpoint_broken(job: Job) -> Iterator[Finding]:
+    """The checkpoint that the run loads is not whole, or none that Megatron reads.
+
+    ## What it does
+    With `--site`, follows what Megatron does with the folder of `--load`: the tracker file, the folder of the iteration,
+    its kind, and, where that is cheap to know, whether every file is there and as long as its metadata requires.
+
+    ## Why is this bad?
+    The run ends when it loads: after the queue and the building of the model. A tracker file with anything but a number or
+    `release` ends it with exit code 0.
+
+    ## Example
+    With a tracker file that holds 2000, and a folder `iter_0002000` that was deleted to save space, under `--site`:
+
+        --load /data/llama
+
+    Use instead an iteration that is there, as with `--ckpt-step 1000`.
+
+    ## References
+    Megatron-LM core_v0.17.0, megatron/training/checkpointing.py:1224, _get_checkpoint_format, and :328, read_metadata
+    """
+    found = job.site.checkpoint if job.site is not None else None
+    if found is None:
+        return
+    template = BROKEN.get(found.fault)
+    if found.argument == "pretrained_checkpoint" and found.fault in ("missing", "no-tracker"):
+        template = NEITHER
+    if template is not None:
+        step = job.arguments.given("ckpt_step")
+        message = Message(template, path=found.path, step=found.step, because=found.because)
+        yield Finding(message, job.place(step, job.arguments.given(found.argument)))
+
+
+RANDOM = "tensor or pipeline parallel size differ from the checkpoint's: its state of random numbers is left out"
+SAMPLES = (
+    "the checkpoint was saved with a global batch of {before:,}, the run has {now:,}: it goes on after "
+    "{samples:,} samples, not after {expected:,}"
+)
+
+
+@rule(id="loaded-checkpoint-continues", severity=Severity.NOTE, frameworks=("megatron",), reads=("(site)",))
+def loaded_checkpoint_continues(job: Job) -> Iterator[Finding]:
+    """The run goes on from its checkpoint otherwise than it would have.
+
+    ## What it does
+    With `--site`, reports what is lost or shifted where a run goes on from a checkpoint in another layout or with another
+    batch size: the state of random numbers, and the samples that the run has passed.
+
+    ## Why is this bad?
+    It need not be: the weights are the same. The run is not repeated bit by bit, and with another global batch size it
+    goes on at other samples than those that follow its iteration.
+
+    ## Example
+    With a checkpoint of `--global-batch-size 256` and iteration 1000, under `--site`:
+
+        --global-batch-size 512 --train-iters 2000 --load /data/llama
+
+    It goes on after 256,000 samples, and ends after 768,000.
+
+    ## References
+    Megatron-LM core_v0.17.0, megatron/training/checkpointing.py, load_checkpoint
+    """
+    found, get = loaded(job), job.arguments.get
+    if found is None or job.site is None or found.release or not goes_on(job):
+        return
+    saved, layout = job.site.saved, (get("tensor_model_parallel_size"), get("pipeline_model_parallel_size"))
+    before = (saved.get("tensor_model_parallel_size", 1), saved.get("pipeline_model_parallel_size", 1))
+    moved = all(map(is_known, layout)) and tuple(size.raw for size in layout) != before
+    if found.kind == "torch_dist" and moved and not is_on(job, "no_load_rng") and not saved.get("no_save_rng"):
+        yield Finding(Message(RANDOM), job.place(*layout, job.arguments.given(found.argument)))
+    batch, samples = saved.get("global_batch_size"), saved.get("consumed_train_samples")
+    now = get("global_batch_size")
+    if type(batch) is int and type(samples) is int and type(now.raw) is int and now.raw != batch and samples:
+        expected = now.raw * found.iteration
+        message = Message(SAMPLES, before=batch, now=now.raw, samples=samples, expected=expected)
+        yield Finding(message, job.place(now, job.arguments.given(found.argument)), key=now.key)
+
+
+FINISHED = "the checkpoint is of iteration {iteration:,}, the run ends at {end:,}: nothing is trained"
+
+
+@rule(id="loaded-checkpoint-finished", severity=Severity.WARNING, frameworks=("megatron",), reads=("(site)",))
+def loaded_checkpoint_finished(job: Job) -> Iterator[Finding]:
+    """The checkpoint has reached the end of the run: nothing is trained.
+
+    ## What it does
+    With `--site`, compares the iteration of the checkpoint with `--train-iters`.
+
+    ## Why is this bad?
+    The run loads the checkpoint, trains nothing and ends well, which goes unnoticed until the weights are looked at.
+
+    ## Example
+    With a checkpoint of iteration 1000, under `--site`:
+
+        --train-iters 1000 --load /data/llama
+
+    Use instead more iterations, or `--finetune` to begin at 0:
+
+        --train-iters 2000 --load /data/llama
+
+    ## References
+    Megatron-LM core_v0.17.0, megatron/training/training.py, pretrain
+    """
+    found = job.site.checkpoint if job.site is not None else None
+    end = job.arguments.get("train_iters")
+    if found is None or found.fault or found.release or type(end.raw) is not int:
+        return
+    resumes = found.argument == "load" and job.arguments.get("finetune").raw is False
+    if resumes and job.arguments.get("skip_train").raw is not True and 0 < end.raw <= found.iteration:
+        message = Message(FINISHED, iteration=found.iteration, end=end.raw)
+        yield Finding(message, job.place(end, job.arguments.given("load")))
+
+
+OVERWRITTEN = "--use-checkpoint-args sets {name} to {before}, as in the checkpoint, instead of {now}"
+
+
+@rule(id="loaded-checkpoint-overwrites", severity=Severity.WARNING, frameworks=("megatron",), reads=("(site)",))
+def loaded_checkpoint_overwrites(job: Job) -> Iterator[Finding]:
+    """The checkpoint overwrites what is typed.
+
+    ## What it does
+    With `--site`, lists the arguments that `--use-checkpoint-args` takes from the checkpoint though the run sets them
+    otherwise.
+
+    ## Why is this bad?
+    The run trains another network than its script describes, and prints that in one line among thousands.
+
+    ## Example
+    With a checkpoint that was saved with `--rotary-base 10000`, under `--site`:
+
+        --use-checkpoint-args --rotary-base 500000 --load /data/llama
+
+    Use instead, where the typed values are meant:
+
+        --rotary-base 500000 --load /data/llama
+
+    ## References
+    Megatron-LM core_v0.17.0, megatron/training/checkpointing.py:1421, load_args_from_checkpoint
+    """
+    if loaded(job) is None or job.site is None or job.arguments.get("use_checkpoint_args").raw is not True:
+        return
+    for name in FORCED:
+        typed, before = job.arguments.given(name), job.site.saved.get(name)
+        if typed is None or not typed.known or before is None or alike(typed.raw, before):
+            continue
+        spelled = job.arguments.spell(name)
+        message = Message(OVERWRITTEN, name=spelled, before=shown(before), now=shown(typed.raw))
+        yield Finding(message, job.place(typed), key=typed.key)

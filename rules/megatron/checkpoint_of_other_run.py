@@ -1,0 +1,321 @@
+"""The checkpoint that a run loads, compared with the run."""
+
+from collections.abc import Iterator
+
+from preflight import Finding, Job, Message, Severity, Unverified, rule
+from preflight.rules.megatron.saved_arguments import Pair, alike, goes_on, is_known, is_on, loaded, pairs, same, shown
+from preflight.rules.megatron.saved_shapes import Unlike, changed, unlike
+
+ROTARY = (
+    *(
+        "rotary_base",
+        "rotary_percent",
+        "rotary_interleaved",
+        "rotary_scaling_factor",
+        "rotary_seq_len_interpolation_factor",
+    ),
+    *(
+        "use_rope_scaling",
+        "rope_scaling_factor",
+        "original_max_position_embeddings",
+        "beta_fast",
+        "beta_slow",
+        "mscale",
+    ),
+)
+EXPERTS = (
+    *("moe_router_topk", "moe_router_score_function", "moe_router_pre_softmax", "moe_router_num_groups"),
+    *("moe_router_group_topk", "moe_router_topk_scaling_factor", "moe_router_enable_expert_bias", "moe_layer_freq"),
+    *("moe_ffn_hidden_size", "moe_shared_expert_intermediate_size", "moe_shared_expert_gate"),
+)
+LATENT = ("q_lora_rank", "kv_lora_rank", "qk_head_dim", "qk_pos_emb_head_dim", "v_head_dim")
+OTHERS = (
+    *("position_embedding_type", "normalization", "norm_epsilon", "apply_layernorm_1p", "swiglu", "squared_relu"),
+    *("openai_gelu", "quick_geglu", "qk_layernorm", "qk_l2_norm", "add_bias_linear", "add_qkv_bias", "kv_channels"),
+    *("untie_embeddings_and_output_weights", "num_experts", "multi_latent_attention", "mtp_num_layers"),
+    *("apply_residual_connection_post_layernorm", "softmax_scale", "window_size", "no_rope_freq"),
+)
+IN_PLACE = "the checkpoint was saved with {name} {before}, the run has {now}, and nothing compares them"
+
+
+def _names(job: Job) -> tuple[str, ...]:
+    """What decides about this network."""
+    get, saved = job.arguments.get, job.site.saved if job.site is not None else {}
+    kind = get("position_embedding_type")
+    names = list(OTHERS)
+    if kind.known and kind.raw in ("rope", "mrope", "yarn") and kind.raw == saved.get("position_embedding_type"):
+        names += ROTARY
+    if is_on(job, "num_experts") and saved.get("num_experts"):
+        names += EXPERTS
+    else:
+        names.append("ffn_hidden_size")
+    latent = get("multi_latent_attention").raw is True
+    if latent and saved.get("multi_latent_attention") is True:
+        names = [*(name for name in names if name != "kv_channels"), *LATENT]
+    if not latent and get("group_query_attention").raw is True and saved.get("group_query_attention") is True:
+        names.append("num_query_groups")
+    return tuple(names)
+
+
+@rule(id="loaded-checkpoint-differs", severity=Severity.WARNING, frameworks=("megatron",), reads=("(site)",))
+def loaded_checkpoint_differs(job: Job) -> Iterator[Finding | Unverified]:
+    """The run builds another network than the checkpoint's, and nothing compares them.
+
+    ## What it does
+    With `--site`, compares the arguments of the run that saved the checkpoint with those of this one, where no loader does:
+    rotary base and scaling, norm and its epsilon, activation, query groups, experts and their router, tied embeddings.
+
+    ## Why is this bad?
+    Where the shapes of weights stay the same, the run goes on with weights that were trained for another computation: the
+    loss starts higher, or never gets to where it was. Where they are known not to, `loaded-checkpoint-shapes` reports it.
+
+    ## Example
+    With a checkpoint that was saved with `--rotary-base 500000`, under `--site`:
+
+        --position-embedding-type rope --load /data/llama3
+
+    Use instead:
+
+        --position-embedding-type rope --rotary-base 500000 --load /data/llama3
+
+    ## References
+    Megatron-LM core_v0.17.0, megatron/training/checkpointing.py:1421, load_args_from_checkpoint, lists what it compares
+    nowhere
+    """
+    if loaded(job) is None or job.arguments.given("moe_use_upcycling") is not None:
+        return
+    ends = {name for one in unlike(job) for name in one.names}  # another rule's errors
+    for pair in pairs(job, (name for name in _names(job) if name not in ends)):
+        if not is_known(pair.now):
+            yield Unverified(pair.now.because or f"{pair.name} is assumed")
+        elif not alike(pair.now.raw, pair.before) and not _is_of_older_release(pair):
+            name = job.arguments.spell(pair.name)
+            message = Message(IN_PLACE, name=name, before=shown(pair.before), now=shown(pair.now.raw))
+            place = job.place(pair.now, job.arguments.given(job.site.checkpoint.argument))  # type: ignore[union-attr]
+            yield Finding(message, place, key=pair.now.key)
+
+
+def _is_of_older_release(pair: Pair) -> bool:
+    """Whether one of the two has a value that stands for the other's default, which older releases did not have."""
+    return pair.before is None or (pair.now.raw is None and not pair.now.written)
+
+
+FREE = ("fully_reshardable", "fully_sharded_model_space", "fsdp_dtensor")
+BY_RANK = (
+    "the run has expert parallel size {now}, the checkpoint, of files by rank, has {before}: the files of other ranks "
+    "are looked for, and the run ends"
+)
+MISMATCH = (
+    "the run has tensor {tensor} x pipeline {pipeline}, the checkpoint tensor {saved_tensor} x pipeline "
+    "{saved_pipeline}: its optimizer state, {sharding}, cannot be loaded into another layout"
+)
+
+
+@rule(id="loaded-checkpoint-layout", severity=Severity.ERROR, frameworks=("megatron",), reads=("(site)",))
+def loaded_checkpoint_layout(job: Job) -> Iterator[Finding | Unverified]:
+    """The checkpoint cannot be loaded into this layout.
+
+    ## What it does
+    With `--site`, compares tensor and pipeline parallel size with those of the run that saved a distributed checkpoint, and
+    looks at how the state of the optimizer is cut. Of a checkpoint of files by rank, it compares expert parallel size.
+
+    ## Why is this bad?
+    Weights of a distributed checkpoint are loaded into any layout. The state of the distributed optimizer only is where it
+    was saved as `fully_reshardable` or `fully_sharded_model_space`: otherwise the run ends with
+    `RuntimeError: (TP, PP) mismatch`. Files by rank are only for the layout that saved them.
+
+    ## Example
+    With a checkpoint of `--tensor-model-parallel-size 2` that was saved without `--ckpt-fully-parallel-save`, under
+    `--site`:
+
+        --tensor-model-parallel-size 4 --use-distributed-optimizer --load /data/llama
+
+    Use instead the layout of the checkpoint, or its weights only:
+
+        --tensor-model-parallel-size 4 --use-distributed-optimizer --load /data/llama --no-load-optim
+
+    ## References
+    Megatron-LM core_v0.17.0, megatron/training/checkpointing.py, load_checkpoint, and
+    megatron/core/optimizer/distrib_optimizer.py, checkpoint_fully_reshardable_formats
+    """
+    found, get = loaded(job), job.arguments.get
+    if found is not None and found.kind == "torch":
+        yield from _by_rank(job)
+    if found is None or job.site is None or found.kind != "torch_dist" or found.release or not found.sharding:
+        return
+    saved = job.site.saved
+    if (
+        not goes_on(job)
+        or not get("no_load_optim").known
+        or get("no_load_optim").raw
+        or saved.get("no_save_optim")
+        or get("use_distributed_optimizer").raw is not True
+    ):
+        return
+    tensor, pipeline = get("tensor_model_parallel_size"), get("pipeline_model_parallel_size")
+    if not (is_known(tensor) and is_known(pipeline)):
+        yield Unverified(tensor.because or pipeline.because)
+        return
+    before = tuple(saved.get(f"{name}_model_parallel_size", 1) for name in ("tensor", "pipeline"))
+    if before == (tensor.raw, pipeline.raw) or found.sharding in FREE:
+        return
+    message = Message(
+        MISMATCH,
+        tensor=tensor.raw,
+        pipeline=pipeline.raw,
+        saved_tensor=before[0],
+        saved_pipeline=before[1],
+        sharding=found.sharding,
+    )
+    yield Finding(message, job.place(tensor, pipeline, job.arguments.given(found.argument)))
+
+
+def _by_rank(job: Job) -> Iterator[Finding]:
+    """Another number of groups of experts than the files are for."""
+    now, found = job.arguments.get("expert_model_parallel_size"), loaded(job)
+    before = job.site.saved.get("expert_model_parallel_size") if job.site is not None else None
+    if found is not None and is_known(now) and type(before) is int and before != now.raw:
+        place = job.place(now, job.arguments.given(found.argument))
+        yield Finding(Message(BY_RANK, now=now.raw, before=before), place, key=now.key)
+
+
+ALWAYS = ("num_layers", "hidden_size", "num_attention_heads", "add_position_embedding")
+WITH_VOCABULARY = ("max_position_embeddings", "make_vocab_size_divisible_by", "tokenizer_type")
+BY_SIZE = ("NullTokenizer", "NullMultimodalTokenizer", "TikTokenizer")
+"""Tokenizers whose size `--vocab-size` decides; that of others is in their files, whatever it is."""
+RETURNED = ("return_unexpected", "return_all")
+"""Values of `--dist-ckpt-strictness` with which the loader returns the tensors that do not fit together with the
+state."""
+TUPLE = "with {name} {now} the loader returns a tuple, which load_checkpoint takes for the state: loading ends the run"
+DIFFERS = "the checkpoint was saved with {name} {before}, the run has {now}: the comparison at loading ends it"
+
+
+def compared(job: Job) -> tuple[str, ...]:
+    """What the loader compares."""
+    get = job.arguments.get
+    names = list(ALWAYS)
+    distributed = get("use_dist_ckpt").raw is not False
+    if is_on(job, "vocab_file"):
+        own = get("vocab_size").raw is None or get("tokenizer_type").raw in BY_SIZE
+        names += [*WITH_VOCABULARY, *(("padded_vocab_size",) if own and not distributed else ())]
+    if get("data_parallel_random_init").raw is True:
+        names.append("data_parallel_random_init")
+    if is_on(job, "phase_transition_iterations"):
+        names.append("global_batch_size")
+    found = loaded(job)
+    if not distributed and found is not None and found.version >= 3.0:
+        names += ["tensor_model_parallel_size", "pipeline_model_parallel_size"]
+    return tuple(names)
+
+
+@rule(id="loaded-checkpoint-refused", severity=Severity.ERROR, frameworks=("megatron",), reads=("(site)",))
+def loaded_checkpoint_refused(job: Job) -> Iterator[Finding | Unverified]:
+    """Megatron refuses the checkpoint: it was saved with other arguments.
+
+    ## What it does
+    With `--site`, compares what `check_checkpoint_args` compares: layers, hidden size, attention heads, whether positions
+    are added; with `--vocab-file` also positions, vocabulary and tokenizer; tensor and pipeline parallel size where the run
+    uses no distributed checkpoint. Not with `--finetune`. It also reports `--dist-ckpt-strictness return_unexpected` and
+    `return_all` where a distributed checkpoint is loaded: the loader then returns more than a state, which
+    `load_checkpoint` takes for the state.
+
+    ## Why is this bad?
+    An assertion, or `'tuple' object has no attribute 'get'`, ends the run when it loads, after the queue and the building
+    of the model.
+
+    ## Example
+    With a checkpoint of 32 layers, under `--site`:
+
+        --num-layers 40 --load /data/llama
+
+    Use instead:
+
+        --num-layers 32 --load /data/llama
+
+    ## References
+    Megatron-LM core_v0.17.0, megatron/training/checkpointing.py:139, check_checkpoint_args, and
+    megatron/core/dist_checkpointing/serialization.py:48, load
+    """
+    found = loaded(job)
+    if found is None:
+        return
+    strictness = job.arguments.get("dist_ckpt_strictness")
+    if found.kind == "torch_dist" and is_known(strictness) and strictness.raw in RETURNED:
+        named = {"name": job.arguments.spell("dist_ckpt_strictness"), "now": strictness.raw}
+        yield Finding(Message(TUPLE, **named), job.place(strictness), key=strictness.key)
+    if not goes_on(job):
+        return
+    for pair in pairs(job, compared(job)):
+        if not is_known(pair.now):
+            yield Unverified(pair.now.because or f"{pair.name} is assumed")
+        elif not same(pair.now.raw, pair.before):
+            name = job.arguments.spell(pair.name)
+            message = Message(DIFFERS, name=name, before=shown(pair.before), now=shown(pair.now.raw))
+            place = job.place(pair.now, job.arguments.given(job.site.checkpoint.argument))  # type: ignore[union-attr]
+            yield Finding(message, place, key=pair.now.key)
+
+
+SHAPE = "the checkpoint has {tensor} of shape {saved}, {name} {now} makes it {wanted}: loading it ends the run"
+ABSENT = "the checkpoint has no {tensor}, which the run has with {name} {now}: loading it ends the run"
+
+MORE = "the checkpoint has {tensor}, which the run has not with {name} {now}: loading it ends the run"
+
+
+@rule(id="loaded-checkpoint-shapes", severity=Severity.ERROR, frameworks=("megatron",), reads=("(site)",))
+def loaded_checkpoint_shapes(job: Job) -> Iterator[Finding]:
+    """The tensors in the checkpoint have other shapes than those of the network that the run builds.
+
+    ## What it does
+    With `--site`, compares the shapes of tensors in the checkpoint with those that the arguments of the run make:
+    attention, feed-forward networks, experts, positions, and of files by rank the vocabulary. It also reports tensors that
+    the run wants and a distributed checkpoint lacks, such as the output layer where its embeddings were tied. With
+    `--finetune`, which compares no arguments, it reports hidden size and layers as well. Before core 0.13 files by rank
+    must have the tensors of the run and no others; a distributed checkpoint must have them with every
+    `--dist-ckpt-strictness`. With `raise_all` it must have no others. Networks with latent attention, hybrid layers or a
+    separate specification are not compared.
+
+    ## Why is this bad?
+    The run ends when it loads, after the queue and the building of the model: with `Global shape mismatch`, `size mismatch`
+    or a `KeyError` for a name of a tensor, none of which names an option.
+
+    ## Example
+    With a checkpoint that was saved with `--num-query-groups 8`, under `--site`:
+
+        --group-query-attention --num-query-groups 4 --load /data/llama
+
+    Use instead:
+
+        --group-query-attention --num-query-groups 8 --load /data/llama
+
+    ## References
+    Megatron-LM core_v0.17.0, megatron/core/dist_checkpointing/strategies/torch.py:501, _validate_global_shapes, and
+    megatron/training/checkpointing.py:1866, load_model_state_dict
+    """
+    told = set()
+    for one in unlike(job):
+        name = _decides(job, one)
+        if name not in told:
+            told.add(name)
+            yield _finding(job, one, name)
+
+
+def _decides(job: Job, one: Unlike) -> str:
+    """The argument that makes the tensor another one: the first that differs from the saved, otherwise the first
+    typed."""
+    typed = (name for name in one.names if job.arguments.given(name) is not None)
+    return next(iter(changed(job, one.names)), None) or next(typed, one.names[0])
+
+
+def _finding(job: Job, one: Unlike, name: str) -> Finding:
+    now = job.arguments.get(name)
+    named = {"tensor": one.tensor, "name": job.arguments.spell(name), "now": shown(now.raw)}
+    if one.saved and one.wanted:
+        message = Message(SHAPE, **named, saved=_product(one.saved), wanted=_product(one.wanted))
+    else:
+        message = Message(MORE if one.saved else ABSENT, **named)
+    others = (job.arguments.given(each) for each in (*one.names, "load", "pretrained_checkpoint"))
+    return Finding(message, job.place(now, *others), key=now.key)
+
+
+def _product(shape: tuple[int, ...]) -> str:
+    return " x ".join(map(str, shape))

@@ -1,0 +1,145 @@
+"""The data of a run, by its weights and its split."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from preflight import Finding, Job, Message, Severity, Unverified, rule
+from preflight.loaders.document import Unknown
+from preflight.source.finding import Kind
+
+NAME = "split"
+
+
+@rule(severity=Severity.WARNING, id="megatron/no-training-split", frameworks=("megatron",), reads=(NAME,))
+def no_training_split(job: Job) -> Iterator[Finding | Unverified]:
+    """The split gives the training no data, or less than the evaluation.
+
+    ## What it does
+    Reads the numbers of `--split`: the shares of training, validation and test. The first must be above 0, and at least
+    half of all of them.
+
+    ## Why is this bad?
+    With a share of 0 no training set is built, the loop is left out, and the job ends as if it had trained. With a small
+    one the run repeats a small part of the corpus, and most of it is never trained on: the numbers may have changed places.
+
+    ## Example
+        --split 0,100,0
+
+    Use instead `--split 100,0,0`.
+
+    ## References
+    Megatron-LM core_v0.16.0, megatron/training/training.py, build_train_valid_test_data_loaders: do_train
+    """
+    a, value = job.arguments, job.arguments.given(NAME)
+    if value is None or a.get("skip_train").raw is True:
+        return
+    if isinstance(value.raw, Unknown):
+        yield Unverified(value.because)
+        return
+    text = str(value.raw)
+    try:
+        shares = [float(share) for share in text.replace("/", ",").split(",")]
+    except ValueError:
+        return
+    if len(shares) > 1 and shares[0] == 0:
+        yield Finding(
+            Message("--split {value} leaves no data to train on", value=text), job.place(value), key=value.key
+        )
+    elif len(shares) > 1 and min(shares) >= 0 and shares[0] < sum(shares) / 2:
+        message = Message(
+            "--split {value} trains on {share:.3g} % of the data: the first number is the share of the training",
+            value=text,
+            share=100 * shares[0] / sum(shares),
+        )
+        yield Finding(message, job.place(value), key=value.key)
+
+
+SHARES = 3
+DATA = ("data_path", "mock_data")
+"""Data that is split; files for each share are not."""
+
+
+@rule(severity=Severity.ERROR, id="megatron/split-of-too-many", frameworks=("megatron",), reads=("split", *DATA))
+def split_of_too_many(job: Job) -> Iterator[Finding | Unverified]:
+    """The split has more than three shares.
+
+    ## What it does
+    Counts the numbers of `--split`: the shares of training, validation and test.
+
+    ## Why is this bad?
+    The config of the data sets is refused on every rank, after the model is built.
+
+    ## Example
+        --split 90,5,4,1
+
+    Use instead `--split 90,5,5`.
+
+    ## References
+    Megatron-LM core_v0.17.0, megatron/core/datasets/blended_megatron_dataset_config.py, parse_and_normalize_split
+    """
+    a, value = job.arguments, job.arguments.given("split")
+    if value is None or a.get("entry").raw != "pretrain_gpt.py" or all(a.given(name) is None for name in DATA):
+        return
+    if isinstance(value.raw, Unknown):
+        yield Unverified(value.because)
+        return
+    shares = len(re.findall(r"[.0-9]+", str(value.raw)))
+    if shares > SHARES:
+        message = Message(
+            "--split {value} has {shares} shares; it takes at most 3: training, validation and test",
+            value=value.raw,
+            shares=shares,
+        )
+        yield Finding(message, job.place(value), key=value.key)
+
+
+LISTS = ("data_path", "train_data_path", "valid_data_path", "test_data_path")
+_NUMBER = re.compile(r"\d+(\.\d*)?([eE][-+]?\d+)?|\.\d+")
+
+
+@rule(severity=Severity.ERROR, id="megatron/data-weights", kind=Kind.RELEASE, frameworks=("megatron",), reads=LISTS)
+def data_weights(job: Job) -> Iterator[Finding | Unverified]:
+    """Weights and paths of the data do not come in pairs.
+
+    ## What it does
+    Checks lists of data that hold numbers: each number must precede the path that it weighs, and no path may be
+    without one. A list of paths alone is a blend by size, and is left alone.
+
+    ## Why is this bad?
+    A list that is not made of pairs is taken for paths throughout: the numbers are looked for as files, and the run dies
+    when the data set is built, after the model.
+
+    ## Example
+        --data-path 0.7 web_text_document books_text_document
+
+    Use instead:
+
+        --data-path 0.7 web_text_document 0.3 books_text_document
+
+    ## References
+    Megatron-LM d98e8a6, megatron/core/datasets/utils.py:68, get_blend_from_list; core_v0.12.1 :63
+    """
+    if job.arguments.get("entry_is_known").raw is not True:
+        return
+    for name in LISTS:
+        value = job.arguments.given(name)
+        if value is None:
+            continue
+        listed = value.raw if isinstance(value.raw, list) else []
+        if job.arguments.open or not value.known or not all(isinstance(entry, str) for entry in listed):
+            yield Unverified(value.because or "paths that are not known")
+            continue
+        count = sum(numbers := [bool(_NUMBER.fullmatch(entry)) for entry in listed])
+        if len(listed) > 1 and count and numbers != [True, False] * (len(listed) // 2):
+            paths = len(listed) - count
+            numbered = Message.plural(count, "{count} number", "{count} numbers", count=count)
+            named = Message.plural(paths, "{paths} path", "{paths} paths", paths=paths)
+            message = Message(
+                "{flag} has {numbers} for {paths}; every path or no path must have a weight before it",
+                flag=job.arguments.spell(name),
+                numbers=numbered,
+                paths=named,
+            )
+            yield Finding(message, job.place(value), key=value.key)

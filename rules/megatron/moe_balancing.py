@@ -1,0 +1,150 @@
+"""How tokens are spread over experts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from preflight import Finding, Fix, Job, Message, Severity, Unverified, rule
+from preflight.rules.megatron.option_names import core, place_of, read, typed
+from preflight.source.finding import Kind
+
+TYPES, CORE_MOE_BALANCING_LOSSES, CAPACITY = (
+    "moe_router_load_balancing_type",
+    "moe_aux_loss_coeff",
+    "moe_expert_capacity_factor",
+)
+DROPPING = {
+    "0.20.0": ("aux_loss", "seq_aux_loss", "global_aux_loss", "none"),
+    "0.12.1": ("aux_loss", "seq_aux_loss", "none"),
+}
+
+OF_ONE, OF_SEVERAL = ("fb8615c8ac", "657757815d", "f3ed62cdd0"), ("f21b65560c", "657757815d")
+"""The statements of upstream about a capacity factor, by release, with one kind of balancing and several."""
+
+
+@rule(
+    severity=Severity.ERROR,
+    id="megatron/moe-balancing",
+    kind=Kind.RELEASE,
+    frameworks=("megatron",),
+    reads=(TYPES, CORE_MOE_BALANCING_LOSSES, CAPACITY),
+)
+def core_moe_balancing(job: Job) -> Iterator[Finding | Unverified]:
+    """Load balancing of experts that does not fit its coefficients or the expert capacity.
+
+    ## What it does
+    Several `--moe-router-load-balancing-type` need as many `--moe-aux-loss-coeff`; a capacity factor works with auxiliary
+    losses or no balancing, not with sinkhorn or quantile balancing.
+
+    ## Why is this bad?
+    The model configuration is refused at start-up.
+
+    ## Example
+        --moe-router-load-balancing-type aux_loss seq_aux_loss --moe-aux-loss-coeff 0.01
+
+    Use instead one coefficient each: `--moe-aux-loss-coeff 0.01 0.001`.
+
+    ## References
+    Megatron-LM d98e8a6, megatron/core/transformer/transformer_config.py
+    """
+    if not typed(job, TYPES, CORE_MOE_BALANCING_LOSSES, CAPACITY):
+        return
+    if isinstance(values := read(job, TYPES, CORE_MOE_BALANCING_LOSSES, CAPACITY), Unverified):
+        yield values
+        return
+    kinds, losses, capacity = (value[0] if isinstance(value, list) and len(value) == 1 else value for value in values)
+    several = isinstance(kinds, list)
+    if several and (not isinstance(losses, list) or len(losses) != len(kinds)):
+        given = len(losses) if isinstance(losses, list) else 1
+        template = "{kinds} kinds of load balancing need {kinds} coefficients, not {given}"
+        yield _finding(
+            job, Message(template, kinds=len(kinds), given=given), "8b446c78b2", CORE_MOE_BALANCING_LOSSES, TYPES
+        )
+        return
+    allowed = DROPPING.get(core(job), DROPPING["0.20.0"])
+    odd = next((kind for kind in (kinds if several else [kinds]) if kind not in allowed), None)
+    if capacity is not None and odd is not None and odd != "":
+        site = next((site for site in (OF_SEVERAL if several else OF_ONE) if place_of(job, site)), OF_ONE[0])
+        yield _finding(
+            job,
+            Message(
+                "a capacity factor of {capacity} does not work with {odd} load balancing", capacity=capacity, odd=odd
+            ),
+            site,
+            CAPACITY,
+            TYPES,
+        )
+
+
+def _finding(job: Job, message: str, site: str, *names: str) -> Finding:
+    places = typed(job, *names)
+    related = tuple(place for value in places[1:] for place in value.related)
+    return Finding(
+        message,
+        span=job.place(*places),
+        related=related,
+        key=places[0].key if places else (),
+        upstream=place_of(job, site),
+    )
+
+
+ROUTER = "megatron/core/transformer/moe/router.py"
+BALANCE_WITHOUT_COEFFICIENT_LOSSES = ("aux_loss", "seq_aux_loss", "global_aux_loss")
+
+
+@rule(
+    severity=Severity.WARNING,
+    id="megatron/balance-without-coefficient",
+    kind=Kind.RELEASE,
+    frameworks=("megatron",),
+    reads=("moe_router_load_balancing_type",),
+)
+def balance_without_coefficient(job: Job) -> Iterator[Finding | Unverified]:
+    """A loss that is to balance the experts has no weight.
+
+    ## What it does
+    Points at `--moe-router-load-balancing-type` with auxiliary losses but without `--moe-aux-loss-coeff`: it is 0,
+    and the losses are not computed. An explicit coefficient of 0 is intended, and so is balancing by biases
+    (`--moe-router-enable-expert-bias`); both are silent.
+
+    ## Why is this bad?
+    No message appears and nothing balances: tokens gather on few experts, which is seen, if at all, in the curves of a run
+    that is days old.
+
+    ## Example
+        --num-experts 64 --moe-router-load-balancing-type aux_loss
+
+    Use instead:
+
+        --num-experts 64 --moe-router-load-balancing-type aux_loss --moe-aux-loss-coeff 0.01
+
+    ## Fix safety
+    Unsafe, and only offered: another training result; 0.01 is the value of the first papers, newer models take less.
+
+    ## References
+    Megatron-LM d98e8a6, megatron/core/transformer/moe/router.py, TopKRouter._apply_aux_loss
+    """
+    kind = job.arguments.given("moe_router_load_balancing_type")
+    if kind is None or job.arguments.given("moe_aux_loss_coeff") is not None:
+        return
+    if isinstance(
+        values := read(
+            job, "moe_router_load_balancing_type", "moe_aux_loss_coeff", "num_experts", "moe_router_enable_expert_bias"
+        ),
+        Unverified,
+    ):
+        yield values
+        return
+    kinds, coefficient, experts, biased = values
+    named = [
+        name for name in (kinds if isinstance(kinds, list) else [kinds]) if name in BALANCE_WITHOUT_COEFFICIENT_LOSSES
+    ]
+    if not named or coefficient != 0 or not isinstance(experts, int) or experts < 2 or biased:
+        return
+    edits = job.arguments.put("moe_aux_loss_coeff", 0.01)
+    yield Finding(
+        Message("{kind} balances nothing: --moe-aux-loss-coeff is not given, and is 0", kind=named[0]),
+        job.place(kind),
+        key=kind.key,
+        fix=Fix("set --moe-aux-loss-coeff 0.01", edits, offered=True) if edits else None,
+    )

@@ -1,0 +1,150 @@
+"""Checkpoints that are not written, folders that a run resumes from, and paths that nothing uses."""
+
+import posixpath
+import re
+from collections.abc import Iterator
+
+from preflight import Finding, Job, Message, Severity, Unverified, rule
+from preflight.loaders.document import Unknown
+
+LONG = 3_000
+"""Iterations of a run that is not a trial: the published ones without a folder have fewer."""
+ENTRIES = "pretrain_ posttrain_ finetune_ train_"
+LOST = ("unused-path", "lost-continuation", "undefined-option-variable", "unused-option-variable", "lost-options")
+
+
+@rule(severity=Severity.WARNING, id="megatron/nothing-saved", frameworks=("megatron",), reads=("train_iters",))
+def nothing_saved(job: Job) -> Iterator[Finding | Unverified]:
+    """A long run has no folder to save to.
+
+    ## What it does
+    Finds a training run of 3,000 iterations or more without `--save`, on data that it names itself. Runs that may be given
+    more options are left alone.
+
+    ## Why is this bad?
+    No weights are written, neither on the way nor at the end: what ends the run ends with it all that it has learnt.
+
+    ## Example
+        torchrun pretrain_gpt.py --train-iters 50000 --data-path corpus_text_document
+
+    Use instead:
+
+        torchrun pretrain_gpt.py --train-iters 50000 --data-path corpus_text_document --save /data/run --save-interval 1000
+
+    ## References
+    Megatron-LM core_v0.16.0, megatron/training/training.py, pretrain: save_checkpoint only where args.save is set
+    """
+    a = job.arguments
+    iterations, entry = a.given("train_iters"), str(a.get("entry").raw)
+    if iterations is None or a.given("save") is not None:
+        return
+    if isinstance(iterations.raw, Unknown):
+        yield Unverified(iterations.because)
+        return
+    trains = (
+        a.get("skip_train").raw is not True
+        and a.given("mock_data") is None
+        and entry.startswith(tuple(ENTRIES.split()))
+    )
+    if not trains or a.open or not isinstance(iterations.raw, int) or iterations.raw < LONG:
+        return
+    if a.assumed or any(kind in job.noticed_kinds for kind in LOST):
+        return
+    message = Message("{count:,} iterations without --save: no weights are written", count=iterations.raw)
+    yield Finding(message, job.place(iterations), key=iterations.key)
+
+
+NAMES = ("load", "save")
+CONVERTED = re.compile(
+    r"(?i)(?:^|[-_.])(?:mcore\w*|core|mg|megatron|converted?|hf2\w+|to|release|[tpe]p[-_]?\d+|instruct|chat|base|hf|"
+    r"\d+(?:\.\d+)?[bm])(?:[-_.]|$)|\d[tpe]p"
+)
+"""What names of converted weights have in them: the form, the layout, the size or kind of a published model."""
+
+
+@rule(severity=Severity.WARNING, id="megatron/taken-for-resume", frameworks=("megatron",), reads=("no_load_optim",))
+def taken_for_resume(job: Job) -> Iterator[Finding | Unverified]:
+    """Weights of another run are loaded as if that run went on.
+
+    ## What it does
+    Finds `--load` of another folder than `--save` where the optimizer is left out by `--no-load-optim` and `--finetune` is
+    not given. Where the folders are not known, or the one lies in the other, it is silent; so it is for a name of converted
+    weights (`-to-mcore-tp8-pp4`, `Qwen3-8B-Instruct`): a converter writes them without an iteration that counts.
+
+    ## Why is this bad?
+    Without `--finetune` the iteration and the samples of the other run are taken over: training begins in the middle of its
+    schedule, behind the data that the other run has read, or ends at once because its last iteration is reached already.
+
+    ## Example
+        --load /runs/stage1 --no-load-optim --no-load-rng --save /data/run --save-interval 100
+
+    Use instead:
+
+        --load /runs/stage1 --finetune --save /data/run --save-interval 100
+
+    ## References
+    Megatron-LM core_v0.16.0, megatron/training/checkpointing.py, load_checkpoint: 0 with --finetune
+    """
+    a = job.arguments
+    if "mindspeed" in job.versions or a.given("no_load_optim") is None or a.open:
+        return
+    load, save = map(a.given, NAMES)
+    others = ("finetune", "pretrained_checkpoint", "skip_train", "ckpt_convert_format", "override_ckpt_iteration")
+    if load is None or save is None or any(a.given(name) is not None for name in others):
+        return
+    if isinstance(load.raw, Unknown) or isinstance(save.raw, Unknown):
+        yield Unverified(load.because or save.because)
+        return
+    one, other = (posixpath.normpath(str(value.raw)) for value in (load, save))
+    if (
+        CONVERTED.search(posixpath.basename(one))
+        or one == other
+        or one.startswith(f"{other}/")
+        or other.startswith(f"{one}/")
+    ):
+        return
+    message = Message(
+        "{path} is another run, and without --finetune its iteration and samples are taken over", path=one
+    )
+    yield Finding(message, job.place(load), key=load.key)
+
+
+TRIAL = 100
+"""Fewer iterations are a trial, which often saves nothing."""
+
+
+@rule(severity=Severity.WARNING, id="unused-path", frameworks=("megatron",), noticed=True)
+def unused_path(job: Job) -> Iterator[Finding]:
+    """A script sets a folder to save to or to load from, and no option takes it.
+
+    ## What it does
+    Finds `CKPT_LOAD_DIR` in a script that nowhere reads it, where the script reads `CKPT_SAVE_DIR`, and the other way
+    round.
+
+    ## Why is this bad?
+    Where the one folder is passed for both, the run loads from where it saves, not the checkpoint that was meant; where
+    `--save` is missing, the trained weights are lost when the job ends.
+
+    ## Example
+        CKPT_SAVE_DIR=/data/save
+        CKPT_LOAD_DIR=/data/llama
+        torchrun pretrain_gpt.py --save $CKPT_SAVE_DIR --load $CKPT_SAVE_DIR
+
+    Use instead:
+
+        CKPT_SAVE_DIR=/data/save
+        CKPT_LOAD_DIR=/data/llama
+        torchrun pretrain_gpt.py --save $CKPT_SAVE_DIR --load $CKPT_LOAD_DIR
+
+    ## References
+    GNU Bash Reference Manual, section 3.5.3, Shell Parameter Expansion
+    """
+    iterations = job.arguments.get("train_iters").raw
+    trial = isinstance(iterations, int) and iterations < TRIAL
+    interval = job.arguments.given("save_interval")
+    every = interval.raw if interval is not None else None
+    told = isinstance(every, int) and isinstance(iterations, int) and every <= iterations  # by the interval
+    saves = job.arguments.given("save") is not None
+    for finding in job.noticed("unused-path"):
+        if "SAVE" not in str(finding.values["name"]) or not (trial or saves or told):
+            yield finding

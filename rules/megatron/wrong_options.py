@@ -1,0 +1,249 @@
+"""Options and values that the parser does not take."""
+
+import re
+from collections.abc import Iterator
+
+from preflight import Edit, Finding, Fix, Job, Message, Severity, rule
+from preflight.loaders.document import Problem
+from preflight.rules.megatron.parsing_faults import UPSTREAM, finding, own_options, problems, refused_value, removed
+from preflight.rules.megatron.replaced_options import RECOMPUTE, replaced, replaced_value
+from preflight.source.finding import Kind
+from preflight.source.text import Span
+
+
+@rule(
+    id="bad-choice",
+    kind=Kind.OPTIONS,
+    severity=Severity.ERROR,
+    frameworks=("megatron",),
+    upstream=(UPSTREAM,),
+    noticed=True,
+)
+def parsing_bad_choice(job: Job) -> Iterator[Finding]:
+    """A value that is not among the option's choices.
+
+    ## What it does
+    Compares a value with the choices of its option at the framework's version, letter case included. It is a warning where
+    the version asked for is not described: its choices may be others. The same applies where no target is stated and
+    earlier releases in use take the value, or the launch has options that no parser described here knows: a fork has
+    its own choices.
+
+    ## Why is this bad?
+    The parser exits with code 2 on every rank before anything else happens.
+
+    ## Example
+        pretrain_gpt.py --normalization rmsnorm
+
+    Use instead:
+
+        pretrain_gpt.py --normalization RMSNorm
+
+    ## Fix safety
+    Unsafe: the nearest choice is a guess.
+
+    ## References
+    Megatron-LM d98e8a6, megatron/training/arguments.py:117, parse_args; megatron/training/argument_utils.py:116 for enums
+    """
+    for problem in problems(job, "bad-choice"):
+        unsaid = job.asked is not None or (problem.in_use and job.arguments.get("target_is_stated").raw is False)
+        yield refused_value(job, problem, own_options(job) or (Severity.WARNING if unsaid else None))
+
+
+@rule(
+    id="bad-value",
+    kind=Kind.OPTIONS,
+    severity=Severity.ERROR,
+    frameworks=("megatron",),
+    upstream=(UPSTREAM,),
+    noticed=True,
+)
+def parsing_bad_value(job: Job) -> Iterator[Finding]:
+    """A value that the option's type refuses.
+
+    ## What it does
+    Reads each value as the parser does: whole numbers, numbers, patterns such as `[0]*1+[1]*3`.
+
+    ## Why is this bad?
+    The parser exits with code 2 on every rank before anything else happens.
+
+    ## Example
+        pretrain_gpt.py --train-iters 50.0
+
+    Use instead:
+
+        pretrain_gpt.py --train-iters 50
+
+    ## Fix safety
+    Unsafe: only offered where the text means a whole number.
+
+    ## References
+    Megatron-LM d98e8a6, megatron/training/arguments.py:117, parse_args; core_v0.12.1 alike
+    """
+    for problem in problems(job, "bad-value"):
+        severity = own_options(job)
+        fix = replaced_value(job, problem)
+        yield finding(problem, fix, severity) if fix is not None else refused_value(job, problem, severity)
+
+
+_EMPTY = r"""(?:""|'')?\}"""
+_VARIABLE = re.compile(r"""[ \t=]+["']?\$\{?([A-Za-z_]\w*)(:?[-=]""" + _EMPTY + ")?")
+_FILLED = re.compile(r"""(?m)^[ \t]*(?:(?:export[ \t]+)?(\w+)=["']?\$\{\1|:[ \t]+["']?\$\{(\w+)):?[-=]""" + _EMPTY)
+"""Variables whose default is empty: X=${X:-}, X="${X:-""}", : ${X:=}."""
+
+
+@rule(
+    id="missing-value",
+    kind=Kind.NO_VALUE,
+    severity=Severity.ERROR,
+    frameworks=("megatron",),
+    upstream=(UPSTREAM,),
+    noticed=True,
+)
+def parsing_missing_value(job: Job) -> Iterator[Finding]:
+    """An option lacks the value that it needs.
+
+    ## What it does
+    Finds options at the end of a command, or before another option, that take a value. A variable that is never set
+    leaves its option bare. A variable whose default is empty, as in `${CKPT:-}`, is for the caller to set:
+    that is a warning.
+
+    ## Why is this bad?
+    The parser exits with code 2 on every rank before anything else happens.
+
+    ## Example
+        pretrain_gpt.py --load --num-layers 24
+
+    Use instead:
+
+        pretrain_gpt.py --load /checkpoints/run --num-layers 24
+
+    ## Fix safety
+    Unsafe: the option is taken away, so that its default holds; an option that must be given has no fix.
+
+    ## References
+    Megatron-LM d98e8a6, megatron/training/arguments.py:117, parse_args; core_v0.12.1 alike
+    """
+    for problem in problems(job, "missing-value"):
+        if (name := left_to_the_caller(problem)) is not None:
+            template = "{message}: ${name} is empty unless the environment sets it"
+            message = Message(template, message=problem.message, name=name)
+            yield finding(problem._replace(message=message), None, Severity.WARNING)
+            continue
+        severity = own_options(job)
+        yield finding(problem, removed(job, problem) if severity is None else None, severity)
+
+
+def left_to_the_caller(problem: Problem) -> str | None:
+    """The variable in the place of the value, where the script gives it an empty default; None for none."""
+    source, end = problem.span.source, problem.span.end
+    there = _VARIABLE.match(source.text, end)
+    if there is None:
+        return None
+    name = str(there[1])
+    filled = (match[1] or match[2] for match in _FILLED.finditer(source.text))
+    return name if there[2] is not None or name in filled else None
+
+
+@rule(
+    id="stray-word",
+    kind=Kind.OPTIONS,
+    severity=Severity.ERROR,
+    frameworks=("megatron",),
+    upstream=(UPSTREAM,),
+    noticed=True,
+)
+def parsing_stray_word(job: Job) -> Iterator[Finding]:
+    """An argument that no option takes.
+
+    ## What it does
+    Finds words after a switch or after an option that has its value already. The words of one variable that was meant to
+    be filled in, such as `DATA="your data path"`, are not reported.
+
+    ## Why is this bad?
+    The parser has no positional arguments: it exits with code 2 on every rank.
+
+    ## Example
+        pretrain_gpt.py --bf16 true --num-layers 24
+
+    Use instead:
+
+        pretrain_gpt.py --bf16 --num-layers 24
+
+    ## References
+    Megatron-LM d98e8a6, megatron/training/arguments.py:117, parse_args; core_v0.12.1 alike
+    """
+    before: Problem | None = None
+    for problem in problems(job, "stray-word"):
+        if before is None or not _next_to(before.span, problem.span):
+            yield finding(problem, _quoting(problem), own_options(job), _dashes(problem, job))
+        before = problem
+
+
+def _next_to(one: Span, other: Span) -> bool:
+    """Whether a word is right behind another one: they stray together."""
+    between = one.source.text[one.end : other.start] if one.source is other.source and one.end <= other.start else "x"
+    return not between.strip(" \t\\")
+
+
+def _dashes(problem: Problem, job: Job) -> Fix | None:
+    """The option that was typed, or pasted, with other dashes than the parser takes."""
+    bare = problem.span.text.lstrip("-\u2010\u2011\u2012\u2013\u2014\u2212")
+    option = f"--{bare}"
+    if bare == problem.span.text or option == problem.span.text or bare.replace("-", "_") not in job.arguments.names():
+        return None
+    return Fix(f"write {option}", (Edit("splice", (option,), option, problem.span),))
+
+
+def _quoting(problem: Problem) -> Fix | None:
+    """The array in quotes, where one of its elements falls apart without."""
+    if problem.fix is None:
+        return None
+    title, span, text = problem.fix
+    return Fix(title, (Edit("splice", problem.keys[:1], text, span),))
+
+
+@rule(
+    id="unknown-flag",
+    kind=Kind.OPTIONS,
+    severity=Severity.ERROR,
+    frameworks=("megatron",),
+    upstream=(UPSTREAM,),
+    noticed=True,
+)
+def parsing_unknown_flag(job: Job) -> Iterator[Finding]:
+    """The framework has no option of this name at this version.
+
+    ## What it does
+    Compares every option with the table of the framework's parser. Names are not abbreviated and underscores are not
+    accepted for hyphens, as upstream. Names the other framework or version that has the option, or which one may be meant.
+    Where no target is stated, or one that is not described, and nothing similar exists or earlier releases in use have
+    the option, or where the entry script may define additional options, it is a warning or a note; what such a script
+    leaves out may have other defaults than the framework's and is not judged.
+
+    ## Why is this bad?
+    The parser exits with code 2 on every rank, after the queue wait has been paid.
+
+    ## Example
+        pretrain_gpt.py --num_layers 24
+
+    Use instead:
+
+        pretrain_gpt.py --num-layers 24
+
+    ## Fix safety
+    Unsafe: the nearest option is a guess, and taking the option away may not be what was meant.
+
+    ## References
+    Megatron-LM d98e8a6, megatron/training/arguments.py:117, parse_args (allow_abbrev=False); core_v0.12.1 alike
+    """
+    for problem in problems(job, "unknown-flag"):
+        severity = own_options(job)
+        known = job.arguments.get("entry_is_known").raw is True
+        certain = job.arguments.certainty.parsed or (
+            job.arguments.get("target_is_stated").raw is not False and job.asked is None
+        )
+        if severity is None and (not known or (not certain and (problem.fix is None or problem.in_use))):
+            severity = Severity.WARNING
+        own = severity is Severity.NOTE and problem.span.text not in RECOMPUTE  # the script may define it itself
+        fix = None if own else replaced(job, problem)
+        yield finding(problem, fix, severity, removed(job, problem) if severity is None else None)

@@ -1,0 +1,229 @@
+"""The estimate of memory, and the sizes of a published model."""
+
+from collections.abc import Iterable, Iterator
+
+from preflight import Finding, Job, Message, Severity, Unverified, rule
+from preflight.run.models import Published, of_file, published
+from preflight.source.finding import Kind
+from preflight.source.word import Needed, Reason
+
+GIB = 2**30
+ENGINE = "rollout engine"
+
+
+@rule(id="predicted-oom", severity=Severity.ERROR, kind=Kind.MEMORY)
+def predicted_oom(job: Job) -> Iterator[Finding | Unverified]:
+    """The run will not fit in device memory, or may not.
+
+    ## What it does
+    Estimates the memory of every pipeline stage at the second step, when optimizer states exist: weights, gradients,
+    optimizer states, activations of the micro-batches in flight, loss buffers, and the additional memory of the runtime. It
+    is an error when even the low bound exceeds the memory of the device, and a warning when the likely need does, or when
+    the low bound rests on the published size of a model. What is not known is counted as a range; where that is wider than
+    a factor of two, its high end is not a warning.
+
+    ## Why is this bad?
+    The job dies at the first or second step, or after hours on the first long sample, on every device it queued for.
+
+    ## Example
+    A 7B model with plain Adam and no sharding keeps 18 bytes a parameter: 121 GB before the first activation.
+
+        --num-layers 32 --hidden-size 4096 --num-attention-heads 32 --bf16
+
+    Use instead more sharding (`--use-distributed-optimizer`, tensor or pipeline parallel), recomputation, or a smaller
+    micro batch; `preflight layouts` finds layouts that fit.
+
+    ## Fix safety
+    No fix by itself; other layouts are offered by `preflight layouts`.
+
+    ## References
+    Megatron-LM d98e8a6, megatron/training/theoretical_memory_usage.py; terms as printed by `preflight memory`
+    """
+    if (budget := job.cluster.budget) is None:
+        yield Unverified(Reason("the device is not known", Needed.DEVICE))
+        return
+    estimate = job.memory
+    worst = estimate.worst
+    if worst is None or estimate.verdict == "unknown":
+        yield Unverified(estimate.unknown[0])
+        return
+    if estimate.verdict == "fits":
+        return
+    sure = estimate.verdict == "does-not-fit"
+    if estimate.supposed or (estimate.wide and estimate.taken and not sure):
+        yield Unverified((*estimate.assumed, *estimate.taken)[0])
+        return
+    if sure:
+        worst = max(estimate.stages, key=lambda stage: stage.low)
+    counted = (term for term in worst.terms if term.kind != "device" or term.name == ENGINE)
+    sizes = largest((term.name, term.high) for term in counted)
+    parts = tuple(Message("{term} {size:.1f}", term=Message(name), size=size / GIB) for name, size in sizes)
+    low = max(stage.low for stage in estimate.stages) / GIB
+    stage = Message("stage {index} of {count}", index=worst.index, count=len(estimate.stages))
+    yield Finding(
+        Message(
+            "{where} needs at least {low:.1f} GiB, but only {budget:.1f} GiB are available ({parts} GiB)"
+            if sure
+            else "{where} needs {low:.1f} to {high:.1f} GiB, and {budget:.1f} GiB are available ({parts} GiB)",
+            where=stage if len(estimate.stages) > 1 else Message("every rank"),
+            low=worst.low / GIB if sure else low,
+            high=worst.required / GIB,
+            budget=budget / GIB,
+            parts=parts,
+        ),
+        span=job.place(job.plan.batch.micro, job.plan.layout.tensor, job.plan.layout.pipeline, job.plan.model.layers),
+        related=tuple(place._replace(label=str(job.cluster.named.raw)) for place in job.cluster.named.related),
+        severity=Severity.ERROR if sure else Severity.WARNING,
+        layout=True,
+    )
+
+
+def largest(terms: Iterable[tuple[str, float]]) -> list[tuple[str, float]]:
+    """The three largest terms of a stage, its activations as one."""
+    sizes: dict[str, float] = {}
+    for term, size in terms:
+        name = term.partition(":")[0]
+        sizes[name] = sizes.get(name, 0.0) + size
+    return sorted(sizes.items(), key=lambda item: -item[1])[:3]
+
+
+COMPARED = {
+    "hidden": "a hidden size of {size}",
+    "heads": "{size} attention heads",
+    "query_groups": "{size} key-value heads",
+    "ffn": "an intermediate size of {size}",
+    "experts": "{size} experts",
+    "top_k": "{size} experts per token",
+}
+TRAITS = {
+    "tied": ("an output layer that shares the weights of the embedding", "a separate output layer"),
+    "qk_norm": ("a norm of queries and keys", "no norm of queries and keys"),
+    "bias": ("biases in its linear layers", "no biases in its linear layers"),
+    "qkv_bias": ("biases of queries, keys and values", "no biases of queries, keys and values"),
+    "head_dim": ("heads of width {size}", "heads of width {size}"),
+    "gated": ("a gated MLP", "an MLP without a gate"),
+}
+"""What a trait is called where a model has it, and where not."""
+MOST_TRAITS = 2
+"""With more, it is another network of the same sizes."""
+LEAST = 4
+"""Sizes that must agree before the odd one is reported."""
+
+
+@rule(id="differs-from-published", severity=Severity.WARNING)
+def differs_from_published(job: Job) -> Iterator[Finding | Unverified]:
+    """One size or trait of the network differs from the published model that the run names.
+
+    ## What it does
+    Compares the sizes of the network with those of the model that the tokenizer's or the checkpoint's path names
+    (`model_from_hf/llama-3-8b-hf`), or else the name of the file (`pretrain_qwen3_8b.sh`), where all of them are the
+    published ones but one: hidden size, heads, key-value heads, intermediate size, experts, experts per token. Where none
+    of these differs, and the number of layers does not, it compares the width of a head, the weights of the output layer
+    (those of the embedding, or its own), the norm of queries and keys, the gate of the MLP, and biases; and where these
+    agree, whether the base of rotary positions is below the published one. The number of layers alone is not compared:
+    tests and trials shorten models. A network of experts is not compared with a dense one: it may take only its tokenizer.
+
+    ## Why is this bad?
+    Weights of the published model do not load into another shape, or load silently into part of it; a run from
+    scratch trains another model than the one whose name it has.
+
+    ## Example
+    Llama-3-8B has 8 key-value heads; without the option, all 32 heads have their own keys and values.
+
+        --hidden-size 4096 --ffn-hidden-size 14336 --num-attention-heads 32 --tokenizer-model meta-llama/Meta-Llama-3-8B
+
+    Use instead
+
+        --hidden-size 4096 --ffn-hidden-size 14336 --num-attention-heads 32 --group-query-attention --num-query-groups 8
+
+    ## Fix safety
+    No fix: a name may have another meaning.
+
+    ## References
+    schemas/models.json, from the config.json that each model is published with
+    """
+    names = job.plan.model.names.raw
+    if not isinstance(names, tuple):
+        return
+    model = published(names) or of_file(job.documents[0].source.name.rpartition("/")[2])
+    if model is None:
+        return
+    own = {name: getattr(job.plan.model, name) for name in COMPARED if name in model.sizes}
+    if "experts" in own and "dense" not in model.traits and model.sizes["ffn"] != model.sizes.get("expert_ffn"):
+        own.pop("ffn", None)  # every layer has experts, which have a separate width
+    known = {name: value for name, value in own.items() if value.known and isinstance(value.raw, int)}
+    odd = [name for name, value in known.items() if value.raw != model.sizes[name]]
+    lost = next((value for value in own.values() if not value.known), None)
+    if lost is not None and not odd:
+        yield Unverified(lost.because)
+    if len(known) < max(LEAST, len(own)) or _is_of_experts(job) != ("experts" in model.sizes):
+        return
+    if not odd and job.plan.model.layers.raw == model.sizes["layers"]:
+        yield from _traits(job, model)
+    if len(odd) != 1:
+        return
+    value = known[odd[0]]
+    yield Finding(
+        Message(
+            "{model} has {published}, this run {own}",
+            model=model.name,
+            published=Message(COMPARED[odd[0]], size=model.sizes[odd[0]]),
+            own=value.raw,
+        ),
+        span=job.place(value),
+    )
+
+
+def _traits(job: Job, model: Published) -> Iterator[Finding | Unverified]:
+    """A trait that differs, where the sizes are those of the model."""
+    wanted: dict[str, object] = {name: bool(model.traits.get(name)) for name in ("tied", "bias")}
+    wanted["qkv_bias"] = bool(model.traits.get("bias") or model.traits.get("qkv_bias"))
+    if not model.traits.get("post_norm"):  # other options decide the MLP of Gemma
+        wanted["gated"] = True
+    if job.plan.model.latent.raw is not True:  # latent attention has other heads and norms
+        wanted["qk_norm"] = bool(model.traits.get("qk_norm"))
+        wanted |= {"head_dim": model.sizes["head_dim"]} if "head_dim" in model.sizes else {}
+    own = {name: getattr(job.plan.model, name) for name in wanted}
+    odd = [name for name, value in own.items() if value.known and value.raw != wanted[name]]
+    if "bias" in odd and "qkv_bias" in odd:
+        odd.remove("qkv_bias")  # one option decides both
+    if any(not value.known for value in own.values()):
+        yield Unverified(next(value.because for value in own.values() if not value.known))
+        return
+    if not odd:
+        yield from _rotary_base(job, model)
+    if not 0 < len(odd) <= MOST_TRAITS:
+        return
+    name, value = odd[0], own[odd[0]]
+    here, there = (TRAITS[name][0 if has else 1] for has in (value.raw, wanted[name]))
+    yield Finding(
+        Message(
+            "{model} has {published}, this run {own}",
+            model=model.name,
+            published=Message(there, size=wanted[name]),
+            own=Message(here, size=value.raw),
+        ),
+        span=job.place(value, job.plan.model.hidden),
+    )
+
+
+def _rotary_base(job: Job, model: Published) -> Iterator[Finding]:
+    """A base of rotary positions below that of the model; a larger one stretches its context on purpose."""
+    value, wanted = job.plan.model.rotary_base, model.traits.get("theta")
+    if wanted is None or not value.known or not isinstance(value.raw, (int, float)) or value.raw >= wanted:
+        return
+    yield Finding(
+        Message(
+            "{model} has {published}, this run {own}",
+            model=model.name,
+            published=Message("a rotary base of {size}", size=wanted),
+            own=value.raw,
+        ),
+        span=job.place(value, job.plan.model.hidden),
+    )
+
+
+def _is_of_experts(job: Job) -> bool:
+    """Whether the network has experts: one of experts is not meant to be a dense one whose tokenizer it takes."""
+    experts = job.plan.model.experts
+    return experts.known and isinstance(experts.raw, int) and experts.raw > 1

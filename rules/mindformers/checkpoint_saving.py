@@ -1,0 +1,187 @@
+"""How checkpoints are named, how often they are written, and from which weights a run starts."""
+
+from collections.abc import Iterator
+
+from preflight import Edit, Finding, Fix, Job, Message, Severity, rule
+from preflight.run.versions import matches
+from preflight.source.pattern import lazy_pattern
+
+_SAVES = lazy_pattern(r"(?i)checkpoint|ckpt|exit|save")
+
+
+@rule(
+    severity=Severity.WARNING, id="mindformers/checkpoint-interval", frameworks=("mindformers",), reads=("callbacks",)
+)
+def checkpoint_interval(job: Job) -> Iterator[Finding]:
+    """No checkpoint is saved: there is no callback for it, or it saves every 0 steps.
+
+    ## What it does
+    Finds a `CheckpointMonitor` of a training run whose `save_checkpoint_steps` is 0, with no
+    `save_checkpoint_seconds`, and lists of callbacks without one. Less than 0 is refused, which `class-argument-refused`
+    reports.
+
+    ## Why is this bad?
+    No checkpoint is written between the start and the end of the run: a failure loses all of it.
+
+    ## Example
+        callbacks:
+          - type: CheckpointMonitor
+            save_checkpoint_steps: 0
+
+    Use instead:
+
+        callbacks:
+          - type: CheckpointMonitor
+            save_checkpoint_steps: 500
+
+    ## References
+    MindSpore 2.7.1, mindspore/train/callback/_checkpoint.py, CheckpointConfig
+    """
+    tree = job.arguments.tree
+    callbacks = tree.get("callbacks") if tree is not None else None
+    if callbacks is None or job.arguments.get("training").raw is not True:
+        return
+    kinds = [kind for item in callbacks.items if (kind := item.get("type")) is not None]
+    if kinds and len(kinds) == len(callbacks.items) and not any(_SAVES.search(str(kind.value)) for kind in kinds):
+        yield Finding(Message("no callback saves a checkpoint: nothing is left of the run"), kinds[-1].span)
+    for index, item in enumerate(callbacks.items):
+        kind, steps, seconds = item.get("type"), item.get("save_checkpoint_steps"), item.get("save_checkpoint_seconds")
+        if kind is None or str(kind.value) not in ("CheckpointMonitor", "CheckpointMointor") or steps is None:
+            continue
+        often = seconds is not None and isinstance(seconds.value, int) and seconds.value > 0
+        if steps.value == 0 and not isinstance(steps.value, bool) and not often:
+            message = Message("save_checkpoint_steps is 0: no checkpoint is saved during the run")
+            yield Finding(message, steps.span, key=("callbacks", index, "save_checkpoint_steps"))
+
+
+CHECKPOINT_PREFIX_UPSTREAM = {
+    "mindformers@1.7.0": "mindformers/trainer/trainer.py:1443",
+    "mindformers": "mindformers/trainer/trainer.py:1547",
+}
+
+
+@rule(id="checkpoint-prefix", severity=Severity.ERROR, frameworks=("mindformers",), reads=("callbacks",))
+def checkpoint_prefix(job: Job) -> Iterator[Finding]:
+    """The prefix of saved checkpoints contains "rank".
+
+    ## What it does
+    Looks at `prefix` of the `CheckpointMonitor` callbacks.
+
+    ## Why is this bad?
+    Since 1.7 the trainer refuses such a prefix: it identifies ranks by that word in file names.
+
+    ## Example
+        callbacks:
+          - {type: CheckpointMonitor, prefix: my_rank}
+    Use instead:
+        callbacks:
+          - {type: CheckpointMonitor, prefix: mine}
+
+    ## References
+    MindFormers v1.7.0, mindformers/trainer/trainer.py:1443, _error_if_checkpoint_prefix_contains_rank_info; 2.1.0 :1547
+    """
+    if not matches(job.target.version, ">=1.7"):
+        return
+    for index in range(len(raw) if isinstance(raw := job.arguments.get("callbacks").raw, list) else 0):
+        kind, prefix = job.arguments.given(f"callbacks.{index}.type"), job.arguments.given(f"callbacks.{index}.prefix")
+        if kind is not None and kind.raw == "CheckpointMonitor" and prefix is not None and "rank" in str(prefix.raw):
+            message = Message(
+                "the checkpoint prefix {prefix!r} contains 'rank', which identifies ranks in file names",
+                prefix=prefix.raw,
+            )
+            yield Finding(message, job.place(prefix), key=prefix.key, upstream=job.upstream(CHECKPOINT_PREFIX_UPSTREAM))
+
+
+_FILE = "mindformers/trainer/base_trainer.py"
+CHECKPOINT_REDUNDANCY_UPSTREAM = {
+    "mindformers@1.5.0": f"{_FILE}:1022",
+    "mindformers@1.7.0": f"{_FILE}:1306",
+    "mindformers": f"{_FILE}:1422",
+}
+
+
+@rule(id="checkpoint-redundancy", severity=Severity.ERROR, frameworks=("mindformers",), reads=("callbacks",))
+def checkpoint_redundancy(job: Job) -> Iterator[Finding]:
+    """A checkpoint of the old format cannot leave redundancy away.
+
+    ## What it does
+    Checks each `CheckpointMonitor`: with `remove_redundancy` on, `checkpoint_format` must be safetensors; without it the
+    format is ckpt.
+
+    ## Why is this bad?
+    The trainer refuses the callback after the network has been built, just before the first step.
+
+    ## Example
+        callbacks:
+          - {type: CheckpointMonitor, remove_redundancy: True}
+    Use instead:
+        callbacks:
+          - {type: CheckpointMonitor, remove_redundancy: True, checkpoint_format: safetensors}
+
+    ## Fix safety
+    Unsafe: what reads the checkpoints must know the other format.
+
+    ## References
+    MindFormers v1.5.0, mindformers/trainer/base_trainer.py:1022, BaseTrainer.training_process
+    MindFormers v1.7.0, mindformers/trainer/base_trainer.py:1306; 2.1.0 :1422
+    """
+    if job.arguments.get("training").raw is not True or not matches(job.target.version, ">=1.5"):
+        return
+    if job.arguments.get("kind").raw == "mcore" and matches(job.target.version, ">=1.8"):
+        return  # the format is switched to safetensors first
+    for index in range(len(raw) if isinstance(raw := job.arguments.get("callbacks").raw, list) else 0):
+        monitor, without, form = (
+            job.arguments.given(f"callbacks.{index}.{name}")
+            for name in ("type", "remove_redundancy", "checkpoint_format")
+        )
+        if monitor is None or monitor.raw != "CheckpointMonitor" or without is None or without.raw is not True:
+            continue
+        if form is None or form.raw == "ckpt":
+            fix = Fix("save safetensors", (Edit("set", ("callbacks", index, "checkpoint_format"), "safetensors"),))
+            message = "remove_redundancy does not work with the checkpoint format ckpt" + (
+                "" if form else ", which is the default"
+            )
+            yield Finding(
+                message,
+                job.place(without),
+                form.related if form else (),
+                fix,
+                without.key,
+                job.upstream(CHECKPOINT_REDUNDANCY_UPSTREAM),
+            )
+
+
+OTHER = "the weights in {path} have a hidden size of {before:,}, the network has {now:,}: loading them ends the run"
+LOADS = ("load_checkpoint", "checkpoint.load_path")
+
+
+@rule(id="weights-of-other-size", severity=Severity.ERROR, frameworks=("mindformers", "pynative"), reads=("(site)",))
+def weights_of_other_size(job: Job) -> Iterator[Finding]:
+    """The weights that the run loads have another hidden size than its network.
+
+    ## What it does
+    With `--site`, compares the hidden size of the config with the table of embeddings in the weights of `load_checkpoint`
+    or `checkpoint.load_path`: in `metadata.json`, in the heads of safetensors, or between the tensors of a `.ckpt`. Files
+    of single ranks hold parts of tensors, and are not compared.
+
+    ## Why is this bad?
+    Loading ends the run: each tensor must have the shape that the network gives it.
+
+    ## Example
+    With weights of a network of 4096, under `--site`:
+
+        model: {model_config: {type: LlamaConfig, hidden_size: 5120}}
+        load_checkpoint: /models/llama2_7b.ckpt
+
+    Use instead the config that belongs to the weights:
+
+        model: {model_config: {type: LlamaConfig, hidden_size: 4096}}
+
+    ## References
+    MindFormers 1.8.0, mindformers/checkpoint/checkpoint.py:749; MindSpore 2.7.1, train/serialization.py, _update_param
+    """
+    now = job.plan.model.hidden
+    for found in job.site.paths if job.site is not None else ():
+        if found.argument in LOADS and not found.fault and found.width and now.known and now.raw != found.width:
+            message = Message(OTHER, path=found.path, before=found.width, now=now.raw)
+            yield Finding(message, job.place(now, job.arguments.given(found.argument)))

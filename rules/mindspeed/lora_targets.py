@@ -1,0 +1,183 @@
+"""Modules that LoRA is put on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from preflight import Finding, Job, Message, Severity, Unverified, known, rule
+from preflight.loaders.document import Unknown
+from preflight.rules.mindspeed.layer_lists import entries
+from preflight.rules.mindspeed.llm_companions import OTHER_NAMES
+from preflight.run.versions import matches
+from preflight.source.finding import Kind
+from preflight.source.spelling import nearest
+
+FILE = "mindspeed_llm/training/utils.py"
+SINCE = ">=26"
+
+
+@rule(
+    id="mindspeed-llm/lora-empty-stage",
+    kind=Kind.RELEASE,
+    severity=Severity.ERROR,
+    frameworks=("mindspeed-llm",),
+    upstream=(f"{FILE}:1180", f"{FILE}:1194"),
+    reads=("noop_layers",),
+)
+def lora_empty_stage(job: Job) -> Iterator[Finding | Unverified]:
+    """With LoRA, a pipeline stage or virtual stage holds nothing but empty layers.
+
+    ## What it does
+    With `--lora-target-modules` and `--noop-layers`, checks that no pipeline stage, and no virtual stage of
+    `--num-layers-per-virtual-pipeline-stage` layers, consists of empty layers alone.
+
+    ## Why is this bad?
+    Such a stage has no parameter to adapt. MindSpeed-LLM refuses it before arguments are validated: every rank dies at
+    launch.
+
+    ## Example
+    Stage 3 of 4 holds the layers 6 and 7, which are both empty.
+
+        --num-layers 8 --pipeline-model-parallel-size 4 --noop-layers 6,7 --lora-target-modules linear_qkv
+
+    Use instead:
+
+        --num-layers 8 --pipeline-model-parallel-size 4 --noop-layers 5,7 --lora-target-modules linear_qkv
+
+    ## References
+    MindSpeed-LLM c77308a, mindspeed_llm/training/utils.py:1180 and :1194, check_pipeline_config, which
+    mindspeed_llm/features_manager/megatron_basic/training_basic.py:62 calls
+    """
+    arguments = job.arguments
+    noop, targets = arguments.given("noop_layers"), arguments.given("lora_target_modules")
+    if noop is None or targets is None or not matches(job.versions["mindspeed-llm"], SINCE):
+        return
+    layers, stages, chunk = (
+        arguments.get(name)
+        for name in ("num_layers", "pipeline_model_parallel_size", "num_layers_per_virtual_pipeline_stage")
+    )
+    if (numbers := known(noop, targets, layers, stages)) is None or not chunk.known:
+        yield Unverified(next((v.because for v in (noop, targets, layers, stages, chunk) if not v.known), ""))
+        return
+    text, named, count, pipeline = numbers
+    empty = frozenset(entries(text) or ())
+    if not named or pipeline < 1:
+        return
+    if (found := first_empty(empty, count // pipeline, pipeline, chunk.raw or 0)) is not None:
+        where, first, last, line = found
+        held = (
+            Message("layer {first} alone, one", first=first)
+            if first == last
+            else Message("layers {first} to {last}, all", first=first, last=last)
+        )
+        message = Message(
+            "with LoRA no stage may be empty, but {where} holds {held} of --noop-layers", where=where, held=held
+        )
+        yield Finding(message, job.place(noop), stages.related, key=noop.key, upstream=f"{FILE}:{line}", layout=True)
+
+
+def first_empty(empty: frozenset[int], per_stage: int, pipeline: int, chunk: int) -> tuple[str, int, int, int] | None:
+    """The first stage or virtual stage without a real layer: its name, its first and last layer,
+    and the line that refuses it."""
+    for stage in range(pipeline if per_stage > 0 else 0):
+        begin = stage * per_stage
+        if empty.issuperset(range(begin, begin + per_stage)):
+            return Message("pipeline stage {stage}", stage=stage), begin, begin + per_stage - 1, 1180
+        for part in range(per_stage // chunk if chunk > 0 else 0):
+            first = begin + part * chunk
+            if empty.issuperset(range(first, first + chunk)):
+                return (
+                    Message("virtual stage {part} of pipeline stage {stage}", part=part, stage=stage),
+                    first,
+                    first + chunk - 1,
+                    1194,
+                )
+    return None
+
+
+NAME = "lora_target_modules"
+FOREIGN = frozenset(
+    [*OTHER_NAMES, *"qkv_proj gate_proj up_proj down_proj c_attn c_proj all-linear wq wk wv wo w1 w2 w3 W_pack".split()]
+)
+LAYERS = (
+    "linear_qkv linear_proj linear_fc1 linear_fc2 linear_q_proj linear_kv_proj linear_qb linear_kvb linear_qgkv "
+    "linear_q_down_proj linear_q_up_proj linear_kv_down_proj linear_kv_up_proj linear_q linear_k linear_v linear_o "
+    "linear_kv linear_qk_nope linear_qk_rope linear_kv_nope linear_o_down_proj linear_o_up_proj"
+).split()
+OF_SPECS = {"qwen3_next_spec": frozenset(["q_proj", "k_proj", "v_proj"])}
+"""Layers of a module of specifications that elsewhere have other names."""
+SPECS = "mindspeed_llm.tasks.models.spec."
+ENTRIES = ("pretrain_gpt.py", "posttrain_gpt.py")
+
+
+@rule(severity=Severity.ERROR, id="mindspeed-llm/lora-matches-nothing", frameworks=("mindspeed-llm",), reads=(NAME,))
+def lora_matches_nothing(job: Job) -> Iterator[Finding | Unverified]:
+    """No layer of the network has the names that the adapters are made for.
+
+    ## What it does
+    Looks at `--lora-target-modules` of a run over mcore's layers: names of Hugging Face's or of the older layers, several
+    names in one word with commas, and slips of mcore's names. It is silent where one of them is a name that is not known,
+    and warns where a layer of that name may exist: a slip may be a layer of a fork, and a `--spec` from elsewhere than
+    MindSpeed-LLM may build any layer.
+
+    ## Why is this bad?
+    peft compares whole names. Where none of them is the name of a layer it raises "Target modules not found in the base
+    model" after the network is built, on every rank. Where some are, it passes over the others, and fewer adapters are
+    trained than were meant.
+
+    ## Example
+        --lora-r 8 --lora-target-modules q_proj k_proj v_proj o_proj
+
+    Use instead:
+
+        --lora-r 8 --lora-target-modules linear_qkv linear_proj
+
+    ## References
+    MindSpeed-LLM v2.3.0, mindspeed_llm/training/training.py:141, model_provider_func_wrapper
+    peft 0.7.1, src/peft/tuners/tuners_utils.py, BaseTuner.inject_adapter
+    """
+    a = job.arguments
+    value, entry = a.given(NAME), a.get("entry").raw
+    if value is None or entry not in ENTRIES or a.get("use_legacy_models").raw is not False:
+        return
+    if isinstance(value.raw, Unknown):
+        yield Unverified(value.because)
+        return
+    names = value.raw if isinstance(value.raw, (list, tuple)) else [value.raw]
+    module = _module_of_specs(a.get("spec").raw)
+    dead = [str(name) for name in names if _is_no_layer(str(name)) and name not in OF_SPECS.get(module or "", ())]
+    slips = [name for name in dead if name not in FOREIGN]
+    if dead and len(dead) == len(names):
+        template = "no layer of mcore is called {names}: peft finds none to adapt{hint}"
+        message = Message(template, names=", ".join(dead), hint=_hint(dead))
+        sure = module is not None and not any("," not in name for name in slips)
+        severity = None if sure else Severity.WARNING
+        yield Finding(message, job.place(value), key=value.key, severity=severity)
+    elif slips:
+        template = "no layer of mcore is called {names}: peft passes over it{hint}"
+        message = Message(template, names=slips[0], hint=_hint(slips))
+        yield Finding(message, job.place(value), key=value.key, severity=Severity.WARNING)
+
+
+def _module_of_specs(spec: object) -> str | None:
+    """The module of MindSpeed-LLM that lists the layers that are built, "" for mcore's own; None if another may."""
+    if spec is None:
+        return ""
+    first = str(spec[0]) if isinstance(spec, (list, tuple)) and spec else ""
+    return first.removeprefix(SPECS) if first.startswith(SPECS) else None
+
+
+def _is_no_layer(name: str) -> bool:
+    known = name in LAYERS or name.rpartition(".")[2] in LAYERS
+    return not known and (name in FOREIGN or "," in name or (name.startswith("linear") and bool(_near(name))))
+
+
+def _near(name: str) -> str:
+    return nearest(name, LAYERS, 0.8) or ""
+
+
+def _hint(names: list[str]) -> Message | str:
+    if "," in names[0]:
+        return Message("; names are separated by blanks, not by commas")
+    near = _near(names[0])
+    return Message("; did you mean {near}", near=near) if near else ""

@@ -1,0 +1,316 @@
+"""Files of training data: there, whole, long enough."""
+
+from collections.abc import Iterator
+
+from preflight import Finding, Job, Message, Severity, Unverified, known, rule
+from preflight.job import Draw
+from preflight.source.word import Needed, Reason
+
+
+@rule(id="data-cut-off", severity=Severity.ERROR, reads=("(site)",))
+def data_cut_off(job: Job) -> Iterator[Finding]:
+    """The tokens of a data set are fewer than its index counts.
+
+    ## What it does
+    With `--site`, compares the size of `PREFIX.bin` with the end of the last sequence in `PREFIX.idx`.
+
+    ## Why is this bad?
+    An empty file stops the run at once. One that is cut off lets it start, and stops it at the first sample behind the cut,
+    hours later: samples are drawn in random order.
+
+    ## Example
+    With an index that counts 400,000 bytes of tokens and a `.bin` of 399,872, under `--site`:
+
+        --data-path /data/wiki_text_document
+
+    Use instead the whole file: copy it again, and compare its size.
+
+    ## References
+    Megatron-LM core_v0.19.0, megatron/core/datasets/indexed_dataset.py, _MMapBinReader
+    """
+    for file in job.site.data if job.site is not None else ():
+        if file.fault not in ("short", "empty"):
+            continue
+        message = Message("{path}.bin is empty", path=file.path)
+        if file.fault == "short":
+            message = Message(
+                "{path}.bin has {size:,} bytes, its index counts {needed:,}: reading the last {lost:,} ends the run",
+                path=file.path,
+                size=file.size,
+                needed=file.needed,
+                lost=file.needed - file.size,
+            )
+        yield Finding(message, job.place(job.arguments.given(file.argument)))
+
+
+BROKEN = {
+    "header": "{path}.idx is not a data index: {because}",
+    "version": "{path}.idx is of a version that the loader refuses: {because}",
+    "type": "{path}.idx names a type that the loader does not have: {because}",
+    "cut-off": "{path}.idx is cut off: {because}",
+    "documents": "{path}.idx is not whole: {because}",
+}
+
+
+@rule(id="data-index-broken", severity=Severity.ERROR, reads=("(site)",))
+def data_index_broken(job: Job) -> Iterator[Finding]:
+    """The index of a data set is not one that its loader reads.
+
+    ## What it does
+    With `--site`, reads what the loader asserts of `PREFIX.idx`: its header, its version, the number of its type, its size,
+    and that its last document ends with its last sequence.
+
+    ## Why is this bad?
+    The loader stops the run when it builds its data sets. An index whose documents end too early comes from a merge or a
+    copy that did not finish.
+
+    ## Example
+    With an index of which half was copied, under `--site`:
+
+        --data-path /data/wiki_text_document
+
+    Use instead an index that `tools/preprocess_data.py` or `tools/merge_datasets.py` has written to its end.
+
+    ## References
+    Megatron-LM core_v0.19.0, megatron/core/datasets/indexed_dataset.py:262, _IndexReader, and :660, IndexedDataset
+    """
+    for file in job.site.data if job.site is not None else ():
+        if (template := BROKEN.get(file.fault)) is not None:
+            message = Message(template, path=file.path, because=file.because)
+            yield Finding(message, job.place(job.arguments.given(file.argument)))
+
+
+MISSING = {
+    "missing": "{path}.idx is not there (looked for on {host})",
+    "no-tokens": "{path}.idx is there, and {path}.bin is not (looked for on {host})",
+    "no-list": "{path} is not there (looked for on {host})",
+}
+
+
+@rule(id="data-missing", severity=Severity.ERROR, reads=("(site)",))
+def data_missing(job: Job) -> Iterator[Finding | Unverified]:
+    """The data that a run names is not where it names it.
+
+    ## What it does
+    With `--site`, looks for `PREFIX.idx` and `PREFIX.bin` of each data set that the run names, and for the files that list
+    them. A path whose folders are not on this machine is not judged: the job may run elsewhere.
+
+    ## Why is this bad?
+    The loader stops the run when it builds its data sets: after the queue, the start of all processes and the building of
+    the model.
+
+    ## Example
+    With `/data/wiki_text_document.idx` and no `/data/wiki_text_document.bin`, under `--site`:
+
+        --data-path /data/wiki_text_document
+
+    Use instead a prefix at which both files lie.
+
+    ## References
+    Megatron-LM core_v0.19.0, megatron/core/datasets/indexed_dataset.py:698, IndexedDataset.initialize
+    """
+    for file in job.site.data if job.site is not None else ():
+        if file.fault == "unread":
+            yield Unverified(file.because)
+        elif (template := MISSING.get(file.fault)) is not None:
+            host = job.site.host if job.site is not None else ""
+            yield Finding(Message(template, path=file.path, host=host), job.place(job.arguments.given(file.argument)))
+
+
+IDS = 1 << 16
+NO_IDS = ("float32", "float64", "uint8", "int8")
+ROWS = 65_536 + 4_096
+"""Rows of an embedding padded for a smaller vocabulary stay below: only more of them are another one."""
+
+
+@rule(id="data-of-other-vocabulary", severity=Severity.WARNING, reads=("(site)",))
+def data_of_other_vocabulary(job: Job) -> Iterator[Finding | Unverified]:
+    """The tokens of a data set are of a type that the run's vocabulary does not have.
+
+    ## What it does
+    With `--site`, compares the type of tokens in `PREFIX.idx` with the size of the vocabulary: 16 bits hold 65,536 ids, and
+    `tools/preprocess_data.py` takes them only for a vocabulary of fewer than 65,500. Tokens of 8 bits and floating-point
+    numbers are reported as well.
+
+    ## Why is this bad?
+    The data was made with another tokenizer. The loader reads it without a warning, and the network learns from ids that
+    mean something else.
+
+    ## Example
+    With data of 16 bits a token, under `--site`:
+
+        --vocab-size 128256 --data-path /data/llama2_text_document
+
+    Use instead data that was made with the tokenizer of the run.
+
+    ## References
+    Megatron-LM core_v0.19.0, megatron/core/datasets/indexed_dataset.py, DType.optimal_dtype
+    """
+    files = job.site.data if job.site is not None else ()
+    for file in files:
+        if file.dtype in NO_IDS:
+            message = Message("{path}.idx holds {dtype}, which cannot be token ids", path=file.path, dtype=file.dtype)
+            yield Finding(message, job.place(job.arguments.given(file.argument)))
+    narrow = [file for file in files if file.dtype in ("uint16", "int16")]
+    if not narrow:
+        return
+    if (found := known(job.plan.model.vocab)) is None:
+        yield Unverified(Reason("the size of the vocabulary is not known", Needed.VOCABULARY))
+        return
+    for file in narrow:
+        if found[0] > ROWS:
+            message = Message(
+                "{path}.idx holds {dtype}, {ids:,} ids at most, the vocabulary has {vocabulary:,}: it was made with "
+                "another tokenizer",
+                path=file.path,
+                dtype=file.dtype,
+                ids=IDS,
+                vocabulary=found[0],
+            )
+            yield Finding(message, job.place(job.arguments.given(file.argument)))
+
+
+FEW = 2
+"""So many passes and more are reported."""
+
+
+@rule(id="data-repeated", severity=Severity.NOTE, reads=("(site)",))
+def data_repeated(job: Job) -> Iterator[Finding]:
+    """A run passes over its training data more than once.
+
+    ## What it does
+    With `--site`, reports how often the run passes over each of its data sets, in the loader's own arithmetic: samples
+    times sequence length and one token, over the tokens of the training split.
+
+    ## Why is this bad?
+    It need not be: small sets are repeated on purpose. A large number often means that a data set is smaller than expected,
+    for example after an incomplete copy.
+
+    ## Example
+    With 50,000 tokens in the data set, under `--site`:
+
+        --train-iters 1000 --global-batch-size 32 --seq-length 1024 --data-path /data/small_text_document
+
+    Use instead more data, or fewer iterations, where the repetition is not meant.
+
+    ## References
+    Megatron-LM core_v0.19.0, megatron/core/datasets/gpt_dataset.py, GPTDataset._get_num_epochs
+    """
+    for draw in job.site.draws if job.site is not None else ():
+        if draw.split == "training" and draw.samples is not None and draw.epochs >= FEW:
+            message = Message(
+                "{samples:,} samples are {epochs:,} passes over the {tokens:,} training tokens of {name}",
+                samples=draw.samples,
+                epochs=draw.epochs,
+                tokens=draw.tokens,
+                name=draw.name,
+            )
+            yield Finding(message, job.place(job.arguments.given(draw.argument)))
+
+
+@rule(id="data-runs-out", severity=Severity.ERROR, reads=("(site)",))
+def data_runs_out(job: Job) -> Iterator[Finding | Unverified]:
+    """The data ends before the run does.
+
+    ## What it does
+    With `--site`, adds up the samples of data sets that are given without weights. The loader makes one pass over these;
+    only a single data set, and those with weights, are repeated.
+
+    ## Why is this bad?
+    The loader has no more samples, and the run stops in the middle with `StopIteration`.
+
+    ## Example
+    With three data sets of 1,000 samples each, under `--site`:
+
+        --train-iters 100 --global-batch-size 64 --data-path /data/a /data/b /data/c
+
+    Use instead weights, with which the data is repeated:
+
+        --train-iters 100 --global-batch-size 64 --data-path 1 /data/a 1 /data/b 1 /data/c
+
+    ## References
+    Megatron-LM core_v0.19.0, megatron/core/datasets/blended_megatron_dataset_builder.py, _build_blended_dataset_splits
+    """
+    site = job.site
+    once = [draw for draw in site.draws if draw.samples is None and draw.split == "training"] if site else []
+    if len(once) < 2 or site is None:
+        return
+    steps, batch = job.arguments.get("train_iters").raw, job.plan.batch.total.raw
+    samples = job.arguments.get("train_samples").raw
+    wanted = samples if isinstance(samples, int) else None
+    if wanted is None and isinstance(steps, int) and isinstance(batch, int):
+        wanted = steps * batch
+    if wanted is None or job.arguments.get("dataloader_type").raw not in (None, "single"):
+        return
+    lost = next((file for file in site.data if file.fault not in ("", "short")), None)
+    if lost is not None:
+        yield Unverified(lost.because or f"{lost.name} is not read")
+        return
+    there = sum(draw.length for draw in once)
+    if there < wanted:
+        message = Message(
+            "the run trains on {wanted:,} samples, one pass over its {count} data sets has {there:,}: data sets "
+            "without weights are not repeated",
+            wanted=wanted,
+            count=len(once),
+            there=there,
+        )
+        yield Finding(message, job.place(job.arguments.given(once[0].argument)))
+
+
+ENDLESS = (
+    "the {split} split of {name} has no tokens ({sequences:,} sequences in all): the loader looks for its samples "
+    "without end"
+)
+REFUSED = (
+    "the {split} split of {name} has not one sample ({sequences:,} sequences in all): a blend without weights refuses "
+    "such a part"
+)
+
+
+@rule(id="data-split-empty", severity=Severity.ERROR, reads=("(site)",))
+def data_split_empty(job: Job) -> Iterator[Finding]:
+    """A split of a data set has no tokens, and the run never starts.
+
+    ## What it does
+    With `--site`, counts the tokens of each split that the run builds. Shares of `--split` are rounded to whole sequences:
+    one percent of a set with 40 sequences rounds to none.
+
+    ## Why is this bad?
+    The loader adds up passes over the split until they have enough tokens. For a split without tokens this never ends: all
+    processes wait, and the job ends with its time limit. Data sets without weights are weighted by their samples, and one
+    without samples is refused.
+
+    ## Example
+    With 40 sequences in the data set, under `--site`:
+
+        --split 990,10,0
+
+    Use instead:
+
+        --split 90,10,0
+
+    ## References
+    Megatron-LM core_v0.19.0, megatron/core/datasets/gpt_dataset.py, GPTDataset._get_num_epochs, and
+    megatron/core/datasets/blended_dataset.py, BlendedDataset
+    """
+    site = job.site
+    for draw in site.draws if site is not None else ():
+        if draw.epochs and (draw.length or draw.samples is not None or not _blended(job, draw)):
+            continue
+        sequences = next((file.sequences for file in site.data if file.name == draw.name), 0) if site else 0
+        message = Message(
+            ENDLESS if not draw.epochs else REFUSED,
+            split=draw.split,
+            name=draw.name,
+            sequences=sequences,
+        )
+        split = job.arguments.given("split")
+        shared = draw.argument in ("data_path", "data_args_path")
+        yield Finding(message, job.place(split if shared else None, job.arguments.given(draw.argument)))
+
+
+def _blended(job: Job, draw: Draw) -> bool:
+    """Whether it is one of several data sets without weights, whose samples are their weights."""
+    draws = job.site.draws if job.site is not None else ()
+    return len({one.name for one in draws if one.argument == draw.argument and one.split == draw.split}) > 1
