@@ -25,10 +25,10 @@ import packaging.version
 from preflight.program import engine, sources, units, values, verdict
 from preflight.program.allowed import BUILTINS, MODULES
 from preflight.program.attributes import NOTHING
-from preflight.program.bridges import Bridge, Converter, unknown_type
 from preflight.program.interpreter import Interpreter
 from preflight.program.ir import VERSION
 from preflight.program.options import Parser
+from preflight.program.python_callables import Bridge, Converter, unknown_type
 from preflight.program.sources import FOLDER
 from preflight.program.stand_ins import STANDS_IN, standing_in
 from preflight.program.units import Unit

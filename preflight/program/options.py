@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 import re
 
-from preflight.program.bridges import Converter, unknown_type
 from preflight.program.classes import Classes
 from preflight.program.facts import Size
+from preflight.program.python_callables import Converter, unknown_type
 from preflight.program.stand_ins import STANDS_IN
 from preflight.program.units import COMMAND
 from preflight.program.values import (

@@ -13,7 +13,7 @@ from urllib.parse import quote
 import preflight
 from preflight import schemas
 from preflight.checking.unused_suppression import unused_suppression
-from preflight.frontends.page_names import spelling
+from preflight.frontends.documentation_names import spelling
 from preflight.lint.constraint import Constraint
 from preflight.lint.page import page as declared_page
 from preflight.lint.rule import Checkable, Rule, collect

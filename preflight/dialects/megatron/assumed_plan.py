@@ -8,7 +8,7 @@ from math import lcm
 from preflight.dialects.megatron.namespace import NotKnown, Run
 from preflight.dialects.megatron.parse_faults import UNKNOWN_FLAG
 from preflight.dialects.megatron.parsing import Parsed
-from preflight.dialects.megatron.plan_source import Puts
+from preflight.dialects.megatron.plan_values import Puts
 from preflight.dialects.megatron.planning import plan
 from preflight.run.cluster import Cluster
 from preflight.run.plan import Plan, Supposed

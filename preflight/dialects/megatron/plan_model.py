@@ -16,7 +16,7 @@ from preflight.dialects.megatron.network_parts import (
     window_every,
 )
 from preflight.dialects.megatron.older_names import before
-from preflight.dialects.megatron.plan_source import Source
+from preflight.dialects.megatron.plan_values import Source
 from preflight.dialects.megatron.sizes import GPT2_TOKENIZER, GPT2_VOCABULARY, rows
 from preflight.run.plan import Model
 from preflight.run.value import Origin, Value, default

@@ -6,7 +6,7 @@ from __future__ import annotations
 from preflight.dialects.megatron import network_parts
 from preflight.dialects.megatron.namespace import Run
 from preflight.dialects.megatron.pipeline import held_layers
-from preflight.dialects.megatron.plan_source import Source
+from preflight.dialects.megatron.plan_values import Source
 from preflight.dialects.megatron.unmodelled import is_on
 from preflight.run.plan import Optimizer, Precision, Recompute
 from preflight.run.value import default

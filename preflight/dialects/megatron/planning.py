@@ -7,7 +7,7 @@ from preflight.dialects.megatron.mindspeed import inflates
 from preflight.dialects.megatron.namespace import NotKnown, Run
 from preflight.dialects.megatron.network_parts import overlaps
 from preflight.dialects.megatron.pipeline import held_layers
-from preflight.dialects.megatron.plan_source import Puts, Source
+from preflight.dialects.megatron.plan_values import Puts, Source
 from preflight.dialects.megatron.unmodelled import find_unmodelled
 from preflight.run.plan import Batch, Inference, Layout, Plan
 from preflight.run.request import Target

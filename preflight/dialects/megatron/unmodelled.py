@@ -8,7 +8,7 @@ from preflight.dialects.megatron import network_parts
 from preflight.dialects.megatron.namespace import NotKnown, Run
 from preflight.dialects.megatron.network_parts import hybrid_parts, is_one_graph
 from preflight.dialects.megatron.plan_model import FAMILIES
-from preflight.dialects.megatron.plan_source import Source
+from preflight.dialects.megatron.plan_values import Source
 from preflight.run.unmodelled import Unmodelled
 
 

@@ -15,7 +15,7 @@ from preflight.dialects.megatron.namespace import Run, perform
 from preflight.dialects.megatron.options import RELEASES, Flag, Table, releases_with
 from preflight.dialects.megatron.parse_faults import of_another_script
 from preflight.dialects.megatron.parsing import Parsed
-from preflight.dialects.megatron.plan_source import Puts
+from preflight.dialects.megatron.plan_values import Puts
 from preflight.dialects.megatron.targets import ENTRIES, core_release, updates_in_place, versions
 from preflight.loaders.document import Document, Setting
 from preflight.run.cluster import Cluster

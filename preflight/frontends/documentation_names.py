@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from functools import cache
 
-from preflight.dialects.megatron.page_names import spelled as of_megatron
-from preflight.dialects.megatron.page_names import spelled as option
-from preflight.dialects.mindformers.page_names import spelled as setting
+from preflight.dialects.megatron.documentation_names import spelled as of_megatron
+from preflight.dialects.megatron.documentation_names import spelled as option
+from preflight.dialects.mindformers.documentation_names import spelled as setting
 from preflight.frontends.claims import FRONT_ENDS
 from preflight.frontends.front_end import data
 from preflight.frontends.meshes import CLAUSES, WORDS
