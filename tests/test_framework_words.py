@@ -21,6 +21,8 @@ KNOW_FRAMEWORKS = {
     "preflight/program/mindformers_start.py": "is how that trainer starts where no script says it",
     "preflight/logs/signatures.py": "says what texts of libraries mean, and libraries say their names",
     "preflight/logs/stages.py": "tells parts of a run by the files that a traceback names",
+    "preflight/logs/origin.py": "tells programs apart by the paths in a traceback",
+    "preflight/program/checkpoint_arguments.py": "runs that trainer's own loader of a checkpoint's arguments",
     "preflight/mcp/server.py": "says to agents what is read, with an example of a release",
     "preflight/cli/new_rule.py": "writes the first check of a framework's topic file",
 }

@@ -17,7 +17,7 @@ PLUMBING = re.compile(
 )
 """Files whose frames only pass a call on."""
 PACKAGE = re.compile(r"(?:site|dist)-packages/([A-Za-z]\w*)")
-EGG = re.compile(r"/([A-Za-z]\w*)-[\d.]+[\w.+-]*\.egg/([A-Za-z]\w*)/")
+EGG = re.compile(r"/([A-Za-z]\w*)-\d[\w.+-]{0,80}\.egg/([A-Za-z]\w*)/")
 PYTHON = re.compile(r"/lib(?:64)?/python\d[\d.]*/(?!(?:site|dist)-packages)|^<frozen|^python\d[\d.]*/\w+\.py")
 CHECKOUT = re.compile(
     r"(?:^|/)(megatron|mindspeed(?:_llm|_mm|_rl)?|mindformers|mindspore|swift|verl|slime|nemo\w*|mbridge|flagscale"

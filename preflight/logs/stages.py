@@ -71,19 +71,19 @@ STAGES = (
     ),
     Stage(
         Cause.CHECKPOINT,
-        r"checkpointing\.py|dist_checkpointing|:[\w.]*load_\w*(?:checkpoint|ckpt|state_dict|param\w*)"
-        r"|(?:checkpoint_\w+|\w+(?<!activation)_checkpoint)\.py:(?!checkpoint)|/\w*convert\w*checkpoint\w*/"
+        r"checkpointing\.py|dist_checkpointing|:[\w.]{0,80}load_\w{0,40}(?:checkpoint|ckpt|state_dict|param)"
+        r"|(?:checkpoint_\w{1,40}|(?<=\w)(?<!activation)_checkpoint)\.py:(?!checkpoint)|/\w{0,40}convert\w{0,40}checkpoint\w{0,40}/"
         r"|distributed/checkpoint/|:(?:transform_and_load_checkpoint"
         r"|(?:\w+_)?resume\w*|load_megatron_model|build_and_load_model)$|safetensors|torch/serialization\.py|mindformers/(?:checkpoint|utils/load_checkpoint)",
         "it died while a checkpoint was loaded or saved",
     ),
     Stage(
         Cause.DATA,
-        r"(?:core|legacy|megatron)/(?:datasets|data)/|(?:gpt|indexed|bert|blended|t5)\w*_dataset\w*\.py"
+        r"(?:core|legacy|megatron)/(?:datasets|data)/|(?:gpt|indexed|bert|blended|t5)\w{0,40}_dataset\w{0,40}\.py"
         r"|dataloader\.py|data_samplers\.py"
         r"|blended_megatron|mindformers/dataset|:build_(?:train|tokenizer)|tokeniz|:default_collate|:collate_fn"
-        r"|site-packages/datasets/|/(?:dataset|template)s?/\w+\.py:|(?:data|dataset)\w*/\S*:__getitem__$"
-        r"|:[\w.]*(?:dataset|data_?loader|collat)[\w.]*$",
+        r"|site-packages/datasets/|/(?:dataset|template)s?/\w+\.py:|data\w{0,40}/\S{0,200}:__getitem__$"
+        r"|:[\w.]{0,80}(?:dataset|data_?loader|collat)[\w.]{0,80}$",
         "it died while the data was read",
     ),
     Stage(

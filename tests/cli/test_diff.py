@@ -159,7 +159,7 @@ def test_a_teams_own_configs_are_a_test(tmp_path: Path) -> None:
     written(tmp_path, old=OLD, broken=BROKEN)
     (tmp_path / "notes.yaml").write_text("title: no training\n")
     assert_trains(str(tmp_path / "o*.sh"), world_size=8)
-    with pytest.raises(AssertionError, match=r"broken\.sh:2:16: error: 34 layers do not divide"):
+    with pytest.raises(AssertionError, match=r"broken\.sh:2:16: error: 34 layers are not divisible"):
         assert_trains(str(tmp_path / "**" / "*.sh"), world_size=8)
     with pytest.raises(AssertionError, match="matches no file"):
         assert_trains(str(tmp_path / "*.toml"))

@@ -220,7 +220,7 @@ def test_a_key_that_goes_is_moved_or_taken_away_where_there_is_one_way(
 
 SLIME = """\
 DELTA=(
-  --update-weight-mode delta
+  --advantage-estimator grpo
   {array}
 )
 python3 train.py --actor-num-nodes 1 --actor-num-gpus-per-node 8 --colocate --hf-checkpoint /m/q --ref-load /m/t \\

@@ -195,7 +195,7 @@ def test_sizes_over_a_config_of_a_recipe_are_megatrons(config: str, claimed: boo
         ("pip install verl==0.7.1", "verl@0.7.1 (the file names 0.7.1)"),
         ("pip install git+https://github.com/volcengine/verl@v0.6.1", "verl@0.6.1 (the file names 0.6.1)"),
         ("git clone --branch release/v0.8.0 https://github.com/verl-project/verl.git", "verl@0.8.0 (the file names"),
-        ("cd /opt/verl-0.5.0", "verl 0.5.0, which is not described, read as verl@0.6.1"),
+        ("cd /opt/verl-0.5.0", "verl 0.5.0, which is not described, read as verl@0.6.0"),
     ],
 )
 def test_a_release_of_verl_that_a_script_names_is_read(tmp_path: Path, line: str, says: str) -> None:

@@ -306,7 +306,7 @@ def _total(source: Source) -> Value:
     """Samples per step; with --decrease-batch-size-if-needed the multiple of the micro-batches that is really used. A
     file that is not read may set that option, and leaves the written batch as it is."""
     decreases = source.run.value("decrease_batch_size_if_needed")
-    if decreases.known and decreases.raw not in (None, False):
+    if decreases.setting is not None and decreases.raw is not False:
         return source.compute(
             lambda r: r.num_microbatches * r.micro_batch_size * r.data_parallel_size * r.gtp_weight_remat_size,
             "global_batch_size",
