@@ -172,7 +172,7 @@ def _is_message(function: ast.expr) -> bool:
 
 PROPER = frozenset(
     """
-    ALiBi Adam BlendedMegatronDatasetDataLoader CUDA DeepEP DeepSeek-V4 FFN FP8 GPT2 Hydra LoRA Mamba Megatron-FSDP
+    ALiBi Adam BlendedMegatronDatasetDataLoader CUDA DeepEP DeepSeek-V4 FFN FP8 GPT2 GRPO Hydra LoRA Mamba Megatron-FSDP
     MindSpeed-LLM Muon NCCL Primus Ray SHARP SwiGLU Torch Transformer UCC
     """.split()
 )

@@ -7,18 +7,17 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache, partial
 
-from preflight.checking.fix_policy import implied_fix
+from preflight.checking.refusal_finding import PARSER, refusal_finding, refusal_text, undecided_refusal
 from preflight.checking.surroundings import Beside
 from preflight.job import Job, Judged, Refused
 from preflight.loaders.document import Document, Launch, Word
 from preflight.run.arguments import Switch
 from preflight.run.request import Request
 from preflight.run.value import Value
-from preflight.source.finding import Finding, Message, Related, Severity, Unverified
+from preflight.source.finding import Finding, Message, Severity, Unverified
 from preflight.source.hints import TYPE_CHECKING
 from preflight.source.pattern import lazy_pattern
 from preflight.source.record import NamedTuple, replace
-from preflight.source.text import Span
 from preflight.source.word import Needed
 
 if TYPE_CHECKING:
@@ -36,12 +35,10 @@ FIRST = "parse"
 MODULE = "-m"
 USUAL = "pretrain_gpt.py"
 """The entry script of a run that names none."""
-PARSER = "argparse"
 NEVER_SURE = frozenset(["AttributeError", "NameError", "UnboundLocalError", "ImportError", "ModuleNotFoundError"])
 """Errors that unread code may cause: they do not refuse a run."""
 LACKS_ARGUMENT = ("patches", "AttributeError")
 """Stage and error of a run whose patches need an argument before the parser defines it: this error is certain."""
-MOST_SHOWN = 4
 ASKED_FOR = ("CUDA_DEVICE_MAX_CONNECTIONS",)
 UNRECOGNIZED = lazy_pattern(r"unrecognized arguments: (.*)")
 REQUIRED = lazy_pattern(r"are required|is required|expected (?:one|at least one) argument")
@@ -61,7 +58,6 @@ ARGUMENT = lazy_pattern(r"--[a-z][\w-]+|\b[a-z]+_[a-z_]+\b")
 HERALD, MEANT = lazy_pattern(r"(?i)^\W*warning\W*"), lazy_pattern("(?i)overriding default arguments")
 TRAINS = lazy_pattern(r"\bpretrain\s*\(")
 MOST_ENTRY = 1_000_000
-MOST_TEXT = 400
 
 
 def with_source(job: Job, document: Document, request: Request, beside: Beside) -> Job:
@@ -233,7 +229,7 @@ def _without_guesses(verdict: Verdict, checkout: Checkout | None, job: Job) -> V
     guessed = certain.error in NEVER_SURE and (certain.stage, certain.error) != LACKS_ARGUMENT
     if not guessed and not brought and not mentioned:
         return verdict
-    why = "values of a checkpoint are not known" if brought else f"{_text(certain)} ({certain.place})"
+    why = "values of a checkpoint are not known" if brought else f"{refusal_text(certain)} ({certain.place})"
     return verdict._replace(outcome="unread", refusals=(), why=why)
 
 
@@ -294,7 +290,7 @@ def _told(verdict: Verdict, job: Job, roots: Sequence[str]) -> Judged:
     if certain is not None:
         site = _site(certain.place, roots) if certain.error != PARSER else None
         refused = _refused(certain, site)
-        said.append(_finding(certain, job, site))
+        said.append(refusal_finding(certain, job, site))
     elif verdict.outcome == "may refuse":
         said += _left_open(verdict.refusals, job)
     elif verdict.outcome == "unread":
@@ -361,7 +357,7 @@ def _refused(refusal: Refusal, site: Site | None) -> Refused:
 def _left_open(refusals: Sequence[Refusal], job: Job) -> list[Unverified]:
     """The facts that decide whether the program refuses; the number of devices is listed once for all checks."""
     world = [one for one in refusals if any(fact.startswith(WORLD) for fact in one.unless)]
-    said = [_open(one, job) for one in refusals if one not in world]
+    said = [undecided_refusal(one, job) for one in refusals if one not in world]
     if world:
         known = job.cluster.count.known
         because = Message.plural(
@@ -370,32 +366,8 @@ def _left_open(refusals: Sequence[Refusal], job: Job) -> list[Unverified]:
             "{count} checks of the program depend on the number of devices",
             count=len(world),
         )
-        said.append(_open(world[0], job) if known else Unverified(because, job.start, Needed.WORLD_SIZE))
+        said.append(undecided_refusal(world[0], job) if known else Unverified(because, job.start, Needed.WORLD_SIZE))
     return said or [Unverified("the program leaves open whether it refuses", job.start)]
-
-
-def _open(refusal: Refusal, job: Job) -> Unverified:
-    """The facts that decide a refusal: the one that does, or all that it depends on."""
-    from preflight.program.values import parted
-
-    parts: dict[str, object] = {"text": _text(refusal), "place": str(refusal.place)}
-    lost = (fact.partition(" ")[0] for fact in refusal.unless if fact.startswith("$"))
-    unstated = tuple(dict.fromkeys(fact.removeprefix("$") if fact.startswith("$--") else fact for fact in lost))
-    if unstated:
-        because = Message("may be refused, depending on {facts:and}: {text} ({place})", facts=unstated, **parts)
-    elif len(refusal.unless) == 1 and parted(refusal.unless[0])[1]:
-        because = Message("refused unless {facts:and}: {text} ({place})", facts=refusal.unless, **parts)
-    elif refusal.unless:
-        names = tuple(dict.fromkeys(parted(fact)[0] for fact in refusal.unless))
-        because = Message("may be refused, depending on {facts:and}: {text} ({place})", facts=names, **parts)
-    else:
-        because = Message("may be refused: {text} ({place})", **parts)
-    return Unverified(because, job.start)
-
-
-def _text(refusal: Refusal) -> str:
-    """The message of upstream, on one line."""
-    return " ".join(refusal.message.split())[:MOST_TEXT] or refusal.error
 
 
 def _site(place: Place, roots: Sequence[str]) -> Site | None:
@@ -410,46 +382,3 @@ def _site(place: Place, roots: Sequence[str]) -> Site | None:
         except (OSError, ValueError, SyntaxError, RecursionError):
             continue
     return None
-
-
-def _finding(refusal: Refusal, job: Job, site: Site | None) -> Finding:
-    """A refusal at the option that causes it."""
-    parsed = refusal.error == PARSER
-    spans = _spans(refusal, job)
-    text = _text(refusal)
-    if not refusal.message.strip() and site is not None and site.condition:
-        text = " and ".join(sorted(site.condition))
-    given = tuple(_shown(name, job) for name in refusal.reads if job.arguments.given(name) is not None)[:MOST_SHOWN]
-    place = str(refusal.place)
-    if parsed:
-        message = Message("the program's parser refuses it: {text}", text=text)
-    elif given:
-        message = Message("{place} refuses it: {text}; here {given:and}", place=place, text=text, given=given)
-    else:
-        message = Message("{place} refuses it: {text}", place=place, text=text)
-    first = next((value for name in refusal.reads if (value := job.arguments.given(name)) is not None), None)
-    fix = implied_fix(site.condition, job.arguments) if site is not None else None
-    return Finding(
-        message,
-        spans[0] if spans else job.start,
-        related=tuple(Related(span, "read there") for span in spans[1:MOST_SHOWN]),
-        fix=fix,
-        key=first.key if first is not None else (),
-        upstream=PARSER if parsed else place,
-    )
-
-
-def _shown(name: str, job: Job) -> str:
-    value = job.arguments.given(name)
-    raw = value.raw if value is not None and value.known else "?"
-    return job.arguments.spell(name) if raw is True else f"{job.arguments.spell(name)} {raw}"
-
-
-def _spans(refusal: Refusal, job: Job) -> list[Span]:
-    """The places of the arguments that the condition read; for the parser, the words that its message names."""
-    values = (job.arguments.given(name) for name in refusal.reads)
-    found = [value.setting.span for value in values if value is not None and value.setting is not None]
-    if not found and refusal.error == PARSER:
-        said = refusal.message.replace(",", " ").split()
-        found = [word.span for word in job.arguments.words if (word.text or "").partition("=")[0] in said]
-    return list(dict.fromkeys(found))

@@ -80,6 +80,7 @@ def test_the_json_report_keeps_its_schema(cli: Cli, files: Path) -> None:
             "version": "1.0",
             "versions": {"toy": "1.0"},
             "standing": None,
+            "release": {"known": True, "read_as": "toy@1.0", "own": None, "fits": [], "reason": None},
             "evidence": None,
             "program": None,
             "source": None,
