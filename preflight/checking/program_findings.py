@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache, partial
 
-from preflight.checking.refusal_finding import PARSER, refusal_finding, refusal_text, undecided_refusal
+from preflight.checking.refusal_finding import MOST_TEXT, PARSER, refusal_finding, refusal_text, undecided_refusal
 from preflight.checking.surroundings import Beside
 from preflight.job import Job, Judged, Refused
 from preflight.loaders.document import Document, Launch, Word
