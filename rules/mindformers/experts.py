@@ -1,4 +1,4 @@
-"""What graph-mode MindFormers refuses of a mixture of experts."""
+"""Checks of graph-mode MindFormers on mixtures of experts."""
 
 from preflight.lint.constraint import ConstraintSet, divides, in_range, put, refuse
 from preflight.lint.expressions import all_of, any_of
@@ -44,7 +44,7 @@ MINDFORMERS.add(
         "aux-loss-without-factors",
         all_of(legacy, types.is_set, factors.is_none),
         message="aux_loss_types is given without aux_loss_factors",
-        why="every type needs its factor; the moe config refuses one without the other",
+        why="every type needs its factor; the moe config rejects one without the other",
         at=(types,),
     ),
     refuse(
@@ -60,7 +60,7 @@ MINDFORMERS.add(
             "the load of experts is counted with moe_token_dispatcher_type alltoall only, not "
             "{mcore.moe_token_dispatcher_type}"
         ),
-        why="the layer of experts refuses to be built",
+        why="the expert layer cannot be built",
         at=(dispatcher, a["mcore.print_expert_load"]),
         fixes=(put(dispatcher, "alltoall"),),
     ),
@@ -76,7 +76,7 @@ MINDFORMERS.add(
         "experts-tensor-without-sequence-mcore",
         all_of(mcore, training, tensor > 1, ~sequence_parallel, a["mcore.num_moe_experts"].is_set),
         message="a mixture of experts with model_parallel {parallel_config.model_parallel} needs use_seq_parallel",
-        why="the layer refuses to be built",
+        why="the layer cannot be built",
         at=(sequence_parallel, tensor),
         fixes=(put(sequence_parallel, True),),
     ),
@@ -131,7 +131,7 @@ MINDFORMERS.add(
             "moe_token_dispatcher_type is {mcore.moe_token_dispatcher_type}; it must be alltoall or "
             "alltoall_deredundency"
         ),
-        why="the layer of experts refuses to be built",
+        why="the expert layer cannot be built",
         at=(a["mcore.moe_token_dispatcher_type"],),
     ),
     refuse(
@@ -147,7 +147,7 @@ MINDFORMERS.add(
             "alltoall_deredundency needs expert_parallel of at least npu_nums_per_device "
             "{mcore.npu_nums_per_device}, not {parallel_config.expert_parallel}"
         ),
-        why="it saves traffic between nodes; expert groups inside one node have none",
+        why="it saves traffic between nodes, and expert groups inside one node have no such traffic",
         at=(a["mcore.moe_token_dispatcher_type"], expert),
         fixes=(put(a["mcore.moe_token_dispatcher_type"], "alltoall"),),
     ),

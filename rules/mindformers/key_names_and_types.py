@@ -1,4 +1,4 @@
-"""Keys with two names, values of a wrong type or too deep."""
+"""Keys with two names, values of a wrong type, and mappings that are nested too deep."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -23,7 +23,7 @@ _CONTEXT = "mindformers/core/context/parallel.py"
 _STAGES = "parallel_config.pipeline_stage"
 _TYPES = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32", "half": "float16", "float": "float32"}
 _OTHER_NAMES = {"npu": "Ascend", "cuda": "GPU"}
-"""What people call a device, to that which the setting calls it."""
+"""Common names of devices, and the names that the setting uses."""
 _DEGREES = ("data_parallel", "model_parallel", "pipeline_stage", "context_parallel", "expert_parallel")
 _SIZES = frozenset(f"parallel_config.{size}" for size in _DEGREES)
 _STAGE_LINES = {"1.5.0": (63, 62, 109), "1.7.0": (56, 63, 104), "2.1.0": (56, 63, 104)}
@@ -33,7 +33,7 @@ _NO_DEFAULT = frozenset(f"model.model_config.{name}" for name in _NEEDED)
 
 @rule(id="wrong-type", severity=Severity.ERROR, frameworks=("mindformers",))
 def wrong_type(job: Job) -> Iterator[Finding]:
-    """A setting holds a value of a sort that the framework refuses.
+    """The framework rejects the type or the name that a setting has as its value.
 
     ## What it does
     Checks the sort of every setting that graph-mode MindFormers, or MindSpeed's counterpart MindSpore below it, checks

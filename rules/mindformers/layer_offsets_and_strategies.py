@@ -35,7 +35,7 @@ def bad_offset(job: Job) -> Iterator[Finding]:
     multi-token-prediction layer counts as one more in legacy models.
 
     ## Why is this bad?
-    The network refuses to be built on every rank, after the launch. A whole number other than 0 is worse: it is compared as
+    The network cannot be built on every rank, after the launch. A whole number other than 0 is worse: it is compared as
     it is and then given to *every* stage, so that stages are laid out for layers that do not exist.
 
     ## Example

@@ -75,7 +75,7 @@ MINDFORMERS.add(
         "bias-with-experts",
         all_of(moe, c["add_bias_linear"]),
         message="add_bias_linear does not work with a mixture of experts",
-        why="the transformer config refuses it; its default is True, so False must be stated",
+        why="the transformer config rejects it; its default is True, so False must be set explicitly",
         at=(c["add_bias_linear"], c["num_moe_experts"]),
         fixes=(put(a["model.model_config.add_bias_linear"], False),),
     ),
@@ -189,7 +189,7 @@ MINDFORMERS.add(
         a["shape.hidden"],
         when=all_of(mcore, training, ~c["multi_latent_attention"]),
         message="hidden_size {shape.hidden} is not divisible by {shape.heads} heads",
-        why="the attention refuses to be built, whatever the width of a head is",
+        why="the attention cannot be built, whatever the width of a head is",
         at=(a["shape.hidden"], a["shape.heads"]),
         after=("heads-not-divisible",),
     ),
@@ -205,7 +205,7 @@ MINDFORMERS.add(
         message=(
             "{shape.query_groups} key/value heads are not divisible by model_parallel {parallel_config.model_parallel}"
         ),
-        why="the attention refuses to be built; heads are not replicated",
+        why="the attention cannot be built; heads are not replicated",
         at=(tensor, c["num_query_groups"], context),
         layout=True,
     ),

@@ -83,7 +83,7 @@ MINDFORMERS.add(
             "expert_parallel {parallel_config.expert_parallel} must be at most data_parallel "
             "{parallel_config.data_parallel}"
         ),
-        why="no rank is left to repeat an expert, and the expert layer refuses to be built",
+        why="no rank is left to repeat an expert, and the expert layer cannot be built",
         at=(expert, data),
         layout=True,
     ),

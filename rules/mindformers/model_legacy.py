@@ -4,7 +4,7 @@ from preflight.lint.constraint import ConstraintSet, divides, put, refuse
 from preflight.lint.expressions import all_of, any_of
 from preflight.rules.mindformers.names import a, automatic, legacy, pipeline, semi, sequence_parallel, tensor, training
 
-MINDFORMERS = ConstraintSet("mindformers", why="the network refuses to be built")
+MINDFORMERS = ConstraintSet("mindformers", why="the network cannot be built")
 _LLAMA = "mindformers/models/llama/llama_transformer.py"
 _LAYER = "mindformers/models/llama/llama_layer.py"
 _MODEL = "mindformers/models/llama/llama.py"

@@ -80,7 +80,7 @@ MINDFORMERS.add(
             "without use_parallel, experts need moe_token_dispatcher_type alltoall, not "
             "{mcore.moe_token_dispatcher_type}"
         ),
-        why="the layer of experts refuses to be built",
+        why="the expert layer cannot be built",
         at=(a["mcore.moe_token_dispatcher_type"],),
         fixes=(put(a["mcore.moe_token_dispatcher_type"], "alltoall"),),
     ),
@@ -91,7 +91,7 @@ MINDFORMERS.add(
             a["mcore.moe_router_load_balancing_type"] == "seq_aux_loss",
         ),
         message="seq_split_num {parallel_config.seq_split_num} does not work with load balancing seq_aux_loss",
-        why="the router refuses to be built",
+        why="the router cannot be built",
         at=(a["parallel_config.seq_split_num"], a["mcore.moe_router_load_balancing_type"]),
         fixes=(put(a["parallel_config.seq_split_num"], 1),),
     ),
@@ -101,7 +101,7 @@ MINDFORMERS.add(
         _heads,
         when=all_of(mcore, training, context > 1, a["parallel_config.context_parallel_algo"] == "ulysses_cp"),
         message="{mcore.num_attention_heads} attention heads are not divisible by {ranks} ranks (tensor x Ulysses)",
-        why="every rank takes whole heads; the attention refuses to be built",
+        why="every rank takes whole heads; the attention cannot be built",
         after=("mindformers/ulysses-heads",),
         at=(context, tensor, _heads),
         shows={"ranks": context * tensor},

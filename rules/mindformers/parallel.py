@@ -179,7 +179,7 @@ MINDFORMERS.add(
             a["shape.family"] == "llama",
         ),
         message="pipeline_stage {stages} needs parallel_mode 1 or 2; this mode resets it to 1, but not everywhere",
-        why="the two places that hold the number of stages disagree, and the network refuses to be built",
+        why="the two places that hold the number of stages disagree, and the network cannot be built",
         at=(a["parallel.parallel_mode"], pipeline),
         shows={"stages": a["parallel_config.pipeline_stage"].written},
     ),

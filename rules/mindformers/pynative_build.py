@@ -7,7 +7,7 @@ from preflight.lint.expressions import Handles, all_of, any_of
 from preflight.lint.repairs import drop
 
 a = Handles(names())
-LAYER = "the layer refuses to be built"
+LAYER = "the layer cannot be built"
 PYNATIVE = ConstraintSet("pynative", why=LAYER)
 _STEPS = "mindformers/core/lr/lr_schedule.py"
 WARMING = (
@@ -95,7 +95,7 @@ PYNATIVE.add(
             "csa_compress_ratios has {length} entries for {net.num_layers} layers and {net.mtp_num_layers} "
             "prediction layers"
         ),
-        why="every layer has its own compression, prediction layers included",
+        why="each layer has its own compression ratio, prediction layers included",
         at=(ratios, layers, mtp),
         shows={"length": ratios.length},
     ),

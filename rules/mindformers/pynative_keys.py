@@ -177,7 +177,7 @@ def _fits(meant: object, accepted: tuple[ValueKind, ...]) -> bool:
 
 
 def _meanings(node: Node) -> Iterator[object]:
-    """What a value may have been meant to be, the likeliest first."""
+    """The values that may be intended, the likeliest first."""
     value = node.value
     if isinstance(value, str):
         bare = value.strip().lower()

@@ -7,8 +7,8 @@ attention. Any type but yarn and rope is taken, and the network has no rotary po
 `position_embedding_type` that does not exist.
 
 ## Why is this bad?
-The network refuses to be built on every rank. Without rotary positions it is built and trained, blind to the order of
-the tokens.
+The network cannot be built on every rank. Without rotary positions it is built and trained, blind to the order of the
+tokens.
 
 ## Example
     model: {model_config: {model_type: deepseek_v3, rope_scaling: {type: yarn, factor: "40"}}}

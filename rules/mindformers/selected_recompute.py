@@ -1,4 +1,4 @@
-"""Layers and operators whose recomputation is selected."""
+"""Layers and operators selected for recomputation."""
 
 from collections.abc import Iterator
 from itertools import zip_longest

@@ -4,7 +4,7 @@ from preflight.lint.constraint import ConstraintSet, one_of, put, refuse
 from preflight.lint.expressions import all_of, any_of
 from preflight.rules.mindformers.names import a, context, legacy, pipeline, semi, tensor, training
 
-MINDFORMERS = ConstraintSet("mindformers", why="the network refuses to be built")
+MINDFORMERS = ConstraintSet("mindformers", why="the network cannot be built")
 _UTILS = "mindformers/models/utils.py"
 model = "model.model_config"
 grid = all_of(legacy, a[f"{model}.use_3d_tensor_parallel"])
@@ -78,7 +78,7 @@ MINDFORMERS.add(
             "expert_model_parallel is {moe_config.expert_model_parallel}; it must be 1 or model_parallel "
             "{parallel_config.model_parallel}"
         ),
-        why="the layer refuses to be built",
+        why="the layer cannot be built",
         at=(a["moe_config.expert_model_parallel"], tensor),
         layout=True,
     ),
@@ -131,7 +131,7 @@ MINDFORMERS.add(
             a["parallel_config.seq_split_num"] > 1,
         ),
         message="use_gmm does not work with seq_split_num {parallel_config.seq_split_num}",
-        why="the layer of experts refuses to be built",
+        why="the expert layer cannot be built",
         at=(a["moe_config.use_gmm"], a["parallel_config.seq_split_num"]),
     ),
     refuse(

@@ -57,7 +57,7 @@ MINDFORMERS.add(
         "learning-rate-end",
         all_of(training, a["lr_schedule.type"].is_in("PolynomialWithWarmUpLR", "WarmUpStableDecayLR"), end >= rate),
         message="lr_end {lr_schedule.lr_end} must be below learning_rate {lr_schedule.learning_rate}",
-        why="the schedule refuses to be made",
+        why="the schedule cannot be created",
         at=(end, rate),
     ),
 )
