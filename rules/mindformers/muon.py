@@ -1,4 +1,4 @@
-"""What the optimizer Muon needs in graph mode."""
+"""Requirements of the Muon optimizer in graph mode."""
 
 from preflight.lint.constraint import ConstraintSet, put, refuse
 from preflight.lint.expressions import all_of
@@ -21,7 +21,7 @@ MINDFORMERS.add(
         "muon-legacy",
         all_of(muon, legacy),
         message="Muon works with mcore networks only, which need use_legacy False",
-        why="the optimizer asks the network for its transformer configuration",
+        why="the optimizer needs the transformer configuration of the network",
         at=(a["optimizer.type"], a["use_legacy"]),
     ),
     refuse(

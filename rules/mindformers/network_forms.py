@@ -1,4 +1,4 @@
-"""Counts of layers and limits that the configuration of an mcore network checks, in graph mode and in pynative mode."""
+"""Layer counts and limits that the configuration of an mcore network checks, in graph mode and in pynative mode."""
 
 from preflight.dialects.mindformers.pynative_network import names
 from preflight.dialects.mindformers.value_kinds import WHOLE_FROM_1
@@ -39,7 +39,7 @@ for fields, net, built, added in (
                 fields[f"{net}.num_moe_experts"].is_none,
             ),
             message=f"activation_func_clamp_value is given for {{{net}.hidden_act}}, but the model has no experts",
-            why="only experts clamp their activation",
+            why="only experts clamp their activations",
             at=(clamp,),
         ),
         refuse(
@@ -113,7 +113,7 @@ MINDFORMERS.add(
         message=(
             "{mcore.moe_n_hash_layers} hash layers do not work with pipeline_stage {parallel_config.pipeline_stage}"
         ),
-        why="2.0 routes by hash without a pipeline only",
+        why="2.0 supports hash routing only without a pipeline",
         at=(a["mcore.moe_n_hash_layers"], pipeline),
     ),
 )

@@ -18,7 +18,7 @@ MINDFORMERS.add(
         (True, False),
         when=a["train_precision_sync"].is_set,
         message="train_precision_sync is {train_precision_sync}; it must be True or False",
-        why="the context is validated at start",
+        why="the context is validated at startup",
     ),
     one_of(
         "precision-sync-predict",
@@ -26,7 +26,7 @@ MINDFORMERS.add(
         (True, False),
         when=a["infer_precision_sync"].is_set,
         message="infer_precision_sync is {infer_precision_sync}; it must be True or False",
-        why="the context is validated at start",
+        why="the context is validated at startup",
     ),
     refuse(
         "sliced-inputs",
