@@ -6,7 +6,7 @@ from preflight.lint.value_kinds import ListOf, whole
 from preflight.rules.mindformers.names import a, legacy, mcore, training
 from preflight.source.finding import Severity
 
-MINDFORMERS = ConstraintSet("mindformers", why="the transformer config refuses it")
+MINDFORMERS = ConstraintSet("mindformers", why="the transformer config rejects it")
 hybrid = all_of(mcore, a["mcore.experimental_attention_variant"] == "dsv4_hybrid")
 ratios, layers, mtp = a["mcore.csa_compress_ratios"], a["mcore.num_layers"], a["mcore.mtp_num_layers"]
 tokens = a["model.model_config.seq_length"]
@@ -108,7 +108,7 @@ MINDFORMERS.add(
             "dynamic_batch does not work with seq_split_num {parallel_config.seq_split_num}: a sequence of changing "
             "length is not split"
         ),
-        why="refused before the first step",
+        why="rejected before the first step",
         at=(a["train_dataset.dynamic_batch"], a["parallel_config.seq_split_num"]),
     ),
     refuse(

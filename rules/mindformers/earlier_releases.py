@@ -39,7 +39,7 @@ MINDFORMERS.add(
         "predict-jit-level-old",
         all_of(serving, a["context.jit_level"] == "O1"),
         message="jit_level O1 is not available in {run_mode} mode with use_past",
-        why="the context refuses it",
+        why="the context rejects it",
         at=(a["context.jit_level"],),
     ),
     refuse(
@@ -49,7 +49,7 @@ MINDFORMERS.add(
             any_of(a["context.infer_boost"].is_none, a["context.infer_boost"] == "on"),
         ),
         message="jit_level O2 needs infer_boost off in {run_mode} mode with use_past",
-        why="the context refuses the pair",
+        why="the context rejects the combination",
         at=(a["context.jit_level"], a["context.infer_boost"]),
     ),
     refuse(
@@ -122,7 +122,7 @@ MINDFORMERS.add(
             any_of(a["mcore.moe_expert_capacity_factor"].is_none, a["mcore.moe_expert_capacity_factor"] < 0),
         ),
         message="moe_pad_expert_input_to_capacity needs moe_expert_capacity_factor",
-        why="the transformer config refuses it",
+        why="the transformer config rejects it",
         at=(a["mcore.moe_pad_expert_input_to_capacity"],),
     ),
     divides(

@@ -5,7 +5,7 @@ from preflight.lint.expressions import all_of, any_of
 from preflight.lint.value_kinds import ListOf, one_of
 from preflight.rules.mindformers.names import a, data, expert, legacy, mcore, semi, sequence_parallel, tensor, training
 
-MINDFORMERS = ConstraintSet("mindformers", why="the moe config refuses it")
+MINDFORMERS = ConstraintSet("mindformers", why="the moe config rejects it")
 _MOE = "mindformers/modules/transformer/moe.py"
 _CORE = "mindformers/parallel_core/training_graph/transformer/moe"
 experts = a["moe_config.expert_num"]
@@ -68,7 +68,7 @@ MINDFORMERS.add(
         "experts-tensor-without-sequence",
         all_of(legacy, semi, tensor > 1, ~sequence_parallel, experts > 1),
         message="a mixture of experts with model_parallel {parallel_config.model_parallel} needs use_seq_parallel",
-        why="refused before the network is built, since 1.7",
+        why="rejected before the network is built, since 1.7",
         at=(sequence_parallel, tensor),
         fixes=(put(sequence_parallel, True),),
     ),
@@ -112,7 +112,7 @@ MINDFORMERS.add(
         "expert-parallel-without-experts",
         all_of(mcore, expert > 1, a["mcore.num_moe_experts"].is_none),
         message="expert_parallel is {parallel_config.expert_parallel}, but the model has no experts",
-        why="the transformer config refuses it",
+        why="the transformer config rejects it",
         at=(expert,),
         fixes=(put(expert, 1),),
     ),

@@ -112,7 +112,7 @@ MINDFORMERS.add(
             ),
         ),
         message="jit_level O1 is not available in {run_mode} mode",
-        why="the context refuses it",
+        why="the context rejects it",
         at=(a["context.jit_config.jit_level"], a["context.jit_level"]),
     ),
     refuse(
@@ -129,7 +129,7 @@ MINDFORMERS.add(
             ),
         ),
         message="jit_level O2 needs infer_boost off in {run_mode} mode",
-        why="the context refuses the pair",
+        why="the context rejects the combination",
         at=(a["context.jit_config.jit_level"], a["context.jit_level"]),
     ),
     refuse(

@@ -90,7 +90,7 @@ def _is_slip(name: str) -> bool:
 
 
 def _unmatched(job: Job, targets: Value, arch: str) -> Iterator[Finding]:
-    """Reports a pattern if none or only some of its parts can match."""
+    """Reports a pattern if any of its parts cannot match."""
     parts = str(targets.raw).split("|")
     names = [re.sub(r"^\.\*|\.\*$|\*$|\$$", "", part).strip(".*$()") for part in parts]
     dead = [name for name in names if name in FOREIGN or _is_slip(name)]

@@ -4,7 +4,7 @@ from preflight.lint.constraint import ConstraintSet, divides, put, refuse
 from preflight.lint.expressions import all_of, any_of
 from preflight.rules.mindformers.names import CONFIG, a, context, mcore, sequence_parallel, tensor, training
 
-MINDFORMERS = ConstraintSet("mindformers", why="the transformer config refuses it")
+MINDFORMERS = ConstraintSet("mindformers", why="the transformer config rejects it")
 _ATTENTION = "mindformers/parallel_core/training_graph/transformer/attention.py"
 # fmt: off
 c = {
@@ -96,7 +96,7 @@ MINDFORMERS.add(
             *(~c["moe_router_pre_softmax"], c["moe_router_load_balancing_type"] != "sinkhorn"),
         ),
         message="one expert per token with softmax needs moe_router_pre_softmax",
-        why="a softmax over one value has no gradient; the transformer config refuses it",
+        why="a softmax over one value has no gradient; the transformer config rejects it",
         at=(c["moe_router_topk"], c["moe_router_pre_softmax"]),
         fixes=(put(a["model.model_config.moe_router_pre_softmax"], True),),
     ),

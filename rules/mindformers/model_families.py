@@ -153,7 +153,7 @@ MINDFORMERS.add(
             a["load_ckpt_format"] == "ckpt",
         ),
         message="load_ckpt_format is ckpt; an mcore network predicts from safetensors only",
-        why="refused when the weights are loaded, after the network is built",
+        why="rejected when the weights are loaded, after the network is built",
         at=(a["load_ckpt_format"], a["load_checkpoint"]),
         fixes=(put(a["load_ckpt_format"], "safetensors"),),
     ),

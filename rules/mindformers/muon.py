@@ -4,7 +4,7 @@ from preflight.lint.constraint import ConstraintSet, put, refuse
 from preflight.lint.expressions import all_of
 from preflight.rules.mindformers.names import a, automatic, data, legacy, mcore, training
 
-MINDFORMERS = ConstraintSet("mindformers", why="the optimizer refuses it")
+MINDFORMERS = ConstraintSet("mindformers", why="the optimizer rejects it")
 muon = all_of(training, a["optimizer.type"] == "Muon")
 shard = a["parallel.parallel_optimizer_config.optimizer_weight_shard_size"]
 sharded = all_of(muon, mcore, automatic, a["use_parallel"], a["parallel.enable_parallel_optimizer"])
@@ -28,14 +28,14 @@ MINDFORMERS.add(
         "muon-latent",
         all_of(muon, mcore, ~a["mcore.multi_latent_attention"]),
         message="Muon needs a network with multi_latent_attention",
-        why="the optimizer refuses other attention",
+        why="the optimizer does not support other attention",
         at=(a["optimizer.type"], a["mcore.multi_latent_attention"]),
     ),
     refuse(
         "muon-shard-size",
         all_of(sharded, shard.is_none),
         message="Muon with enable_parallel_optimizer needs parallel_optimizer_config.optimizer_weight_shard_size",
-        why="the optimizer refuses the default of -1",
+        why="the optimizer rejects the default of -1",
         at=(a["parallel.enable_parallel_optimizer"],),
     ),
     refuse(

@@ -1,11 +1,11 @@
-"""Checks that the network's configuration makes in pynative mode, before anything is built."""
+"""Checks of the network's configuration in pynative mode, before anything is built."""
 
 from preflight.dialects.mindformers.pynative_network import names
 from preflight.lint.constraint import ConstraintSet, put, refuse
 from preflight.lint.expressions import Handles, all_of, any_of
 
 a = Handles(names())
-WHY = "the network's configuration refuses it"
+WHY = "the network's configuration rejects it"
 PYNATIVE = ConstraintSet("pynative", why=WHY)
 NETWORK = "mindformers/parallel_core/transformer_config.py"
 REGISTER = "mindformers/tools/register/register.py:287"
@@ -71,7 +71,7 @@ PYNATIVE.add(
         "router-groups",
         all_of(experts.is_set, chosen > 0, groups > 0, experts % groups != 0),
         message="{net.num_moe_experts} experts do not divide into {net.moe_router_num_groups} router groups",
-        why="routing limited to groups needs groups of one size; " + WHY,
+        why="group-limited routing needs groups of equal size; " + WHY,
         at=(
             experts,
             groups,
@@ -132,6 +132,6 @@ PYNATIVE.add(
         "dense-deepseek",
         (a["model.model_type"] == "deepseek_v3") & any_of(experts.is_none, experts == 0),
         message="deepseek_v3 in pynative mode needs experts",
-        why="its network refuses a dense model",
+        why="its network does not support a dense model",
     ),
 )

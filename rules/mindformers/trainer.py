@@ -1,4 +1,4 @@
-"""What the trainer, the grid of tensor ranks and the newest model fields of graph-mode MindFormers refuse."""
+"""Checks of graph-mode MindFormers on the trainer, the grid of tensor ranks and the newest model fields."""
 
 from preflight.lint.constraint import ConstraintSet, one_of, put, refuse
 from preflight.lint.expressions import all_of, any_of
@@ -37,7 +37,7 @@ MINDFORMERS.add(
             ~a[f"{model}.input_sliced_sig"],
         ),
         message="BlendedMegatronDatasetDataLoader needs model_config.input_sliced_sig True",
-        why="its samples come cut to seq_length; the trainer refuses the pair",
+        why="its samples are already cut to seq_length; the trainer rejects the combination",
         at=(a[f"{model}.input_sliced_sig"], a["train_dataset.data_loader.type"]),
         fixes=(put(a[f"{model}.input_sliced_sig"], True),),
     ),
@@ -45,7 +45,7 @@ MINDFORMERS.add(
         "predict-pipeline",
         all_of(a["run_mode"] == "predict", semi, pipeline > 1),
         message="run_mode predict does not support pipeline_stage {parallel_config.pipeline_stage}",
-        why="distributed prediction is refused with a pipeline",
+        why="distributed prediction does not support a pipeline",
         at=(pipeline, a["run_mode"]),
         fixes=(put(pipeline, 1),),
         layout=True,
@@ -54,7 +54,7 @@ MINDFORMERS.add(
         "warmup-without-ratio",
         all_of(training, warm, ~a["lr_schedule.warmup_ratio"].written),
         message="warmup_epochs {lr_schedule.warmup_epochs} needs warmup_ratio as well",
-        why="the schedule is computed from both; refused since 2.1",
+        why="the schedule is computed from both; rejected since 2.1",
         at=(warm,),
     ),
     refuse(
@@ -144,13 +144,13 @@ MINDFORMERS.add(
             "first_k_dense_replace {mcore.first_k_dense_replace} does not work with moe_layer_freq "
             "{mcore.moe_layer_freq}"
         ),
-        why="both set which layers hold experts",
+        why="both set which layers have experts",
     ),
     one_of(
         "model-architecture",
         a["mcore.model_architecture"],
         ("decoder_only", "yoco"),
         message="model_architecture is {mcore.model_architecture}; it must be decoder_only or yoco",
-        why="the transformer config refuses it",
+        why="the transformer config rejects it",
     ),
 )
