@@ -15,7 +15,7 @@ MINDSPEED_LLM.add(
         "context-alibi",
         ON & ALIBI,
         message="context parallelism does not work with ALiBi",
-        why="MindSpeed-LLM splits the sequence without the position bias; the run fails at launch",
+        why="MindSpeed-LLM does not split the position bias together with the sequence; the run fails at launch",
         fixes=(drop(a.context_parallel_size),),
         layout=True,
     ),
