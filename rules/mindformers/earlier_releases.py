@@ -96,7 +96,7 @@ MINDFORMERS.add(
             ~a["mcore.moe_router_load_balancing_type"].is_in("aux_loss", "seq_aux_loss", "none"),
         ),
         message="moe_expert_capacity_factor does not work with load balancing {mcore.moe_router_load_balancing_type}",
-        why="the transformer config of 1.6 refuses it",
+        why="the transformer config of 1.6 rejects it",
         at=(a["mcore.moe_expert_capacity_factor"], a["mcore.moe_router_load_balancing_type"]),
     ),
     refuse(

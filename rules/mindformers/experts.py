@@ -91,7 +91,7 @@ MINDFORMERS.add(
             "expert_parallel {parallel_config.expert_parallel} does not divide data_parallel "
             "{parallel_config.data_parallel} x model_parallel {parallel_config.model_parallel}"
         ),
-        why="expert groups are formed among the data and tensor ranks of a stage",
+        why="expert groups are formed within the data and tensor ranks of a stage",
         at=(expert, data, tensor),
         layout=True,
     ),
@@ -104,7 +104,7 @@ MINDFORMERS.add(
             "expert_parallel {parallel_config.expert_parallel} does not divide data_parallel "
             "{parallel_config.data_parallel} x model_parallel {parallel_config.model_parallel}"
         ),
-        why="expert groups are formed among the data and tensor ranks of a stage",
+        why="expert groups are formed within the data and tensor ranks of a stage",
         at=(expert, data, tensor),
         layout=True,
     ),

@@ -34,7 +34,7 @@ MINDFORMERS.add(
             "micro_batch_num {parallel_config.micro_batch_num} has no effect without a pipeline: the global batch "
             "is {global_batch_size}"
         ),
-        why="without a pipeline only gradient_accumulation_steps multiplies the batch",
+        why="without a pipeline, only gradient_accumulation_steps increases the batch size",
         at=(micro, pipeline),
         fixes=(put(a["runner_config.gradient_accumulation_steps"], micro),),
         **_WRONG,
@@ -132,7 +132,7 @@ MINDFORMERS.add(
         "use-past-in-training",
         all_of(legacy, training, a["model.model_config.use_past"].written.is_in(True)),
         message="use_past is on in a training config; the trainer switches it off",
-        why="a cache of past keys is only useful for prediction",
+        why="a cache of past keys is only used for prediction",
         at=(a["model.model_config.use_past"],),
         fixes=(put(a["model.model_config.use_past"], False, safety=Safety.SAFE),),
         **_NO_EFFECT,
@@ -180,7 +180,7 @@ MINDFORMERS.add(
             training, a["profile"], a["init_start_profile"], a["profile_start_step"].given, a["profile_start_step"] != 1
         ),
         message="init_start_profile has no effect: profile_start_step is {profile_start_step}, not 1",
-        why="the callback switches it off with a warning, and profiling begins at that step",
+        why="the callback switches it off with a warning, and profiling starts at that step",
         at=(a["init_start_profile"], a["profile_start_step"]),
         fixes=(put(a["init_start_profile"], False, safety=Safety.SAFE),),
         versions=">=1.6",

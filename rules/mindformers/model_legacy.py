@@ -39,7 +39,7 @@ MINDFORMERS.add(
         hidden,
         when=plain,
         message="hidden_size {shape.hidden} is not divisible by {shape.heads} heads",
-        why="every head gets the same width",
+        why="all heads have the same width",
         at=(heads, hidden),
     ),
     refuse(
@@ -59,7 +59,7 @@ MINDFORMERS.add(
         hidden,
         when=all_of(llama, fine),
         message="hidden_size {shape.hidden} is not divisible by {shape.heads} heads",
-        why="every head gets the same width",
+        why="all heads have the same width",
         at=(heads, hidden),
     ),
     divides(

@@ -101,7 +101,7 @@ MINDFORMERS.add(
         _heads,
         when=all_of(mcore, training, context > 1, a["parallel_config.context_parallel_algo"] == "ulysses_cp"),
         message="{mcore.num_attention_heads} attention heads are not divisible by {ranks} ranks (tensor x Ulysses)",
-        why="every rank takes whole heads; the attention cannot be built",
+        why="every rank holds whole heads; the attention cannot be built",
         after=("mindformers/ulysses-heads",),
         at=(context, tensor, _heads),
         shows={"ranks": context * tensor},

@@ -94,7 +94,7 @@ MINDFORMERS.add(
         "sequence-pipeline-schedule",
         all_of(scheduler == "seqvpp", any_of(splits == 1, splits.is_none)),
         message="pipeline_scheduler seqvpp needs seq_split_num above 1",
-        why="the schedule interleaves the parts of a sequence; rejected before the network is built",
+        why="the schedule interleaves parts of a sequence; rejected before the network is built",
         fixes=(put(scheduler, "seqpipe"),),
     ),
     refuse(

@@ -108,7 +108,7 @@ PYNATIVE.add(
         a["net.num_attention_heads"] // tensor,
         when=all_of(many, context > 1, method.is_in("ulysses", "hybrid"), ~sparse, a["ulysses"] > 1),
         message="{heads} attention heads per rank are not divisible by {ulysses} Ulysses ranks",
-        why="every Ulysses rank takes whole heads",
+        why="every Ulysses rank holds whole heads",
         at=(a["parallelism.ulysses_degree_in_cp"], context, tensor),
         shows={"heads": a["net.num_attention_heads"] // tensor},
         layout=True,

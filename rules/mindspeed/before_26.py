@@ -93,7 +93,7 @@ MINDSPEED.add(
         OVERLAP & (a.tensor_model_parallel_size > 1) & ~a.moe_tp_extend_ep,
         at=(OVERLAP, a.tensor_model_parallel_size),
         message="--moe-fb-overlap at tensor parallel {tensor_model_parallel_size} needs --moe-tp-extend-ep",
-        why="before 2.1, the overlap does not support experts that are split by tensor parallelism; the run fails at launch",
+        why="before 2.1, the overlap does not support experts split by tensor parallelism; the run fails at launch",
         fixes=(put(a.moe_tp_extend_ep), drop(OVERLAP)),
     ),
     refuse(

@@ -15,7 +15,7 @@ ONE_STAGE = (LAYOUT.is_none & a.num_layers_per_virtual_pipeline_stage.is_none) |
     LAYOUT.is_set & ((a.layout_num_stages % PP != 0) | (a.layout_num_stages <= PP))
 )
 PER_STAGE = a.micro_batch_size * PP * a.data_parallel_size
-HOOKS = "the overlap runs the forward and backward passes of a layer in a hand-written order, which the other option replaces; the run fails at launch"
+HOOKS = "the overlap has a hand-written order of forward and backward, which the other option replaces; the run fails at launch"
 
 MINDSPEED.add(
     clash("fb-overlap-alltoall-overlap", ON, a.moe_alltoall_overlap_comm, why=HOOKS),

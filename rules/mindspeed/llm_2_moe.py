@@ -92,7 +92,7 @@ MINDSPEED_LLM.add(
         GREEDY & a.topk_group.is_none,
         at=(a.moe_router_load_balancing_type,),
         message="group_limited_greedy needs --topk-group",
-        why="it limits the groups that a token may choose from; the run fails at launch",
+        why="it limits the number of groups that a token may choose from; the run fails at launch",
     ),
     refuse(
         "greedy-routed-scaling",

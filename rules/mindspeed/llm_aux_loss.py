@@ -6,7 +6,7 @@ from preflight.lint.constraint import ConstraintSet, drop, put, refuse
 from preflight.rules.mindspeed.shorthand import a, clash, needs
 
 LOSS, MTP = a.use_global_aux_loss, a.mtp_num_layers.is_set & (a.mtp_num_layers != 0)
-HIDDEN = "the loss does not include the tokens that the overlap computes; the run fails at launch"
+HIDDEN = "the loss does not include what the overlap computes; the run fails at launch"
 
 MINDSPEED_LLM = ConstraintSet("mindspeed-llm")
 MINDSPEED_LLM.add(

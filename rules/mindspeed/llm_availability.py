@@ -9,7 +9,7 @@ from preflight.rules.mindspeed.shorthand import a, clash, needs
 REPAIR = "states are repaired from replicas, which do not exist with this option; the run fails at launch"
 MINDSPEED_LLM = ConstraintSet("mindspeed-llm", why=REPAIR)
 ON, ELASTIC, SPLIT = a.enable_high_availability, a.enable_elastic_training, a.layerwise_disaggregated_training
-REGROUP = "ranks that fail are replaced by data-parallel ranks; the run fails at launch"
+REGROUP = "ranks that leave are replaced by data-parallel ranks; the run fails at launch"
 LORA = a.lora_target_modules.length > 0
 
 MINDSPEED_LLM.add(

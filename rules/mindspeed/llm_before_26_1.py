@@ -16,7 +16,7 @@ MINDSPEED_LLM.add(
         a.neat_pack & ~a.reset_position_ids,
         at=(a.neat_pack,),
         message="--neat-pack needs --reset-position-ids",
-        why="before 2.3, the ends of samples are taken from reset positions; the run fails at launch",
+        why="before 2.3, that option marks the ends of samples; the run fails at launch",
         fixes=(put(a.reset_position_ids), drop(a.neat_pack)),
     ),
     refuse(
@@ -46,7 +46,7 @@ MINDSPEED_LLM.add(
             "--mtp-num-layers with context parallel {context_parallel_size} does not work together with "
             "--reset-attention-mask"
         ),
-        why="predictions would cross the ends of documents; the run fails at launch",
+        why="predictions would cross document boundaries; the run fails at launch",
         fixes=(drop(a.mtp_num_layers), drop(a.reset_attention_mask)),
     ),
     refuse(

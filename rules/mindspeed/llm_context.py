@@ -34,7 +34,7 @@ MINDSPEED_LLM.add(
             "context parallelism does not work with a sliding window ({sliding_window}) shorter than the sequence "
             "({seq_length})"
         ),
-        why="the window would cross the ranks' borders; the run fails at launch",
+        why="the window would cross the borders between ranks; the run fails at launch",
         at=(a.sliding_window, a.context_parallel_size, a.seq_length),
         layout=True,
     ),
@@ -48,7 +48,7 @@ MINDSPEED_LLM.add(
             "parallel {tensor_model_parallel_size}"
         ),
         at=(a.context_parallel_size, a.tensor_model_parallel_size, a.num_attention_heads),
-        why="every rank gets whole heads; the run fails at launch",
+        why="every rank holds whole heads; the run fails at launch",
         layout=True,
     ),
 )

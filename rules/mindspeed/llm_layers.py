@@ -29,7 +29,7 @@ MINDSPEED_LLM.add(
         layout=True,
         message="--first-k-dense-replace {first_k_dense_replace} fills a whole pipeline stage of {stage} layers",
         shows={"stage": STAGE},
-        why="every stage needs experts, and even for uneven splits a stage is assumed to have layers / pipeline layers; the run fails at launch",
+        why="every stage needs experts; even uneven stages count as layers / pipeline; the run fails at launch",
     ),
     refuse(
         "layer-list-pipeline",

@@ -27,7 +27,7 @@ MINDSPEED_LLM.add(
         at=(a.moe_tp_extend_ep, a.lora_target_modules),
         fixes=(drop(a.moe_tp_extend_ep),),
         message="LoRA does not work together with --moe-tp-extend-ep",
-        why="adapters are split like their layers, and the flag changes how the layers are split; the run fails at launch",
+        why="adapters are split like their layers, and the flag changes that split; the run fails at launch",
     ),
     refuse(
         "lora-rank-not-positive",

@@ -36,7 +36,7 @@ def lora_empty_stage(job: Job) -> Iterator[Finding | Unverified]:
     launch.
 
     ## Example
-    Stage 3 of stages 0 to 3 contains layers 6 and 7, which are both empty.
+    The last stage contains layers 6 and 7, which are both empty.
 
         --num-layers 8 --pipeline-model-parallel-size 4 --noop-layers 6,7 --lora-target-modules linear_qkv
 

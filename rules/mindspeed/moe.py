@@ -186,7 +186,7 @@ MINDSPEED.add(
         unless_framework=CORE_ONLY,
         fixes=(drop(a.enable_expert_placement),),
         message="--enable-expert-placement needs expert parallelism above 1",
-        why="the check is inverted and never triggers; without expert parallelism, experts cannot be moved to another rank",
+        why="the check is inverted and never triggers; without expert parallelism, experts cannot move to other ranks",
     ),
     refuse(
         "expert-placement-alone",

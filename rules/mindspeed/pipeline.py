@@ -6,7 +6,7 @@ from preflight import Severity
 from preflight.lint.constraint import ConstraintSet, drop, put, refuse
 from preflight.rules.mindspeed.shorthand import DUALPIPEV, a, clash, needs
 
-SCHEDULE = "the schedule runs the forward and backward passes of two halves at once and does not support this feature; the run fails at launch"
+SCHEDULE = "the schedule runs forward and backward of two halves at once and does not support this feature; the run fails at launch"
 MINDSPEED = ConstraintSet("mindspeed", why=SCHEDULE)
 LEAVE = drop(a.schedules_method, also=(a.dualpipev_dw_detach,), title="drop the dualpipev schedule")
 PP = a.pipeline_model_parallel_size
@@ -33,7 +33,7 @@ MINDSPEED.add(
         DUALPIPEV,
         a.untie_embeddings_and_output_weights,
         at=(a.schedules_method,),
-        why="the embedding and the output layer share the first stage, so tied weights would be updated twice; the run fails at launch",
+        why="the embedding and the output layer share the first stage; tied weights would be updated twice; the run fails at launch",
     ),
     clash(
         "dualpipev-swap-attention",

@@ -1,4 +1,4 @@
-"""Pipeline layouts written by hand (--pipeline-model-parallel-layout)."""
+"""Custom pipeline layouts (--pipeline-model-parallel-layout)."""
 
 from __future__ import annotations
 

@@ -117,7 +117,7 @@ MINDSPEED.add(
             "--tp-2d with {num_experts} experts: the documents of MindSpeed rule mixtures of experts out, "
             "the validator lets them pass"
         ),
-        why="the documents contradict each other on mixtures of experts, and no published run combines the two",
+        why="the documentation contradicts itself on mixtures of experts, and no published run combines the two",
     ),
     divides(
         "tp-2d-hidden-size",
@@ -188,6 +188,6 @@ MINDSPEED.add(
             "--tp-2d at tensor parallel {tensor_model_parallel_size}: the documented gain is for 16 and large "
             "dense models, smaller ones tend to lose"
         ),
-        why="the split in two directions is faster where one-dimensional communication is the bottleneck",
+        why="the split in two directions is faster if one-dimensional communication is the bottleneck",
     ),
 )
