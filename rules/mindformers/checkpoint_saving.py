@@ -168,7 +168,7 @@ def weights_of_other_size(job: Job) -> Iterator[Finding]:
     The run fails when it loads the weights, because each tensor must have the shape that the network defines.
 
     ## Example
-    With weights of a network of 4096, under `--site`:
+    With `--site` and weights whose hidden size is 4096:
 
         model: {model_config: {type: LlamaConfig, hidden_size: 5120}}
         load_checkpoint: /models/llama2_7b.ckpt

@@ -6,7 +6,7 @@ With `print_expert_load` or `enable_expert_relocation`, checks that the optimize
 `CheckpointMonitor` saves checkpoints.
 
 ## Why is this bad?
-The trainer refuses to start, after the network is built and the checkpoint is loaded.
+The trainer raises an error after the network is built and the checkpoint is loaded.
 
 ## Example
     callbacks:

@@ -18,7 +18,7 @@ MINDFORMERS.add(
         "more-chosen-than-experts",
         all_of(legacy, a["moe_config.num_experts_chosen"] > experts),
         message="num_experts_chosen {moe_config.num_experts_chosen} is more than expert_num {moe_config.expert_num}",
-        why="a token cannot be sent to more experts than there are",
+        why="a token cannot be sent to more experts than the layer has",
         at=(a["moe_config.num_experts_chosen"], experts),
     ),
     refuse(

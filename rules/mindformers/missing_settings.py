@@ -110,7 +110,7 @@ def _section(name: str, entry: Entry, t: Table, *, mcore: bool, fixable: bool) -
 
 
 def _list(name: str, node: Node) -> Iterator[Finding]:
-    """A section whose entries are built one by one."""
+    """Checks a section whose entries are built one by one."""
     if node.kind != "sequence":
         message = Message("{name} must be a list, each entry with its type", name=name)
         yield Finding(message, node.span, key=(name,), upstream=f"{_FILE}:191")

@@ -70,7 +70,7 @@ MINDFORMERS.add(
         "hash-without-experts",
         all_of(_hashed, a["mcore.num_moe_experts"].is_none),
         message="{mcore.moe_n_hash_layers} hash layers need experts, and the model has none",
-        why="hash routing sends tokens to experts",
+        why="hash routing needs experts to send tokens to",
         at=(a["mcore.moe_n_hash_layers"],),
     ),
     refuse(

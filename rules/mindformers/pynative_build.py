@@ -33,7 +33,7 @@ PYNATIVE.add(
             "pynative mode cannot train {model.architectures}; it supports DeepseekV3ForCausalLM, "
             "DeepseekV4ForCausalLM and Qwen3ForCausalLM"
         ),
-        why="no class is registered under that name, or it has no pynative training network",
+        why="no class is registered under this name, or it has no pynative training network",
         after=("pynative-wrong-type", "pynative/model-type"),
     ),
     refuse(

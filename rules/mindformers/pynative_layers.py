@@ -81,7 +81,7 @@ _PATH = (
 
 @rule(id="pynative-lora-targets", severity=Severity.ERROR, frameworks=("pynative",))
 def pynative_lora_targets(job: Job) -> Iterator[Finding]:
-    """The LoRA targets of a pynative run match no layer of the model.
+    """The LoRA targets of a pynative run do not match any layer of the model.
 
     ## What it does
     If `lora_config.target_modules` names one module (such as `.*linear_qkv`), compares it with the linear layers and
@@ -219,7 +219,7 @@ _DIMS = "mindformers/pynative/distributed/parallel_dims.py"
 
 @rule(id="pynative-expert-region", severity=Severity.ERROR, frameworks=("pynative",))
 def pynative_expert_region(job: Job) -> Iterator[Finding]:
-    """The expert-parallel degree of a pynative run does not divide its ranks, or its FSDP shards do not fit.
+    """The ranks of a pynative run are not divisible by the expert-parallel degree or the FSDP shard size.
 
     ## What it does
     Expert parallelism uses the shard x context x tensor ranks within one data-parallel replica, so the degree must

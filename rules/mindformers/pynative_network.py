@@ -20,7 +20,7 @@ PYNATIVE.add(
             "pynative mode cannot train the model_type {model.model_type}; it supports deepseek_v3, deepseek_v4 and "
             "qwen3"
         ),
-        why="no class is registered under that name, or it has no pynative training network",
+        why="no class is registered under this name, or it has no pynative training network",
     ),
     refuse(
         "mtp-layers",
@@ -116,7 +116,7 @@ PYNATIVE.add(
         "hash-without-experts",
         all_of(a["net.moe_n_hash_layers"] > 0, experts.is_none),
         message="{net.moe_n_hash_layers} hash layers need experts, and the model has none",
-        why="hash routing sends tokens to experts; " + WHY,
+        why="hash routing needs experts to send tokens to; " + WHY,
         at=(experts, a["net.moe_n_hash_layers"]),
     ),
     refuse(

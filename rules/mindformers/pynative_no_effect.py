@@ -59,7 +59,7 @@ PYNATIVE.add(
             "pipeline_parallel_interleave_num {parallelism.pipeline_parallel_interleave_num} has no effect with "
             "one stage"
         ),
-        why="there is no pipeline to interleave",
+        why="without a pipeline, there is nothing to interleave",
         at=(a["parallelism.pipeline_parallel_interleave_num"],),
         severity=Severity.WARNING,
     ),
@@ -67,7 +67,7 @@ PYNATIVE.add(
         "overlap-without-experts",
         (pipeline > 1) & (overlap == YES) & any_of(a["net.num_moe_experts"].is_none, a["net.num_moe_experts"] == 0),
         message="pipeline_parallel_overlap_b_f is turned off: the model has no experts",
-        why="there is no expert communication to overlap",
+        why="without experts, there is no communication to overlap",
         at=(overlap,),
         severity=Severity.WARNING,
     ),

@@ -74,7 +74,7 @@ PYNATIVE.add(
             "pipeline_parallel_schedule is {parallelism.pipeline_parallel_schedule}; it must be 1f1b, "
             "interleaved_1f1b or gpipe"
         ),
-        why="no schedule of that name is registered when the stages are built",
+        why="no schedule with this name is registered when the stages are built",
         at=(a["parallelism.pipeline_parallel_schedule"],),
     ),
     refuse(
@@ -101,7 +101,7 @@ PYNATIVE.add(
             "pipeline_parallel {parallelism.pipeline_parallel} does not work with qwen3: its pynative model cannot "
             "be built in parts"
         ),
-        why="building the first stage raises TypeError",
+        why="building the first stage raises a TypeError",
         at=(pipeline, a["model.model_type"]),
         layout=True,
     ),
@@ -121,7 +121,7 @@ PYNATIVE.add(
         "latent-query",
         many & (tensor > 1) & (a["net.multi_latent_attention"] == True) & a["net.q_lora_rank"].is_none & ~sparse,
         message="latent attention with tensor_parallel {parallelism.tensor_parallel} needs q_lora_rank",
-        why="without query compression the full sequence of queries cannot be formed",
+        why="without query compression, the full sequence of queries cannot be computed",
         at=(a["net.q_lora_rank"], tensor),
         layout=True,
     ),

@@ -272,7 +272,7 @@ SETTING = "select_recompute"
     reads=PATTERN_NAMES,
 )
 def recompute_frees_nothing(job: Job) -> Iterator[Finding]:
-    """A product or an activation is recomputed without the adjacent reshape, which frees no memory.
+    """Recomputing a product or an activation without the adjacent reshape frees no memory.
 
     ## What it does
     Finds patterns of `select_recompute` that match the product or the SiLU of a plain feed-forward layer
@@ -327,7 +327,7 @@ def _paths(item: Item, found: Layers) -> frozenset[str] | None:
 
 @rule(severity=Severity.WARNING, id="recompute-short-list", frameworks=("mindformers",), reads=(FULL_NAME,))
 def recompute_short_list(job: Job) -> Iterator[Finding]:
-    """A recompute list has fewer counts than there are pipeline stages.
+    """A recompute list has fewer counts than the run has pipeline stages.
 
     ## What it does
     Compares the length of a flat `recompute` list that has more than one count with the number of pipeline stages.

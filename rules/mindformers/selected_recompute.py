@@ -107,7 +107,7 @@ def select_recompute_bad_pattern(job: Job) -> Iterator[Finding | Unverified]:
 
 @rule(id="select-recompute-no-match", severity=Severity.WARNING, frameworks=("mindformers",), reads=PATTERN_NAMES)
 def select_recompute_no_match(job: Job) -> Iterator[Finding]:
-    """A recompute pattern matches no operator of the model, so nothing is recomputed.
+    """A recompute pattern does not match any operator of the model, so nothing is recomputed.
 
     ## What it does
     Applies every pattern of `select_recompute`, `select_comm_recompute` and their exclude settings to the operators of
@@ -285,7 +285,7 @@ UPSTREAM = {
     reads=PATTERN_NAMES,
 )
 def select_recompute_twice(job: Job) -> Iterator[Finding]:
-    """An operator is marked for recomputation twice, which the framework cannot do.
+    """An operator is marked for recomputation twice, which the framework does not support.
 
     ## What it does
     Finds operators that two patterns of `select_recompute` match in one layer, and operators that the model itself has

@@ -174,7 +174,7 @@ MINDSPEED_LLM.add(
         a.use_ascend_coc & (a.lora_target_modules.length > 0),
         fixes=(LEAVE,),
         message="--use-ascend-coc does not work with LoRA (--lora-target-modules)",
-        why="LoRA's adapters bypass the replaced linear layers; the run fails at launch",
+        why="LoRA adapters bypass the replaced linear layers; the run fails at launch",
     ),
     refuse(
         "mc2-grouped-gemm",

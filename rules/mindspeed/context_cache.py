@@ -1,4 +1,4 @@
-"""Caching of keys and values in context parallelism, and masks reset at document ends."""
+"""Caching of keys and values in context parallelism, and masks that are reset at the ends of documents."""
 
 from __future__ import annotations
 

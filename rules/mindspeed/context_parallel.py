@@ -132,7 +132,7 @@ MINDSPEED.add(
             "{tensor_model_parallel_size} ranks (Ulysses)"
         ),
         at=(a.context_parallel_size, a.tensor_model_parallel_size, a.num_attention_heads),
-        why="Ulysses gives every rank whole heads (key-value heads are repeated); the run fails at launch",
+        why="every rank holds whole heads with Ulysses (key-value heads are repeated); the run fails at launch",
         layout=True,
         fixes=(put(a.context_parallel_algo, "megatron_cp_algo"),),
     ),

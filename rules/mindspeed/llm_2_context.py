@@ -16,7 +16,7 @@ MINDSPEED_LLM.add(
         "ring-update-without-context",
         a.use_fused_ring_attention_update & ~ON,
         message="--use-fused-ring-attention-update needs context parallelism, the size is 1",
-        why="there is no ring to update; the run fails at launch",
+        why="without context parallelism, there is no ring to update; the run fails at launch",
         fixes=(drop(a.use_fused_ring_attention_update),),
     ),
     refuse(
@@ -75,7 +75,7 @@ MINDSPEED_LLM.add(
         "fused-rope-position-kind",
         a.use_fused_rotary_pos_emb & (a.position_embedding_type != "rope"),
         message="--use-fused-rotary-pos-emb needs --position-embedding-type rope, not {position_embedding_type}",
-        why="there is nothing to rotate; the run fails at launch",
+        why="without rotary positions, there is nothing to rotate; the run fails at launch",
         fixes=(put(a.position_embedding_type, "rope"), drop(a.use_fused_rotary_pos_emb)),
     ),
     refuse(

@@ -31,7 +31,7 @@ MINDSPEED_LLM.add(
         OVERLAP & ~a.moe_tp_extend_ep & (a.tensor_model_parallel_size > 1),
         at=(OVERLAP, a.tensor_model_parallel_size),
         message="--moe-alltoall-overlap-comm at tensor parallel {tensor_model_parallel_size} needs --moe-tp-extend-ep",
-        why="experts that are split by tensor parallelism are not overlapped; the run fails at launch",
+        why="experts split by tensor parallelism cannot be overlapped; the run fails at launch",
         fixes=(put(a.moe_tp_extend_ep), drop(OVERLAP)),
     ),
     refuse(
@@ -45,7 +45,7 @@ MINDSPEED_LLM.add(
         "allgather-overlap-alone",
         GATHER & (a.tensor_model_parallel_size <= 1) & (a.expert_model_parallel_size <= 1),
         message="--moe-allgather-overlap-comm needs tensor or expert parallelism, both sizes are 1",
-        why="there is no communication to hide; the run fails at launch",
+        why="without either, there is no communication to hide; the run fails at launch",
         fixes=(drop(GATHER),),
     ),
     refuse(

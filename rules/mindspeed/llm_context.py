@@ -1,4 +1,4 @@
-"""MindSpeed-LLM: what it adds to context parallelism."""
+"""MindSpeed-LLM: additions to context parallelism."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ MINDSPEED_LLM.add(
         a.enable_hf2mg_convert & a.load.is_none,
         at=(a.enable_hf2mg_convert,),
         message="--enable-hf2mg-convert needs --load, the directory of the weights",
-        why="there is nothing to convert; the run fails at launch",
+        why="without it, there are no weights to convert; the run fails at launch",
         fixes=(drop(a.enable_hf2mg_convert),),
     ),
     refuse(

@@ -86,7 +86,7 @@ MINDSPEED_LLM.add(
         layout=True,
         message="{pipeline_num_layers} layers are not divisible by 2 pipeline stages",
         why=(
-            "on pipeline 2 virtual stages are hidden from Megatron, whose check of plain pipelines then fails; "
+            "on pipeline 2, virtual stages are hidden from Megatron, whose check of plain pipelines then fails; "
             "the run fails at launch"
         ),
     ),
@@ -135,7 +135,7 @@ MINDSPEED_LLM.add(
         "capacity-dispatcher",
         CAPACITY.is_set & (a.moe_token_dispatcher_type == "allgather"),
         message="--moe-expert-capacity-factor does not work with the allgather dispatcher, the default",
-        why="that dispatcher never drops tokens; the run fails at launch",
+        why="this dispatcher never drops tokens; the run fails at launch",
         fixes=(put(a.moe_token_dispatcher_type, "alltoall"), drop(CAPACITY)),
     ),
     refuse(

@@ -22,7 +22,7 @@ MINDSPEED.add(
         upstream=f"{MEGATRON}:761",
         at=(a.sequence_parallel, TP),
         message="--sequence-parallel is turned off: tensor parallel is 1",
-        why="there is no second rank to split the sequence over; nothing is lost",
+        why="there is only one rank, so the sequence cannot be split; nothing is lost",
         fixes=(drop(a.sequence_parallel, safety=Safety.SAFE),),
     ),
     refuse(

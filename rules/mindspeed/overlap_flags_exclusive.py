@@ -1,4 +1,4 @@
-"""More than one way of hiding the forward communication of 2-D tensor parallelism is on.
+"""More than one overlap of the forward communication of 2-D tensor parallelism is enabled.
 
 ## What it does
 Warns if `--tp-2d` is used with more than one of `--enable-overlap-ag-with-matmul`, `--enable-overlap-matmul-with-rs`

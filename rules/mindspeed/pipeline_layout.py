@@ -82,7 +82,7 @@ MINDSPEED.add(
         at=(a.pipeline_model_parallel_layout, PP),
         layout=True,
         message="--pipeline-model-parallel-layout has {layout_num_stages} stages, but pipeline parallel is 1",
-        why="there is no second rank to interleave with; the run fails at launch",
+        why="with only one rank, there is nothing to interleave; the run fails at launch",
     ),
     refuse(
         "layout-overlap-p2p",

@@ -25,7 +25,7 @@ MINDSPEED.add(
         a.fp8 & (a.transformer_impl == "local"),
         **_basic(87, 54),
         message="FP8 needs --transformer-impl transformer_engine, not local",
-        why="the local layers have no FP8 path; the run fails at launch",
+        why="the local layers do not support FP8; the run fails at launch",
         fixes=(put(a.transformer_impl, "transformer_engine"), drop(a.fp8)),
     ),
     refuse(
@@ -164,7 +164,7 @@ MINDSPEED.add(
         unless_framework=CORE_ONLY,
         fixes=(drop(a.kl_loss_weight),),
         message="--kl-loss-weight is {kl_loss_weight}; it must not be negative",
-        why="the student would be pushed away from the teacher; the run fails at launch",
+        why="the loss would push the student away from the teacher; the run fails at launch",
     ),
     refuse(
         "qad-experts",

@@ -63,7 +63,7 @@ MINDSPEED.add(
         at=(a.overlap_p2p_comm,),
         fixes=(drop(a.overlap_p2p_comm),),
         message="--recompute-in-bubble does not work with --no-overlap-p2p-communication",
-        why="the schedule relies on overlapped sends; the run fails at launch",
+        why="the schedule relies on overlapped communication; the run fails at launch",
     ),
     refuse(
         "recompute-in-bubble-align-grad",
@@ -87,7 +87,7 @@ MINDSPEED.add(
         at=(ADVANCE,),
         fixes=(drop(ADVANCE),),
         message="--recompute-in-advance needs --recompute-num-layers",
-        why="there is nothing to recompute in advance; the run fails at launch",
+        why="without it, nothing is recomputed in advance; the run fails at launch",
     ),
     refuse(
         "recompute-in-advance-schedule",

@@ -34,9 +34,9 @@ def lacks(given: Handle, needed: Handle) -> str:
 
 
 def clash(id: str, one: Expression, other: Expression, *, why: str, upstream: Any = "", **more: Any) -> Constraint:
-    """Two switches that cannot be on together."""
+    """Two switches that cannot both be on."""
     message = more.pop("message", f"{flag(one)} does not work together with {flag(other)}")
-    more.setdefault("at", (*other.handles(), *one.handles()))  # the fix that is offered first removes the other
+    more.setdefault("at", (*other.handles(), *one.handles()))  # the first fix removes the other
     return conflicts(id, one, other, message=message, why=why, upstream=upstream, **more)
 
 

@@ -1,4 +1,4 @@
-"""A layer specification that MindSpeed-LLM does not have.
+"""MindSpeed-LLM does not have the layer specification.
 
 ## What it does
 If the module of `--spec` belongs to the `mindspeed_llm` package, or to `modellink`, its name before 1.0, compares the

@@ -144,7 +144,7 @@ DOCUMENT = "docs/zh/features/tensor-parallel-2d.md:73"
     reads=("tp_2d", "tp_x", "tp_y"),
 )
 def tp_2d_degenerate(job: Job) -> Iterator[Finding | Unverified]:
-    """One of the two directions of 2-D tensor parallelism has a single rank.
+    """One of the two directions of 2-D tensor parallelism has only one rank.
 
     ## What it does
     Warns about `--tp-2d` if `--tp-x` or `--tp-y` is 1: with 8 x 1, all communication runs in one direction.
