@@ -3,7 +3,7 @@
 FAMILIES = {
     "class": "Classes that a config names, and their arguments.",
     "pynative": "Settings of pynative training.",
-    "recompute": "Recomputation that frees less than it seems to.",
-    "select_recompute": "Layers and operators whose recomputation is selected.",
+    "recompute": "Recomputation that frees less memory than it seems to.",
+    "select_recompute": "Layers and operators selected for recomputation.",
 }
-"""Rule functions whose files begin alike have one page; what it is about."""
+"""The topic pages. Rule functions whose file names start with the same word share one page."""

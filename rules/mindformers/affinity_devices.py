@@ -1,11 +1,11 @@
-"""A CPU affinity is given to a device that the run does not have.
+"""A CPU affinity is set for a device that the run does not have.
 
 ## What it does
-Checks that each key of `context.affinity_config` is called `device_` and a number, and that the number is one of the
-run's devices.
+Checks that each key of `context.affinity_config` is `device_` followed by a number, and that a device with this number
+takes part in the run.
 
 ## Why is this bad?
-The context refuses the names when the run starts, on every rank.
+The context rejects other names when the run starts, on every rank.
 
 ## Example
 With 8 devices:

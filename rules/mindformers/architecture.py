@@ -1,13 +1,13 @@
-"""An mcore network is not found by its architecture.
+"""No mcore network has the architecture that the config names.
 
 ## What it does
-Checks, with `use_legacy: False`, `architectures` of `model.model_config`: a name, or a list that begins with one. A
-name that is nearly that of a network of MindFormers is reported; any other unknown one may be a network of your own,
-and so is every name where `register_path` is given. Warns where `model_type` is that of another network: the network
-is found by the one, its settings by the other.
+With `use_legacy: False`, checks `architectures` of `model.model_config`, which is a name or a list that begins with
+one. Reports a name that is almost the name of a MindFormers network. Any other unknown name may be a custom network, as
+may every name if `register_path` is given. Warns if `model_type` belongs to a different network: the network is looked
+up by its architecture, and its settings by `model_type`.
 
 ## Why is this bad?
-The network is looked up by that name on every rank, after the devices are there:
+Every rank looks the network up by this name after the devices are initialized, and fails with
 `Can't find class type models class name ...`.
 
 ## Example
@@ -18,7 +18,7 @@ Use instead:
     model: {model_config: {model_type: qwen3, architectures: Qwen3ForCausalLM}}
 
 ## Fix safety
-Unsafe: another network may have been meant.
+Unsafe: a different network may be intended.
 
 ## References
 MindFormers v1.7.0 and 2.1.0, mindformers/tools/register/register.py:287, :291, :327, :331 and :393
@@ -45,7 +45,7 @@ _NETWORKS = {
     "TeleChat3ForCausalLM": "telechat3",
     "TeleChat3MoeForCausalLM": "telechat3_moe",
 }
-"""The networks, each with the model_type of its settings."""
+"""The networks, and the model_type of the settings of each."""
 
 
 @rule(
@@ -85,7 +85,7 @@ def check(job: Job) -> Iterator[Finding]:
 
 
 def _other_settings(job: Job, name: str) -> Iterator[Finding]:
-    """The network of one family with the settings of another."""
+    """Reports a network of one family that has the settings of another."""
     kind = job.arguments.given("model.model_config.model_type")
     own = _NETWORKS.get(name)
     if (

@@ -1,12 +1,12 @@
 """A recompute setting does not define what the second chunk of a zero-bubble schedule recomputes.
 
 ## What it does
-Checks, with the schedule zero_bubble_v, that a list of `recompute_config` (or of one of its patterns) has a list for
-each of the two virtual chunks of a stage.
+With the zero_bubble_v schedule, checks that a list in `recompute_config` (or in one of its patterns) contains one list
+for each of the two virtual chunks of a stage.
 
 ## Why is this bad?
-The framework turns the second entry round, because the second chunk runs through the stages backwards: a count cannot
-be turned round, and a missing entry is not there. Every rank dies while the network is built.
+The framework reverses the second entry, because the second chunk runs through the stages backwards. A plain count
+cannot be reversed, and neither can a missing entry: every rank crashes while the network is built.
 
 ## Example
     parallel: {pipeline_config: {pipeline_interleave: True, pipeline_scheduler: zero_bubble_v}}
@@ -15,7 +15,7 @@ Use instead:
     recompute_config: {select_recompute: {'mlp\\.mul': [[1, 1], [1, 1]]}}
 
 ## Fix safety
-Unsafe: as many layers of each stage are recomputed, of either chunk half of them.
+Unsafe: each stage recomputes the same number of layers, now half of them in each chunk.
 
 ## References
 MindFormers v1.7.0 and 2.1.0, mindformers/parallel_core/training_graph/transformer/utils.py:472,
@@ -48,7 +48,7 @@ def check(job: Job) -> Iterator[Finding]:
         *(() if mcore else (FULL,)),
         *SELECTING,
         *EXCLUDING,
-    ):  # the mcore configuration looks at recompute itself
+    ):  # the mcore configuration checks recompute itself
         node = here.get(setting)
         for key, value in _values(setting, node):
             if _flat(value):
@@ -62,7 +62,7 @@ def check(job: Job) -> Iterator[Finding]:
 
 
 def _values(setting: str, node: Node | None) -> Iterator[tuple[Key, Node]]:
-    """The lists of a setting, each with its key; an excluding list without patterns is not read."""
+    """The lists of a setting, each with its key. An exclude list without patterns is not read."""
     if node is not None and node.kind == "sequence":
         if setting not in EXCLUDING or all(isinstance(item.value, str) for item in node.items):
             yield (SECTION, setting), node
@@ -72,7 +72,7 @@ def _values(setting: str, node: Node | None) -> Iterator[tuple[Key, Node]]:
 
 
 def _shared(key: Key, node: Node) -> Fix | None:
-    """The counts of each stage, shared between its chunks."""
+    """The counts of each stage, split between its two chunks."""
     counts = [
         item.value
         for item in node.items
@@ -85,5 +85,5 @@ def _shared(key: Key, node: Node) -> Fix | None:
 
 
 def _flat(node: Node) -> bool:
-    """Whether the second entry is none that can be turned round."""
+    """Whether the second entry cannot be reversed."""
     return len(node.items) < 2 or (node.items[1].kind == "scalar" and not isinstance(node.items[1].value, str))

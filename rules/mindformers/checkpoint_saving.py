@@ -1,4 +1,4 @@
-"""How checkpoints are named, how often they are written, and from which weights a run starts."""
+"""Checkpoint names, how often checkpoints are saved, and the weights that a run starts from."""
 
 from collections.abc import Iterator
 
@@ -13,15 +13,15 @@ _SAVES = lazy_pattern(r"(?i)checkpoint|ckpt|exit|save")
     severity=Severity.WARNING, id="mindformers/checkpoint-interval", frameworks=("mindformers",), reads=("callbacks",)
 )
 def checkpoint_interval(job: Job) -> Iterator[Finding]:
-    """No checkpoint is saved: there is no callback for it, or it saves every 0 steps.
+    """No checkpoint is saved: the callback for it is missing, or it saves every 0 steps.
 
     ## What it does
-    Finds a `CheckpointMonitor` of a training run whose `save_checkpoint_steps` is 0, with no
-    `save_checkpoint_seconds`, and lists of callbacks without one. Less than 0 is refused, which `class-argument-refused`
-    reports.
+    Finds training runs whose `CheckpointMonitor` sets `save_checkpoint_steps` to 0 without `save_checkpoint_seconds`,
+    and lists of callbacks that contain no `CheckpointMonitor`. The framework rejects negative values, which
+    `class-argument-refused` reports.
 
     ## Why is this bad?
-    No checkpoint is written between the start and the end of the run: a failure loses all of it.
+    No checkpoint is written between the start and the end of the run, so a failure loses all of the training.
 
     ## Example
         callbacks:
@@ -65,10 +65,10 @@ def checkpoint_prefix(job: Job) -> Iterator[Finding]:
     """The prefix of saved checkpoints contains "rank".
 
     ## What it does
-    Looks at `prefix` of the `CheckpointMonitor` callbacks.
+    Checks `prefix` of the `CheckpointMonitor` callbacks.
 
     ## Why is this bad?
-    Since 1.7 the trainer refuses such a prefix: it identifies ranks by that word in file names.
+    Since 1.7, the trainer rejects such a prefix, because it identifies ranks by this word in file names.
 
     ## Example
         callbacks:
@@ -102,14 +102,14 @@ CHECKPOINT_REDUNDANCY_UPSTREAM = {
 
 @rule(id="checkpoint-redundancy", severity=Severity.ERROR, frameworks=("mindformers",), reads=("callbacks",))
 def checkpoint_redundancy(job: Job) -> Iterator[Finding]:
-    """A checkpoint of the old format cannot leave redundancy away.
+    """remove_redundancy does not work with the old checkpoint format.
 
     ## What it does
-    Checks each `CheckpointMonitor`: with `remove_redundancy` on, `checkpoint_format` must be safetensors; without it the
-    format is ckpt.
+    Checks that each `CheckpointMonitor` with `remove_redundancy` on sets `checkpoint_format` to safetensors. The
+    default format is ckpt.
 
     ## Why is this bad?
-    The trainer refuses the callback after the network has been built, just before the first step.
+    The trainer rejects the callback after the network has been built, just before the first step.
 
     ## Example
         callbacks:
@@ -119,7 +119,7 @@ def checkpoint_redundancy(job: Job) -> Iterator[Finding]:
           - {type: CheckpointMonitor, remove_redundancy: True, checkpoint_format: safetensors}
 
     ## Fix safety
-    Unsafe: what reads the checkpoints must know the other format.
+    Unsafe: programs that read the checkpoints must support the new format.
 
     ## References
     MindFormers v1.5.0, mindformers/trainer/base_trainer.py:1022, BaseTrainer.training_process
@@ -128,7 +128,7 @@ def checkpoint_redundancy(job: Job) -> Iterator[Finding]:
     if job.arguments.get("training").raw is not True or not matches(job.target.version, ">=1.5"):
         return
     if job.arguments.get("kind").raw == "mcore" and matches(job.target.version, ">=1.8"):
-        return  # the format is switched to safetensors first
+        return  # the framework switches the format to safetensors first
     for index in range(len(raw) if isinstance(raw := job.arguments.get("callbacks").raw, list) else 0):
         monitor, without, form = (
             job.arguments.given(f"callbacks.{index}.{name}")
@@ -157,23 +157,23 @@ LOADS = ("load_checkpoint", "checkpoint.load_path")
 
 @rule(id="weights-of-other-size", severity=Severity.ERROR, frameworks=("mindformers", "pynative"), reads=("(site)",))
 def weights_of_other_size(job: Job) -> Iterator[Finding]:
-    """The weights that the run loads have another hidden size than its network.
+    """The weights that the run loads and its network have different hidden sizes.
 
     ## What it does
-    With `--site`, compares the hidden size of the config with the table of embeddings in the weights of `load_checkpoint`
-    or `checkpoint.load_path`: in `metadata.json`, in the heads of safetensors, or between the tensors of a `.ckpt`. Files
-    of single ranks hold parts of tensors, and are not compared.
+    With `--site`, compares the hidden size of the config with the embedding table in the weights of `load_checkpoint`
+    or `checkpoint.load_path`. The shape of the table is read from `metadata.json`, the headers of safetensors files, or
+    a `.ckpt` file. Files of single ranks contain only parts of tensors and are not compared.
 
     ## Why is this bad?
-    Loading ends the run: each tensor must have the shape that the network gives it.
+    The run fails when it loads the weights, because each tensor must have the shape that the network defines.
 
     ## Example
-    With weights of a network of 4096, under `--site`:
+    With `--site` and weights whose hidden size is 4096:
 
         model: {model_config: {type: LlamaConfig, hidden_size: 5120}}
         load_checkpoint: /models/llama2_7b.ckpt
 
-    Use instead the config that belongs to the weights:
+    Use instead the config that matches the weights:
 
         model: {model_config: {type: LlamaConfig, hidden_size: 4096}}
 

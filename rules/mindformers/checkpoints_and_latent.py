@@ -1,5 +1,4 @@
-"""What the start of a graph-mode run refuses of checkpoints that are not there, of interleaved batches,
-and of latent attention."""
+"""Checks at the start of a graph-mode run on missing checkpoints, interleaved batches and latent attention."""
 
 from preflight.lint.constraint import ConstraintSet, put, refuse
 from preflight.lint.expressions import all_of, any_of
@@ -17,7 +16,7 @@ MINDFORMERS.add(
         "resume-without-checkpoint",
         all_of(a["resume_training"], empty_checkpoint),
         message="resume_training is {resume_training}, but load_checkpoint is empty",
-        why="there is nothing to resume from; the trainer refuses to start",
+        why="there is nothing to resume from, so the trainer refuses to start",
         after=("mindformers/auto-trans-without-checkpoint",),
         at=(a["resume_training"], a["load_checkpoint"]),
         fixes=(put(a["resume_training"], False),),
@@ -27,7 +26,7 @@ MINDFORMERS.add(
         all_of(resume.is_set, ~resume.is_in(True, False, ""), empty_checkpoint, no_directory),
         message="resume_training names {resume_training}, but load_checkpoint is empty",
         why=(
-            "a name is looked for below load_checkpoint, and any text is one, even False in quotes; "
+            "any text is taken as the name of a file in load_checkpoint, even False in quotes; "
             "the trainer refuses to start"
         ),
         after=("mindformers/auto-trans-without-checkpoint", "wrong-type"),
@@ -38,7 +37,7 @@ MINDFORMERS.add(
         "resume-from-null",
         all_of(resume.is_in(True), a["load_checkpoint"].given, a["load_checkpoint"].is_none),
         message="resume_training is on, but load_checkpoint is null",
-        why="its path is looked at before anything else; the trainer dies",
+        why="the trainer reads its path before anything else and crashes",
         after=("mindformers/auto-trans-without-checkpoint",),
         at=(a["load_checkpoint"], resume),
         fixes=(put(resume, False),),
@@ -61,7 +60,7 @@ MINDFORMERS.add(
             a["mcore.num_moe_experts"].is_none,
         ),
         message="{mcore.moe_router_num_groups} groups of experts are given, but no experts",
-        why="the number of experts is divided by that of the groups while the network is configured",
+        why="the number of experts is divided by the number of groups while the network is configured",
         at=(a["mcore.moe_router_num_groups"], a["mcore.moe_router_group_topk"]),
     ),
     refuse(
@@ -70,7 +69,7 @@ MINDFORMERS.add(
         message=(
             "resume_training names {resume_training}; without the legacy format of checkpoints it must be True or False"
         ),
-        why="a checkpoint section, or use_legacy_format False, switches the format; the trainer refuses a name then",
+        why="a checkpoint section, or use_legacy_format False, switches to the new format, with which the trainer rejects a name",
         after=("mindformers/resume-name-without-checkpoint", "wrong-type"),
         fixes=(put(resume, True),),
     ),
@@ -83,8 +82,8 @@ MINDFORMERS.add(
         ),
         message="there is an eval_dataset, but no eval_dataset_task",
         why=(
-            "the trainer hands the one to the other, whether it evaluates or not; only where it does, "
-            "the template fills the task"
+            "the trainer passes one to the other, whether it evaluates or not; only if it evaluates, "
+            "the template fills in the task"
         ),
         at=(a["eval_dataset"],),
     ),
@@ -93,8 +92,8 @@ MINDFORMERS.add(
         all_of(a["train_dataset"].is_set, a["train_dataset_task"].is_none, a["run_mode"].is_in("predict", "eval")),
         message="there is a train_dataset, but no train_dataset_task",
         why=(
-            "the trainer hands the one to the other, whether it trains or not; only where it does, "
-            "the template fills the task"
+            "the trainer passes one to the other, whether it trains or not; only if it trains, "
+            "the template fills in the task"
         ),
         at=(a["train_dataset"],),
     ),
@@ -106,7 +105,7 @@ MINDFORMERS.add(
             a["train_dataset.data_loader.sizes"].is_none,
         ),
         message="BlendedMegatronDatasetDataLoader needs sizes: how many samples to train, to test and to evaluate with",
-        why="the first of them is the length of the dataset; the trainer dies of its absence",
+        why="the first of them is the length of the dataset; without it, the trainer crashes",
         at=(a["train_dataset.data_loader.sizes"], a["train_dataset.data_loader.type"]),
     ),
     refuse(
@@ -133,7 +132,7 @@ MINDFORMERS.add(
             "v_head_dim {mcore.v_head_dim} is more than qk_head_dim {mcore.qk_head_dim} + qk_pos_emb_head_dim "
             "{mcore.qk_pos_emb_head_dim}"
         ),
-        why="values are padded to the width of keys; the attention refuses to be built",
+        why="values are padded to the width of keys; the attention cannot be built",
         at=(a["mcore.v_head_dim"], a["mcore.qk_head_dim"]),
     ),
     refuse(
@@ -143,7 +142,7 @@ MINDFORMERS.add(
             "softmax_compute_dtype {model.model_config.softmax_compute_dtype} is not a known type; it counts as not "
             "float32"
         ),
-        why="whatever is not float32 or fp32 lets the softmax run in the type of the network",
+        why="with any value except float32 or fp32, the softmax runs in the data type of the network",
         after=("wrong-type",),
         at=(softmax,),
         severity=Severity.WARNING,

@@ -22,16 +22,16 @@ NEEDED = {
 
 @rule(severity=Severity.ERROR, id="class-argument-missing", frameworks=("mindformers",), reads=(PLACE,))
 def class_argument_missing(job: Job) -> Iterator[Finding]:
-    """A class is not given an argument that it has no default for.
+    """A required argument of a class is missing.
 
     ## What it does
-    Checks the loss scale that `runner_wrapper.scale_sense` names: `DynamicLossScaleUpdateCell` and
-    `AdaptiveLossScaleUpdateCell` need `loss_scale_value`, `scale_factor` and `scale_window`, `FixedLossScaleUpdateCell`
+    Checks the loss scale class in `runner_wrapper.scale_sense`. `DynamicLossScaleUpdateCell` and
+    `AdaptiveLossScaleUpdateCell` need `loss_scale_value`, `scale_factor` and `scale_window`; `FixedLossScaleUpdateCell`
     needs `loss_scale_value`.
 
     ## Why is this bad?
-    The section is built as it is written, after the network, on every rank: Python refuses the call for the missing
-    argument.
+    Every rank calls the class with exactly the arguments of the section, after the network has been built. Python
+    raises a TypeError because of the missing argument.
 
     ## Example
         runner_wrapper:
@@ -45,7 +45,7 @@ def class_argument_missing(job: Job) -> Iterator[Finding]:
           scale_sense: {type: DynamicLossScaleUpdateCell, loss_scale_value: 65536, scale_factor: 2, scale_window: 1000}
 
     ## Fix safety
-    Unsafe: other numbers may have been meant than the usual ones.
+    Unsafe: the usual values may not be the intended ones.
 
     ## References
     MindSpore 2.7.1, mindspore/python/mindspore/nn/wrap/loss_scale.py, DynamicLossScaleUpdateCell, FixedLossScaleUpdateCell
@@ -75,19 +75,18 @@ _SCIENTIFIC = re.compile(r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)[eE][-+]?\d{1,3}")
 
 @rule(id="class-argument-refused", severity=Severity.ERROR, frameworks=("mindformers",))
 def class_argument_refused(job: Job) -> Iterator[Finding]:
-    """A class refuses a value that its section hands to it.
+    """A class rejects the value of one of its arguments.
 
     ## What it does
-    Checks the arguments of the classes that a training run is built of, as each class checks them itself: `eps`, `betas`
-    and `weight_decay` of an optimizer, the rate and the steps of a learning-rate schedule, what `CheckpointMonitor` saves
-    and when, the loss scale, and the settings that every dataset hands to MindSpore. Only classes that are known are
-    judged, each by what its own release takes, and none where classes from elsewhere are registered.
+    Applies the checks that each class of a training run makes on its own arguments: `eps`, `betas` and `weight_decay`
+    of an optimizer, the rate and the steps of a learning-rate schedule, what `CheckpointMonitor` saves and when, the
+    loss scale, and the settings that every dataset passes to MindSpore. Only known classes are checked, each against
+    what its release accepts, and none if the config registers classes from elsewhere.
 
     ## Why is this bad?
-    The class is built on every rank, after the network: the run dies of a TypeError or ValueError then. A
-    `checkpoint_format` that does not exist is worse: it is taken, and the run dies when the first checkpoint is saved.
-    `AdamW` takes floats alone: even
-    `weight_decay: 0` is refused.
+    Every rank builds the class after the network, and the run crashes with a TypeError or ValueError. A
+    `checkpoint_format` that does not exist is worse: it is accepted, and the run crashes when it saves the first
+    checkpoint. `AdamW` only accepts floats and rejects even `weight_decay: 0`.
 
     ## Example
         optimizer:
@@ -107,7 +106,8 @@ def class_argument_refused(job: Job) -> Iterator[Finding]:
             checkpoint_format: safetensors
 
     ## Fix safety
-    Safe where a number is spelled as the class reads it. Unsafe where another word or True or False was most likely meant.
+    Safe if a number is only rewritten in the form that the class accepts. Unsafe if another word, True or False is most
+    likely intended.
 
     ## References
     MindFormers v1.5.0, mindformers/core/optim/adamw.py:82, _check_param_value
@@ -129,8 +129,8 @@ def class_argument_refused(job: Job) -> Iterator[Finding]:
 
 
 def _places(job: Job) -> Iterator[tuple[str, str, str]]:
-    """The sections whose class checks what it is given, the place of each, and the class:
-    with a pipeline there is one wrapper alone."""
+    """The sections whose class checks its arguments, with the location and the class of each. With a pipeline, there is
+    only one wrapper."""
     a, stages = job.arguments, job.plan.layout.pipeline.raw
     where = [place for place in built(a, stages) if place[0] != "train_dataset_task"]
     for section, place in (*where, ("train_dataset", "train_dataset_task")):
@@ -142,7 +142,7 @@ def _places(job: Job) -> Iterator[tuple[str, str, str]]:
 
 
 def _checks(job: Job, takes: Takes, place: str) -> bool:
-    """Whether the class checks its arguments: a schedule that is given a name that it does not know checks none."""
+    """Whether the class checks its arguments. A schedule with an unknown argument checks none of them."""
     a = job.arguments
     if takes.section == "lr_schedule" and a.get("grouped_lr_schedule").raw is not None:
         return False
@@ -170,7 +170,7 @@ def _of(job: Job, takes: Takes, place: str, kind: str) -> Iterator[Finding]:
 
 
 def _is_read(job: Job, argument: Argument, place: str) -> bool:
-    """Whether the value is used, and not another one that is given and comes before it."""
+    """Whether the value is used, that is, no other given value takes precedence over it."""
     names = (other if "." in other else f"{place}.{other}" for other in argument.behind)
     return all(job.arguments.given(name) is None for name in names)
 
@@ -192,7 +192,7 @@ def _refused_finding(job: Job, value: Value, name: str, kind: str, argument: Arg
 
 
 def _fixes(value: Value, kind: ValueKind) -> tuple[Fix, ...]:
-    """Write what was meant, a number as it was spelled."""
+    """Writes the intended value; a number keeps its spelling."""
     meant = next((m for m in _meanings(value.raw, kind) if kind.takes(m)), None)
     edits = value.becomes(meant)
     if meant is None or not edits or value.setting is None:
@@ -204,11 +204,11 @@ def _fixes(value: Value, kind: ValueKind) -> tuple[Fix, ...]:
 
 
 def _meanings(raw: object, kind: ValueKind) -> Iterator[object]:
-    """What a value may have been meant to be, the likeliest first."""
+    """The values that may be intended, the likeliest first."""
     if isinstance(raw, bool) or not isinstance(raw, (int, float, str)):
         return
     if isinstance(raw, str):
-        switch = meant_boolean(raw) if kind.switch else None  # Python takes True for the number 1
+        switch = meant_boolean(raw) if kind.switch else None  # Python treats True as the number 1
         words = (switch, nearest(raw.strip().lower(), kind.choices))
         yield from (word for word in words if word is not None)
     try:
@@ -230,25 +230,24 @@ _LINE = {"1.5.0": 316}
 
 @lru_cache(maxsize=1)
 def _parameters() -> dict[str, dict[str, dict[str, list[str]]]]:
-    """By section and class: the names of its arguments, and whether it swallows others."""
+    """By section and class: the names of its arguments, and whether it silently accepts others."""
     found: dict[str, dict[str, dict[str, list[str]]]] = schemas.read("mindformers/parameters")
     return found
 
 
 @rule(id="class-argument-unknown", severity=Severity.ERROR, frameworks=("mindformers",))
 def class_argument_unknown(job: Job) -> Iterator[Finding]:
-    """A class does not have an argument that its section gives it.
+    """A section sets an argument that its class does not have.
 
     ## What it does
     Compares the keys of `optimizer`, `lr_schedule`, `runner_wrapper` and the `callbacks` of a training run with the
-    arguments that the class has had in any MindFormers release from 1.0 to 2.0. What a class refuses is an error; of a
-    release after 2.0 only what is nearly an argument. A class that swallows whatever it is given, as schedules and wrappers
-    do, is a warning for what is nearly an
-    argument: `warmup_step` next to `warmup_steps`.
+    arguments that the class has had in any MindFormers release from 1.0 to 2.0. A key that the class rejects is an
+    error; for releases after 2.0, only a key that is almost an argument is. Schedules and wrappers silently accept any
+    key, so there only a key that is almost an argument gets a warning, such as `warmup_step` for `warmup_steps`.
 
     ## Why is this bad?
-    The class is built on every rank after the network, and dies of a TypeError. Where it swallows the key, the default
-    trains: no warm-up, no gradient clipping.
+    Every rank builds the class after the network, and crashes with a TypeError. If the class silently accepts the key,
+    the run trains with the default: no warm-up, or no gradient clipping.
 
     ## Example
         lr_schedule:
@@ -264,7 +263,7 @@ def class_argument_unknown(job: Job) -> Iterator[Finding]:
           warmup_steps: 2000
 
     ## Fix safety
-    Unsafe: the value takes effect once its key is spelled right.
+    Unsafe: the value takes effect once its key is spelled correctly.
 
     ## References
     MindFormers v1.5.0, mindformers/tools/register/register.py:316, get_instance_from_cfg; v1.7.0 and 2.1.0, :398

@@ -22,16 +22,16 @@ _TRAINER = "CausalLanguageModelingTrainer"
 
 @rule(id="class-missing", severity=Severity.ERROR, frameworks=("mindformers",))
 def class_missing(job: Job) -> Iterator[Finding]:
-    """A section that is built by the name of its class does not name one.
+    """A section that must name its class does not name one.
 
     ## What it does
-    Checks that `trainer` has a type and, in a legacy config, that `model.arch` and `model.model_config` have one. A section
-    that is left out, null or empty has none. A type that is typed, there or in the other sections that training is built
-    of, must be a text.
+    Checks that `trainer` has a type and, in a legacy config, that `model.arch` and `model.model_config` have one. A
+    section that is missing, null or empty has no type. Each type, in these and the other sections of a training run,
+    must be a string.
 
     ## Why is this bad?
-    The trainer, or the network, is looked up by that name: without it every rank dies at start-up. A config of an mcore
-    network names no type; without `use_legacy: False` it is taken for a legacy one.
+    The trainer and the network are looked up by this name: without it, every rank crashes at startup. The config of an
+    mcore network does not name a type; without `use_legacy: False`, it is treated as a legacy config.
 
     ## Example
         model:
@@ -43,7 +43,7 @@ def class_missing(job: Job) -> Iterator[Finding]:
           model_config: {type: LlamaConfig}
 
     ## Fix safety
-    Unsafe: the class that is usual may not be the one that was meant.
+    Unsafe: the usual class may not be the intended one.
 
     ## References
     MindFormers v1.5.0, mindformers/tools/register/register.py:289, MindFormerRegister.get_instance_from_cfg
@@ -55,7 +55,7 @@ def class_missing(job: Job) -> Iterator[Finding]:
     if tree is None or job.arguments.open or not table(job.target.version).templated:
         return
     if job.arguments.get("run_mode").raw is None:
-        return  # given on the command line, where much else may be given
+        return  # given on the command line, which may set much else
     trainer = tree.get("trainer")
     if (trainer is None or trainer.value in (None, ())) and job.arguments.given("trainer.type") is None:
         said = "there is no trainer section" if trainer is None else "the trainer section is empty"
@@ -80,7 +80,7 @@ def class_missing(job: Job) -> Iterator[Finding]:
 
 
 def _types(job: Job) -> Iterator[Finding]:
-    """Types that are not names; a null type of a model part or trainer is reported elsewhere."""
+    """Reports types that are not names. A null type of a model part or of the trainer is reported elsewhere."""
     a = job.arguments
     for section, place in built(a, job.plan.layout.pipeline.raw):
         kind = a.given(f"{place}.type")
@@ -136,7 +136,7 @@ def _network(job: Job, model: Node) -> Iterator[Finding]:
 
 
 def _untyped(job: Job, name: str, node: Node, fix: Fix | None) -> Iterator[Finding]:
-    """A part of the network that does not name the class that builds it."""
+    """Reports a part of the network that does not name the class that builds it."""
     kind = node.get("type")
     if kind is not None and kind.value is not None:
         return
@@ -156,7 +156,7 @@ _HANDLER = {
     for version, line in (("1.7.0", 292), ("2.1.0", 344))
 }
 _COMPLETE = ("trainer", "model.model_config")
-"""Sections whose classes are all known, of every release."""
+"""Sections for which all classes of every release are known."""
 _RIVALS = {"optimizer": ("lr_schedule",), "lr_schedule": ("optimizer",)}
 _LINE = {"1.0.0": 140, "1.2.0": 140, "1.3.2": 250, "1.5.0": 251}
 
@@ -166,18 +166,18 @@ def class_misspelt(job: Job) -> Iterator[Finding]:
     """A class is misspelt.
 
     ## What it does
-    Compares the types of the sections that a run is built of with the classes that MindFormers, its research models and
-    MindSpore have registered in any release since 0.6: `trainer`, and, to train, `optimizer`, `lr_schedule`,
-    `runner_wrapper` and its `scale_sense`, `callbacks`, `train_dataset_task` and its `data_loader` with its handlers; of a
-    legacy config `model.arch` and `model.model_config`. Only a slip of the pen is reported (other capitals, a letter
-    doubled, two swapped, or one word a letter off), a schedule in the place of an optimizer or the other way about, and
-    an optimizer that releases since 1.6 have no more, is an error. Any other unknown name may be a class of your own: for
-    `trainer` and `model.model_config`, where all classes of all releases are known, it is a warning. Every name is taken
-    in a section with `auto_register`, or where `--register_path` is given; and so is a class of the program in whose
-    checkout the file lies.
+    Compares the types in the sections of a run with the classes that MindFormers, its research models and MindSpore
+    have registered in any release since 0.6. It covers `trainer`; in training also `optimizer`, `lr_schedule`,
+    `runner_wrapper` and its `scale_sense`, `callbacks`, `train_dataset_task` and its `data_loader` with its handlers;
+    and in a legacy config `model.arch` and `model.model_config`. A name is an error only if it is a typo (wrong
+    capitals, a doubled letter, two swapped letters, or one wrong letter in a word), a schedule used as an optimizer or
+    vice versa, or an optimizer that releases since 1.6 no longer have. Any other unknown name may be a custom class.
+    For `trainer` and `model.model_config`, where all classes of all releases are known, it is a warning. Every name is
+    accepted in a section with `auto_register` or if `--register_path` is given, and so is a class of the program whose
+    checkout contains the file.
 
     ## Why is this bad?
-    The class is looked up by its name on every rank, after the devices are there:
+    Every rank looks the class up by its name after the devices are initialized, and fails with
     `Can't find class type ... class name ...`.
 
     ## Example
@@ -194,7 +194,7 @@ def class_misspelt(job: Job) -> Iterator[Finding]:
           type: CosineWithWarmUpLR
 
     ## Fix safety
-    Unsafe: another class may have been meant.
+    Unsafe: a different class may be intended.
 
     ## References
     MindFormers v1.7.0, mindformers/dataset/dataloader/hf_dataloader.py:292; 2.1.0, :344, HFDataLoader.process_dataset

@@ -1,4 +1,4 @@
-"""What DeepSeek-V4 attention, hash routing and older data checks of graph-mode MindFormers refuse."""
+"""Checks of graph-mode MindFormers on DeepSeek-V4 attention and hash routing, and older checks on data."""
 
 from preflight.lint.constraint import ConstraintSet, divides, refuse
 from preflight.lint.expressions import all_of, any_of
@@ -6,7 +6,7 @@ from preflight.lint.value_kinds import ListOf, whole
 from preflight.rules.mindformers.names import a, legacy, mcore, training
 from preflight.source.finding import Severity
 
-MINDFORMERS = ConstraintSet("mindformers", why="the transformer config refuses it")
+MINDFORMERS = ConstraintSet("mindformers", why="the transformer config rejects it")
 hybrid = all_of(mcore, a["mcore.experimental_attention_variant"] == "dsv4_hybrid")
 ratios, layers, mtp = a["mcore.csa_compress_ratios"], a["mcore.num_layers"], a["mcore.mtp_num_layers"]
 tokens = a["model.model_config.seq_length"]
@@ -23,7 +23,7 @@ MINDFORMERS.add(
         "sparse-hybrid-ratios",
         all_of(hybrid, ratios.is_none),
         message="experimental_attention_variant dsv4_hybrid needs csa_compress_ratios",
-        why="every layer has its own compression",
+        why="each layer has its own compression ratio",
         at=(a["mcore.experimental_attention_variant"],),
     ),
     refuse(
@@ -37,7 +37,7 @@ MINDFORMERS.add(
             "csa_compress_ratios has {length} entries for {mcore.num_layers} layers and {mcore.mtp_num_layers} "
             "prediction layers"
         ),
-        why="every layer has its own compression, prediction layers included",
+        why="each layer has its own compression ratio, prediction layers included",
         at=(ratios, layers),
         shows={"length": ratios.length},
     ),
@@ -78,7 +78,7 @@ MINDFORMERS.add(
         "hash-layers-vocabulary",
         all_of(a["mcore.moe_n_hash_layers"] > 0, a["mcore.actual_vocab_size"].is_none),
         message="moe_n_hash_layers {mcore.moe_n_hash_layers} needs actual_vocab_size",
-        why="hash routing looks tokens up in a table of that size",
+        why="hash routing looks tokens up in a table of this size",
         at=(a["mcore.moe_n_hash_layers"],),
     ),
     refuse(
@@ -95,8 +95,8 @@ MINDFORMERS.add(
             "{train_dataset.max_source_length} + max_target_length {train_dataset.max_target_length} + 1"
         ),
         why=(
-            "the data set pads to the sum and the network is built for seq_length; the check that compares them is "
-            "passed over once a data set is made"
+            "the data set pads to the sum, but the network is built for seq_length; the check that compares them is "
+            "skipped once a data set exists"
         ),
         severity=Severity.WARNING,
         at=(tokens, asked, answered),
@@ -108,14 +108,14 @@ MINDFORMERS.add(
             "dynamic_batch does not work with seq_split_num {parallel_config.seq_split_num}: a sequence of changing "
             "length is not split"
         ),
-        why="refused before the first step",
+        why="rejected before the first step",
         at=(a["train_dataset.dynamic_batch"], a["parallel_config.seq_split_num"]),
     ),
     refuse(
         "resume-by-name",
         all_of(a["use_legacy_format"].is_in(False), ~a["resume_training"].is_in(True, False)),
         message="resume_training is {resume_training}; without the legacy format it must be True or False",
-        why="the new checkpoint format finds its file itself",
+        why="with the new checkpoint format, the framework finds the file itself",
         after=("mindformers/resume-name-new-format",),
         at=(a["resume_training"], a["use_legacy_format"]),
     ),
@@ -130,7 +130,7 @@ MINDFORMERS.add(
             a["moe_config.routing_policy"] != "TopkRouterV2",
         ),
         message="routing_policy is {moe_config.routing_policy}; the experts of this model need TopkRouterV2",
-        why="the layer of experts refuses to be built; the default is TopkRouterV1, so it must be stated",
+        why="the expert layer cannot be built; the default is TopkRouterV1, so the router must be set explicitly",
         at=(a["moe_config.routing_policy"], a["moe_config.expert_num"]),
     ),
     refuse(

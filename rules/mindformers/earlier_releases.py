@@ -1,11 +1,11 @@
-"""What only older releases of graph-mode MindFormers refuse."""
+"""Checks that only older releases of graph-mode MindFormers make."""
 
 from preflight.lint.constraint import ConstraintSet, divides, in_range, put, refuse
 from preflight.lint.expressions import all_of, any_of
 from preflight.rules.mindformers.names import a, automatic, context, data, legacy, mcore, tensor, training
 from preflight.source.finding import Severity
 
-MINDFORMERS = ConstraintSet("mindformers", why="the schedule refuses to be made")
+MINDFORMERS = ConstraintSet("mindformers", why="the schedule cannot be created")
 schedule, warm, total = a["lr_schedule.type"], a["lr_schedule.warmup_steps"], a["lr_schedule.total_steps"]
 serving = all_of(a["run_mode"].is_in("predict", "eval"), a["model.model_config.use_past"])
 ALONE = (
@@ -13,7 +13,7 @@ ALONE = (
     *("MaskedImageModelingTrainer", "MaskedLanguageModelingTrainer", "QuestionAnsweringTrainer"),
     *("TextClassificationTrainer", "TokenClassificationTrainer"),
 )
-"""Trainers whose prediction is not distributed."""
+"""Trainers that cannot predict on several devices."""
 WARMED = (
     *("ConstantWarmUpLR", "LinearWithWarmUpLR", "CosineWithWarmUpLR", "CosineWithRestartsAndWarmUpLR"),
     *("PolynomialWithWarmUpLR", "CosineAnnealingLR"),
@@ -25,21 +25,21 @@ MINDFORMERS.add(
         "finetune-without-checkpoint",
         all_of(a["run_mode"] == "finetune", any_of(a["load_checkpoint"].is_none, a["load_checkpoint"] == "")),
         message="run_mode finetune needs load_checkpoint, here or as --load_checkpoint of the launch",
-        why="the entry script of 1.0 refuses to fine-tune from nothing",
+        why="the entry script of 1.0 refuses to fine-tune without weights to start from",
         severity=Severity.WARNING,
     ),
     refuse(
         "predict-parallel-task",
         all_of(a["run_mode"] == "predict", a["use_parallel"], automatic, a["trainer.type"].is_in(*ALONE)),
         message="{trainer.type} does not predict with parallel_mode {parallel.parallel_mode}",
-        why="only translation and text generation predict over several devices",
+        why="only translation and text generation can predict on several devices",
         at=(a["parallel.parallel_mode"], a["trainer.type"]),
     ),
     refuse(
         "predict-jit-level-old",
         all_of(serving, a["context.jit_level"] == "O1"),
         message="jit_level O1 is not available in {run_mode} mode with use_past",
-        why="the context refuses it",
+        why="the context rejects it",
         at=(a["context.jit_level"],),
     ),
     refuse(
@@ -49,7 +49,7 @@ MINDFORMERS.add(
             any_of(a["context.infer_boost"].is_none, a["context.infer_boost"] == "on"),
         ),
         message="jit_level O2 needs infer_boost off in {run_mode} mode with use_past",
-        why="the context refuses the pair",
+        why="the context rejects the combination",
         at=(a["context.jit_level"], a["context.infer_boost"]),
     ),
     refuse(
@@ -59,7 +59,7 @@ MINDFORMERS.add(
             *(a["runner_config.sink_mode"].given, ~a["runner_config.sink_mode"]),
         ),
         message="a checkpoint is transformed for a parallel layout, which needs runner_config.sink_mode True",
-        why="the model is built first to know how it is cut; without sink_mode that is refused",
+        why="the model is built first to determine how it is sharded, which does not work without sink_mode",
         at=(a["runner_config.sink_mode"],),
         fixes=(put(a["runner_config.sink_mode"], True),),
     ),
@@ -85,7 +85,7 @@ MINDFORMERS.add(
         low=1.0,
         when=legacy,
         message="capacity_factor is {moe_config.capacity_factor}; it must be at least 1.0",
-        why="the moe config refuses it; from 1.2 on less is taken",
+        why="the moe config rejects it; releases from 1.2 on accept less",
     ),
     refuse(
         "capacity-balancing-old",
@@ -96,14 +96,14 @@ MINDFORMERS.add(
             ~a["mcore.moe_router_load_balancing_type"].is_in("aux_loss", "seq_aux_loss", "none"),
         ),
         message="moe_expert_capacity_factor does not work with load balancing {mcore.moe_router_load_balancing_type}",
-        why="the transformer config of 1.6 refuses it",
+        why="the transformer config of 1.6 rejects it",
         at=(a["mcore.moe_expert_capacity_factor"], a["mcore.moe_router_load_balancing_type"]),
     ),
     refuse(
         "latent-rope-fusion",
         all_of(mcore, training, a["mcore.multi_latent_attention"], a["mcore.apply_rope_fusion"]),
         message="apply_rope_fusion does not work with multi_latent_attention",
-        why="the transformer config refuses it; 2.0 takes it",
+        why="the transformer config rejects it; 2.0 accepts it",
         at=(a["mcore.apply_rope_fusion"], a["mcore.multi_latent_attention"]),
         fixes=(put(a["model.model_config.apply_rope_fusion"], False),),
     ),
@@ -111,7 +111,7 @@ MINDFORMERS.add(
         "latent-interleaved-positions",
         all_of(mcore, training, a["mcore.multi_latent_attention"], a["mcore.rotary_interleaved"]),
         message="rotary_interleaved does not work with multi_latent_attention",
-        why="the transformer config refuses it; 2.0 takes it",
+        why="the transformer config rejects it; 2.0 accepts it",
         at=(a["mcore.rotary_interleaved"], a["mcore.multi_latent_attention"]),
         fixes=(put(a["model.model_config.rotary_interleaved"], False),),
     ),
@@ -122,7 +122,7 @@ MINDFORMERS.add(
             any_of(a["mcore.moe_expert_capacity_factor"].is_none, a["mcore.moe_expert_capacity_factor"] < 0),
         ),
         message="moe_pad_expert_input_to_capacity needs moe_expert_capacity_factor",
-        why="the transformer config refuses it",
+        why="the transformer config rejects it",
         at=(a["mcore.moe_pad_expert_input_to_capacity"],),
     ),
     divides(
@@ -151,7 +151,7 @@ MINDFORMERS.add(
             "ulysses_degree_in_cp {parallel_config.ulysses_degree_in_cp} does not divide context_parallel "
             "{parallel_config.context_parallel}"
         ),
-        why="1.3 spells the algorithm hybird_cp; its parallel config refuses the pair",
+        why="1.3 spells the algorithm hybird_cp; its parallel config rejects the combination",
         at=(a["parallel_config.ulysses_degree_in_cp"], context),
         layout=True,
     ),
@@ -165,7 +165,7 @@ MINDFORMERS.add(
             "BlendedMegatronDatasetDataLoader needs dataset_broadcast_opt_level 3, not "
             "{context.dataset_broadcast_opt_level}"
         ),
-        why="the trainer of 1.6 refuses it; newer ones set 3 themselves",
+        why="the trainer of 1.6 rejects it; newer releases set 3 themselves",
         at=(a["context.dataset_broadcast_opt_level"],),
         fixes=(put(a["context.dataset_broadcast_opt_level"], 3),),
     ),
@@ -176,7 +176,7 @@ MINDFORMERS.add(
             ~a["resume_training"].is_in(True, False),
         ),
         message="resume_training is {resume_training}; with ckpt_use_legacy_format False it must be True or False",
-        why="the trainer refuses a name, or null, with the new format of checkpoints",
+        why="the trainer rejects a name, or null, with the new checkpoint format",
         after=("mindformers/resume-name-without-checkpoint", "wrong-type"),
         at=(a["resume_training"], a["ckpt_use_legacy_format"]),
         fixes=(put(a["resume_training"], True),),

@@ -1,11 +1,12 @@
-"""Something that the run has does not work with counting or moving experts.
+"""Counting or moving experts does not work with another setting of the run.
 
 ## What it does
-Checks, with `print_expert_load` or `enable_expert_relocation`, that the optimizer is `AdamW`, that its state is not
-sharded by `enable_parallel_optimizer`, that experts do not come in groups, and that no `CheckpointMonitor` saves.
+With `print_expert_load` or `enable_expert_relocation`, checks that the optimizer is `AdamW`, that
+`enable_parallel_optimizer` does not shard its state, that experts are not divided into groups, and that no
+`CheckpointMonitor` saves checkpoints.
 
 ## Why is this bad?
-The trainer refuses to start, after the network is built and the checkpoint is loaded.
+The trainer raises an error after the network is built and the checkpoint is loaded.
 
 ## Example
     callbacks:

@@ -1,11 +1,11 @@
-"""What graph-mode MindFormers refuses of a mixture of experts."""
+"""Checks of graph-mode MindFormers on mixtures of experts."""
 
 from preflight.lint.constraint import ConstraintSet, divides, in_range, put, refuse
 from preflight.lint.expressions import all_of, any_of
 from preflight.lint.value_kinds import ListOf, one_of
 from preflight.rules.mindformers.names import a, data, expert, legacy, mcore, semi, sequence_parallel, tensor, training
 
-MINDFORMERS = ConstraintSet("mindformers", why="the moe config refuses it")
+MINDFORMERS = ConstraintSet("mindformers", why="the moe config rejects it")
 _MOE = "mindformers/modules/transformer/moe.py"
 _CORE = "mindformers/parallel_core/training_graph/transformer/moe"
 experts = a["moe_config.expert_num"]
@@ -18,7 +18,7 @@ MINDFORMERS.add(
         "more-chosen-than-experts",
         all_of(legacy, a["moe_config.num_experts_chosen"] > experts),
         message="num_experts_chosen {moe_config.num_experts_chosen} is more than expert_num {moe_config.expert_num}",
-        why="a token cannot be sent to more experts than there are",
+        why="a token cannot be sent to more experts than the layer has",
         at=(a["moe_config.num_experts_chosen"], experts),
     ),
     refuse(
@@ -44,7 +44,7 @@ MINDFORMERS.add(
         "aux-loss-without-factors",
         all_of(legacy, types.is_set, factors.is_none),
         message="aux_loss_types is given without aux_loss_factors",
-        why="every type needs its factor; the moe config refuses one without the other",
+        why="every type needs its factor; the moe config rejects one without the other",
         at=(types,),
     ),
     refuse(
@@ -60,7 +60,7 @@ MINDFORMERS.add(
             "the load of experts is counted with moe_token_dispatcher_type alltoall only, not "
             "{mcore.moe_token_dispatcher_type}"
         ),
-        why="the layer of experts refuses to be built",
+        why="the expert layer cannot be built",
         at=(dispatcher, a["mcore.print_expert_load"]),
         fixes=(put(dispatcher, "alltoall"),),
     ),
@@ -68,7 +68,7 @@ MINDFORMERS.add(
         "experts-tensor-without-sequence",
         all_of(legacy, semi, tensor > 1, ~sequence_parallel, experts > 1),
         message="a mixture of experts with model_parallel {parallel_config.model_parallel} needs use_seq_parallel",
-        why="refused before the network is built, since 1.7",
+        why="rejected before the network is built, since 1.7",
         at=(sequence_parallel, tensor),
         fixes=(put(sequence_parallel, True),),
     ),
@@ -76,7 +76,7 @@ MINDFORMERS.add(
         "experts-tensor-without-sequence-mcore",
         all_of(mcore, training, tensor > 1, ~sequence_parallel, a["mcore.num_moe_experts"].is_set),
         message="a mixture of experts with model_parallel {parallel_config.model_parallel} needs use_seq_parallel",
-        why="the layer refuses to be built",
+        why="the layer cannot be built",
         at=(sequence_parallel, tensor),
         fixes=(put(sequence_parallel, True),),
     ),
@@ -91,7 +91,7 @@ MINDFORMERS.add(
             "expert_parallel {parallel_config.expert_parallel} does not divide data_parallel "
             "{parallel_config.data_parallel} x model_parallel {parallel_config.model_parallel}"
         ),
-        why="expert groups are formed among the data and tensor ranks of a stage",
+        why="expert groups are formed within the data and tensor ranks of a stage",
         at=(expert, data, tensor),
         layout=True,
     ),
@@ -104,7 +104,7 @@ MINDFORMERS.add(
             "expert_parallel {parallel_config.expert_parallel} does not divide data_parallel "
             "{parallel_config.data_parallel} x model_parallel {parallel_config.model_parallel}"
         ),
-        why="expert groups are formed among the data and tensor ranks of a stage",
+        why="expert groups are formed within the data and tensor ranks of a stage",
         at=(expert, data, tensor),
         layout=True,
     ),
@@ -112,7 +112,7 @@ MINDFORMERS.add(
         "expert-parallel-without-experts",
         all_of(mcore, expert > 1, a["mcore.num_moe_experts"].is_none),
         message="expert_parallel is {parallel_config.expert_parallel}, but the model has no experts",
-        why="the transformer config refuses it",
+        why="the transformer config rejects it",
         at=(expert,),
         fixes=(put(expert, 1),),
     ),
@@ -131,7 +131,7 @@ MINDFORMERS.add(
             "moe_token_dispatcher_type is {mcore.moe_token_dispatcher_type}; it must be alltoall or "
             "alltoall_deredundency"
         ),
-        why="the layer of experts refuses to be built",
+        why="the expert layer cannot be built",
         at=(a["mcore.moe_token_dispatcher_type"],),
     ),
     refuse(
@@ -147,7 +147,7 @@ MINDFORMERS.add(
             "alltoall_deredundency needs expert_parallel of at least npu_nums_per_device "
             "{mcore.npu_nums_per_device}, not {parallel_config.expert_parallel}"
         ),
-        why="it saves traffic between nodes; expert groups inside one node have none",
+        why="it saves traffic between nodes, and expert groups inside one node have no such traffic",
         at=(a["mcore.moe_token_dispatcher_type"], expert),
         fixes=(put(a["mcore.moe_token_dispatcher_type"], "alltoall"),),
     ),

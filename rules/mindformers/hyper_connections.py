@@ -1,4 +1,4 @@
-"""What hyper-connections (several residual streams) need, in graph mode and in pynative mode."""
+"""Requirements of hyper-connections (several residual streams) in graph mode and in pynative mode."""
 
 from preflight.dialects.mindformers.pynative_network import names
 from preflight.dialects.mindformers.value_kinds import ABOVE_0, REAL, WHOLE_FROM_0, WHOLE_FROM_1
@@ -9,7 +9,7 @@ from preflight.rules.mindformers.names import a, mcore, training
 MINDFORMERS = ConstraintSet("mindformers")
 PYNATIVE = ConstraintSet("pynative")
 pynative = Handles(names())
-WHY = "the network's configuration refuses it"
+WHY = "the network's configuration rejects it"
 
 for fields, net, built, added in (
     (a, "mcore", all_of(mcore, training), MINDFORMERS),
@@ -48,7 +48,7 @@ for fields, net, built, added in (
             "hyper-rounds-none",
             all_of(on, rounds == 0),
             message="mhc_sinkhorn_iterations is 0; this release needs at least 1",
-            why="from 2.1 on 0 is taken",
+            why="0 is accepted from 2.1 on",
             at=(rounds,),
         ),
         refuse(

@@ -1,4 +1,4 @@
-"""Settings of graph-mode MindFormers that are accepted and have no effect, or another one than they seem to."""
+"""Settings that graph-mode MindFormers accepts but that have no effect, or not the effect that their name suggests."""
 
 from preflight.lint.constraint import ConstraintSet, drop, put, refuse
 from preflight.lint.expressions import Handle, all_of
@@ -34,7 +34,7 @@ MINDFORMERS.add(
             "micro_batch_num {parallel_config.micro_batch_num} has no effect without a pipeline: the global batch "
             "is {global_batch_size}"
         ),
-        why="without a pipeline only gradient_accumulation_steps multiplies the batch",
+        why="without a pipeline, only gradient_accumulation_steps increases the batch size",
         at=(micro, pipeline),
         fixes=(put(a["runner_config.gradient_accumulation_steps"], micro),),
         **_WRONG,
@@ -46,7 +46,7 @@ MINDFORMERS.add(
             "pp_interleave_num {model.model_config.pp_interleave_num} has no effect: "
             "parallel.pipeline_config.pipeline_interleave is not on"
         ),
-        why="interleaving has two switches; one alone is silently ignored",
+        why="interleaving has two switches, and one alone is silently ignored",
         at=(chunks,),
         **_WRONG,
     ),
@@ -72,7 +72,7 @@ MINDFORMERS.add(
         "sequence-parallel-ignored",
         all_of(legacy, training, semi, sequence_parallel, tensor == 1),
         message="use_seq_parallel has no effect with model_parallel 1",
-        why="it splits what tensor ranks hold in common; mcore models refuse the pair",
+        why="it splits what all tensor ranks would otherwise hold; mcore models reject the combination",
         at=(sequence_parallel, tensor),
         **_NO_EFFECT,
     ),
@@ -88,7 +88,7 @@ MINDFORMERS.add(
         "strategy-wins",
         all_of(training, automatic, a["parallel.full_batch"].written, strategy != "full_batch", strategy.is_set),
         message="full_batch True has no effect: dataset_strategy is set and switches it off",
-        why="since 1.7 a strategy counts whatever full_batch is",
+        why="since 1.7, a strategy is used regardless of full_batch",
         at=(a["parallel.full_batch"], strategy),
         **_NO_EFFECT,
     ),
@@ -96,7 +96,7 @@ MINDFORMERS.add(
         "algorithm-without-context",
         all_of(training, semi, context == 1, algorithm != "colossalai_cp"),
         message="context_parallel_algo {parallel_config.context_parallel_algo} has no effect with context_parallel 1",
-        why="there is no context group to run it in",
+        why="without context parallelism there is no group to run it in",
         at=(algorithm, context),
         **_NO_EFFECT,
     ),
@@ -115,7 +115,7 @@ MINDFORMERS.add(
             "vocab_size {shape.vocab} is not divisible by model_parallel {parallel_config.model_parallel}: "
             "every rank holds the whole embedding"
         ),
-        why="the layer falls back to copies with a warning, which costs memory",
+        why="the layer falls back to full copies with a warning, which costs memory",
         at=(a["model.model_config.vocab_size"], tensor),
         layout=True,
         **_WRONG,
@@ -124,7 +124,7 @@ MINDFORMERS.add(
         "resume-ignored",
         all_of(a["resume_training"].is_in(True), a["load_checkpoint"] == ""),
         message="resume_training is on, but load_checkpoint is empty: training starts from random weights",
-        why="since 1.7 the trainer switches it off with a warning instead of refusing",
+        why="since 1.7, the trainer switches it off with a warning instead of refusing to start",
         fixes=(put(a["resume_training"], False),),
         **_WRONG,
     ),
@@ -132,7 +132,7 @@ MINDFORMERS.add(
         "use-past-in-training",
         all_of(legacy, training, a["model.model_config.use_past"].written.is_in(True)),
         message="use_past is on in a training config; the trainer switches it off",
-        why="a cache of past keys is for prediction",
+        why="a cache of past keys is only used for prediction",
         at=(a["model.model_config.use_past"],),
         fixes=(put(a["model.model_config.use_past"], False, safety=Safety.SAFE),),
         **_NO_EFFECT,
@@ -149,7 +149,7 @@ MINDFORMERS.add(
             "max_position_embedding {model.model_config.max_position_embedding} is less than seq_length "
             "{model.model_config.seq_length}"
         ),
-        why="the table of rotary frequencies has fewer positions than are used",
+        why="the table of rotary frequencies has fewer positions than the run uses",
         at=(a["model.model_config.max_position_embedding"], a["model.model_config.seq_length"]),
         **_WRONG,
     ),
@@ -157,7 +157,7 @@ MINDFORMERS.add(
         "checkpoint-format-renamed",
         a["ckpt_use_legacy_format"].given,
         message="ckpt_use_legacy_format has no effect since 2.1; it is called use_legacy_format",
-        why="the old name is an unused key",
+        why="the old name is no longer used",
         at=(a["ckpt_use_legacy_format"],),
         fixes=(drop(a["ckpt_use_legacy_format"]),),
         **_WRONG,
@@ -169,7 +169,7 @@ MINDFORMERS.add(
             "profile_start_step {profile_start_step} is after profile_stop_step {profile_stop_step}: steps 1 to 10 "
             "are profiled"
         ),
-        why="the callback puts both back to their defaults with a warning",
+        why="the callback resets both to their defaults with a warning",
         at=(a["profile_start_step"], a["profile_stop_step"]),
         versions=">=1.6",
         **_WRONG,
@@ -180,7 +180,7 @@ MINDFORMERS.add(
             training, a["profile"], a["init_start_profile"], a["profile_start_step"].given, a["profile_start_step"] != 1
         ),
         message="init_start_profile has no effect: profile_start_step is {profile_start_step}, not 1",
-        why="the callback switches it off with a warning, and profiling begins at that step",
+        why="the callback switches it off with a warning, and profiling starts at that step",
         at=(a["init_start_profile"], a["profile_start_step"]),
         fixes=(put(a["init_start_profile"], False, safety=Safety.SAFE),),
         versions=">=1.6",
@@ -197,7 +197,7 @@ MINDFORMERS.add(
         ),
         message="{shape.heads} heads are not divisible by {shape.query_groups} key/value heads",
         why=(
-            "each key/value head serves the same number of heads; nothing checks it before the graph is compiled, "
+            "each key/value head serves the same number of heads; nothing checks it until the graph is compiled, "
             "which fails"
         ),
         at=(a["model.model_config.n_kv_heads"], a["model.model_config.num_heads"]),
@@ -210,7 +210,7 @@ MINDFORMERS.add(
             mcore, training, a["mcore.num_moe_experts"].is_set, a["mcore.moe_router_topk"] > a["mcore.num_moe_experts"]
         ),
         message="{mcore.moe_router_topk} experts a token are more than the {mcore.num_moe_experts} experts",
-        why="mcore models do not check it as legacy ones do; the router cannot take more than there are",
+        why="mcore models do not check it as legacy models do; the router cannot choose more experts than there are",
         at=(a["mcore.moe_router_topk"], a["mcore.num_moe_experts"]),
         **_WRONG,
     ),

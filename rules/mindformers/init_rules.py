@@ -1,12 +1,11 @@
-"""A rule for initial weights is one that the network's configuration refuses.
+"""The network's configuration rejects a rule for initial weights.
 
 ## What it does
-Checks each entry of `param_init_std_rules`: it is a mapping with `target`, a regular expression of at most 256
-characters without look-around, atomic groups or repetition of what repeats, and with `init_method_std`, a number that
-is not negative.
+Checks that each entry of `param_init_std_rules` is a mapping with `target`, a regular expression of at most 256
+characters without look-around, atomic groups or nested repetition, and `init_method_std`, a non-negative number.
 
 ## Why is this bad?
-The configuration raises before the network is built, on every rank.
+The configuration raises an error before the network is built, on every rank.
 
 ## Example
     model: {model_config: {model_type: qwen3, param_init_std_rules: [{target: ".*embed.*", init_method_std: -0.01}]}}
@@ -55,7 +54,7 @@ def check(job: Job) -> Iterator[Finding]:
 
 
 def _fault(entry: object, careful: bool) -> tuple[Message, int] | None:
-    """What is wrong with an entry, and where that is refused. careful: patterns are looked at, too."""
+    """What is wrong with an entry, and where the framework rejects it. careful: patterns are checked, too."""
     if not isinstance(entry, dict):
         return Message("must be a mapping with target and init_method_std"), 2758
     target, deviation = entry.get("target"), entry.get("init_method_std")

@@ -1,4 +1,4 @@
-"""Keys with two names, values of a wrong type or too deep."""
+"""Keys with two names, values of a wrong type, and mappings that are nested too deep."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -23,7 +23,7 @@ _CONTEXT = "mindformers/core/context/parallel.py"
 _STAGES = "parallel_config.pipeline_stage"
 _TYPES = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32", "half": "float16", "float": "float32"}
 _OTHER_NAMES = {"npu": "Ascend", "cuda": "GPU"}
-"""What people call a device, to that which the setting calls it."""
+"""Common names of devices, and the names that the setting uses."""
 _DEGREES = ("data_parallel", "model_parallel", "pipeline_stage", "context_parallel", "expert_parallel")
 _SIZES = frozenset(f"parallel_config.{size}" for size in _DEGREES)
 _STAGE_LINES = {"1.5.0": (63, 62, 109), "1.7.0": (56, 63, 104), "2.1.0": (56, 63, 104)}
@@ -33,17 +33,16 @@ _NO_DEFAULT = frozenset(f"model.model_config.{name}" for name in _NEEDED)
 
 @rule(id="wrong-type", severity=Severity.ERROR, frameworks=("mindformers",))
 def wrong_type(job: Job) -> Iterator[Finding]:
-    """A setting holds a value of a sort that the framework refuses.
+    """The framework rejects the type or the name that a setting has as its value.
 
     ## What it does
-    Checks the sort of every setting that graph-mode MindFormers, or MindSpeed's counterpart MindSpore below it, checks
-    before
-    training: degrees must be whole numbers of at least 1, switches must be True or False, `max_device_memory` a size like
-    `58GB`, types, formats and modes one of the names that exist. What a run does not read is not judged: `load_ckpt_format`
-    where nothing is loaded, `device_id` where the launcher chooses the device.
+    Checks every setting whose value graph-mode MindFormers, or the underlying MindSpore, checks before training:
+    degrees must be whole numbers of at least 1, switches must be True or False, `max_device_memory` must be a size like
+    `58GB`, and types, formats and modes must be names that exist. Settings that a run does not read are not checked,
+    such as `load_ckpt_format` if nothing is loaded, or `device_id` if the launcher chooses the device.
 
     ## Why is this bad?
-    The launch is rejected once all processes are up. `"2"`, `2.0` and `True` are all refused where a whole number is due.
+    The launch fails once all processes are up. `"2"`, `2.0` and `True` are all rejected if a whole number is expected.
 
     ## Example
         parallel_config:
@@ -55,8 +54,8 @@ def wrong_type(job: Job) -> Iterator[Finding]:
           data_parallel: 8
 
     ## Fix safety
-    Safe where the text or the whole float is replaced by the value that it spells. Unsafe where a batch setting becomes the
-    smallest that works, or where a setting is left out so that its default holds.
+    Safe if the string or the whole float is replaced by the number or switch that it represents. Unsafe if a batch
+    setting becomes the smallest value that works, or if a setting is removed so that its default applies.
 
     ## References
     MindFormers v1.5.0, mindformers/modules/transformer/op_parallel_config.py:163, OpParallelConfig
@@ -77,7 +76,7 @@ def wrong_type(job: Job) -> Iterator[Finding]:
 
 
 def _bounded(finding: Finding, job: Job, row: Checked, value: Value) -> Finding:
-    """A warning where no release is stated and some of those that it may be take the value."""
+    """Makes it a warning if no release is given and some of the possible releases accept the value."""
     releases, core = job.arguments.certainty.releases, job.arguments.get("kind").raw == "mcore"
     alike = [
         release
@@ -95,13 +94,13 @@ def _bounded(finding: Finding, job: Job, row: Checked, value: Value) -> Finding:
 
 
 def _is_made(when: Expression | None, job: Job) -> bool:
-    """Whether the check is made in this run, for sure."""
+    """Whether this run certainly makes the check."""
     holds = True if when is None else compiled(when)(job.answers)
     return not isinstance(holds, Unknown) and bool(holds)
 
 
 def _value(job: Job, row: Checked) -> Value | None:
-    """What was typed for a setting; one of an mcore network may be called otherwise."""
+    """The value written for a setting. A setting of an mcore network may have another name."""
     value = job.arguments.given(row.name)
     if not row.renamed and (value is None or not row.switched):
         return value
@@ -132,7 +131,7 @@ def _finding(job: Job, row: Checked, value: Value) -> Finding:
 
 
 def _upstream(job: Job, row: Checked, value: Value) -> str:
-    """Where the value is refused: the number of stages is used before it is checked."""
+    """Where the framework rejects the value: it uses the number of stages before it checks it."""
     text, empty, other = _STAGE_LINES.get(read_at(job.target.version), _STAGE_LINES["1.5.0"])
     parallel = job.arguments.get("use_parallel")
     if row.name == _STAGES and parallel.known and parallel.raw:
@@ -144,7 +143,7 @@ def _upstream(job: Job, row: Checked, value: Value) -> str:
 
 
 def _fixes(job: Job, row: Checked, value: Value) -> Iterator[Fix]:
-    """What may be written instead, the likeliest first."""
+    """The possible replacements, the likeliest first."""
     meant, fewest = _meant(value.raw, row.kind), _fewest(job, row.name)
     if isinstance(meant, int) and isinstance(fewest, int):
         meant = max(meant, fewest)
@@ -160,7 +159,7 @@ def _fixes(job: Job, row: Checked, value: Value) -> Iterator[Fix]:
 
 
 def _number(value: Value, kind: ValueKind) -> Iterator[Fix]:
-    """Writes a number as it is spelled where one is due."""
+    """Replaces a string by the number that it represents if the setting expects a number."""
     text = value.raw.strip() if isinstance(value.raw, str) else ""
     if value.setting is not None and _NUMBER.fullmatch(text) and kind.takes(float(text)):
         if "e" in text.lower():
@@ -170,7 +169,7 @@ def _number(value: Value, kind: ValueKind) -> Iterator[Fix]:
 
 
 def _near(text: str, kind: ValueKind) -> str | None:
-    """The text that was most likely meant, of the possible ones."""
+    """The most likely of the possible names."""
     if (other := _OTHER_NAMES.get(text.strip().lower())) in kind.choices:
         return other
     found = slips(text.strip(), kind.choices, 0.6)
@@ -178,7 +177,7 @@ def _near(text: str, kind: ValueKind) -> str | None:
 
 
 def _fewest(job: Job, name: str) -> int | str | None:
-    """The smallest batch setting that works, and the schedule that always does."""
+    """The smallest batch setting that works, and the schedule that always works."""
     stages = known(job.plan.layout.pipeline)
     return {
         "runner_config.batch_size": 1,
@@ -189,7 +188,7 @@ def _fewest(job: Job, name: str) -> int | str | None:
 
 
 def _meant(raw: object, kind: ValueKind) -> object:
-    """The value that a text or a whole float spells, or None."""
+    """The value that a string or a whole float represents, or None."""
     if isinstance(raw, float) and raw.is_integer():
         return int(raw)
     bare = raw.strip() if isinstance(raw, str) else ""
@@ -207,7 +206,7 @@ def _whole(text: str) -> int | None:
 
 
 _READINGS: tuple[Callable[[str], object], ...] = (_TYPES.get, meant_boolean, _gigabytes, _whole)
-"""What a text may spell, the likeliest first."""
+"""The values that a string may represent, the likeliest first."""
 
 
 _FILE = "mindformers/parallel_core/transformer_config_utils.py"
@@ -215,16 +214,16 @@ _FILE = "mindformers/parallel_core/transformer_config_utils.py"
 
 @rule(id="clashing-names", severity=Severity.ERROR, frameworks=("mindformers",))
 def clashing_names(job: Job) -> Iterator[Finding | Unverified]:
-    """One setting of an mcore model is given under two names.
+    """One setting of an mcore model is set under two names.
 
     ## What it does
-    Resolves the names of `model_config`, of the sections that go into the transformer config, and of the `config.json` of
-    `pretrained_model_dir` to the fields they set, and finds fields that are set twice. In 1.7 that is always refused; since
-    2.0 only when the two values differ. The model's own class counts, too: what it calls num_hidden_layers has a value even
-    where the file only sets num_layers.
+    Resolves the names in `model_config`, in the sections that go into the transformer config, and in the `config.json`
+    of `pretrained_model_dir` to the fields they set, and finds fields that are set twice. MindFormers 1.7 always
+    rejects this; since 2.0, it is rejected only if the two values differ. The defaults of the model's class count, too:
+    its num_hidden_layers has a value even if the file only sets num_layers.
 
     ## Why is this bad?
-    The conversion to a transformer config refuses it, on every rank.
+    The conversion to a transformer config fails, on every rank.
 
     ## Example
         model_config: {num_layers: 12, num_hidden_layers: 48}
@@ -234,8 +233,8 @@ def clashing_names(job: Job) -> Iterator[Finding | Unverified]:
         model_config: {num_hidden_layers: 12}
 
     ## Fix safety
-    Unsafe: which of the two is intended is not known; the second is removed. Safe where a setting only gets the name that
-    the model's class has for it.
+    Unsafe: the fix removes the second setting, but the first may not be the intended one. Safe if the fix only renames
+    a setting to the name that the model's class uses.
 
     ## References
     MindFormers v1.7.0, mindformers/parallel_core/transformer_config_utils.py:485, convert_to_transformer_config
@@ -276,7 +275,7 @@ def clashing_names(job: Job) -> Iterator[Finding | Unverified]:
 
 
 def _against_class(job: Job, clash: Clash, line: int) -> Iterator[Finding]:
-    """The other name is not in the file: the class of the model gives it a value."""
+    """The other name is not in the file; the class of the model gives it a value."""
     typed = _find(job, clash.other)
     if typed is None:
         return
@@ -308,14 +307,14 @@ UPSTREAM = {
 
 @rule(id="nested-too-deep", severity=Severity.ERROR, frameworks=("mindformers", "pynative"))
 def nested_too_deep(job: Job) -> Iterator[Finding]:
-    """Mappings are nested deeper than the framework reads.
+    """Mappings are nested deeper than the framework allows.
 
     ## What it does
-    Counts how deep mappings are nested; lists end the count, as in the framework's own check. More than 10 is
-    refused.
+    Counts the levels of nested mappings; a list ends the count, as in the framework's own check. The framework rejects
+    more than 10 levels.
 
     ## Why is this bad?
-    The file is refused before it is parsed, on every rank.
+    The framework rejects the file before parsing it, on every rank.
 
     ## Example
         a: {b: {c: {d: {e: {f: {g: {h: {i: {j: {k: 1}}}}}}}}}}

@@ -1,4 +1,4 @@
-"""What graph-mode MindFormers checks before anything is built: modes, validators, checkpoints."""
+"""Checks that graph-mode MindFormers makes before anything is built: modes, validators, checkpoints."""
 
 from preflight.lint.constraint import ConstraintSet, drop, in_range, one_of, put, refuse, requires
 from preflight.lint.expressions import all_of, any_of
@@ -13,7 +13,7 @@ from preflight.rules.mindformers.names import (
 )
 from preflight.source.finding import Kind
 
-MINDFORMERS = ConstraintSet("mindformers", why="the mode is validated at start, even when use_parallel is off")
+MINDFORMERS = ConstraintSet("mindformers", why="the mode is validated at startup, even when use_parallel is off")
 _MODES = (0, 1, 2, 3, "DATA_PARALLEL", "SEMI_AUTO_PARALLEL", "AUTO_PARALLEL", "HYBRID_PARALLEL", "STAND_ALONE")
 _ENTRY = {
     "1.5.0": "run_mindformer.py:271",
@@ -31,7 +31,7 @@ MINDFORMERS.add(
         ("train", "finetune", "eval", "predict", "predict_with_train_model", "export"),
         when=a["run_mode"].is_set,
         message="run_mode is {run_mode}; it must be train, finetune, eval or predict",
-        why="the launcher refuses any other mode before anything is read",
+        why="the launcher rejects any other mode before it reads anything",
         fixes=(put(a["run_mode"], "train"), put(a["run_mode"], "finetune")),
     ),
     refuse(
@@ -40,10 +40,10 @@ MINDFORMERS.add(
             a["run_mode"].is_none,
             any_of(a["trainer.type"].is_set, a["model.model_config.type"].is_set),
             any_of(a["use_parallel"].given, a["load_checkpoint"].given, a["train_dataset.data_loader.type"].is_set),
-            ~a["infer"].given,  # a file of mindformers/tools/export.py, which asks for no mode
+            ~a["infer"].given,  # a file for mindformers/tools/export.py, which needs no mode
         ),
         message="run_mode is not given, here or by --run_mode; it must be train, finetune, eval or predict",
-        why="the launcher refuses a run without a mode before anything is read",
+        why="the launcher rejects a run without a mode before it reads anything",
         upstream=_ENTRY,
         at=(a["run_mode"],),
         kind=Kind.ABSENCE,
@@ -54,20 +54,20 @@ MINDFORMERS.add(
         "run-mode-export",
         a["run_mode"] == "export",
         message="run_mode export was removed; it must be train, finetune, eval or predict",
-        why="the mode existed in 1.0 only",
+        why="the mode only existed in 1.0",
     ),
     refuse(
         "run-mode-new",
         a["run_mode"] == "predict_with_train_model",
         message="run_mode predict_with_train_model does not exist before 2.1",
-        why="the launcher refuses any other mode",
+        why="the launcher rejects any other mode",
     ),
     one_of(
         "context-mode",
         a["context.mode"],
         (0, 1, "GRAPH_MODE", "PYNATIVE_MODE"),
         message="context.mode is {context.mode}; it must be 0 (GRAPH_MODE) or 1 (PYNATIVE_MODE)",
-        why="the context is validated at start",
+        why="the context is validated at startup",
         fixes=(put(a["context.mode"], 0),),
     ),
     one_of(
@@ -98,7 +98,7 @@ MINDFORMERS.add(
             a["model.model_config.use_flash_attention"].written.is_in(True),
         ),
         message="predict with use_past False cannot use flash attention",
-        why="the validators refuse the pair at start",
+        why="the validators reject the combination at startup",
         at=(a["model.model_config.use_flash_attention"], a["model.model_config.use_past"]),
         fixes=(put(a["model.model_config.use_past"], True), put(a["model.model_config.use_flash_attention"], False)),
     ),
@@ -112,7 +112,7 @@ MINDFORMERS.add(
             ),
         ),
         message="jit_level O1 is not available in {run_mode} mode",
-        why="the context refuses it",
+        why="the context rejects it",
         at=(a["context.jit_config.jit_level"], a["context.jit_level"]),
     ),
     refuse(
@@ -129,16 +129,16 @@ MINDFORMERS.add(
             ),
         ),
         message="jit_level O2 needs infer_boost off in {run_mode} mode",
-        why="the context refuses the pair",
+        why="the context rejects the combination",
         at=(a["context.jit_config.jit_level"], a["context.jit_level"]),
     ),
     refuse(
         "auto-trans-without-checkpoint",
         all_of(a["auto_trans_ckpt"], empty_checkpoint, no_directory),
         message="auto_trans_ckpt is on, but load_checkpoint is empty",
-        why="there is nothing to transform; the trainer refuses to start",
+        why="there is nothing to transform, so the trainer refuses to start",
         at=(a["auto_trans_ckpt"], a["load_checkpoint"]),
-        fixes=(put(a["auto_trans_ckpt"], False, offered=True),),  # or its checkpoint is still to be named
+        fixes=(put(a["auto_trans_ckpt"], False, offered=True),),  # or its checkpoint is not named yet
     ),
     refuse(
         "optimizer-level-and-shard",
@@ -151,7 +151,7 @@ MINDFORMERS.add(
             "optimizer_level {parallel.parallel_optimizer_config.optimizer_level} does not work with "
             "gradient_accumulation_shard, whatever its value"
         ),
-        why="MindSpore takes one of the two, not both",
+        why="MindSpore accepts one of the two, not both",
         at=(
             a["parallel.parallel_optimizer_config.gradient_accumulation_shard"],
             a["parallel.parallel_optimizer_config.optimizer_level"],
@@ -167,21 +167,21 @@ MINDFORMERS.add(
             any_of(a["pretrained_model_dir"].is_none, a["pretrained_model_dir"] == ""),
         ),
         message="model_config has no architectures, and pretrained_model_dir names no network either",
-        why="an mcore model is found by its architecture",
+        why="an mcore model is looked up by its architecture",
         at=(a["model.model_config"],),
     ),
     refuse(
         "auto-pipeline",
         all_of(a["use_parallel"], a["parallel.auto_pipeline"]),
         message="parallel.auto_pipeline was removed",
-        why="the start refuses it",
+        why="it is rejected at startup",
         fixes=(drop(a["parallel.auto_pipeline"]),),
     ),
     refuse(
         "only-save-strategy-with-checkpoint",
         all_of(any_of(a["checkpoint"], ~a["use_legacy_format"]), a["only_save_strategy"]),
         message="only_save_strategy does not work with a checkpoint section, or with use_legacy_format False",
-        why="the section switches the legacy format off, which only_save_strategy needs",
+        why="the section switches off the legacy format, which only_save_strategy needs",
         at=(a["only_save_strategy"], a["checkpoint"]),
         fixes=(put(a["only_save_strategy"], False),),
     ),
@@ -208,7 +208,7 @@ MINDFORMERS.add(
         a["run_mode"] == "predict_with_train_model",
         data == 1,
         message="predict_with_train_model needs data_parallel 1, not {parallel_config.data_parallel}",
-        why="the mode predicts one batch on all ranks",
+        why="in this mode, all ranks predict one batch",
         at=(data, a["run_mode"]),
         fixes=(put(data, 1),),
     ),
@@ -217,7 +217,7 @@ MINDFORMERS.add(
         all_of(a["run_mode"] == "predict_with_train_model", automatic),
         a["parallel.full_batch"],
         message="predict_with_train_model needs full_batch True",
-        why="the mode predicts one batch on all ranks",
+        why="in this mode, all ranks predict one batch",
         at=(a["parallel.full_batch"], a["run_mode"]),
     ),
 )

@@ -1,4 +1,4 @@
-"""Offsets of stages, strategies of data sets, and a parallel mode that is off."""
+"""Layer offsets of stages, dataset strategies, and runs with parallelism switched off."""
 
 from collections.abc import Iterator
 
@@ -27,16 +27,16 @@ _LAYERED = ("llama", "deepseek", "glm")
     after=("mindformers/fewer-layers-than-stages", "mindformers/fewer-layers-than-chunks"),
 )
 def bad_offset(job: Job) -> Iterator[Finding]:
-    """offset does not spread the layers over the pipeline stages.
+    """offset does not distribute all layers over the pipeline stages.
 
     ## What it does
-    Lays the layers out as the framework does: `num_layers // (stages * chunks)` a stage, plus `offset`. An offset list has
-    one entry per stage (and one row per virtual chunk), and sums to the layers that are left over. DeepSeek-V3's
-    multi-token-prediction layer counts as one more in legacy models.
+    Assigns layers to stages as the framework does: `num_layers // (stages * chunks)` layers per stage, plus `offset`.
+    An offset list has one entry per stage (and one row per virtual chunk), and its numbers add up to the remaining
+    layers. In legacy models, the multi-token-prediction layer of DeepSeek-V3 counts as one more layer.
 
     ## Why is this bad?
-    The network refuses to be built on every rank, after the launch. A whole number other than 0 is worse: it is compared as
-    it is and then given to *every* stage, so that stages are laid out for layers that do not exist.
+    Every rank fails when it builds the network, after the launch. A whole number other than 0 is worse: it passes the
+    check and is then applied to *every* stage, so that stages contain layers that do not exist.
 
     ## Example
     With 42 layers over 4 stages:
@@ -48,8 +48,8 @@ def bad_offset(job: Job) -> Iterator[Finding]:
         model_config: {num_layers: 42, offset: [0, 1, 1, 0]}
 
     ## Fix safety
-    Unsafe: another spread is another memory use per stage. The middle stages get the remainder, because the first and the
-    last hold embedding and loss.
+    Unsafe: a different distribution changes the memory use of each stage. The middle stages get the remaining layers,
+    because the first and the last stage hold the embedding and the loss.
 
     ## References
     MindFormers v1.5.0, mindformers/models/utils.py:558, LayerSetting._check_inputs
@@ -89,8 +89,8 @@ def bad_offset(job: Job) -> Iterator[Finding]:
 
 
 def _layered(job: Job) -> bool:
-    """Whether the model lays its layers out this way:
-    an mcore network that predicts does where it is really distributed."""
+    """Whether the model assigns its layers this way. An mcore network that predicts does so only if it is really
+    distributed."""
     if job.arguments.get("kind").raw == "mcore":
         spread = (
             job.arguments.get("use_parallel").raw is True and job.arguments.get("parallel_mode").raw == "stand_alone"
@@ -100,7 +100,7 @@ def _layered(job: Job) -> bool:
 
 
 def _bad_offset_fix(job: Job) -> Fix | None:
-    """An even spread with the remainder in the middle."""
+    """An even distribution with the remainder in the middle."""
     numbers = known(job.arguments.get("pipeline_layers"), job.plan.layout.pipeline)
     chunks = job.plan.layout.virtual.raw or 1
     if numbers is None or not isinstance(chunks, int):
@@ -129,7 +129,7 @@ _NO_LIST = {"1.7.0": 879, "2.1.0": 946}
 _NAME = "parallel.dataset_strategy"
 _SHAPES = "mindspore/ccsrc/frontend/parallel/step_parallel_utils.cc"
 _FLAT_COLUMNS = ("input_ids", "labels", "target_ids", "loss_mask", "position_ids")
-"""Columns of two dimensions, whatever makes them."""
+"""Columns that always have two dimensions."""
 
 _MISSING = "full_batch is {full}, but dataset_strategy is not given; it must be a list such as [[{data}, 1]]"
 _WRONG = "full_batch is {full}, but dataset_strategy is {raw!r}; it must be a list such as [[{data}, 1]]"
@@ -137,16 +137,16 @@ _WRONG = "full_batch is {full}, but dataset_strategy is {raw!r}; it must be a li
 
 @rule(id="dataset-strategy", severity=Severity.ERROR, frameworks=("mindformers",))
 def dataset_strategy(job: Job) -> Iterator[Finding]:
-    """full_batch and dataset_strategy do not fit the data-parallel layout.
+    """full_batch and dataset_strategy do not match the data-parallel layout.
 
     ## What it does
-    Without `full_batch` every rank reads its own part of the batch, and `dataset_strategy` defines how: a list of lists
-    whose first number is `data_parallel`, one for every column of `train_dataset.input_columns`, with as many numbers as
-    the column has dimensions. Before 1.7 the strategy counts only when `full_batch` is False; since 1.7 a
-    strategy that is given counts always, and `full_batch: False` alone is fine.
+    Without `full_batch`, every rank reads its own part of the batch, and `dataset_strategy` defines how: a list of
+    lists whose first number is `data_parallel`, one for every column of `train_dataset.input_columns`, with as many
+    numbers as the column has dimensions. Before 1.7, the strategy is used only if `full_batch` is False. Since 1.7, a
+    strategy is always used if it is given, and `full_batch: False` alone is fine.
 
     ## Why is this bad?
-    The trainer refuses to start, on every rank.
+    The trainer refuses to start on every rank.
 
     ## Example
         parallel: {full_batch: False, dataset_strategy: [[4, 1]]}
@@ -222,7 +222,7 @@ def _strategy(job: Job, full: Value, strategy: Value, data: Value) -> Iterator[F
 
 
 def _columns(job: Job) -> list[object] | None:
-    """The columns that the data set hands to the network, where they are given."""
+    """The columns that the data set passes to the network, if they are given."""
     columns = job.arguments.given("train_dataset.input_columns")
     return columns.raw if columns is not None and columns.known and isinstance(columns.raw, list) else None
 
@@ -257,14 +257,14 @@ SIZES = ("data_parallel", "model_parallel", "pipeline_stage", "context_parallel"
 
 @rule(severity=Severity.WARNING, id="parallel-switched-off", frameworks=("mindformers",), reads=("use_parallel",))
 def parallel_switched_off(job: Job) -> Iterator[Finding]:
-    """A run of several devices does not train on them together.
+    """The devices of a run do not train together.
 
     ## What it does
-    Finds `use_parallel: False` where the run has several devices, and its own `parallel_config` shares the work among them.
+    Finds `use_parallel: False` in a run with several devices whose `parallel_config` divides the work among them.
 
     ## Why is this bad?
-    The communication is not set up and `parallel_config` is not read: every device trains the same model by itself on the
-    same data, and all of them save to the same folder.
+    The framework does not set up communication and does not read `parallel_config`. Every device trains the same model
+    by itself on the same data, and all of them save to the same folder.
 
     ## Example
     With 8 devices:
@@ -278,7 +278,7 @@ def parallel_switched_off(job: Job) -> Iterator[Finding]:
         parallel_config: {data_parallel: 8}
 
     ## Fix safety
-    Unsafe: another run is trained.
+    Unsafe: the fix changes what is trained.
 
     ## References
     MindFormers v1.6.0, mindformers/core/context/build_context.py:68, and mindformers/core/context/parallel.py:42

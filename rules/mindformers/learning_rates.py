@@ -1,4 +1,4 @@
-"""Learning rates that are not given."""
+"""Missing learning rates and warm-up lengths."""
 
 from collections.abc import Iterator
 
@@ -19,15 +19,14 @@ _LEARNING_RATE_MISSING_LINE = {"1.0.0": 168, "1.2.0": 243, "1.3.2": 351, "1.5.0"
 
 @rule(id="learning-rate-missing", severity=Severity.ERROR, frameworks=("mindformers",), reads=("lr_schedule",))
 def learning_rate_missing(job: Job) -> Iterator[Finding]:
-    """A learning-rate schedule is given no learning rate.
+    """A learning-rate schedule has no learning rate.
 
     ## What it does
-    Finds an `lr_schedule` of a training run whose class must be given a `learning_rate`, and is given none, or null. The
-    one in `optimizer` is not used where there is a schedule, and the template fills only a section that is left out as a
-    whole.
+    Finds training runs whose `lr_schedule` names a class that needs a `learning_rate`, but sets none or null. With a
+    schedule, the rate in `optimizer` is not used, and the template only fills in a section that is missing entirely.
 
     ## Why is this bad?
-    The schedule is built without a rate, and the run dies when the first step is compiled.
+    The schedule is built without a rate, and the run crashes when it compiles the first step.
 
     ## Example
         optimizer: {type: AdamW, learning_rate: 1.0e-5}
@@ -39,7 +38,7 @@ def learning_rate_missing(job: Job) -> Iterator[Finding]:
         lr_schedule: {type: CosineWithWarmUpLR, learning_rate: 1.0e-5, warmup_ratio: 0.01}
 
     ## Fix safety
-    Unsafe: the rate of the optimizer, where there is one, may not be the one that was meant.
+    Unsafe: the fix uses the rate of the optimizer if there is one, which may not be the intended one.
 
     ## References
     MindFormers v1.5.0, mindformers/core/lr/lr_schedule.py:485, :523; v1.7.0, :463, :502, CosineWithWarmUpLR; others alike
@@ -95,15 +94,15 @@ _WARMUP_MISSING_LINE = {"1.0.0": 50, "1.2.0": 40, "1.3.2": 40, "1.5.0": 40}
 
 @rule(id="warmup-missing", severity=Severity.ERROR, frameworks=("mindformers",), reads=("lr_schedule",))
 def warmup_missing(job: Job) -> Iterator[Finding]:
-    """A learning-rate schedule has no warmup length.
+    """A learning-rate schedule has no warm-up length.
 
     ## What it does
-    Finds an `lr_schedule` of a training run whose class must be given `warmup_steps`, `warmup_ratio` or `warmup_epochs`,
-    and is given none of them. `CosineWithWarmUpLR` alone takes 0 for it, since 1.2.
+    Finds training runs whose `lr_schedule` names a class that needs `warmup_steps`, `warmup_ratio` or `warmup_epochs`,
+    but sets none of them. Only `CosineWithWarmUpLR` defaults to 0, since 1.2.
 
     ## Why is this bad?
-    The template fills only a section that is left out as a whole. The schedule is built after the network, on every rank,
-    and refuses.
+    The template only fills in a section that is missing entirely. Every rank builds the schedule after the network, and
+    the schedule raises an error.
 
     ## Example
         lr_schedule: {type: ConstantWarmUpLR, learning_rate: 1.0e-5}
@@ -113,7 +112,7 @@ def warmup_missing(job: Job) -> Iterator[Finding]:
         lr_schedule: {type: ConstantWarmUpLR, learning_rate: 1.0e-5, warmup_steps: 0}
 
     ## Fix safety
-    Unsafe: a warm-up may have been meant.
+    Unsafe: a warm-up may be intended.
 
     ## References
     MindFormers v1.5.0, mindformers/core/lr/lr_schedule.py:40, _get_warmup_steps; v1.7.0 and 2.1.0, :39, _get_lr_steps

@@ -1,13 +1,13 @@
-"""The adapters of a low-rank run reach no layer, or a setting of theirs is not read.
+"""The adapters of a LoRA run match no layer, or one of their settings is not read.
 
 ## What it does
-Looks at `pet_config` of a network: parts of `target_modules` that can match no layer of `LlamaForCausalLM`, keys
-that `LoraConfig` does not have, and a rank or scale of 0. Where the pattern is more than names with `.*` around them,
-or the network is another one, it is silent about the layers.
+Checks `pet_config` for parts of `target_modules` that cannot match any layer of `LlamaForCausalLM`, keys that
+`LoraConfig` does not have, and a rank or scale of 0. Layers are not checked if the pattern contains more than names
+with `.*` around them, or for any other network.
 
 ## Why is this bad?
-`LoraConfig` takes any key and drops those that it does not know: the rank stays 8. A pattern that matches no layer
-leaves the network without adapters, and all of it is frozen: nothing is trained.
+`LoraConfig` accepts any key and drops unknown ones, so the rank stays 8. If a pattern matches no layer, the network has
+no adapters and is completely frozen: nothing is trained.
 
 ## Example
     pet_config: {pet_type: lora, lora_r: 16, target_modules: '.*q_proj|.*v_proj'}
@@ -49,7 +49,7 @@ FOREIGN = frozenset(
     "q_proj k_proj v_proj o_proj qkv_proj gate_proj up_proj down_proj query_key_value dense_h_to_4h dense_4h_to_h "
     "linear_qkv linear_proj linear_fc1 linear_fc2 c_attn c_proj W_pack".split()
 )
-"""Layers of other networks, which none of Llama's here is called."""
+"""Layer names of other networks, none of which Llama uses here."""
 
 ZEROS = {
     "lora_rank": Message("lora_rank is 0: the adapters have no weights to train"),
@@ -84,13 +84,13 @@ def check(job: Job) -> Iterator[Finding]:
 
 
 def _is_slip(name: str) -> bool:
-    """Whether a short name of a weight is like Llama's, and no name of its layers contains it: wvv, w4, qw."""
+    """Whether a short weight name resembles one of Llama's but is not part of any of its layer names: wvv, w4, qw."""
     like = re.fullmatch(r"w[a-z0-9]{1,3}|[qkvo]w", name) is not None
     return like and "qkv" not in name and not any(name in layer for layer in LLAMA)
 
 
 def _unmatched(job: Job, targets: Value, arch: str) -> Iterator[Finding]:
-    """A pattern of which no part can match, or one part."""
+    """Reports a pattern if any of its parts cannot match."""
     parts = str(targets.raw).split("|")
     names = [re.sub(r"^\.\*|\.\*$|\*$|\$$", "", part).strip(".*$()") for part in parts]
     dead = [name for name in names if name in FOREIGN or _is_slip(name)]

@@ -1,10 +1,10 @@
-"""What the mcore transformer config refuses (use_legacy: False)."""
+"""Checks of the mcore transformer config (use_legacy: False)."""
 
 from preflight.lint.constraint import ConstraintSet, divides, put, refuse
 from preflight.lint.expressions import all_of, any_of
 from preflight.rules.mindformers.names import CONFIG, a, context, mcore, sequence_parallel, tensor, training
 
-MINDFORMERS = ConstraintSet("mindformers", why="the transformer config refuses it")
+MINDFORMERS = ConstraintSet("mindformers", why="the transformer config rejects it")
 _ATTENTION = "mindformers/parallel_core/training_graph/transformer/attention.py"
 # fmt: off
 c = {
@@ -27,7 +27,7 @@ moe = all_of(mcore, training, c["num_moe_experts"].is_set)
 
 
 def core(old: int, new: int) -> dict[str, str]:
-    """Lines of a check in 1.7 and 2.1."""
+    """The line numbers of a check in 1.7 and in 2.1."""
     return {"1.7.0": f"{CONFIG}:{old}", "2.1.0": f"{CONFIG}:{new}"}
 
 
@@ -36,7 +36,7 @@ MINDFORMERS.add(
         "sequence-parallel-without-tensor",
         all_of(mcore, training, sequence_parallel, tensor <= 1),
         message="use_seq_parallel needs model_parallel above 1",
-        why="mcore refuses what legacy models ignored",
+        why="mcore rejects what legacy models ignored",
         at=(sequence_parallel, tensor),
         fixes=(put(sequence_parallel, False),),
     ),
@@ -75,7 +75,7 @@ MINDFORMERS.add(
         "bias-with-experts",
         all_of(moe, c["add_bias_linear"]),
         message="add_bias_linear does not work with a mixture of experts",
-        why="the transformer config refuses it; its default is True, so False must be stated",
+        why="the transformer config rejects it; its default is True, so False must be set explicitly",
         at=(c["add_bias_linear"], c["num_moe_experts"]),
         fixes=(put(a["model.model_config.add_bias_linear"], False),),
     ),
@@ -96,7 +96,7 @@ MINDFORMERS.add(
             *(~c["moe_router_pre_softmax"], c["moe_router_load_balancing_type"] != "sinkhorn"),
         ),
         message="one expert per token with softmax needs moe_router_pre_softmax",
-        why="a softmax over one value has no gradient; the transformer config refuses it",
+        why="a softmax over one value has no gradient; the transformer config rejects it",
         at=(c["moe_router_topk"], c["moe_router_pre_softmax"]),
         fixes=(put(a["model.model_config.moe_router_pre_softmax"], True),),
     ),
@@ -160,7 +160,7 @@ MINDFORMERS.add(
         c["vocab_size"],
         when=all_of(mcore, training, tensor > 1, a["shape.heads"] % tensor == 0),
         message="vocab_size {mcore.vocab_size} is not divisible by model_parallel {parallel_config.model_parallel}",
-        why="mcore shards the embedding, where legacy models would fall back to whole copies",
+        why="mcore shards the embedding, while legacy models fall back to full copies",
         at=(c["vocab_size"], tensor),
         layout=True,
     ),
@@ -179,7 +179,7 @@ MINDFORMERS.add(
             "{shape.query_groups} key/value heads do not divide {shape.heads} heads, or are not divisible by "
             "model_parallel {parallel_config.model_parallel}"
         ),
-        why="the served attention shares heads out, or copies them whole",
+        why="attention in serving splits heads over the ranks, or copies them whole",
         at=(c["num_query_groups"], tensor),
         layout=True,
     ),
@@ -189,7 +189,7 @@ MINDFORMERS.add(
         a["shape.hidden"],
         when=all_of(mcore, training, ~c["multi_latent_attention"]),
         message="hidden_size {shape.hidden} is not divisible by {shape.heads} heads",
-        why="the attention refuses to be built, whatever the width of a head is",
+        why="the attention cannot be built, regardless of the width of a head",
         at=(a["shape.hidden"], a["shape.heads"]),
         after=("heads-not-divisible",),
     ),
@@ -205,7 +205,7 @@ MINDFORMERS.add(
         message=(
             "{shape.query_groups} key/value heads are not divisible by model_parallel {parallel_config.model_parallel}"
         ),
-        why="the attention refuses to be built; heads are not replicated",
+        why="the attention cannot be built; heads are not replicated",
         at=(tensor, c["num_query_groups"], context),
         layout=True,
     ),
@@ -213,7 +213,7 @@ MINDFORMERS.add(
         "experts-not-grouped",
         all_of(moe, ~c["moe_grouped_gemm"]),
         message="a mixture of experts needs moe_grouped_gemm",
-        why="the layer without it is not implemented; its default is False, so True must be stated",
+        why="the layer is not implemented without it; its default is False, so True must be set explicitly",
         at=(c["moe_grouped_gemm"], c["num_moe_experts"]),
         fixes=(put(a["model.model_config.moe_grouped_gemm"], True),),
     ),

@@ -1,13 +1,13 @@
-"""A list or a form among the settings of an mcore network is one that its configuration refuses.
+"""The configuration of an mcore network rejects a list or the form of a setting.
 
 ## What it does
-Checks, with `use_legacy: False`: with the schedule zero_bubble_v `recompute` as a list must have a row per virtual
-chunk; an attention window is two numbers of at least -1; `moe_layer_freq` is a number or a list of 0 and 1, one per
-layer, all 1 after the leading dense layers; and every group of `grouped_lr_schedule` names its params in a
+With `use_legacy: False`, checks that with the zero_bubble_v schedule, a `recompute` list has one row per virtual chunk;
+that an attention window is two numbers of at least -1; that `moe_layer_freq` is a number or a list with a 0 or 1 for
+each layer, all 1 after the leading dense layers; and that every group of `grouped_lr_schedule` names its params in a
 list.
 
 ## Why is this bad?
-The network's configuration refuses to be made, or the optimizer to be built, on every rank.
+Every rank fails when it creates the configuration of the network or builds the optimizer.
 
 ## Example
     parallel: {pipeline_config: {pipeline_interleave: True, pipeline_scheduler: zero_bubble_v}}
@@ -55,7 +55,7 @@ def check(job: Job) -> Iterator[Finding]:
 
 
 def _bubble(job: Job, line: int) -> Iterator[Finding]:
-    """The V schedule wants counts for each chunk."""
+    """The V-shaped schedule needs counts for each chunk."""
     typed, schedule = (
         job.arguments.given("recompute_config.recompute"),
         job.arguments.get(_SCHEDULE),
@@ -86,7 +86,8 @@ def _window(job: Job) -> Iterator[Finding]:
 
 
 def _frequency(job: Job, net: str, typed: Value | None) -> Iterator[Finding]:
-    """Which layers have experts: every n-th, or a 0 or 1 for each; after the dense ones that are first, all."""
+    """Which layers have experts: every n-th layer, or a 0 or 1 for each layer. All layers after the leading dense ones
+    have experts."""
     if typed is None or not typed.known or typed.raw is None:
         return
     layers, dense = job.arguments.get(f"{net}.num_layers").raw, job.arguments.get(f"{net}.first_k_dense_replace")

@@ -1,12 +1,13 @@
 """A size of an mcore network is not a number.
 
 ## What it does
-Checks, with `use_legacy: False`, that the sizes of the network are whole numbers where they are written: not text, not
-null where there is no default to fall back to, not 0 for the heads and their width, and, to train, neither fractions
-nor below 1.
+With `use_legacy: False`, checks that the sizes of the network that the config sets are whole numbers. They must not be
+strings, and not null if there is no default. The number of heads and their width must not be 0. In training, the sizes
+must be at least 1 and must not be fractions.
 
 ## Why is this bad?
-The network computes with them while it is built and dies of a TypeError or a division by zero, on every rank.
+The network calculates with these sizes while it is built, and crashes with a TypeError or a division by zero on every
+rank.
 
 ## Example
     model: {model_config: {model_type: qwen3, num_attention_heads: "32"}}
@@ -14,7 +15,7 @@ Use instead:
     model: {model_config: {model_type: qwen3, num_attention_heads: 32}}
 
 ## Fix safety
-Safe: the text is replaced by the number that it spells.
+Safe: the string is replaced by the number that it represents.
 
 ## References
 MindFormers 2.1.0, mindformers/parallel_core/transformer_config.py:2349, TransformerConfig.__post_init__
@@ -40,11 +41,11 @@ _DIVIDES = "mindformers/parallel_core/inference/utils.py:163"
 
 
 class _Size(NamedTuple):
-    """A size, and where a network dies of text or null: one that trains in 1.7, in 2.1,
-    one that predicts in 2.1. null: it dies of null, too.
+    """A size, and where a network crashes if it is a string: in training with 1.7, in training with 2.1, and in
+    prediction with 2.1. null: the network crashes with null, too.
 
-    zero: where they die of 0; "" where they do not. least: the smallest that one that trains can be built with.
-    only: latent attention or experts alone have it.
+    zero: where each network crashes with 0, "" if it does not. least: the smallest value that a network can be built
+    with in training. only: the size only exists with latent attention or with experts.
     """
 
     name: str
@@ -94,7 +95,7 @@ def check(job: Job) -> Iterator[Finding]:
     latent = job.arguments.get("mcore.multi_latent_attention").raw is not False
     first = job.arguments.get("mcore.first_k_dense_replace").raw
     dense_first = isinstance(first, int) and first > 0
-    # with experts and none of these, no dense layer may be built
+    # with experts and without these settings, there may be no dense layer
     mixed = job.arguments.get("mcore.num_moe_experts").raw is not None and not dense_first
     has = {"": True, "latent": job.arguments.get("mcore.multi_latent_attention").raw is True, "experts": _counts(job)}
     for size in _SIZES:
@@ -122,13 +123,13 @@ def check(job: Job) -> Iterator[Finding]:
 
 
 def _counts(job: Job) -> bool:
-    """Whether there are experts, for sure."""
+    """Whether the network certainly has experts."""
     experts = job.arguments.get("mcore.num_moe_experts").raw
     return isinstance(experts, int) and experts > 0
 
 
 def _cannot(raw: object, least: int) -> bool:
-    """Whether a number is a fraction, or below the smallest."""
+    """Whether a number is a fraction or less than the smallest allowed value."""
     return isinstance(raw, float) or (isinstance(raw, int) and not isinstance(raw, bool) and raw < least)
 
 

@@ -38,15 +38,15 @@ _RUN = {
 
 @rule(id="missing-key", severity=Severity.ERROR, frameworks=("mindformers",))
 def missing_key(job: Job) -> Iterator[Finding]:
-    """A section lacks a key that it must have, or is not of the form that it must have.
+    """A section lacks a required key or has the wrong form.
 
     ## What it does
-    Checks the keys that the template of a release demands of a section that is present (`type` of the trainer, the
-    optimizer, the wrapper, each callback; `model.model_config`, and `model.arch` in 1.5), and that sections are mappings
-    and `callbacks` is a list.
+    Checks that a section contains the keys that the template of the release requires (`type` of the trainer, the
+    optimizer, the wrapper and each callback; `model.model_config`, and `model.arch` in 1.5), that sections are
+    mappings, and that `callbacks` is a list.
 
     ## Why is this bad?
-    The file is refused when it is loaded, on every rank.
+    Loading the file fails, on every rank.
 
     ## Example
         runner_wrapper:
@@ -59,7 +59,7 @@ def missing_key(job: Job) -> Iterator[Finding]:
           use_clip_grad: True
 
     ## Fix safety
-    Unsafe: the type that the template would give, or the trainer of language models, may not be the one that was meant.
+    Unsafe: the type that the template uses, or the trainer for language models, may not be the intended one.
 
     ## References
     MindFormers v1.5.0, mindformers/tools/register/template.py:109, Config._update_value, and :72 and :191, apply
@@ -88,7 +88,7 @@ def missing_key(job: Job) -> Iterator[Finding]:
 
 
 def _sections(job: Job) -> tuple[str, ...]:
-    """The sections that the template of the run mode looks at."""
+    """The sections that the template of the run mode checks."""
     mode = job.arguments.get("run_mode").raw
     if mode in TRAINING:
         return (*_GENERAL, *_TRAIN, *(_EVAL if job.arguments.get("do_eval").raw is True else ()))
@@ -110,7 +110,7 @@ def _section(name: str, entry: Entry, t: Table, *, mcore: bool, fixable: bool) -
 
 
 def _list(name: str, node: Node) -> Iterator[Finding]:
-    """A section whose entries are built one by one."""
+    """Checks a section whose entries are built one by one."""
     if node.kind != "sequence":
         message = Message("{name} must be a list, each entry with its type", name=name)
         yield Finding(message, node.span, key=(name,), upstream=f"{_FILE}:191")
@@ -132,7 +132,7 @@ def _list(name: str, node: Node) -> Iterator[Finding]:
 
 
 def _lacking(name: str, entry: Entry, t: Table, place: str, fixable: bool) -> Iterator[Finding]:
-    """The keys that the template demands and the section does not have."""
+    """The keys that the template requires and the section lacks."""
     node = entry.value
     for key in t.required.get(name, ()):
         if not _has(node, key) and node.entries:
@@ -164,15 +164,15 @@ _SECTION_LEFT_OUT_LINE = {"1.5.0": 676}
 
 @rule(id="section-left-out", severity=Severity.WARNING, frameworks=("mindformers",), after=("missing-key",))
 def section_left_out(job: Job) -> Iterator[Finding]:
-    """A section that training needs is left out, and the template of the framework fills it.
+    """A section that training needs is missing, and the framework fills it in from its template.
 
     ## What it does
-    Finds training configs without `lr_schedule`, `optimizer` or `callbacks`, since 1.5: the release fills them from its
-    template. Names the replacement. What a `base_config` holds counts.
+    Finds training configs without `lr_schedule`, `optimizer` or `callbacks`, which releases since 1.5 fill in from
+    their template, and names the replacement. A section in a `base_config` counts as present.
 
     ## Why is this bad?
-    Only one line of the log mentions it. Without `lr_schedule` a cosine from 5e-5 to 0 is trained, whatever
-    `optimizer.learning_rate` sets; without `callbacks` no checkpoint is ever saved.
+    Only one line of the log mentions it. Without `lr_schedule`, the run uses a cosine schedule from 5e-5 to 0,
+    regardless of `optimizer.learning_rate`. Without `callbacks`, no checkpoint is ever saved.
 
     ## Example
         run_mode: train
@@ -188,7 +188,7 @@ def section_left_out(job: Job) -> Iterator[Finding]:
           - type: CheckpointMonitor
 
     ## Fix safety
-    There is no fix: what was meant is not known.
+    There is no fix, because the intended section is not known.
 
     ## References
     MindFormers v1.5.0, mindformers/tools/register/template.py:676, ConfigTemplate._apply_template; v1.7.0 and 2.1.0, :687
@@ -214,7 +214,7 @@ def section_left_out(job: Job) -> Iterator[Finding]:
 
 
 def _filled(job: Job) -> dict[str, str]:
-    """What the template does in the place of a section."""
+    """What the template uses for a missing section."""
     sections = table(job.target.version).sections
     typed, schedule = job.arguments.given("optimizer.learning_rate"), sections["lr_schedule"]
     anyway = (
@@ -248,14 +248,14 @@ _TEMPLATE_NOT_FILLED_LINE = {"1.5.0": 288, "1.7.0": 357, "2.1.0": 357}
 
 @rule(id="template-not-filled", severity=Severity.ERROR, frameworks=("mindformers",))
 def template_not_filled(job: Job) -> Iterator[Finding]:
-    """A config is a template in which data and network are still to be filled in.
+    """A config is a template that does not define the data and the network yet.
 
     ## What it does
-    Finds a config for training whose `train_dataset` and `model.arch` are both there and empty, as in the template that
-    MindFormers ships (`configs/general/run_general_task.yaml`). That the data are missing is not reported a second time.
+    Finds training configs in which both `train_dataset` and `model.arch` are present but empty, as in the template that
+    MindFormers ships (`configs/general/run_general_task.yaml`). The missing data are not reported a second time.
 
     ## Why is this bad?
-    The trainer looks at the data first, then builds the network by its type: the run dies at start-up.
+    The trainer reads the data section first and then builds the network by its type: the run crashes at startup.
 
     ## Example
         train_dataset:

@@ -1,5 +1,5 @@
-"""What the models of graph-mode MindFormers that are not Llama refuse,
-and how experts are laid over data-parallel ranks."""
+"""Checks of graph-mode MindFormers models other than Llama, and how experts are distributed over data-parallel
+ranks."""
 
 from preflight.lint.constraint import ConstraintSet, divides, put, refuse
 from preflight.lint.expressions import all_of
@@ -17,7 +17,7 @@ from preflight.rules.mindformers.names import (
     training,
 )
 
-WHY = "the generic transformer layer, which GPT2 is made of, refuses to be built"
+WHY = "the generic transformer layer, which GPT2 uses, cannot be built"
 MINDFORMERS = ConstraintSet("mindformers", why=WHY)
 _MOE = "mindformers/modules/transformer/moe.py"
 _SETTING = "mindformers/parallel_core/training_graph/transformer/utils.py"
@@ -83,7 +83,7 @@ MINDFORMERS.add(
             "expert_parallel {parallel_config.expert_parallel} must be at most data_parallel "
             "{parallel_config.data_parallel}"
         ),
-        why="no rank is left to repeat an expert, and the expert layer refuses to be built",
+        why="no rank is left for copies of an expert, and the expert layer cannot be built",
         at=(expert, data),
         layout=True,
     ),
@@ -94,7 +94,7 @@ MINDFORMERS.add(
             "{model.model_config.type} has no num_layers, so it cannot run with pipeline_stage "
             "{parallel_config.pipeline_stage}"
         ),
-        why="the number of stages cannot be checked against it, which is refused",
+        why="the number of stages cannot be checked against it, so it is rejected",
         at=(pipeline,),
         fixes=(put(pipeline, 1),),
         layout=True,
@@ -107,7 +107,7 @@ MINDFORMERS.add(
             a["parallel.pipeline_config.pipeline_scheduler"].written.is_none,
         ),
         message="pipeline_config has pipeline_interleave, which needs pipeline_scheduler as well",
-        why="the context takes both or none",
+        why="the context accepts both or neither",
         at=(a["parallel.pipeline_config.pipeline_interleave"],),
         fixes=(put(a["parallel.pipeline_config.pipeline_scheduler"], "1f1b"),),
     ),
@@ -119,7 +119,7 @@ MINDFORMERS.add(
             a["parallel.pipeline_config.pipeline_interleave"].written.is_none,
         ),
         message="pipeline_config has pipeline_scheduler, which needs pipeline_interleave as well",
-        why="the context takes both or none",
+        why="the context accepts both or neither",
         at=(a["parallel.pipeline_config.pipeline_scheduler"],),
         fixes=(
             put(
@@ -139,7 +139,7 @@ MINDFORMERS.add(
             a["model.model_config.pp_interleave_num"] == 1,
         ),
         message="zero_bubble_v needs pp_interleave_num 2, not 1",
-        why="the V-shaped schedule gives every stage two chunks, and the layers of the second one are turned round",
+        why="the V-shaped schedule gives every stage two chunks, and reverses the layers of the second one",
         at=(a["model.model_config.pp_interleave_num"], scheduler),
         fixes=(put(a["model.model_config.pp_interleave_num"], 2),),
     ),
@@ -153,7 +153,7 @@ MINDFORMERS.add(
             a["load_ckpt_format"] == "ckpt",
         ),
         message="load_ckpt_format is ckpt; an mcore network predicts from safetensors only",
-        why="refused when the weights are loaded, after the network is built",
+        why="rejected when the weights are loaded, after the network is built",
         at=(a["load_ckpt_format"], a["load_checkpoint"]),
         fixes=(put(a["load_ckpt_format"], "safetensors"),),
     ),

@@ -1,10 +1,10 @@
-"""What legacy graph-mode models refuse of their model_config."""
+"""Checks of legacy graph-mode models on their model_config."""
 
 from preflight.lint.constraint import ConstraintSet, divides, put, refuse
 from preflight.lint.expressions import all_of, any_of
 from preflight.rules.mindformers.names import a, automatic, legacy, pipeline, semi, sequence_parallel, tensor, training
 
-MINDFORMERS = ConstraintSet("mindformers", why="the network refuses to be built")
+MINDFORMERS = ConstraintSet("mindformers", why="the network cannot be built")
 _LLAMA = "mindformers/models/llama/llama_transformer.py"
 _LAYER = "mindformers/models/llama/llama_layer.py"
 _MODEL = "mindformers/models/llama/llama.py"
@@ -23,14 +23,14 @@ MINDFORMERS.add(
         "no-heads",
         all_of(legacy, a[f"{model}.num_heads"] == 0),
         message="the model has 0 attention heads",
-        why="the head size is the hidden size over the heads; the network cannot be built",
+        why="the head size is the hidden size divided by the number of heads; the network cannot be built",
         at=(a[f"{model}.num_heads"],),
     ),
     refuse(
         "no-key-value-heads",
         all_of(llama, a[f"{model}.n_kv_heads"] == 0),
         message="the model has 0 key/value heads",
-        why="the heads are divided by them; the network cannot be built",
+        why="the number of heads is divided by it; the network cannot be built",
         at=(a[f"{model}.n_kv_heads"],),
     ),
     divides(
@@ -39,7 +39,7 @@ MINDFORMERS.add(
         hidden,
         when=plain,
         message="hidden_size {shape.hidden} is not divisible by {shape.heads} heads",
-        why="every head gets the same width",
+        why="all heads have the same width",
         at=(heads, hidden),
     ),
     refuse(
@@ -49,7 +49,7 @@ MINDFORMERS.add(
             any_of(a[f"{model}.use_attn_mask_compression"], eod),
         ),
         message="seq_length {model.model_config.seq_length} is below 2048, which a compressed attention mask needs",
-        why="the mask refuses to be made",
+        why="the mask cannot be created",
         at=(a[f"{model}.seq_length"], a[f"{model}.use_attn_mask_compression"]),
         fixes=(put(a[f"{model}.use_attn_mask_compression"], False),),
     ),
@@ -59,7 +59,7 @@ MINDFORMERS.add(
         hidden,
         when=all_of(llama, fine),
         message="hidden_size {shape.hidden} is not divisible by {shape.heads} heads",
-        why="every head gets the same width",
+        why="all heads have the same width",
         at=(heads, hidden),
     ),
     divides(
@@ -174,7 +174,7 @@ MINDFORMERS.add(
         "fused-norm-gpt2",
         all_of(legacy, a["shape.family"] == "gpt2", sequence_parallel, training, automatic),
         message="GPT2 cannot be built with use_seq_parallel",
-        why="its layer asks a layer norm for a sharding that it does not have",
+        why="its layer requests a sharding that the layer norm does not have",
         at=(sequence_parallel,),
         fixes=(put(sequence_parallel, False),),
     ),

@@ -1,10 +1,10 @@
-"""What the optimizer Muon needs in graph mode."""
+"""Requirements of the Muon optimizer in graph mode."""
 
 from preflight.lint.constraint import ConstraintSet, put, refuse
 from preflight.lint.expressions import all_of
 from preflight.rules.mindformers.names import a, automatic, data, legacy, mcore, training
 
-MINDFORMERS = ConstraintSet("mindformers", why="the optimizer refuses it")
+MINDFORMERS = ConstraintSet("mindformers", why="the optimizer rejects it")
 muon = all_of(training, a["optimizer.type"] == "Muon")
 shard = a["parallel.parallel_optimizer_config.optimizer_weight_shard_size"]
 sharded = all_of(muon, mcore, automatic, a["use_parallel"], a["parallel.enable_parallel_optimizer"])
@@ -21,21 +21,21 @@ MINDFORMERS.add(
         "muon-legacy",
         all_of(muon, legacy),
         message="Muon works with mcore networks only, which need use_legacy False",
-        why="the optimizer asks the network for its transformer configuration",
+        why="the optimizer needs the transformer configuration of the network",
         at=(a["optimizer.type"], a["use_legacy"]),
     ),
     refuse(
         "muon-latent",
         all_of(muon, mcore, ~a["mcore.multi_latent_attention"]),
         message="Muon needs a network with multi_latent_attention",
-        why="the optimizer refuses other attention",
+        why="the optimizer does not support other attention",
         at=(a["optimizer.type"], a["mcore.multi_latent_attention"]),
     ),
     refuse(
         "muon-shard-size",
         all_of(sharded, shard.is_none),
         message="Muon with enable_parallel_optimizer needs parallel_optimizer_config.optimizer_weight_shard_size",
-        why="the optimizer refuses the default of -1",
+        why="the optimizer rejects the default of -1",
         at=(a["parallel.enable_parallel_optimizer"],),
     ),
     refuse(

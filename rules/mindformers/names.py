@@ -22,7 +22,7 @@ sequence_parallel = a["parallel_config.use_seq_parallel"]
 scheduler = a["parallel.pipeline_config.pipeline_scheduler"]
 
 flash = a["model.model_config.use_flash_attention"]
-"""Flash attention as the first checks see it: the file's own setting, without mcore's default."""
+"""Flash attention as the first checks see it: the setting in the file, without the default of mcore."""
 
 empty_checkpoint: Expression = all_of(
     any_of(a["load_checkpoint"].is_none, a["load_checkpoint"] == ""),

@@ -1,4 +1,4 @@
-"""Counts of layers and limits that the configuration of an mcore network checks, in graph mode and in pynative mode."""
+"""Layer counts and limits that the configuration of an mcore network checks, in graph mode and in pynative mode."""
 
 from preflight.dialects.mindformers.pynative_network import names
 from preflight.dialects.mindformers.value_kinds import WHOLE_FROM_1
@@ -10,7 +10,7 @@ from preflight.rules.mindformers.names import a, context, mcore, pipeline, tenso
 MINDFORMERS = ConstraintSet("mindformers")
 PYNATIVE = ConstraintSet("pynative")
 pynative = Handles(names())
-WHY = "the network's configuration refuses it"
+WHY = "the network's configuration rejects it"
 
 for fields, net, built, added in (
     (a, "mcore", all_of(mcore, training), MINDFORMERS),
@@ -39,7 +39,7 @@ for fields, net, built, added in (
                 fields[f"{net}.num_moe_experts"].is_none,
             ),
             message=f"activation_func_clamp_value is given for {{{net}.hidden_act}}, but the model has no experts",
-            why="only experts clamp their activation",
+            why="only experts clamp their activations",
             at=(clamp,),
         ),
         refuse(
@@ -70,7 +70,7 @@ MINDFORMERS.add(
         "hash-without-experts",
         all_of(_hashed, a["mcore.num_moe_experts"].is_none),
         message="{mcore.moe_n_hash_layers} hash layers need experts, and the model has none",
-        why="hash routing sends tokens to experts",
+        why="hash routing needs experts to send tokens to",
         at=(a["mcore.moe_n_hash_layers"],),
     ),
     refuse(
@@ -80,7 +80,7 @@ MINDFORMERS.add(
             "without use_parallel, experts need moe_token_dispatcher_type alltoall, not "
             "{mcore.moe_token_dispatcher_type}"
         ),
-        why="the layer of experts refuses to be built",
+        why="the expert layer cannot be built",
         at=(a["mcore.moe_token_dispatcher_type"],),
         fixes=(put(a["mcore.moe_token_dispatcher_type"], "alltoall"),),
     ),
@@ -91,7 +91,7 @@ MINDFORMERS.add(
             a["mcore.moe_router_load_balancing_type"] == "seq_aux_loss",
         ),
         message="seq_split_num {parallel_config.seq_split_num} does not work with load balancing seq_aux_loss",
-        why="the router refuses to be built",
+        why="the router cannot be built",
         at=(a["parallel_config.seq_split_num"], a["mcore.moe_router_load_balancing_type"]),
         fixes=(put(a["parallel_config.seq_split_num"], 1),),
     ),
@@ -101,7 +101,7 @@ MINDFORMERS.add(
         _heads,
         when=all_of(mcore, training, context > 1, a["parallel_config.context_parallel_algo"] == "ulysses_cp"),
         message="{mcore.num_attention_heads} attention heads are not divisible by {ranks} ranks (tensor x Ulysses)",
-        why="every rank takes whole heads; the attention refuses to be built",
+        why="every rank holds whole heads; the attention cannot be built",
         after=("mindformers/ulysses-heads",),
         at=(context, tensor, _heads),
         shows={"ranks": context * tensor},
@@ -113,7 +113,7 @@ MINDFORMERS.add(
         message=(
             "{mcore.moe_n_hash_layers} hash layers do not work with pipeline_stage {parallel_config.pipeline_stage}"
         ),
-        why="2.0 routes by hash without a pipeline only",
+        why="2.0 supports hash routing only without a pipeline",
         at=(a["mcore.moe_n_hash_layers"], pipeline),
     ),
 )

@@ -1,4 +1,4 @@
-"""Offloading, and the memory that a process takes of a device."""
+"""Offloading, and the device memory that a process uses."""
 
 from collections.abc import Iterator
 
@@ -15,15 +15,16 @@ _MOVED_CHECKS = {"1.5.0": 0, "1.7.0": -4, "2.1.0": 20}
 
 @rule(id="bad-swap-value", severity=Severity.ERROR, frameworks=("mindformers",), reads=("swap_config",))
 def bad_swap_value(job: Job) -> Iterator[Finding]:
-    """An entry of swap_config has a form that the framework refuses.
+    """The framework rejects the form of an entry in swap_config.
 
     ## What it does
-    Checks `layer_swap` and `op_swap`: lists of mappings with `layers` (layer ids, or true for all) and `backward_prefetch`,
-    operators with `op_name` as well. They are looked at even when `swap` is off. One list cannot mix "all layers" with
-    different prefetch distances. With swap on, the distance must be a positive integer.
+    Checks `layer_swap` and `op_swap`, which are lists of mappings with `layers` (layer ids, or true for all layers) and
+    `backward_prefetch`; in `op_swap` also `op_name`. The framework checks them even when `swap` is off. If an entry
+    applies to all layers, the entries of the list cannot have different prefetch distances. With swap on, the distance
+    must be a positive integer.
 
     ## Why is this bad?
-    The parallel settings cannot be made; every rank dies right after the context is set up.
+    The parallel settings cannot be created, and every rank crashes right after the context is set up.
 
     ## Example
         swap_config: {swap: True, layer_swap: [{layers: [0, 1]}]}
@@ -31,7 +32,7 @@ def bad_swap_value(job: Job) -> Iterator[Finding]:
         swap_config: {swap: True, layer_swap: [{layers: [0, 1], backward_prefetch: 1}]}
 
     ## Fix safety
-    Safe: one layer ahead is the default distance.
+    Safe: the default distance is one layer.
 
     ## References
     MindFormers v1.5.0, mindformers/modules/transformer/transformer.py:227-300, TransformerSwapConfig
@@ -156,13 +157,13 @@ def pool_beyond_device(job: Job) -> Iterator[Finding | Unverified]:
     """max_device_memory leaves no room for communication buffers.
 
     ## What it does
-    Adds to the memory pool what lies outside it: two HCCL buffers of `HCCL_BUFFSIZE` MB (200 by default) for each
-    communicator that the layout uses. Together they must fit into what a process can get of the device: 60.97 GiB of a 64
-    GB Atlas A2 card.
+    Adds the memory outside the pool to its size: two HCCL buffers of `HCCL_BUFFSIZE` MB (200 by default) for each
+    communicator of the layout. The sum must not exceed the device memory that a process can get, which is 60.97 GiB on
+    a 64 GB Atlas A2 card.
 
     ## Why is this bad?
-    The pool is taken first. The communicators then fail to get their buffers, often only when the first collective of a
-    group runs, with an error about HCCL and not about memory.
+    The pool is allocated first. The communicators then cannot allocate their buffers, often only when a group runs its
+    first collective, and the error mentions HCCL instead of memory.
 
     ## Example
     On a 64 GB card:
@@ -174,7 +175,8 @@ def pool_beyond_device(job: Job) -> Iterator[Finding | Unverified]:
         context: {max_device_memory: "58GB"}
 
     ## Fix safety
-    No fix: how low the pool may be depends on what the model needs; `preflight memory` shows it.
+    There is no fix: how small the pool can be depends on the memory that the model needs, which `preflight memory`
+    shows.
 
     ## References
     MindSpore, context.set_context(max_device_memory); HCCL, HCCL_BUFFSIZE: each communicator occupies two buffers

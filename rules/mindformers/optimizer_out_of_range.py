@@ -1,13 +1,14 @@
-"""Numbers of the optimizer and of its schedule that train, and mean something else.
+"""Values of the optimizer or its schedule are valid but probably not intended.
 
 ## What it does
-Looks at a training run whose optimizer is one of the Adam family: `betas` (or `beta1` and `beta2`) of which the first
-is above the second, a learning rate of 0.05 or more, a weight decay of 10 or more, and a `warmup_ratio` above a half.
+For training runs with an optimizer of the Adam family, checks for `betas` (or `beta1` and `beta2`) of which the first
+is greater than the second, a learning rate of at least 0.05, a weight decay of at least 10, and a `warmup_ratio`
+greater than 0.5.
 
 ## Why is this bad?
-Nothing refuses them. With its betas swapped Adam averages gradients for longer than their squares, against its bound; a
-learning rate that high diverges; a weight decay is a factor and not per cent; and a run that warms up for most of its
-steps is never trained at its rate.
+The framework accepts these values. With swapped betas, Adam averages gradients for longer than their squares, which
+violates its convergence bound. Training diverges with such a high learning rate. Weight decay is a factor, not a
+percentage. A run that warms up for most of its steps hardly trains at its full rate.
 
 ## Example
     optimizer: {type: AdamW, betas: [0.95, 0.9]}
@@ -29,10 +30,10 @@ from preflight import Finding, Job, Message, Severity, Value, rule
 
 ADAM = "adam"
 HIGHEST_RATE = 0.05
-"""More than eight times the highest of the published configs, 0.005."""
+"""More than eight times 0.005, the highest rate in the published configs."""
 MOST_DECAY = 10
 MOST_WARMUP = 0.5
-"""The longest warm-up of the published configs is a tenth of the run."""
+"""The longest warm-up in the published configs is a tenth of the run."""
 
 
 @rule(severity=Severity.WARNING, frameworks=("mindformers",), reads=("optimizer", "lr_schedule"))

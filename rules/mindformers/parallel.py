@@ -1,4 +1,4 @@
-"""What graph-mode MindFormers checks of the parallel layout."""
+"""Checks of graph-mode MindFormers on the parallel layout."""
 
 from preflight.lint.constraint import ConstraintSet, divides, one_of, put, refuse, requires
 from preflight.lint.expressions import all_of, any_of
@@ -19,13 +19,13 @@ from preflight.rules.mindformers.names import (
     training,
 )
 
-MINDFORMERS = ConstraintSet("mindformers", why="refused when the network is wrapped")
+MINDFORMERS = ConstraintSet("mindformers", why="rejected when the network is wrapped")
 _TF = "mindformers/modules/transformer/transformer.py"
 algorithm = a["parallel_config.context_parallel_algo"]
 splits = a["parallel_config.seq_split_num"]
 degree = a["ulysses_degree"]
 heads, groups = a["shape.heads"], a["shape.query_groups"]
-predicting = a["run_mode"] == "predict"  # an evaluation takes the batch of its data set
+predicting = a["run_mode"] == "predict"  # an evaluation uses the batch size of its data set
 
 MINDFORMERS.add(
     requires(
@@ -33,7 +33,7 @@ MINDFORMERS.add(
         all_of(semi, context > 1),
         flash,
         message="context_parallel {parallel_config.context_parallel} needs use_flash_attention",
-        why="context parallelism is built on flash attention only; refused before the network is built",
+        why="context parallelism is built on flash attention only; rejected before the network is built",
         at=(a["model.model_config.use_flash_attention"], context),
         fixes=(put(a["model.model_config.use_flash_attention"], True),),
     ),
@@ -44,7 +44,7 @@ MINDFORMERS.add(
             "ulysses_cp spreads {shape.query_groups} key/value heads over context "
             "{parallel_config.context_parallel} x tensor {parallel_config.model_parallel} = {ranks} ranks"
         ),
-        why="a head cannot be split; refused before the network is built",
+        why="a head cannot be split; rejected before the network is built",
         at=(context, tensor),
         shows={"ranks": context * tensor},
         layout=True,
@@ -70,7 +70,7 @@ MINDFORMERS.add(
             "context_parallel_algo is {parallel_config.context_parallel_algo}; it must be colossalai_cp, "
             "ulysses_cp or hybrid_cp"
         ),
-        why="the algorithm is looked up by name when the parallel config is made, whatever context_parallel is",
+        why="the algorithm is looked up by name when the parallel config is created, regardless of context_parallel",
         fixes=(put(algorithm, "colossalai_cp"),),
     ),
     one_of(
@@ -81,27 +81,27 @@ MINDFORMERS.add(
             "context_parallel_algo is {parallel_config.context_parallel_algo}; it must be colossalai_cp, "
             "ulysses_cp or hybird_cp (so spelled) in this release"
         ),
-        why="the algorithm is looked up by name when the parallel config is made",
+        why="the algorithm is looked up by name when the parallel config is created",
     ),
     refuse(
         "mcore-hybrid-context",
         all_of(mcore, algorithm == "hybrid_cp", training),
         message="context_parallel_algo hybrid_cp is not available for mcore models before 2.0",
-        why="the conversion to a transformer config refuses it",
+        why="the conversion to a transformer config rejects it",
         fixes=(put(algorithm, "ulysses_cp"),),
     ),
     refuse(
         "sequence-pipeline-schedule",
         all_of(scheduler == "seqvpp", any_of(splits == 1, splits.is_none)),
         message="pipeline_scheduler seqvpp needs seq_split_num above 1",
-        why="the schedule interleaves the parts of a sequence; refused before the network is built",
+        why="the schedule interleaves parts of a sequence; rejected before the network is built",
         fixes=(put(scheduler, "seqpipe"),),
     ),
     refuse(
         "sequence-pipeline-recompute",
         all_of(pipeline > 1, splits > 1, a["recompute_config.recompute"], training),
         message="seq_split_num {parallel_config.seq_split_num} does not work with full recomputation",
-        why="the sequence pipeline cannot recompute whole layers; refused when the network is wrapped",
+        why="the sequence pipeline cannot recompute whole layers; rejected when the network is wrapped",
         at=(a["recompute_config.recompute"], splits),
         fixes=(put(a["recompute_config.recompute"], False),),
     ),
@@ -146,7 +146,7 @@ MINDFORMERS.add(
         "serving-pipeline",
         all_of(a["run_mode"] == "eval", pipeline > 1),
         message="pipeline_stage {parallel_config.pipeline_stage} does not work with run_mode eval",
-        why="refused before the network is built",
+        why="rejected before the network is built",
         at=(pipeline,),
         fixes=(put(pipeline, 1),),
         layout=True,
@@ -179,7 +179,7 @@ MINDFORMERS.add(
             a["shape.family"] == "llama",
         ),
         message="pipeline_stage {stages} needs parallel_mode 1 or 2; this mode resets it to 1, but not everywhere",
-        why="the two places that hold the number of stages disagree, and the network refuses to be built",
+        why="the number of stages is set in two places with different values, and the network cannot be built",
         at=(a["parallel.parallel_mode"], pipeline),
         shows={"stages": a["parallel_config.pipeline_stage"].written},
     ),
@@ -190,7 +190,7 @@ MINDFORMERS.add(
             "mcore models need parallel_mode 1 or 2: this mode resets every parallel size to 1, which does not fit "
             "{world_size} devices"
         ),
-        why="the process groups of the reset degrees do not fill the devices",
+        why="after the degrees are reset, the process groups do not cover all devices",
         at=(a["parallel.parallel_mode"],),
         fixes=(put(a["parallel.parallel_mode"], 1),),
     ),
@@ -207,7 +207,7 @@ MINDFORMERS.add(
             "{parallel_config.pipeline_stage} = {ranks} ranks must equal the {world_size} devices; in this mode "
             "context_parallel does not count"
         ),
-        why="the process groups of a served model must fill the devices; refused before anything is loaded",
+        why="the process groups of a served model must cover all devices; rejected before anything is loaded",
         at=(tensor, data, pipeline),
         shows={"ranks": data * tensor * pipeline},
         layout=True,
@@ -224,7 +224,7 @@ MINDFORMERS.add(
         "zero-bubble-stages",
         all_of(mcore, scheduler == "zero_bubble_v", pipeline < 2, training),
         message="zero_bubble_v needs at least 2 pipeline stages, not {parallel_config.pipeline_stage}",
-        why="there is no bubble to fill without a pipeline",
+        why="without a pipeline, there is no bubble to fill",
         at=(scheduler, pipeline),
         layout=True,
     ),

@@ -1,5 +1,4 @@
-"""Checks that the parts of a pynative run make while they are built: the network's layers, the seed, the optimizer,
-the schedule."""
+"""Checks that the parts of a pynative run make while they are built: network layers, seed, optimizer and schedule."""
 
 from preflight.dialects.mindformers.pynative_network import names
 from preflight.lint.constraint import ConstraintSet, one_of, put, refuse
@@ -7,7 +6,7 @@ from preflight.lint.expressions import Handles, all_of, any_of
 from preflight.lint.repairs import drop
 
 a = Handles(names())
-LAYER = "the layer refuses to be built"
+LAYER = "the layer cannot be built"
 PYNATIVE = ConstraintSet("pynative", why=LAYER)
 _STEPS = "mindformers/core/lr/lr_schedule.py"
 WARMING = (
@@ -34,7 +33,7 @@ PYNATIVE.add(
             "pynative mode cannot train {model.architectures}; it supports DeepseekV3ForCausalLM, "
             "DeepseekV4ForCausalLM and Qwen3ForCausalLM"
         ),
-        why="no class is registered under that name, or it has no pynative training network",
+        why="no class is registered under this name, or it has no pynative training network",
         after=("pynative-wrong-type", "pynative/model-type"),
     ),
     refuse(
@@ -53,7 +52,7 @@ PYNATIVE.add(
             ),
         ),
         message="{model.architectures} cannot be built from a config of model_type {model.model_type}",
-        why="the network asks for fields that the other model's config does not have",
+        why="the network reads fields that the config of the other model does not have",
         at=(a["model.architectures"], a["model.model_type"]),
     ),
     one_of(
@@ -81,7 +80,7 @@ PYNATIVE.add(
         "no-heads",
         all_of(a["net.multi_latent_attention"] == False, heads == 0),
         message="the network has 0 attention heads",
-        why="they are divided by the key/value heads, and the width by them",
+        why="the number of heads is divided by the number of key/value heads, and the width by the number of heads",
         at=(heads,),
     ),
     refuse(
@@ -95,7 +94,7 @@ PYNATIVE.add(
             "csa_compress_ratios has {length} entries for {net.num_layers} layers and {net.mtp_num_layers} "
             "prediction layers"
         ),
-        why="every layer has its own compression, prediction layers included",
+        why="each layer has its own compression ratio, prediction layers included",
         at=(ratios, layers, mtp),
         shows={"length": ratios.length},
     ),
@@ -123,7 +122,7 @@ PYNATIVE.add(
         "rate-in-optimizer",
         all_of(training, a["optimizer.learning_rate"].given, a["optimizer.type"].is_in("AdamW", "Muon")),
         message="optimizer.learning_rate is refused in pynative mode; set the rate in lr_scheduler",
-        why="the trainer hands the schedule to the optimizer under the same name",
+        why="the trainer passes the schedule to the optimizer under the same name",
         at=(a["optimizer.learning_rate"],),
         fixes=(drop(a["optimizer.learning_rate"]),),
     ),
@@ -131,7 +130,7 @@ PYNATIVE.add(
         "warmup-missing",
         all_of(training, schedule.is_in(*WARMING), ratio.is_none, steps.is_none),
         message="{lr_scheduler.type} needs warmup_ratio or warmup_steps",
-        why="refused when the schedule is built",
+        why="rejected when the schedule is built",
         at=(ratio, schedule),
         always=True,
     ),
@@ -139,14 +138,14 @@ PYNATIVE.add(
         "warmup-ratio",
         all_of(training, ratio.given, any_of(ratio < 0, ratio > 1)),
         message="warmup_ratio is {lr_scheduler.warmup_ratio}; it must be from 0 to 1",
-        why="refused when the schedule is built",
+        why="rejected when the schedule is built",
         at=(ratio,),
     ),
     refuse(
         "warmup-steps",
         all_of(training, ratio.is_none, steps < 0),
         message="warmup_steps is {lr_scheduler.warmup_steps}; it must not be negative",
-        why="refused when the schedule is built",
+        why="rejected when the schedule is built",
         at=(steps,),
     ),
 )

@@ -5,7 +5,7 @@ from preflight.lint.constraint import ConstraintSet, in_range, one_of, put, refu
 from preflight.lint.expressions import Handles, any_of
 
 a = Handles(names())
-LOAD = "the file is refused while it is loaded"
+LOAD = "loading the file fails"
 PYNATIVE = ConstraintSet("pynative", why=LOAD)
 CONFIG = "mindformers/pynative/config/config.py"
 
@@ -15,14 +15,14 @@ PYNATIVE.add(
         a["run_mode"],
         ("train", "predict"),
         message="run_mode is {run_mode}; in pynative mode it must be train or predict",
-        why="the trainer refuses every other mode",
+        why="the trainer rejects every other mode",
         fixes=(put(a["run_mode"], "train"),),
     ),
     refuse(
         "predict-without-inference",
         (a["run_mode"] == "predict") & ~a["inference"].given,
         message="run_mode predict has no inference section",
-        why="the trainer refuses to predict without its settings",
+        why="the trainer cannot predict without its settings",
     ),
     in_range(
         "global-batch-positive",

@@ -1,11 +1,12 @@
-"""Checks of the pynative trainer on context parallel. Some run when the model is built, some only in the first step."""
+"""Checks of the pynative trainer on context parallelism. Some are made when the model is built, some only in the first
+step."""
 
 from preflight.dialects.mindformers.pynative_network import names
 from preflight.lint.constraint import ConstraintSet, divides, put, refuse
 from preflight.lint.expressions import Handles, all_of, any_of
 
 a = Handles(names())
-PYNATIVE = ConstraintSet("pynative", why="refused when context parallel is applied")
+PYNATIVE = ConstraintSet("pynative", why="rejected when context parallelism is applied")
 GPT = "mindformers/pynative/base_models/gpt/parallelize.py"
 CONTEXT = "mindformers/pynative/distributed/context_parallel.py"
 many = a["distributed"]
@@ -20,7 +21,7 @@ PYNATIVE.add(
         message=(
             "context_parallel_method is {parallelism.context_parallel_method}; it must be colossal, ulysses or hybrid"
         ),
-        why="refused when context parallel is applied to the attention; graph mode has other names",
+        why="rejected when context parallelism is applied to the attention; graph mode uses other names",
         at=(a["parallelism.context_parallel_method"],),
     ),
     refuse(
@@ -77,7 +78,7 @@ PYNATIVE.add(
             "apply_rope_fusion does not work with context_parallel {parallelism.context_parallel} unless "
             "create_compressed_eod_mask is on"
         ),
-        why="the fused kernel refuses positions per sample",
+        why="the fused kernel does not support positions per sample",
         at=(
             a["net.apply_rope_fusion"],
             context,
@@ -95,7 +96,7 @@ PYNATIVE.add(
             "ulysses needs ulysses_degree_in_cp equal to context_parallel {parallelism.context_parallel}, not "
             "{parallelism.ulysses_degree_in_cp}"
         ),
-        why="refused in the first step",
+        why="rejected in the first step",
         at=(
             a["parallelism.ulysses_degree_in_cp"],
             context,
@@ -107,7 +108,7 @@ PYNATIVE.add(
         a["net.num_attention_heads"] // tensor,
         when=all_of(many, context > 1, method.is_in("ulysses", "hybrid"), ~sparse, a["ulysses"] > 1),
         message="{heads} attention heads per rank are not divisible by {ulysses} Ulysses ranks",
-        why="every Ulysses rank takes whole heads",
+        why="every Ulysses rank holds whole heads",
         at=(a["parallelism.ulysses_degree_in_cp"], context, tensor),
         shows={"heads": a["net.num_attention_heads"] // tensor},
         layout=True,
@@ -131,7 +132,7 @@ PYNATIVE.add(
             "hybrid with context_parallel {parallelism.context_parallel} needs a ulysses_degree_in_cp that divides "
             "it, above 1 and below it, not {degree}"
         ),
-        why="the run starts and dies in its first step",
+        why="the run starts and crashes in its first step",
         at=(a["parallelism.ulysses_degree_in_cp"], a["parallelism.context_parallel_method"]),
         shows={"degree": a["parallelism.ulysses_degree_in_cp"]},
         layout=True,
@@ -140,7 +141,7 @@ PYNATIVE.add(
         "first-step-mask",
         (context > 1) & ~a["parallelism.context_parallel_mask_type"].is_in("causal", "Causal", "CAUSAL", ""),
         message="context parallel supports only the causal mask, not {parallelism.context_parallel_mask_type}",
-        why="the run starts and dies in its first step",
+        why="the run starts and crashes in its first step",
         at=(a["parallelism.context_parallel_mask_type"],),
         fixes=(put(a["parallelism.context_parallel_mask_type"], "causal"),),
     ),
@@ -150,7 +151,7 @@ PYNATIVE.add(
         message=(
             "seq_length {net.seq_length} is not divisible by {parallelism.context_parallel} context-parallel ranks"
         ),
-        why="the run starts and dies in its first step",
+        why="the run starts and crashes in its first step",
         at=(
             a["net.seq_length"],
             context,

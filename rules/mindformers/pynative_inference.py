@@ -1,12 +1,11 @@
-"""What a pynative run that predicts over a pipeline refuses:
-schedules and swapping that are made for a backward pass."""
+"""Checks of pynative prediction over a pipeline, which rejects schedules and swapping designed for a backward pass."""
 
 from preflight.dialects.mindformers.pynative_network import names
 from preflight.lint.constraint import ConstraintSet, put, refuse
 from preflight.lint.expressions import Handles, all_of
 
 a = Handles(names())
-WHY = "without a backward pass its steps do nothing, or wait for ever; refused when the prediction begins"
+WHY = "without a backward pass, its steps do nothing or wait forever; rejected when prediction starts"
 PYNATIVE = ConstraintSet("pynative", why=WHY)
 TRAINER = "mindformers/pynative/trainer/trainer.py"
 piped = all_of(a["run_mode"] == "predict", a["parallelism.pipeline_parallel"] > 1)

@@ -1,4 +1,4 @@
-"""Keys of pynative configs: unknown, ignored, twice, or of a wrong type."""
+"""Keys of pynative configs that are unknown, ignored, set twice, or of a wrong type."""
 
 from collections.abc import Iterator
 from contextlib import suppress
@@ -42,14 +42,14 @@ _RENAMED = {
 
 @rule(id="pynative-unknown-key", severity=Severity.ERROR, frameworks=("pynative",))
 def pynative_unknown_key(job: Job) -> Iterator[Finding]:
-    """A key of a closed section is not one that pynative knows.
+    """A closed section contains a key that pynative mode does not know.
 
     ## What it does
     Compares the keys of the closed sections of a pynative config (training, parallelism, checkpoint, train_dataset,
     context, recompute, recompute_comm, swap, monitor, profiler, lora_config, inference) with what MindFormers 2.1 knows.
 
     ## Why is this bad?
-    The file is refused while it is loaded.
+    Loading the file fails.
 
     ## Example
         parallelism: {tensor_paralel: 2}
@@ -57,7 +57,7 @@ def pynative_unknown_key(job: Job) -> Iterator[Finding]:
         parallelism: {tensor_parallel: 2}
 
     ## Fix safety
-    Unsafe: the setting starts to count.
+    Unsafe: the setting takes effect.
 
     ## References
     MindFormers 2.1.0, mindformers/pynative/config/config.py:115, BaseConfig.from_dict
@@ -94,7 +94,7 @@ def pynative_unknown_key(job: Job) -> Iterator[Finding]:
 
 
 def _given(job: Job, key: tuple[str | int, ...], name: str) -> bool:
-    """Whether the right name is there as well; then renaming would make it twice."""
+    """Whether the section also contains the right name, so that renaming would set it twice."""
     return job.arguments.given(".".join(str(part) for part in (*key[:-1], name))) is not None
 
 
@@ -103,15 +103,16 @@ _SWITCHES = {"true": True, "false": False, "flase": False, "ture": True, "yes": 
 
 @rule(id="pynative-wrong-type", severity=Severity.ERROR, frameworks=("pynative",))
 def pynative_wrong_type(job: Job) -> Iterator[Finding]:
-    """A value of a pynative config is missing or is of a type that its field refuses.
+    """A value of a pynative config is missing or has a type that its field rejects.
 
     ## What it does
-    Checks types as the configuration classes do: a bool is not an integer, `2.0` is not an integer, a number field takes
-    integers too but no text, and `1e-5` without a dot is a text in YAML 1.1; null only where it is allowed. Also finds
-    fields that must be given: model_type, architectures, and the type of schedule, reader and callbacks.
+    Checks types as the configuration classes do: a bool is not an integer, `2.0` is not an integer, a number field also
+    accepts integers but no strings, and null is accepted only if the field allows it. In YAML 1.1, `1e-5` without a dot
+    is a string. Also finds missing required fields: model_type, architectures, and the type of the schedule, the reader
+    and the callbacks.
 
     ## Why is this bad?
-    The file is refused while it is loaded.
+    Loading the file fails.
 
     ## Example
         lr_scheduler: {type: ConstantWarmUpLR, learning_rate: 1e-5}
@@ -119,7 +120,7 @@ def pynative_wrong_type(job: Job) -> Iterator[Finding]:
         lr_scheduler: {type: ConstantWarmUpLR, learning_rate: 1.0e-5}
 
     ## Fix safety
-    Safe: the value that was meant, in the type the field takes. Unsafe where a text becomes a list of one.
+    Safe: the intended value, in the type that the field accepts. Unsafe if a string becomes a list with one element.
 
     ## References
     MindFormers 2.1.0, mindformers/pynative/config/utils.py:22-113, check_type; config.py:110, BaseConfig.from_dict
@@ -161,7 +162,8 @@ def _shown(fault: Fault) -> str:
 
 
 def _fix(fault: Fault) -> Fix | None:
-    """The number, switch or text that is plainly there in another type; a list of the one text that does."""
+    """The number, switch or string that the value plainly represents in another type, or a list that contains this one
+    string."""
     value = fault.node.value
     meant = next((meant for meant in _meanings(fault.node) if _fits(meant, fault.accepted)), None)
     if meant is not None:
@@ -172,12 +174,13 @@ def _fix(fault: Fault) -> Fix | None:
 
 
 def _fits(meant: object, accepted: tuple[ValueKind, ...]) -> bool:
-    """Whether it is surely what was meant: where several kinds are accepted, a whole number alone is."""
+    """Whether it is certainly the intended value. If the field accepts several kinds, only a whole number is
+    certain."""
     return any(kind.takes(meant) for kind in accepted) and (len(accepted) == 1 or type(meant) is int)
 
 
 def _meanings(node: Node) -> Iterator[object]:
-    """What a value may have been meant to be, the likeliest first."""
+    """The values that may be intended, the likeliest first."""
     value = node.value
     if isinstance(value, str):
         bare = value.strip().lower()
@@ -238,15 +241,16 @@ DEAD = (
 
 @rule(id="pynative-ignored-key", severity=Severity.WARNING, frameworks=("pynative",))
 def pynative_ignored_key(job: Job) -> Iterator[Finding]:
-    """Nothing reads a top-level section or a key of the model.
+    """Pynative mode does not read a top-level section or a key of the model.
 
     ## What it does
-    The top level of a pynative config and its `model` section accept every name. Finds top-level names that pynative does
-    not read: misspelt sections, and sections of the older graph mode left behind; and misspelt keys of `model`.
+    Finds top-level names that pynative mode does not read, which are misspelt sections or leftover sections of the
+    older graph mode, and misspelt keys of `model`. The top level of a pynative config and its `model` section accept
+    every name.
 
     ## Why is this bad?
-    There is no message (or one line in the log): `paralellism:` leaves every parallel degree at its default, and the run
-    trains with another layout, another batch or another network than the file suggests.
+    There is no message, or only one line in the log. With `paralellism:`, every parallel degree keeps its default, and
+    the run trains with a layout, a batch size or a network that differs from the file.
 
     ## Example
         paralellism: {tensor_parallel: 2}
@@ -254,7 +258,7 @@ def pynative_ignored_key(job: Job) -> Iterator[Finding]:
         parallelism: {tensor_parallel: 2}
 
     ## Fix safety
-    Unsafe: the section starts to count.
+    Unsafe: the section takes effect.
 
     ## References
     MindFormers 2.1.0, mindformers/pynative/config/config.py:114, BaseConfig.from_dict (allow_extra)
@@ -289,7 +293,7 @@ def pynative_ignored_key(job: Job) -> Iterator[Finding]:
 
 
 def _model(job: Job) -> Iterator[Finding]:
-    """Keys of the network that are none, but look like one."""
+    """Reports keys of the network that do not exist but resemble an existing key."""
     tree = job.documents[0].tree
     model = tree.get("model") if tree is not None else None
     if model is None:
@@ -325,15 +329,15 @@ _PLACE = "mindformers/parallel_core/transformer_config_utils.py:687"
 
 @rule(id="pynative-clashing-names", severity=Severity.ERROR, frameworks=("pynative",))
 def pynative_clashing_names(job: Job) -> Iterator[Finding]:
-    """Two names of one field of the network have different values.
+    """Two names of the same network field have different values.
 
     ## What it does
     Finds fields of `model` in a pynative config that are set under two of their names (num_nextn_predict_layers and
-    mtp_num_layers, num_key_value_heads and num_query_groups) to different values. Equal values are accepted. The model's
-    own class counts, too: what it calls num_hidden_layers has a value even where the file only sets num_layers.
+    mtp_num_layers, num_key_value_heads and num_query_groups) to different values. Equal values are accepted. The
+    defaults of the model's class count, too: its num_hidden_layers has a value even if the file only sets num_layers.
 
     ## Why is this bad?
-    The conversion of the config refuses it, before the network is made.
+    The conversion of the config fails before the network is created.
 
     ## Example
         model: {num_key_value_heads: 8, num_query_groups: 4}
@@ -341,8 +345,8 @@ def pynative_clashing_names(job: Job) -> Iterator[Finding]:
         model: {num_key_value_heads: 8}
 
     ## Fix safety
-    Unsafe: it cannot be known which of the two was meant. Safe where a setting only gets the name that the model's class
-    has for it.
+    Unsafe: either of the two values may be the intended one. Safe if the fix only renames a setting to the name that
+    the model's class uses.
 
     ## References
     MindFormers 2.1.0, mindformers/parallel_core/transformer_config_utils.py:687, ConfigLogHandler.check_and_raise

@@ -1,4 +1,4 @@
-"""Layers that settings of pynative configs name."""
+"""Layers named in settings of pynative configs."""
 
 import re
 from collections.abc import Iterator
@@ -11,13 +11,14 @@ _CONFIG = "mindformers/pynative/config/config.py"
 
 @rule(id="pynative-monitor-layers", severity=Severity.ERROR, frameworks=("pynative",))
 def pynative_monitor_layers(job: Job) -> Iterator[Finding]:
-    """The layers whose experts are to be watched are not layers.
+    """The expert monitor names layers that are not valid.
 
     ## What it does
-    Checks `monitor.moe_monitor.target_layers`: a positive number means that many first layers, a list names layers from 0.
+    Checks `monitor.moe_monitor.target_layers`: a positive number N selects the first N layers, and a list contains
+    layer numbers, which start at 0.
 
     ## Why is this bad?
-    The file is refused while it is loaded.
+    Loading the file fails.
 
     ## Example
         monitor: {moe_monitor: {target_layers: 0}}
@@ -80,14 +81,14 @@ _PATH = (
 
 @rule(id="pynative-lora-targets", severity=Severity.ERROR, frameworks=("pynative",))
 def pynative_lora_targets(job: Job) -> Iterator[Finding]:
-    """The LoRA targets of a pynative run match no layer of the model.
+    """The LoRA targets of a pynative run do not match any layer of the model.
 
     ## What it does
-    Looks at a `lora_config.target_modules` that names one module (such as `.*linear_qkv`) and at the linear layers and
-    expert blocks of the network; any richer expression is left alone.
+    If `lora_config.target_modules` names one module (such as `.*linear_qkv`), compares it with the linear layers and
+    expert blocks of the network. More complex expressions are not checked.
 
     ## Why is this bad?
-    The network is built, and then the adapter refuses to start because it found nothing to adapt.
+    The network is built, and then the run fails because the adapter found nothing to adapt.
 
     ## Example
         model: {model_type: deepseek_v4}
@@ -146,14 +147,14 @@ _OLD = {
 
 @rule(id="pynative-select-no-match", severity=Severity.WARNING, frameworks=("pynative",))
 def pynative_select_no_match(job: Job) -> Iterator[Finding]:
-    """A recompute module of a pynative config names nothing that a layer has.
+    """A recompute module of a pynative config does not exist in any layer.
 
     ## What it does
-    Looks at the first part of each path in `select_module` and `exclude_op`, and compares it with the modules of a decoder
-    layer and of a multi-token-prediction layer. Paths that are true expressions are left alone.
+    Compares the first part of each path in `select_module` and `exclude_op` with the modules of a decoder layer and of
+    a multi-token-prediction layer. Paths that contain regular expressions are not checked.
 
     ## Why is this bad?
-    The run logs one line and goes on without the recomputation, so it needs more memory.
+    The run logs one line and continues without the recomputation, so it needs more memory.
 
     ## Example
         recompute: {mode: select, select_module: {mpl: ["0-15"]}}
@@ -208,7 +209,7 @@ def pynative_select_no_match(job: Job) -> Iterator[Finding]:
 
 
 def _first(path: object) -> str | None:
-    """The first module of a path that is plain enough to read; None for a true expression."""
+    """The first module of a path that is simple enough to read; None for a regular expression."""
     match = re.match(r"([A-Za-z_]\w*)(?:$|\\?\.[A-Za-z_])", path) if isinstance(path, str) else None
     return match[1] if match else None
 
@@ -218,15 +219,15 @@ _DIMS = "mindformers/pynative/distributed/parallel_dims.py"
 
 @rule(id="pynative-expert-region", severity=Severity.ERROR, frameworks=("pynative",))
 def pynative_expert_region(job: Job) -> Iterator[Finding]:
-    """The expert-parallel degree of a pynative run does not divide its ranks, or its FSDP shards do not fit.
+    """The ranks of a pynative run are not divisible by the expert-parallel degree or the FSDP shard size.
 
     ## What it does
-    Expert parallel is cut out of shard x context x tensor ranks within one data-parallel replica: the degree must divide
-    that number, and replicas do not help. Also finds a `data_parallel_shard` whose whole replicas do not fill data
-    parallel.
+    Expert parallelism uses the shard x context x tensor ranks within one data-parallel replica, so the degree must
+    divide the product of these sizes, and more replicas do not help. Also finds a `data_parallel_shard` that does not
+    divide the data-parallel ranks into whole replicas.
 
     ## Why is this bad?
-    The mesh of the experts, or of the dense weights, cannot be built; every rank dies at start.
+    The mesh of the experts or of the dense weights cannot be built, and every rank crashes at startup.
 
     ## Example
     With 16 devices:

@@ -1,13 +1,14 @@
-"""The layers given to the pipeline stages are refused, or are not each layer of the model once.
+"""The layers assigned to the pipeline stages are invalid, or do not contain each layer of the model exactly once.
 
 ## What it does
-Checks `pipeline_parallel_layers_per_stage` where pipeline parallel is above 1: `auto` needs layers that divide over
-all virtual stages; a list needs one entry a stage, each with one range a chunk. Then it lays the ranges out in the
-order in which the stages run (chunk by chunk, stage by stage) and compares with 0 .. layers - 1.
+Checks `pipeline_parallel_layers_per_stage` if pipeline parallel is greater than 1. With `auto`, the number of layers
+must be divisible by the number of virtual stages; a list needs one entry per stage, and each entry one range per chunk.
+Then arranges the ranges in the order in which the stages run (chunk by chunk, stage by stage) and compares them with 0
+.. layers - 1.
 
 ## Why is this bad?
-Wrong forms die while the stages are built. A gap, an overlap or a missing end is worse: nothing checks it, and the
-model trains without those layers, or with copies of them.
+With a wrong form, the run crashes while the stages are built. A gap, an overlap or a missing end is worse: the
+framework does not check it, and the model trains without these layers or with copies of them.
 
 ## Example
 With 16 layers and two stages:
@@ -75,7 +76,7 @@ def _finding(
 
 
 def _form(raw: object, pipeline: int, chunks: int) -> tuple[str, int] | None:
-    """Why the framework refuses a list, and on which line."""
+    """Why the framework rejects a list, and on which line."""
     if raw is None:
         return Message(
             "{pipeline} stages need pipeline_parallel_layers_per_stage: auto, or a list; null is none",
@@ -125,7 +126,7 @@ def _range(stage: int, part: str) -> tuple[str, int] | None:
 
 
 def _coverage(job: Job, value: Value, ranges: list[tuple[int, int]], layers: int) -> Iterator[Finding]:
-    """The ranges in the order in which the stages run must be 0 .. layers - 1."""
+    """Checks that the ranges, in the order in which the stages run, are 0 .. layers - 1."""
     beyond = next((one for one in ranges if one[1] >= layers), None)
     if beyond is not None:
         yield _finding(

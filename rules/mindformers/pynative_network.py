@@ -1,11 +1,11 @@
-"""Checks that the network's configuration makes in pynative mode, before anything is built."""
+"""Checks of the network's configuration in pynative mode, before anything is built."""
 
 from preflight.dialects.mindformers.pynative_network import names
 from preflight.lint.constraint import ConstraintSet, put, refuse
 from preflight.lint.expressions import Handles, all_of, any_of
 
 a = Handles(names())
-WHY = "the network's configuration refuses it"
+WHY = "the network's configuration rejects it"
 PYNATIVE = ConstraintSet("pynative", why=WHY)
 NETWORK = "mindformers/parallel_core/transformer_config.py"
 REGISTER = "mindformers/tools/register/register.py:287"
@@ -20,7 +20,7 @@ PYNATIVE.add(
             "pynative mode cannot train the model_type {model.model_type}; it supports deepseek_v3, deepseek_v4 and "
             "qwen3"
         ),
-        why="no class is registered under that name, or it has no pynative training network",
+        why="no class is registered under this name, or it has no pynative training network",
     ),
     refuse(
         "mtp-layers",
@@ -71,7 +71,7 @@ PYNATIVE.add(
         "router-groups",
         all_of(experts.is_set, chosen > 0, groups > 0, experts % groups != 0),
         message="{net.num_moe_experts} experts do not divide into {net.moe_router_num_groups} router groups",
-        why="routing limited to groups needs groups of one size; " + WHY,
+        why="group-limited routing needs groups of equal size; " + WHY,
         at=(
             experts,
             groups,
@@ -116,7 +116,7 @@ PYNATIVE.add(
         "hash-without-experts",
         all_of(a["net.moe_n_hash_layers"] > 0, experts.is_none),
         message="{net.moe_n_hash_layers} hash layers need experts, and the model has none",
-        why="hash routing sends tokens to experts; " + WHY,
+        why="hash routing needs experts to send tokens to; " + WHY,
         at=(experts, a["net.moe_n_hash_layers"]),
     ),
     refuse(
@@ -132,6 +132,6 @@ PYNATIVE.add(
         "dense-deepseek",
         (a["model.model_type"] == "deepseek_v3") & any_of(experts.is_none, experts == 0),
         message="deepseek_v3 in pynative mode needs experts",
-        why="its network refuses a dense model",
+        why="its network does not support a dense model",
     ),
 )

@@ -1,12 +1,12 @@
-"""A value of the network is of a type or in a range that pynative mode refuses.
+"""A value of the network has a type or a range that pynative mode rejects.
 
 ## What it does
-Checks dropouts, which must be floats in [0, 1) (the integer 0 is refused), numbers of the network that are written as
-text, what is null and has no default then, kinds of position embedding, and names of number types: bfloat16, float16,
-float32 or their short forms.
+Checks dropouts, which must be floats in [0, 1) (the integer 0 is rejected), numbers that are written as strings, null
+for settings without a default, kinds of position embedding, and names of data types: bfloat16, float16, float32 or
+their short forms.
 
 ## Why is this bad?
-The network's configuration or the first layer raises while the model is made.
+The network's configuration or the first layer raises an error while the model is built.
 
 ## Example
     model: {hidden_dropout: 0}
@@ -14,7 +14,7 @@ Use instead:
     model: {hidden_dropout: 0.0}
 
 ## Fix safety
-Safe: the same number.
+Safe: the number stays the same.
 
 ## References
 MindFormers 2.1.0, mindformers/parallel_core/transformer_config.py:2300, TransformerConfig.__post_init__
@@ -76,7 +76,7 @@ def check(job: Job) -> Iterator[Finding]:
 
 
 def _held(job: Job, held: Held, value: Value) -> Iterator[Finding]:
-    """A value that is null or a text where the network cannot do with it."""
+    """Reports a value that is null or a string if the network cannot work with it."""
     name = value.key[-1] if value.key else held.field
     if held.null and value.raw is None:
         yield Finding(
@@ -105,7 +105,7 @@ def _held(job: Job, held: Held, value: Value) -> Iterator[Finding]:
 
 
 def _is_there(job: Job, when: str) -> bool:
-    """Whether the network has, for sure, the part that a setting is of."""
+    """Whether the network certainly has the part that a setting belongs to."""
     get, given = job.arguments.get, job.arguments.given
     latent, position = get("net.multi_latent_attention").raw, given("net.position_embedding_type")
     experts, groups = get("net.num_moe_experts").raw, get("net.moe_router_group_topk").raw
@@ -130,7 +130,7 @@ def _is_there(job: Job, when: str) -> bool:
 
 
 def _meant(raw: object, wanted: str) -> int | float | None:
-    """The number that a text spells."""
+    """The number that a string represents."""
     try:
         return None if not isinstance(raw, str) else int(raw) if wanted == INTEGER else float(raw)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Pynative settings that nothing reads, or that are changed silently."""
+"""Pynative settings that are never read, or that are changed silently."""
 
 from preflight import Message
 from preflight.dialects.mindformers.pynative_network import names
@@ -47,7 +47,7 @@ PYNATIVE.add(
             "the schedule 1f1b becomes interleaved_1f1b: a stage has "
             "{parallelism.pipeline_parallel_interleave_num} chunks"
         ),
-        why="1f1b supports only one chunk a stage; the name is changed silently",
+        why="1f1b supports only one chunk per stage; the name is changed silently",
         at=(a["parallelism.pipeline_parallel_schedule"],),
         fixes=(put(a["parallelism.pipeline_parallel_schedule"], "interleaved_1f1b", safety=Safety.SAFE),),
         severity=Severity.NOTE,
@@ -59,7 +59,7 @@ PYNATIVE.add(
             "pipeline_parallel_interleave_num {parallelism.pipeline_parallel_interleave_num} has no effect with "
             "one stage"
         ),
-        why="there is no pipeline to interleave",
+        why="without a pipeline, there is nothing to interleave",
         at=(a["parallelism.pipeline_parallel_interleave_num"],),
         severity=Severity.WARNING,
     ),
@@ -67,7 +67,7 @@ PYNATIVE.add(
         "overlap-without-experts",
         (pipeline > 1) & (overlap == YES) & any_of(a["net.num_moe_experts"].is_none, a["net.num_moe_experts"] == 0),
         message="pipeline_parallel_overlap_b_f is turned off: the model has no experts",
-        why="there is no expert communication to overlap",
+        why="without experts, there is no communication to overlap",
         at=(overlap,),
         severity=Severity.WARNING,
     ),
@@ -98,7 +98,7 @@ PYNATIVE.add(
         "exclusion-without-recompute",
         (a["recompute.mode"] == "None") & a["recompute.exclude_op"].is_set,
         message="recompute.exclude_op has no effect while recompute.mode is None",
-        why="nothing is recomputed that could be excluded",
+        why="nothing is recomputed, so there is nothing to exclude",
         at=(a["recompute.exclude_op"], a["recompute.mode"]),
         severity=Severity.WARNING,
     ),
@@ -124,7 +124,7 @@ PYNATIVE.add(
         (a["world"] == 1)
         & any_of(a["parallelism.expert_parallel"] > 1, a["recompute.mode"] != "None", a["swap.enable"] == YES),
         message="on one device expert_parallel, recompute and swap have no effect",
-        why="they are applied together with the parallel layout, and one device has none",
+        why="they are applied together with the parallel layout, which a single device does not have",
         severity=Severity.WARNING,
     ),
 )

@@ -1,12 +1,12 @@
-"""A number of the optimizer is one that its class refuses.
+"""The class of the optimizer rejects one of its values.
 
 ## What it does
-For AdamW: `betas` must be two floats in [0, 1), `eps` and `weight_decay` floats: an integer such as `weight_decay: 0`
-is refused. For Muon: flat `ns_coefficients` must be three numbers, memory budgets positive numbers, `adamw_betas` a
-list of two, and every pattern of `adamw_include` text.
+For AdamW, `betas` must be two floats in [0, 1), and `eps` and `weight_decay` must be floats: an integer such as
+`weight_decay: 0` is rejected. For Muon, flat `ns_coefficients` must be three numbers, memory budgets must be positive
+numbers, `adamw_betas` must be a list of two numbers, and every pattern of `adamw_include` must be a string.
 
 ## Why is this bad?
-The file loads, the model is built and sharded, and then the optimizer raises on every rank.
+The file loads, the model is built and sharded, and then the optimizer raises an error on every rank.
 
 ## Example
     optimizer: {type: AdamW, weight_decay: 0}
@@ -14,7 +14,7 @@ Use instead:
     optimizer: {type: AdamW, weight_decay: 0.0}
 
 ## Fix safety
-Safe: the same number. Unsafe where a setting is left out so that its default holds.
+Safe: the number stays the same. Unsafe if a setting is removed so that its default applies.
 
 ## References
 MindFormers 2.1.0, mindformers/pynative/optimizer/adamw.py:72-88, _check_param_value; muon.py:205, :2346
@@ -98,7 +98,8 @@ def _betas(job: Job) -> Iterator[Finding]:
 
 
 def _coefficients(job: Job) -> Iterator[Finding]:
-    """A flat list is three numbers for every step; a list of lists has the numbers of so many steps each."""
+    """A flat list holds three numbers for every step; in a list of lists, each inner list holds the numbers for several
+    steps."""
     value = job.arguments.given("optimizer.ns_coefficients")
     if value is None or not isinstance(value.raw, list):
         return
@@ -116,7 +117,7 @@ def _coefficients(job: Job) -> Iterator[Finding]:
 
 
 def _segments(segments: list[object]) -> tuple[Message | None, int]:
-    """What is wrong with a list of segments, and where that is refused."""
+    """What is wrong with a list of segments, and where the framework rejects it."""
     for index, segment in enumerate(segments):
         if not isinstance(segment, list) or len(segment) != 2:
             return Message("entry {index} of ns_coefficients is not [[a, b, c], count]", index=index), 2357
@@ -129,7 +130,8 @@ def _segments(segments: list[object]) -> tuple[Message | None, int]:
 
 
 def _apart(job: Job) -> Iterator[Finding]:
-    """What Muon leaves to AdamW: two betas, and the parameters by pattern; and how far it clips."""
+    """Checks the settings of Muon for AdamW, which are two betas and the patterns of its parameters, and the clipping
+    limits."""
     given = job.arguments.given
     clip, betas, include = (
         given(f"optimizer.{name}") for name in ("qk_clip_threshold", "adamw_betas", "adamw_include")

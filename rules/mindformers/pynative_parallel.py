@@ -1,4 +1,4 @@
-"""Checks of the pynative trainer on the parallel layout. Most run only when more than one device takes part."""
+"""Checks of the pynative trainer on the parallel layout. Most are made only if the run has more than one device."""
 
 from preflight.dialects.mindformers.pynative_network import names
 from preflight.lint.constraint import ConstraintSet, divides, one_of, put, refuse
@@ -34,7 +34,7 @@ PYNATIVE.add(
         "degree-negative",
         any_of(tensor < 0, pipeline < 0, context < 0),
         message=DEGREES,
-        why="data parallel becomes negative or the mesh cannot be built",
+        why="data parallel becomes negative, or the mesh cannot be built",
     ),
     refuse(
         "expert-degree",
@@ -74,7 +74,7 @@ PYNATIVE.add(
             "pipeline_parallel_schedule is {parallelism.pipeline_parallel_schedule}; it must be 1f1b, "
             "interleaved_1f1b or gpipe"
         ),
-        why="no schedule of that name is registered when the stages are built",
+        why="no schedule with this name is registered when the stages are built",
         at=(a["parallelism.pipeline_parallel_schedule"],),
     ),
     refuse(
@@ -87,7 +87,7 @@ PYNATIVE.add(
             "interleaved_1f1b needs pipeline_parallel_interleave_num above 1, not "
             "{parallelism.pipeline_parallel_interleave_num}"
         ),
-        why="the schedule is refused when the stages are built",
+        why="the schedule is rejected when the stages are built",
         at=(
             a["parallelism.pipeline_parallel_schedule"],
             a["parallelism.pipeline_parallel_interleave_num"],
@@ -101,7 +101,7 @@ PYNATIVE.add(
             "pipeline_parallel {parallelism.pipeline_parallel} does not work with qwen3: its pynative model cannot "
             "be built in parts"
         ),
-        why="building the first stage raises TypeError",
+        why="building the first stage raises a TypeError",
         at=(pipeline, a["model.model_type"]),
         layout=True,
     ),
@@ -114,14 +114,14 @@ PYNATIVE.add(
             "moe_token_dispatcher_type is {parallelism.moe_token_dispatcher_type}; it must be alltoall or "
             "alltoall_deredundancy"
         ),
-        why="refused when the experts are sharded; mind the spelling, graph mode writes deredundency",
+        why="rejected when the experts are sharded; note that graph mode spells it deredundency",
         at=(a["parallelism.moe_token_dispatcher_type"],),
     ),
     refuse(
         "latent-query",
         many & (tensor > 1) & (a["net.multi_latent_attention"] == True) & a["net.q_lora_rank"].is_none & ~sparse,
         message="latent attention with tensor_parallel {parallelism.tensor_parallel} needs q_lora_rank",
-        why="without query compression the full sequence of queries cannot be formed",
+        why="without query compression, the full sequence of queries cannot be computed",
         at=(a["net.q_lora_rank"], tensor),
         layout=True,
     ),
@@ -133,7 +133,7 @@ PYNATIVE.add(
         message=(
             "{net.num_query_groups} query groups are not divisible by {parallelism.tensor_parallel} tensor-parallel ranks"
         ),
-        why="every rank owns whole groups of the fused projection; they are not copied",
+        why="every rank holds whole groups of the fused projection; they are not copied",
         at=(tensor, a["net.num_query_groups"]),
         layout=True,
         after=("heads-not-divisible",),
@@ -147,7 +147,7 @@ PYNATIVE.add(
             "the query projection of {net.num_attention_heads} heads x {net.v_head_dim} is not divisible by "
             "{parallelism.tensor_parallel} ranks"
         ),
-        why="hybrid attention splits the projection, not its heads; refused when the layers are sharded",
+        why="hybrid attention splits the projection, not its heads; rejected when the layers are sharded",
         at=(tensor, a["net.num_attention_heads"]),
         layout=True,
     ),
@@ -158,7 +158,7 @@ PYNATIVE.add(
         & (a["net.moe_router_load_balancing_type"] == "global_aux_loss")
         & a["net.num_moe_experts"].is_set,
         message="global_aux_loss does not work with tensor_parallel {parallelism.tensor_parallel}",
-        why="the router would balance over sequence shards; not implemented",
+        why="the router would balance over sequence shards, which is not implemented",
         at=(
             a["net.moe_router_load_balancing_type"],
             tensor,
@@ -173,14 +173,14 @@ PYNATIVE.add(
             "reshard_after_forward_policy is {parallelism.reshard_after_forward_policy}; it must be always, never "
             "or default"
         ),
-        why="refused when FSDP is applied",
+        why="rejected when FSDP is applied",
         at=(a["parallelism.reshard_after_forward_policy"],),
     ),
     refuse(
         "swap-with-pipeline",
         many & (a["swap.enable"] == True) & (pipeline > 1),
         message="swap does not work with pipeline_parallel {parallelism.pipeline_parallel}",
-        why="refused when recomputation is set up",
+        why="rejected when recomputation is set up",
         fixes=(put(a["swap.enable"], False),),
     ),
 )

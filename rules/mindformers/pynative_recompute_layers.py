@@ -1,13 +1,13 @@
-"""The layers of a pynative recompute or swap setting are refused when the model is built.
+"""The layers of a pynative recompute or swap setting are not valid.
 
 ## What it does
-Checks `recompute`, `recompute_comm` and `swap`, which the loader does not look into: the mode has its layers, modules
-map to lists of ranges, each range is a number or 'first-last', ascending and disjoint, below the number of layers
-(multi-token-prediction layers follow the decoder layers); swap leaves room for its prefetch. All of this is looked at
-only when more than one device takes part.
+Checks `recompute`, `recompute_comm` and `swap`, whose contents the loader does not check. The layers for the mode must
+be set, modules must map to lists of ranges, and each range must be a number or 'first-last'. Ranges must be ascending,
+disjoint and less than the number of layers (multi-token-prediction layers follow the decoder layers), and swap must
+leave room for its prefetch. The framework checks these settings only if the run has more than one device.
 
 ## Why is this bad?
-The file loads, the process groups are made, and then building the model raises.
+The file loads, the process groups are created, and then building the model raises an error.
 
 ## Example
 With 16 layers:
@@ -84,7 +84,7 @@ def _recompute(section: Node, layers: int | None) -> Iterator[_Fault]:
 
 
 def _excluded(section: Node, layers: int | None) -> Iterator[_Fault]:
-    """exclude_op is looked at only where something is recomputed."""
+    """exclude_op is checked only if something is recomputed."""
     exclude = section.get("exclude_op")
     yield from _modules(exclude, "exclude_op", (192, 199, 204))
     for entry in _live(exclude) if exclude is not None else ():
@@ -173,7 +173,7 @@ def _modules(node: Node | None, name: str, lines: tuple[int, int, int]) -> Itera
 
 
 def _specs(node: Node, what: str, layers: int | None, prefetch: int = 0) -> Iterator[_Fault]:
-    """Ranges: numbers or first-last, ascending, disjoint, below the number of layers."""
+    """Ranges: numbers or first-last, ascending, disjoint, less than the number of layers."""
     if node.kind != "sequence":
         line = 340 if isinstance(node.value, str) else 339
         yield _Fault(Message("{what} must be a list of layer ranges such as ['0-3', '5']", what=what), node, line)

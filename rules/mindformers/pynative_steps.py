@@ -12,15 +12,15 @@ _RAMP = "mindformers/pynative/trainer/dynamic_batch.py"
 
 @rule(id="pynative-batch-ramp", severity=Severity.ERROR, frameworks=("pynative",))
 def pynative_batch_ramp(job: Job) -> Iterator[Finding]:
-    """The ramp of the global batch size does not come out even.
+    """The ramp of the global batch size does not work out evenly.
 
     ## What it does
-    Checks `training.rampup_batch_size` [start, increment, samples]: three integers, start and increment positive, samples
-    not negative; the ramp must reach `global_batch_size` in whole increments, and every size on the way must be a multiple
-    of data parallel x `local_batch_size`.
+    Checks that `training.rampup_batch_size` is [start, increment, samples], three integers of which start and increment
+    are positive and samples is not negative. The ramp must reach `global_batch_size` in whole increments, and every
+    size on the way must be a multiple of data parallel x `local_batch_size`.
 
     ## Why is this bad?
-    The trainer refuses the ramp at start.
+    The trainer rejects the ramp at startup.
 
     ## Example
     With 8 data-parallel ranks:
@@ -33,7 +33,7 @@ def pynative_batch_ramp(job: Job) -> Iterator[Finding]:
     """
     ramp = job.arguments.given("training.rampup_batch_size")
     if ramp is None or not isinstance(ramp.raw, list):
-        return  # a wrong type is another rule's
+        return  # another rule reports a wrong type
     fault = _form(ramp.raw) or _arithmetic(job, ramp.raw)
     if fault is not None:
         message, upstream = fault
@@ -143,10 +143,11 @@ def pynative_schedule(job: Job) -> Iterator[Finding]:
 
     ## What it does
     Compares `lr_scheduler.type` with the schedules that MindFormers and MindSpore register, and finds numbers of the
-    schedule that YAML 1.1 reads as text: `1e-1` has no dot. The loader keeps such extra keys unread.
+    schedule that YAML 1.1 reads as strings, such as `1e-1`, which has no dot. The loader keeps such extra keys without
+    checking them.
 
     ## Why is this bad?
-    The model is built and sharded on every rank, and then the schedule raises.
+    The model is built and sharded on every rank, and then the schedule raises an error.
 
     ## Example
         lr_scheduler: {type: ConstantWarmUpLR, learning_rate: 1.0e-5, warmup_ratio: 1e-1}
@@ -154,7 +155,7 @@ def pynative_schedule(job: Job) -> Iterator[Finding]:
         lr_scheduler: {type: ConstantWarmUpLR, learning_rate: 1.0e-5, warmup_ratio: 0.1}
 
     ## Fix safety
-    Safe: the same number.
+    Safe: the number stays the same.
 
     ## References
     MindFormers 2.1.0, mindformers/core/lr/lr_schedule.py, build_lr.py:64; mindformers/tools/register/register.py:287, :398
@@ -200,13 +201,13 @@ FORMATS = ("", ".jsonl", ".json", ".txt")
 
 @rule(id="pynative-output-format", severity=Severity.ERROR, frameworks=("pynative",))
 def pynative_output_format(job: Job) -> Iterator[Finding]:
-    """The file for predictions has an extension that stands for no format.
+    """The extension of the file for predictions does not belong to any format.
 
     ## What it does
-    Checks `inference.output`: .jsonl, .json, .txt, or no extension at all.
+    Checks that `inference.output` ends in .jsonl, .json or .txt, or has no extension.
 
     ## Why is this bad?
-    The file is refused while it is loaded, whatever `run_mode` is.
+    Loading the file fails, regardless of `run_mode`.
 
     ## Example
         inference: {output: answers.csv}
@@ -214,7 +215,7 @@ def pynative_output_format(job: Job) -> Iterator[Finding]:
         inference: {output: answers.jsonl}
 
     ## Fix safety
-    Safe: only the name of the output changes.
+    Safe: only the name of the output file changes.
 
     ## References
     MindFormers 2.1.0, mindformers/pynative/config/config.py:1015, InferenceConfig

@@ -48,7 +48,7 @@ UPSTREAM = {
     "swap-layers": {"1.5.0": f"{_CHECKS}:287", "1.7.0": f"{_CHECKS}:283", "": f"{_CHECKS}:307"},
     "swap-entry": {"1.5.0": f"{_CHECKS}:292", "1.7.0": f"{_CHECKS}:288", "": f"{_CHECKS}:312"},
 }
-_EARLY = ("list-length", "swap-none", "swap-key", "swap-layers", "swap-entry")  # refused whatever the model is
+_EARLY = ("list-length", "swap-none", "swap-key", "swap-layers", "swap-entry")  # rejected for every model
 
 
 READERS = (
@@ -65,17 +65,17 @@ READERS = (
 
 @rule(id="bad-recompute-value", severity=Severity.ERROR, frameworks=("mindformers",), reads=(FULL_NAME, *PATTERN_NAMES))
 def bad_recompute_value(job: Job) -> Iterator[Finding]:
-    """A recompute setting has a form or a length that the framework refuses.
+    """A recompute setting has a form or a length that the framework rejects.
 
     ## What it does
-    Checks `recompute`, `select_recompute`, `select_comm_recompute` and the two exclude settings of `recompute_config`: a
-    bool, a list with at most one count per pipeline stage, a list per virtual chunk of counts per stage, and for the
-    select settings also a list of patterns, or patterns with one of these. With `swap_config.swap` on, lists hold layer
-    ids, and a pattern must have such a list: a bool behind it, or a list of patterns alone, is refused.
+    Checks `recompute`, `select_recompute`, `select_comm_recompute` and the two exclude settings of `recompute_config`.
+    Each may be a bool, a list with at most one count per pipeline stage, or one such list per virtual chunk. The select
+    settings may also be a list of patterns, or a mapping from patterns to one of these values. With `swap_config.swap`
+    on, lists hold layer ids, and a pattern must map to such a list: a bool, or a list of patterns alone, is rejected.
 
     ## Why is this bad?
-    Wrong forms are rejected when the network is built, after the launch. A negative count is worse: the framework counts
-    down from it and never ends.
+    The framework rejects a wrong form when it builds the network, after the launch. A negative count is worse: the
+    framework counts down from it and never stops.
 
     ## Example
     With two pipeline stages:
@@ -87,7 +87,7 @@ def bad_recompute_value(job: Job) -> Iterator[Finding]:
         recompute_config: {recompute: [6, 6]}
 
     ## Fix safety
-    Unsafe: counts that no stage has are dropped, a negative count becomes 0.
+    Unsafe: counts beyond the last stage are dropped, and a negative count becomes 0.
 
     ## References
     MindFormers v1.5.0, mindformers/tools/check_rules.py:276, _rule_recompute; mindformers/models/utils.py:442-485,
@@ -120,7 +120,7 @@ def bad_recompute_value(job: Job) -> Iterator[Finding]:
 
 
 def _lists_agree(job: Job, lengths: list[tuple[str, Fault]]) -> Finding:
-    """Where every list is for as many stages as the others, it is one mistake, and the number of stages may be it."""
+    """If all lists are for the same number of stages, reports a single mistake, which may be the number of stages."""
     first = _finding(job, *lengths[0])
     message = Message("{message}; so do {more} more lists", message=first.message, more=len(lengths) - 1)
     if len(lengths) == 2:
@@ -136,13 +136,14 @@ def _lists_agree(job: Job, lengths: list[tuple[str, Fault]]) -> Finding:
 
 
 def _pipeline(job: Job) -> int | None:
-    """The stages that the setting names, which a served model does not reset even where it runs alone."""
+    """The number of stages in the config. A served model does not reset it, even on a single device."""
     raw = job.arguments.get("parallel_config.pipeline_stage").raw
     return raw if isinstance(raw, int) and not isinstance(raw, bool) and raw > 0 else None
 
 
 def _before_layer_setting(job: Job, here: Node, pipeline: int | None) -> Iterator[Finding]:
-    """Up to 1.2 a list is indexed by the stage: too short dies, too long is ignored."""
+    """Up to 1.2, a list is indexed by the stage: the run crashes if it is too short, and the rest is ignored if it is
+    too long."""
     for setting in (FULL, *SELECTING):
         node = here.get(setting)
         if (
@@ -191,7 +192,7 @@ def _finding(job: Job, setting: str, fault: Fault) -> Finding:
 
 
 def _layered(job: Job) -> bool:
-    """Whether the model reads these lists: GPT-2, BERT and the like do not."""
+    """Whether the model reads these lists. GPT-2, BERT and similar models do not."""
     kind, legacy = job.arguments.given("model.model_config.type"), job.arguments.given("use_legacy")
     return (kind is not None and kind.raw in READERS) or (legacy is not None and legacy.raw is False)
 
@@ -200,14 +201,14 @@ def _layered(job: Job) -> bool:
     id="recompute-beyond-stage", severity=Severity.NOTE, frameworks=("mindformers",), reads=(FULL_NAME, *PATTERN_NAMES)
 )
 def recompute_beyond_stage(job: Job) -> Iterator[Finding]:
-    """A recompute count is larger than the layers of its pipeline stage.
+    """A recompute count is larger than the number of layers in its pipeline stage.
 
     ## What it does
-    Compares the counts of a per-stage list with the layers that each stage holds.
+    Compares the counts of a per-stage list with the number of layers in each stage.
 
     ## Why is this bad?
-    It is not wrong: the framework takes all layers of the stage. But the list was written for other stages than these,
-    which is worth a look when memory or speed surprise.
+    This is not an error: the framework recomputes all layers of the stage. But the list was written for a different
+    pipeline layout, which is worth a look if memory or speed is unexpected.
 
     ## Example
     With 32 layers over 4 stages:
@@ -245,7 +246,7 @@ def recompute_beyond_stage(job: Job) -> Iterator[Finding]:
 
 
 def _over(node: Node | None, held: list[int]) -> int | None:
-    """The first stage whose count is larger than its layers."""
+    """The first stage whose count is larger than its number of layers."""
     if node is None or len(node.items) > len(held):
         return None
     counts = [item.value for item in node.items]
@@ -271,16 +272,16 @@ SETTING = "select_recompute"
     reads=PATTERN_NAMES,
 )
 def recompute_frees_nothing(job: Job) -> Iterator[Finding]:
-    """A product or an activation is recomputed without the adjacent reshape, which frees no memory.
+    """Recomputing a product or an activation without the adjacent reshape frees no memory.
 
     ## What it does
-    Looks for patterns of `select_recompute` that reach the product or the SiLU of a plain feed-forward layer
-    (`feed_forward\\.mul`, `feed_forward\\.w1\\.activation\\.silu`), while none reaches the reshape between
-    it and the adjacent linear (`feed_forward\\.w2\\.reshape`, `feed_forward\\.w1\\.reshape`).
+    Finds patterns of `select_recompute` that match the product or the SiLU of a plain feed-forward layer
+    (`feed_forward\\.mul`, `feed_forward\\.w1\\.activation\\.silu`), if no pattern matches the reshape between it and
+    the adjacent linear layer (`feed_forward\\.w2\\.reshape`, `feed_forward\\.w1\\.reshape`).
 
     ## Why is this bad?
-    The linear keeps what the reshape hands it, and the reshape is not recomputed: the operator runs a second time in every
-    step, and its output stays in memory all the same.
+    The linear layer keeps the output of the reshape, which is not recomputed. The operator runs a second time in every
+    step, and its output stays in memory anyway.
 
     ## Example
         recompute_config:
@@ -290,7 +291,7 @@ def recompute_frees_nothing(job: Job) -> Iterator[Finding]:
           select_recompute: ['feed_forward\\.mul', 'feed_forward\\.w2\\.reshape']
 
     ## Fix safety
-    No fix: where both are to be recomputed, in how many layers of which stages is for the config to decide.
+    There is no fix, because the author has to decide in how many layers of which stages both are recomputed.
 
     ## References
     MindFormers v1.5.0, mindformers/modules/layers.py (Linear reshapes its input and output);
@@ -317,7 +318,7 @@ def recompute_frees_nothing(job: Job) -> Iterator[Finding]:
 
 
 def _paths(item: Item, found: Layers) -> frozenset[str] | None:
-    """The operators and cells that a pattern reaches in some layer; None if that is not sure."""
+    """The operators and cells that a pattern matches in some layer; None if that is not certain."""
     tried = [match(item.pattern, kind) for kind in found.kinds]
     if any(one.unsure or one.invalid for one in tried):
         return None
@@ -326,14 +327,14 @@ def _paths(item: Item, found: Layers) -> frozenset[str] | None:
 
 @rule(severity=Severity.WARNING, id="recompute-short-list", frameworks=("mindformers",), reads=(FULL_NAME,))
 def recompute_short_list(job: Job) -> Iterator[Finding]:
-    """A recompute list has fewer counts than there are pipeline stages.
+    """A recompute list has fewer counts than the run has pipeline stages.
 
     ## What it does
-    Compares the length of a flat `recompute` list with the pipeline stages, where the list has more than one count.
+    Compares the length of a flat `recompute` list that has more than one count with the number of pipeline stages.
 
     ## Why is this bad?
-    The framework takes the list as it is: the stages behind its end recompute nothing. They hold all their activations,
-    and often run out of memory in the first step; the list was written for another number of stages.
+    The framework accepts the list, and the stages after its end recompute nothing. They keep all their activations and
+    often run out of memory in the first step. The list was probably written for a different number of stages.
 
     ## Example
     With 32 layers over 4 stages:

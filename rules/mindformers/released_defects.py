@@ -1,4 +1,4 @@
-"""Defects of MindFormers' releases: rows of a table, whose releases are computed."""
+"""Defects of MindFormers releases: the rows of a table, for which the affected releases are computed."""
 
 from preflight.lint.defects import defects
 from preflight.rules.mindformers.names import a

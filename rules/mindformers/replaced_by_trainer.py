@@ -1,12 +1,12 @@
-"""A setting is changed by the trainer without asking.
+"""The trainer silently changes a setting.
 
 ## What it does
-Reports settings in the file that the run does not use: degrees that a parallel mode resets to 1, gradient
-accumulation with a pipeline. Degrees reset because `use_parallel` is False are one note together, for such files are
-usually started with it switched on from the command line.
+Reports settings in the file that the run does not use: degrees that a parallel mode resets to 1, and gradient
+accumulation with a pipeline. All degrees that are reset because `use_parallel` is False share one note, because runs of
+such files usually switch it on in the command line.
 
 ## Why is this bad?
-The layout or the global batch of the run is not the one in the file.
+The layout or the global batch size of the run differs from the file.
 
 ## Example
     runner_config: {gradient_accumulation_steps: 8}

@@ -1,14 +1,14 @@
-"""The scaling of rotary positions of an mcore network is one that it cannot be built with, or none at all.
+"""An mcore network cannot be built with its scaling of rotary positions, or has no rotary positions at all.
 
 ## What it does
-Checks, with `use_legacy: False` in training, the mapping `rope_scaling`: it needs a `factor`, its numbers must be
-numbers, and its type decides how positions are made. Type yarn, there or as `position_embedding_type`, needs latent
-attention. Any type but yarn and rope is taken, and the network has no rotary positions then. So it is, in 1.7, with a
-`position_embedding_type` that does not exist.
+With `use_legacy: False` in training, checks the `rope_scaling` mapping: it needs a `factor`, and its numeric settings
+must be numbers. Its type decides how positions are computed. The yarn type, there or as `position_embedding_type`,
+needs latent attention. Any type other than yarn and rope is accepted, but the network then has no rotary positions. In
+1.7, the same happens with a `position_embedding_type` that does not exist.
 
 ## Why is this bad?
-The network refuses to be built on every rank. Without rotary positions it is built and trained, blind to the order of
-the tokens.
+Every rank fails when it builds the network. Without rotary positions, the network is built and trained, but it cannot
+see the order of the tokens.
 
 ## Example
     model: {model_config: {model_type: deepseek_v3, rope_scaling: {type: yarn, factor: "40"}}}
@@ -96,7 +96,7 @@ def _scaling(job: Job, scaling: Value, raw: dict[str, object]) -> Iterator[Findi
 
 
 def _latent(job: Job, value: Value) -> Iterator[Finding]:
-    """Yarn reads the width of heads that latent attention alone has."""
+    """Yarn reads a head width that only latent attention has."""
     said = job.arguments.given("model.model_config.model_type")
     known = names(job.target.version, str(said.raw), {}) if said is not None else None
     if said is not None and known is not None and known.config and not known.latent:
@@ -141,7 +141,8 @@ def _numbers(job: Job, scaling: Value, raw: dict[str, object], *, new: bool) -> 
 
 
 def _fits(name: str, given: object) -> bool:
-    """Whether a number can be computed with; without the original positions, the length of a sequence is taken."""
+    """Whether the framework can calculate with a number. Without the original positions, it uses the sequence
+    length."""
     if name == "original_max_position_embeddings" and not given:
         return True
     return isinstance(given, (int, float)) and (name not in _ABOVE or given > 0)

@@ -1,4 +1,4 @@
-"""Layers and operators whose recomputation is selected."""
+"""Layers and operators selected for recomputation."""
 
 from collections.abc import Iterator
 from itertools import zip_longest
@@ -43,16 +43,16 @@ CLASS = {
 
 @rule(id="select-recompute-bad-pattern", severity=Severity.ERROR, frameworks=("mindformers",), reads=PATTERN_NAMES)
 def select_recompute_bad_pattern(job: Job) -> Iterator[Finding | Unverified]:
-    """An operator pattern of recompute_config kills the run.
+    """An operator pattern of recompute_config crashes the run.
 
     ## What it does
-    Splits each pattern of the select settings on the two characters `\\.` as the framework does, and refuses a part that
-    is not a regular expression, a last part such as `.*` that also names what every cell lists besides its operators (its
-    class, which has its own method recompute, or an attribute that cannot be read) and, for communication patterns,
-    one that also names a plain attribute of a cell.
+    Splits each pattern of the select settings on the two characters `\\.` as the framework does, and reports a part
+    that is not a regular expression, a last part such as `.*` that also matches something that every cell lists besides
+    its operators (its class, which has a recompute method, or an attribute that cannot be read) and, for communication
+    patterns, a last part that also matches a plain attribute of a cell.
 
     ## Why is this bad?
-    The first decoder layer that the pattern is tried on raises, on every rank, after the whole launch has been paid.
+    The first decoder layer that the pattern is applied to raises an error, on every rank, at the end of the launch.
 
     ## Example
         recompute_config:
@@ -62,7 +62,7 @@ def select_recompute_bad_pattern(job: Job) -> Iterator[Finding | Unverified]:
           select_recompute: {'mlp\\.mul': True}
 
     ## Fix safety
-    Unsafe: what the pattern should have hit is kept, so more memory is used.
+    Unsafe: the activations of the intended operators are kept, which uses more memory.
 
     ## References
     MindFormers v1.5.0, mindformers/models/utils.py:573-612, LayerSetting.set_pattern_recompute
@@ -71,7 +71,7 @@ def select_recompute_bad_pattern(job: Job) -> Iterator[Finding | Unverified]:
         return
     for item in items(job):
         if active_layers(job, item) == frozenset():
-            continue  # never tried
+            continue  # never applied
         tried = [match(item.pattern, kind) for kind in found.kinds]
         if invalid := next((m.invalid for m in tried if m.invalid), ""):
             yield Finding(
@@ -107,17 +107,17 @@ def select_recompute_bad_pattern(job: Job) -> Iterator[Finding | Unverified]:
 
 @rule(id="select-recompute-no-match", severity=Severity.WARNING, frameworks=("mindformers",), reads=PATTERN_NAMES)
 def select_recompute_no_match(job: Job) -> Iterator[Finding]:
-    """A recompute pattern matches no operator of the model, so nothing is recomputed.
+    """A recompute pattern does not match any operator of the model, so nothing is recomputed.
 
     ## What it does
-    Tries every pattern of `select_recompute`, `select_comm_recompute` and their exclude settings on the operators of the
-    model's decoder layers, as the framework does: split on the two characters `\\.`, each part a regular expression that
-    must match a whole name. Silent where the operators of the model are not known.
+    Applies every pattern of `select_recompute`, `select_comm_recompute` and their exclude settings to the operators of
+    the model's decoder layers, as the framework does: split on the two characters `\\.`, each part a regular expression
+    that must match a whole name. Models whose operators are not known are not checked.
 
     ## Why is this bad?
-    There is no message: the run starts, needs the memory that the pattern was meant to save, and dies of it later,
-    or is simply slower to tune. The usual causes: an unescaped dot, a capital letter, a blank for an underscore, names
-    that `qkv_concat` changes (`w1` becomes `w_gate_hidden`), names of another model.
+    There is no message: the run starts, needs the memory that the pattern was meant to save, and later runs out of
+    memory, or is simply harder to tune. The usual causes are an unescaped dot, a capital letter, a space instead of an
+    underscore, names that `qkv_concat` changes (`w1` becomes `w_gate_hidden`), and names of another model.
 
     ## Example
         recompute_config:
@@ -145,11 +145,11 @@ def select_recompute_no_match(job: Job) -> Iterator[Finding]:
 
 
 def _reaches_nothing(job: Job, item: Item, found: Layers) -> bool:
-    """No operator in any layer that the pattern is tried on;
-    an exclusion and a communication pattern reach operators only."""
+    """No operator in any layer that the pattern is applied to. Exclude and communication patterns only match
+    operators."""
     here = active_layers(job, item)
     if here is not None and not here:
-        return False  # no layer is left for it, which is another rule's business
+        return False  # no layer is left for it, which another rule reports
     kinds = dict.fromkeys(kind for layer in here for kind in found.kind(layer)) if here and found.of else found.kinds
     only_operators = "comm" in item.setting or item.setting in EXCLUDING
     tried = [match(item.pattern, kind) for kind in kinds]
@@ -193,7 +193,7 @@ def _typed(job: Job, item: Item, found: Layers, taken: frozenset[str]) -> Findin
 
 
 def _no_match_kept(job: Job, near: str) -> str:
-    """What stays in memory as long as the pattern misses."""
+    """What stays in memory while the pattern matches nothing."""
     bytes_kept = saved(near, job.plan)
     return (
         Message(", whose {kept:.0f} MiB a layer and micro-batch stay in memory", kept=bytes_kept / 2**20)
@@ -209,7 +209,7 @@ def _edits(item: Item, near: str) -> tuple[Edit, ...]:
 
 
 def _defaults(job: Job, setting: str, everything: list[Item], missed: list[Item]) -> Finding:
-    """A bool or a plain list stands for default patterns; some or all of them reach nothing here."""
+    """A bool or a plain list stands for default patterns, some or all of which match nothing in this model."""
     mine = [item for item in missed if item.setting == setting]
     hit = [item for item in everything if item.setting == setting and item not in mine]
     node = mine[0].node
@@ -235,10 +235,10 @@ def select_recompute_shadowed(job: Job) -> Iterator[Finding]:
 
     ## What it does
     Compares the layers of each `select_recompute` and `select_comm_recompute` entry with the layers that `recompute`
-    recomputes whole; finds entries with no layer left.
+    recomputes in full, and finds entries for which no layer is left.
 
     ## Why is this bad?
-    Full recomputation wins without a word. The run is slower than the selective setting was meant to be.
+    Full recomputation silently takes precedence. The run is slower than intended with the selective setting.
 
     ## Example
         recompute_config: {recompute: True, select_recompute: True}
@@ -285,16 +285,17 @@ UPSTREAM = {
     reads=PATTERN_NAMES,
 )
 def select_recompute_twice(job: Job) -> Iterator[Finding]:
-    """An operator is marked for recomputation twice, which the framework cannot do.
+    """An operator is marked for recomputation twice, which the framework does not support.
 
     ## What it does
-    Finds operators that two patterns of `select_recompute` hit in one layer, and operators that the model itself has
-    marked already (the `cast` of the Llama norms, `reshape` of column-parallel projections in mcore). The same holds for
-    what `select_recompute_exclude` takes out, except where it names a pattern of `select_recompute`, which is then dropped.
+    Finds operators that two patterns of `select_recompute` match in one layer, and operators that the model itself has
+    already marked (the `cast` of the Llama norms, `reshape` of column-parallel projections in mcore). The same applies
+    to operators that `select_recompute_exclude` excludes, unless it repeats a pattern of `select_recompute`, which is
+    then dropped.
 
     ## Why is this bad?
-    Marking an operator replaces its method `recompute` by a value; the second call raises TypeError ('bool' object is not
-    callable) while the network is built.
+    Marking an operator replaces its `recompute` method with a value, so the second call raises a TypeError ('bool'
+    object is not callable) while the network is built.
 
     ## Example
         recompute_config:
@@ -304,7 +305,7 @@ def select_recompute_twice(job: Job) -> Iterator[Finding]:
           select_recompute: ['.*\\.mul']
 
     ## Fix safety
-    Unsafe: what only this pattern hits is not marked any more.
+    Unsafe: operators that only this pattern matches are no longer marked.
 
     ## References
     MindSpore 2.7.1, mindspore/ops/primitive.py:84, Primitive.add_prim_attr
@@ -344,7 +345,7 @@ def select_recompute_twice(job: Job) -> Iterator[Finding]:
 
 
 def _twice_kept(selected: list[Item], excluded: list[Item]) -> list[Item]:
-    """The framework drops one selecting pattern for each excluding one with the same effect."""
+    """The framework drops one select pattern for each exclude pattern with the same effect."""
     kept = list(selected)
     for out in excluded:
         if (same := next((item for item in kept if _same(out.pattern, item.pattern)), None)) is not None:
@@ -353,8 +354,8 @@ def _twice_kept(selected: list[Item], excluded: list[Item]) -> list[Item]:
 
 
 def _same(one: str, other: str) -> bool:
-    """Whether two patterns match each other part by part, one way or the other;
-    what cannot be tried counts as the same."""
+    """Whether two patterns match each other part by part, in either direction. Patterns that cannot be compared count
+    as equal."""
     pairs = list(zip_longest(one.split(SEPARATOR), other.split(SEPARATOR), fillvalue=None))
     return all(a is not None and b is not None and (_matches(a, b) or _matches(b, a)) for a, b in pairs)
 
@@ -367,14 +368,14 @@ def _matches(part: str, text: str) -> bool:
 def _clash(
     item: Item, here: frozenset[int], found: Layers, seen: dict[tuple[str, int], Item]
 ) -> tuple[str, Item | None] | None:
-    """The first operator that is marked already, and by which pattern; None for the model itself.
-    Adds the pattern's own operators to seen."""
+    """The first operator that is already marked, and the pattern that marked it; None if the model marked it. Adds the
+    pattern's own operators to seen."""
     first: tuple[str, Item | None] | None = None
     reached: dict[int, tuple[Hit, ...]] = {}
     for layer in sorted(here):
         kinds = found.kind(layer)
         if len(kinds) != 1:
-            continue  # the sort of this layer is not known: what may be there does not count
+            continue  # the kind of this layer is not known, so operators that it may have do not count
         hits = reached.get(id(kinds[0]))
         if hits is None:
             hits = reached[id(kinds[0])] = match(item.pattern, kinds[0]).hits

@@ -1,4 +1,4 @@
-"""What DeepSeek's sparse attention (DSA) needs, in graph mode and in pynative mode: one configuration makes both."""
+"""Requirements of DeepSeek sparse attention (DSA) in graph mode and in pynative mode, which share one configuration."""
 
 from preflight.dialects.mindformers.pynative_network import names
 from preflight.dialects.mindformers.value_kinds import Leads
@@ -10,7 +10,7 @@ from preflight.rules.mindformers.names import a, mcore, pipeline, scheduler, tra
 MINDFORMERS = ConstraintSet("mindformers")
 PYNATIVE = ConstraintSet("pynative")
 pynative = Handles(names())
-WHY = "the network's configuration refuses it"
+WHY = "the network's configuration rejects it"
 _SIZES = {"kv_lora_rank": 512, "qk_pos_emb_head_dim": 64, "dsa_indexer_head_dim": 128, "dsa_indexer_n_heads": 64}
 _LAYOUT = ListOf(one_of("full", "shared", any_case=True))
 _FIELDS = (
@@ -75,7 +75,7 @@ for fields, net, built, added in (
                 f"{{{net}.kv_lora_rank}}, {{{net}.qk_pos_emb_head_dim}} and {{{net}.dsa_indexer_n_heads}} of "
                 f"{{{net}.dsa_indexer_head_dim}}"
             ),
-            why="the kernels have these sizes only",
+            why="the kernels only support these sizes",
             at=tuple(n[name] for name in _SIZES),
         ),
         refuse(

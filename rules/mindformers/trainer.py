@@ -1,10 +1,10 @@
-"""What the trainer, the grid of tensor ranks and the newest model fields of graph-mode MindFormers refuse."""
+"""Checks of graph-mode MindFormers on the trainer, the grid of tensor ranks and the newest model fields."""
 
 from preflight.lint.constraint import ConstraintSet, one_of, put, refuse
 from preflight.lint.expressions import all_of, any_of
 from preflight.rules.mindformers.names import a, context, legacy, pipeline, semi, tensor, training
 
-MINDFORMERS = ConstraintSet("mindformers", why="the network refuses to be built")
+MINDFORMERS = ConstraintSet("mindformers", why="the network cannot be built")
 _UTILS = "mindformers/models/utils.py"
 model = "model.model_config"
 grid = all_of(legacy, a[f"{model}.use_3d_tensor_parallel"])
@@ -18,7 +18,7 @@ MINDFORMERS.add(
         (True, False),
         when=a["train_precision_sync"].is_set,
         message="train_precision_sync is {train_precision_sync}; it must be True or False",
-        why="the context is validated at start",
+        why="the context is validated at startup",
     ),
     one_of(
         "precision-sync-predict",
@@ -26,7 +26,7 @@ MINDFORMERS.add(
         (True, False),
         when=a["infer_precision_sync"].is_set,
         message="infer_precision_sync is {infer_precision_sync}; it must be True or False",
-        why="the context is validated at start",
+        why="the context is validated at startup",
     ),
     refuse(
         "sliced-inputs",
@@ -37,7 +37,7 @@ MINDFORMERS.add(
             ~a[f"{model}.input_sliced_sig"],
         ),
         message="BlendedMegatronDatasetDataLoader needs model_config.input_sliced_sig True",
-        why="its samples come cut to seq_length; the trainer refuses the pair",
+        why="its samples are already cut to seq_length; the trainer rejects the combination",
         at=(a[f"{model}.input_sliced_sig"], a["train_dataset.data_loader.type"]),
         fixes=(put(a[f"{model}.input_sliced_sig"], True),),
     ),
@@ -45,7 +45,7 @@ MINDFORMERS.add(
         "predict-pipeline",
         all_of(a["run_mode"] == "predict", semi, pipeline > 1),
         message="run_mode predict does not support pipeline_stage {parallel_config.pipeline_stage}",
-        why="distributed prediction is refused with a pipeline",
+        why="distributed prediction does not support a pipeline",
         at=(pipeline, a["run_mode"]),
         fixes=(put(pipeline, 1),),
         layout=True,
@@ -54,7 +54,7 @@ MINDFORMERS.add(
         "warmup-without-ratio",
         all_of(training, warm, ~a["lr_schedule.warmup_ratio"].written),
         message="warmup_epochs {lr_schedule.warmup_epochs} needs warmup_ratio as well",
-        why="the schedule is computed from both; refused since 2.1",
+        why="the schedule is computed from both; rejected since 2.1",
         at=(warm,),
     ),
     refuse(
@@ -78,7 +78,7 @@ MINDFORMERS.add(
             "expert_model_parallel is {moe_config.expert_model_parallel}; it must be 1 or model_parallel "
             "{parallel_config.model_parallel}"
         ),
-        why="the layer refuses to be built",
+        why="the layer cannot be built",
         at=(a["moe_config.expert_model_parallel"], tensor),
         layout=True,
     ),
@@ -131,7 +131,7 @@ MINDFORMERS.add(
             a["parallel_config.seq_split_num"] > 1,
         ),
         message="use_gmm does not work with seq_split_num {parallel_config.seq_split_num}",
-        why="the layer of experts refuses to be built",
+        why="the expert layer cannot be built",
         at=(a["moe_config.use_gmm"], a["parallel_config.seq_split_num"]),
     ),
     refuse(
@@ -144,13 +144,13 @@ MINDFORMERS.add(
             "first_k_dense_replace {mcore.first_k_dense_replace} does not work with moe_layer_freq "
             "{mcore.moe_layer_freq}"
         ),
-        why="both set which layers hold experts",
+        why="both set which layers have experts",
     ),
     one_of(
         "model-architecture",
         a["mcore.model_architecture"],
         ("decoder_only", "yoco"),
         message="model_architecture is {mcore.model_architecture}; it must be decoder_only or yoco",
-        why="the transformer config refuses it",
+        why="the transformer config rejects it",
     ),
 )

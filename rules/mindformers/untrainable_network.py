@@ -1,4 +1,4 @@
-"""Everyday slips in graph-mode configs: a network that cannot train, a schedule that grows."""
+"""Common mistakes in graph-mode configs: a network that cannot be trained, a schedule whose rate increases."""
 
 from preflight.lint.constraint import ConstraintSet, refuse
 from preflight.lint.expressions import all_of, any_of
@@ -16,14 +16,14 @@ MINDFORMERS.add(
         "network-only-for-inference",
         all_of(mcore, training, any_of(*(network.has(name) for name in SERVED))),
         message="architectures is {model.model_config.architectures}, a network that is only built for inference",
-        why="it has no network to train; the trainer dies when it builds the model",
+        why="it has no network for training; the trainer crashes when it builds the model",
         at=(network,),
     ),
     refuse(
         "network-only-for-inference-first",
         all_of(mcore, training, any_of(*(network.has(name) for name in FIRST))),
         message="architectures is {model.model_config.architectures}, a network that is only built for inference",
-        why="1.6, which has the first mcore networks, trains none of these; the trainer dies when it builds the model",
+        why="1.6, the first release with mcore networks, cannot train these; the trainer crashes when it builds the model",
         at=(network,),
     ),
     refuse(
@@ -37,7 +37,7 @@ MINDFORMERS.add(
             "the schedule ends at lr_end {lr_schedule.lr_end}, above learning_rate {lr_schedule.learning_rate}: "
             "it grows after the warm-up"
         ),
-        why="the schedule decays towards lr_end; nothing refuses one that is higher",
+        why="the schedule decays towards lr_end, but no check rejects a higher value",
         severity=Severity.WARNING,
         at=(end, rate),
     ),
@@ -50,14 +50,14 @@ MINDFORMERS.add(
         message=(
             "grouped_lr_schedule has no default, and the optimizer has no learning_rate; one of them must set the rate"
         ),
-        why="parameters of no group have no rate; the trainer refuses to start",
+        why="parameters outside all groups have no rate; the trainer refuses to start",
         at=(a["grouped_lr_schedule.grouped"],),
     ),
     refuse(
         "learning-rate-end",
         all_of(training, a["lr_schedule.type"].is_in("PolynomialWithWarmUpLR", "WarmUpStableDecayLR"), end >= rate),
         message="lr_end {lr_schedule.lr_end} must be below learning_rate {lr_schedule.learning_rate}",
-        why="the schedule refuses to be made",
+        why="the schedule cannot be created",
         at=(end, rate),
     ),
 )

@@ -1,4 +1,4 @@
-"""What releases of MindSpeed before 26 refuse or ignore, and later ones take."""
+"""Settings that MindSpeed releases before 26 reject or ignore and later releases support."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MINDSPEED.add(
         RESET,
         at=(a.context_parallel_algo, a.reset_attention_mask),
         message="--reset-attention-mask with context parallelism needs megatron_cp_algo, not {context_parallel_algo}",
-        why="before 2.3 only ring attention supports documents that end inside a sequence; the run fails at launch",
+        why="before 2.3, only ring attention supports documents that end inside a sequence; the run fails at launch",
         fixes=(put(a.context_parallel_algo, "megatron_cp_algo"), drop(a.reset_attention_mask)),
     ),
     refuse(
@@ -32,7 +32,7 @@ MINDSPEED.add(
         unless_framework="mindspeed-llm",
         at=(a.context_parallel_algo, a.reset_attention_mask),
         message="--reset-attention-mask with context parallelism needs megatron_cp_algo, not {context_parallel_algo}",
-        why="before 26.0 only ring attention supports documents that end inside a sequence; the run fails at launch",
+        why="before 26.0, only ring attention supports documents that end inside a sequence; the run fails at launch",
         fixes=(put(a.context_parallel_algo, "megatron_cp_algo"), drop(a.reset_attention_mask)),
     ),
     refuse(
@@ -40,7 +40,7 @@ MINDSPEED.add(
         OVERLAP & PLAIN & (a.pipeline_model_parallel_size == 1),
         at=(OVERLAP, a.pipeline_model_parallel_size),
         message="--moe-fb-overlap needs virtual pipeline stages or dualpipev, there is no pipeline",
-        why="before 2.3 the overlap has no schedule without a pipeline; the run fails at launch",
+        why="before 2.3, the overlap needs a pipeline schedule; the run fails at launch",
         fixes=(drop(OVERLAP, also=(a.moe_unperm2_mem_optim_swap,)),),
     ),
     refuse(
@@ -48,7 +48,7 @@ MINDSPEED.add(
         OVERLAP & (ZERO == "level1"),
         at=(ZERO, OVERLAP),
         message="--moe-fb-overlap works with --moe-zero-memory level0 only, not {moe_zero_memory}",
-        why="before 26.0 the overlap cannot recompute what level1 drops; the run fails at launch",
+        why="before 26.0, the overlap cannot recompute the activations that level1 drops; the run fails at launch",
         fixes=(put(ZERO, "level0"), drop(ZERO)),
     ),
     refuse(
@@ -56,7 +56,7 @@ MINDSPEED.add(
         (ZERO != "disable") & ~(a.moe_alltoall_overlap_comm | OVERLAP) & (a.schedules_method.is_none | ~DUALPIPEV),
         at=(ZERO,),
         message="--moe-zero-memory needs --moe-alltoall-overlap-comm or --schedules-method dualpipev",
-        why="memory is saved inside the overlapped layers only; the run fails at launch",
+        why="memory is only saved inside the overlapped layers; the run fails at launch",
         fixes=(drop(ZERO, also=(a.moe_zero_memory_num_layers,)),),
     ),
     refuse(
@@ -65,35 +65,35 @@ MINDSPEED.add(
         severity=Severity.WARNING,
         at=(MC2, a.tensor_model_parallel_size),
         message="--use-ascend-mc2 has no effect without tensor parallelism and --sequence-parallel",
-        why="the plain linear layers stay in place; since 26.0 it is refused",
+        why="the plain linear layers stay in use; since 26.0, the combination is rejected",
         fixes=(drop(MC2, safety=Safety.SAFE),),
     ),
     clash(
         "fb-overlap-capacity",
         OVERLAP,
         a.moe_expert_capacity_factor,
-        why="before 2.2 the overlap drops no tokens; the run fails at launch",
+        why="before 2.2, the overlap does not support dropping tokens; the run fails at launch",
     ),
     refuse(
         "fb-overlap-shared-experts",
         OVERLAP & (a.n_shared_experts.is_none | (a.n_shared_experts == 0)),
         at=(OVERLAP,),
         message="--moe-fb-overlap needs --n-shared-experts",
-        why="before 2.1 communication hides behind shared experts; the run fails at launch",
+        why="before 2.1, the overlap hides communication behind the shared experts; the run fails at launch",
         fixes=(drop(OVERLAP),),
     ),
     needs(
         "fb-overlap-async",
         OVERLAP,
         a.moe_permutation_async_comm,
-        why="before 2.1 only that permutation is overlapped; the run fails at launch",
+        why="before 2.1, only the asynchronous permutation can be overlapped; the run fails at launch",
     ),
     refuse(
         "fb-overlap-tensor",
         OVERLAP & (a.tensor_model_parallel_size > 1) & ~a.moe_tp_extend_ep,
         at=(OVERLAP, a.tensor_model_parallel_size),
         message="--moe-fb-overlap at tensor parallel {tensor_model_parallel_size} needs --moe-tp-extend-ep",
-        why="before 2.1 experts are not split by tensor parallelism; the run fails at launch",
+        why="before 2.1, the overlap does not support experts split by tensor parallelism; the run fails at launch",
         fixes=(put(a.moe_tp_extend_ep), drop(OVERLAP)),
     ),
     refuse(
@@ -101,7 +101,7 @@ MINDSPEED.add(
         a.fp8_reuse_quantized_weight & (a.te_gmm_mode == "compatible") & ~OVERLAP,
         at=(a.fp8_reuse_quantized_weight, a.te_gmm_mode),
         message="--fp8-reuse-quantized-weight does not work with --te-gmm-mode compatible without --moe-fb-overlap",
-        why="26.0 keeps no weights in that mode; the run fails at launch",
+        why="26.0 does not keep quantised weights in this mode; the run fails at launch",
         fixes=(drop(a.fp8_reuse_quantized_weight),),
     ),
     refuse(
@@ -109,7 +109,7 @@ MINDSPEED.add(
         a.aiqos & (a.aiqos_mode == "manual") & ~a.aiqos_schedule.is_set,
         at=(a.aiqos_mode, a.aiqos),
         message="--aiqos-mode manual needs --aiqos-schedule",
-        why="it sets which communication comes first; the run fails at launch",
+        why="the schedule sets the priority of each communication; the run fails at launch",
         fixes=(drop(a.aiqos_mode),),
     ),
     refuse(
@@ -118,7 +118,7 @@ MINDSPEED.add(
         unless_framework="mindspeed-llm",
         at=(a.quant_grads, OVERLAP),
         message="--quant-grads with --moe-fb-overlap needs --no-gradient-accumulation-fusion",
-        why="the overlapped kernel accumulates what it cannot quantise; the run fails at launch",
+        why="the overlapped kernel accumulates gradients that it cannot quantise; the run fails at launch",
         fixes=(put(a.gradient_accumulation_fusion, False), drop(a.quant_grads)),
     ),
 )

@@ -1,4 +1,5 @@
-"""Communication over computation (coc) and matmul fused with communication (mc2): what excludes them."""
+"""Communication over computation (coc) and matmul fused with communication (mc2): options that they do not work
+with."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ from preflight.lint.expressions import any_of
 from preflight.rules.mindspeed.shorthand import CORE, LLM, a, clash
 
 MINDSPEED = ConstraintSet(
-    "mindspeed", why="the documents exclude it and older branches refuse it; today nothing checks"
+    "mindspeed", why="the documentation excludes it and older branches reject it; today nothing checks it"
 )
 BASIC = "megatron_basic/transformer_engine_basic.py"
 SUB = (a.coc_parallel_num, a.coc_mode, a.coc_fused_kernel)
@@ -19,7 +20,7 @@ MINDSPEED.add(
         "coc-transformer-engine",
         a.use_ascend_coc & (a.transformer_impl == "transformer_engine"),
         message="--use-ascend-coc does not work with --transformer-impl transformer_engine, which is the default",
-        why="coc replaces the linear layers of the local implementation only; the run fails at launch",
+        why="coc only replaces the linear layers of the local implementation; the run fails at launch",
         upstream={"mindspeed": f"{CORE}{BASIC}:89", "mindspeed-llm": f"{LLM}{BASIC}:56"},
         at=(a.transformer_impl, a.use_ascend_coc),
         fixes=(put(a.transformer_impl, "local"), LEAVE),
@@ -61,7 +62,7 @@ MINDSPEED.add(
         when=a.use_ascend_coc & ~a.coc_fused_kernel,
         at=(a.coc_parallel_num,),
         message="--coc-parallel-num must be 1, 2, 4 or 8, not {coc_parallel_num}",
-        why="the split count is checked at the first matrix product: the run dies after loading",
+        why="the split count is only checked at the first matrix product: the run crashes after loading",
         fixes=(put(a.coc_parallel_num, 2), put(a.coc_parallel_num, 4)),
     ),
     one_of(
@@ -71,7 +72,7 @@ MINDSPEED.add(
         when=a.use_ascend_coc,
         at=(a.coc_mode,),
         message="--coc-mode must be 0, 1 or 2, not {coc_mode}",
-        why="the mode is checked when the linear layers are set up: the run dies after loading",
+        why="the mode is only checked when the linear layers are set up: the run crashes after loading",
         fixes=(drop(a.coc_mode),),
     ),
     refuse(
@@ -93,7 +94,7 @@ MINDSPEED.add(
         at=(a.coc_parallel_num,),
         fixes=(drop(a.coc_parallel_num, safety=Safety.SAFE),),
         message="--coc-parallel-num has no effect: --coc-fused-kernel takes precedence",
-        why="the fused kernel splits by itself",
+        why="the fused kernel chooses the split itself",
     ),
     refuse(
         "coc-options-without-effect",
@@ -105,7 +106,7 @@ MINDSPEED.add(
             put(a.use_ascend_coc),
         ),
         message="options of coc have no effect without --use-ascend-coc",
-        why="communication is not hidden",
+        why="without it, communication is not hidden",
     ),
     refuse(
         "fused-kernel-needs-atb",
@@ -113,7 +114,7 @@ MINDSPEED.add(
         severity=Severity.NOTE,
         at=(a.coc_fused_kernel,),
         message="--coc-fused-kernel needs the NNAL package (ATB) on every node, which no validator checks",
-        why="without it the run dies at the first linear layer",
+        why="without it, the run crashes at the first linear layer",
     ),
     clash(
         "mc2-unaligned-linear",
@@ -128,14 +129,14 @@ MINDSPEED.add(
         unless_framework="mindspeed-llm",
         fixes=(drop(a.unaligned_linear),),
         message="--unaligned-linear does not work with a mixture of experts",
-        why="experts are split over ranks evenly; the run fails at launch",
+        why="experts are split evenly over ranks; the run fails at launch",
     ),
     refuse(
         "mc2-tensor-parallel",
         a.use_ascend_mc2 & (a.tensor_model_parallel_size == 1),
         fixes=(drop(a.use_ascend_mc2),),
         message="--use-ascend-mc2 needs tensor parallelism, the size is 1",
-        why="MindSpeed announces that it turns the feature off, but raises: the run fails at launch",
+        why="MindSpeed announces that it turns the feature off, but raises an error: the run fails at launch",
         after=("mindspeed/tp-2d-mc2",),
     ),
     refuse(
@@ -144,7 +145,7 @@ MINDSPEED.add(
         at=(a.use_ascend_mc2,),
         fixes=(put(a.sequence_parallel), drop(a.use_ascend_mc2)),
         message="--use-ascend-mc2 needs --sequence-parallel",
-        why="MindSpeed announces that it turns the feature off, but raises: the run fails at launch",
+        why="MindSpeed announces that it turns the feature off, but raises an error: the run fails at launch",
         after=("mindspeed/tp-2d-mc2",),
     ),
     refuse(
@@ -153,7 +154,7 @@ MINDSPEED.add(
         at=(a.fp8_recipe, a.use_ascend_mc2),
         fixes=(put(a.fp8_recipe, "mxfp8"), drop(a.use_ascend_mc2)),
         message="--use-ascend-mc2 in FP8 works with the mxfp8 recipe only, not {fp8_recipe}",
-        why="the fused kernel reads the scales of that recipe; the run fails at launch",
+        why="the fused kernel only reads the scales of this recipe; the run fails at launch",
         upstream={"mindspeed": f"{CORE}{BASIC}:91", "mindspeed-llm": f"{LLM}{BASIC}:58"},
     ),
     refuse(
@@ -173,7 +174,7 @@ MINDSPEED_LLM.add(
         a.use_ascend_coc & (a.lora_target_modules.length > 0),
         fixes=(LEAVE,),
         message="--use-ascend-coc does not work with LoRA (--lora-target-modules)",
-        why="LoRA's adapters bypass the replaced linear layers; the run fails at launch",
+        why="LoRA adapters bypass the replaced linear layers; the run fails at launch",
     ),
     refuse(
         "mc2-grouped-gemm",
@@ -181,6 +182,6 @@ MINDSPEED_LLM.add(
         at=(a.use_ascend_mc2, a.moe_grouped_gemm),
         fixes=(drop(a.use_ascend_mc2), drop(a.moe_grouped_gemm)),
         message="--use-ascend-mc2 does not work with --moe-grouped-gemm in a mixture of experts",
-        why="grouped products have no fused kernel; the run fails at launch",
+        why="there is no fused kernel for grouped matrix products; the run fails at launch",
     ),
 )

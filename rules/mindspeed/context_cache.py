@@ -1,4 +1,4 @@
-"""Caching of keys and values in context parallelism, and masks reset at document ends."""
+"""Caching of keys and values in context parallelism, and masks that are reset at the ends of documents."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MINDSPEED.add(
         POLICY.is_set & (a.context_parallel_size == 1),
         message="--context-parallel-kv-cache-policy needs context parallelism, the size is 1",
         fixes=(drop(POLICY, also=(INTERVAL,)),),
-        why="what is cached is received from other ranks; the run fails at launch",
+        why="the cache holds keys and values received from other ranks; the run fails at launch",
     ),
     refuse(
         "kv-cache-flash",
@@ -27,7 +27,7 @@ MINDSPEED.add(
         at=(POLICY,),
         message="--context-parallel-kv-cache-policy needs --use-flash-attn",
         fixes=(put(a.use_flash_attn),),
-        why="only the flash attention path keeps the cache; the run fails at launch",
+        why="only flash attention uses the cache; the run fails at launch",
     ),
     refuse(
         "kv-cache-interval-alone",
@@ -35,7 +35,7 @@ MINDSPEED.add(
         at=(INTERVAL,),
         message="--context-parallel-cache-interval needs --context-parallel-kv-cache-policy",
         fixes=(drop(INTERVAL), put(POLICY, "full")),
-        why="there is nothing to cache; the run fails at launch",
+        why="without a policy, nothing is cached; the run fails at launch",
     ),
     refuse(
         "kv-cache-interval-layers",
@@ -54,14 +54,14 @@ MINDSPEED.add(
         when=POLICY.is_set,
         fixes=(drop(INTERVAL),),
         message="--context-parallel-cache-interval {context_parallel_cache_interval} is negative",
-        why="it counts layers; the run fails at launch",
+        why="it is a number of layers; the run fails at launch",
     ),
     refuse(
         "ulysses-gather-without-context",
         GATHER & (a.context_parallel_size == 1),
         message="--use-ulysses-allgather-kv needs context parallelism, the size is 1",
         fixes=(drop(GATHER),),
-        why="there is no rank to gather from; the run fails at launch",
+        why="there are no other ranks to gather from; the run fails at launch",
     ),
     refuse(
         "ulysses-gather-algo",
@@ -69,7 +69,7 @@ MINDSPEED.add(
         at=(GATHER, a.context_parallel_algo),
         message="--use-ulysses-allgather-kv needs ulysses_cp_algo, not {context_parallel_algo}",
         fixes=(drop(GATHER), put(a.context_parallel_algo, "ulysses_cp_algo")),
-        why="it replaces Ulysses' exchange of keys and values; the run fails at launch",
+        why="it replaces the exchange of keys and values in Ulysses; the run fails at launch",
     ),
     refuse(
         "ulysses-gather-groups",
@@ -77,7 +77,7 @@ MINDSPEED.add(
         at=(GATHER,),
         fixes=(drop(GATHER),),
         message="--use-ulysses-allgather-kv needs --group-query-attention",
-        why="gathering is supported only for few key-value heads, where it is faster; the run fails at launch",
+        why="gathering is only supported with grouped-query attention, where it is faster; the run fails at launch",
     ),
     refuse(
         "reset-mask-variable-lengths",

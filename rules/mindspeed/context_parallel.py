@@ -1,4 +1,4 @@
-"""Context parallelism: which algorithm needs what of heads, windows and masks."""
+"""Context parallelism: what each algorithm requires of heads, windows and masks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ GATHER = ON & (a.context_parallel_algo == "kvallgather_cp_algo")
 ALIBI = a.position_embedding_type == "alibi"
 U = a.ulysses_degree_in_cp
 RINGS = a.context_parallel_size // U
-STEP = "the ring is walked in windows of equal size; the run fails at launch"
+STEP = "the ring is divided into windows of equal size; the run fails at launch"
 
 
 def _degree(where: Expression) -> Expression:
@@ -46,7 +46,7 @@ MINDSPEED.add(
         RING & ALIBI & ((a.alibi_fusion_attn_type != 2) | (a.attention_mask_type != "causal")),
         unless_framework="mindspeed-llm",
         message="ring attention with ALiBi needs --alibi-fusion-attn-type 2 and the causal mask",
-        why="the ring kernel supports only that form of position bias; the run fails at launch",
+        why="the ring kernel only supports this form of position bias; the run fails at launch",
         fixes=(put(a.alibi_fusion_attn_type, 2),),
     ),
     refuse(
@@ -54,7 +54,7 @@ MINDSPEED.add(
         ON & ALIBI & (a.context_parallel_algo != "megatron_cp_algo"),
         unless_framework="mindspeed-llm",
         message="ALiBi with context parallelism works with megatron_cp_algo only, not {context_parallel_algo}",
-        why="the other algorithms do not pass the position bias on; the run fails at launch",
+        why="the other algorithms do not pass on the position bias; the run fails at launch",
         fixes=(put(a.context_parallel_algo, "megatron_cp_algo"),),
     ),
     refuse(
@@ -106,11 +106,11 @@ MINDSPEED.add(
     ),
     refuse(
         "kvallgather-mask",
-        # the older name is copied after this check
+        # the value of the older name is copied after this check
         GATHER & a.attention_mask_type.given & (a.attention_mask_type.written != "causal"),
         at=(a.attention_mask_type, a.context_parallel_algo),
         message="kvallgather_cp_algo works with the causal attention mask only, not {attention_mask_type}",
-        why="each rank is given the keys of earlier tokens only; the run fails at launch",
+        why="each rank only receives the keys of earlier tokens; the run fails at launch",
         fixes=(put(a.attention_mask_type, "causal"),),
     ),
     refuse(
@@ -132,7 +132,7 @@ MINDSPEED.add(
             "{tensor_model_parallel_size} ranks (Ulysses)"
         ),
         at=(a.context_parallel_size, a.tensor_model_parallel_size, a.num_attention_heads),
-        why="Ulysses gives every rank whole heads (key-value heads are repeated); the run fails at launch",
+        why="every rank holds whole heads with Ulysses (key-value heads are repeated); the run fails at launch",
         layout=True,
         fixes=(put(a.context_parallel_algo, "megatron_cp_algo"),),
     ),
@@ -142,7 +142,7 @@ MINDSPEED.add(
         severity=Severity.WARNING,
         at=SIZES,
         message="--ulysses-degree-in-cp 1 is a plain ring; it must be more than 1",
-        why="the hybrid groups cost time and gain nothing",
+        why="the hybrid groups cost time and have no benefit",
         fixes=(put(a.context_parallel_algo, "megatron_cp_algo"), put(U, 2)),
     ),
     refuse(
@@ -164,7 +164,7 @@ MINDSPEED.add(
         severity=Severity.NOTE,
         at=(a.transformer_impl, a.context_parallel_algo),
         message="kvallgather_cp_algo is documented for --transformer-impl transformer_engine only",
-        why="no validator checks it, and published examples run it with the local implementation",
+        why="no validator checks it, and published examples use the local implementation",
         versions=">=26",
     ),
 )

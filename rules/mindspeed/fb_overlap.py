@@ -1,4 +1,5 @@
-"""Overlap of one micro-batch's forward with another's backward in mixtures of experts (--moe-fb-overlap)."""
+"""Overlap of the forward pass of one micro-batch with the backward pass of another in mixtures of experts
+(--moe-fb-overlap)."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ ONE_STAGE = (LAYOUT.is_none & a.num_layers_per_virtual_pipeline_stage.is_none) |
     LAYOUT.is_set & ((a.layout_num_stages % PP != 0) | (a.layout_num_stages <= PP))
 )
 PER_STAGE = a.micro_batch_size * PP * a.data_parallel_size
-HOOKS = "the overlap runs forward and backward of a layer in hand-written order, which the other replaces; the run fails at launch"
+HOOKS = "the overlap has a hand-written order of forward and backward, which the other option replaces; the run fails at launch"
 
 MINDSPEED.add(
     clash("fb-overlap-alltoall-overlap", ON, a.moe_alltoall_overlap_comm, why=HOOKS),
@@ -23,7 +24,7 @@ MINDSPEED.add(
         ON,
         a.overlap_grad_reduce,
         fixes=(drop(a.overlap_grad_reduce, also=(a.overlap_param_gather,)), LEAVE),
-        why="gradients are finished in another order than the reduction's buckets expect; the run fails at launch",
+        why="gradients are not finished in the order that the buckets of the reduction expect; the run fails at launch",
     ),
     clash(
         "fb-overlap-zero-memory-layers",
@@ -39,7 +40,7 @@ MINDSPEED.add(
         "fb-overlap-legacy-models",
         ON,
         a.use_legacy_models,
-        why="legacy models have no such layer; the run fails at launch",
+        why="legacy models do not have this layer; the run fails at launch",
     ),
     clash("fb-overlap-tp-extend-ep", ON, a.moe_tp_extend_ep, why=HOOKS),
     clash(
@@ -54,7 +55,7 @@ MINDSPEED.add(
         ON,
         a.moe_grouped_gemm,
         at=(ON,),
-        why="only grouped experts are split into forward and backward parts; the run fails at launch",
+        why="only grouped experts can be split into forward and backward parts; the run fails at launch",
     ),
     refuse(
         "fb-overlap-dispatcher",
@@ -62,7 +63,7 @@ MINDSPEED.add(
         at=(a.moe_token_dispatcher_type, ON),
         message="--moe-fb-overlap needs --moe-token-dispatcher-type alltoall, not {moe_token_dispatcher_type}",
         fixes=(put(a.moe_token_dispatcher_type, "alltoall"), LEAVE),
-        why="only that exchange can be split in two; the run fails at launch",
+        why="only this exchange can be split in two; the run fails at launch",
     ),
     refuse(
         "fb-overlap-expert-tensor",
@@ -73,7 +74,7 @@ MINDSPEED.add(
             "the tensor parallel size)"
         ),
         fixes=(put(a.expert_tensor_parallel_size, 1), LEAVE),
-        why="experts must be whole on a rank; the run fails at launch",
+        why="each expert must be entirely on one rank; the run fails at launch",
         layout=True,
     ),
     refuse(
@@ -83,7 +84,7 @@ MINDSPEED.add(
         layout=True,
         at=(ON, a.expert_model_parallel_size),
         message="--moe-fb-overlap needs expert parallelism, the size is 1",
-        why="without it there is no exchange to hide; the run fails at launch",
+        why="without expert parallelism, there is no exchange to hide; the run fails at launch",
     ),
     needs(
         "unpermute-swap-without-fb-overlap",
@@ -101,7 +102,7 @@ MINDSPEED.add(
             "--moe-fb-overlap on pipeline {pipeline_model_parallel_size} needs "
             "--num-layers-per-virtual-pipeline-stage or dualpipev"
         ),
-        why="the plain schedule never holds two micro-batches at once; the run fails at launch",
+        why="the plain schedule never has two micro-batches in flight at once; the run fails at launch",
         fixes=(LEAVE,),
         layout=True,
     ),
@@ -111,7 +112,7 @@ MINDSPEED.add(
         at=(a.noop_layers, LAYOUT),
         message="--noop-layers does not work together with --pipeline-model-parallel-layout and --moe-fb-overlap",
         fixes=(drop(a.noop_layers),),
-        why="the layout alone assigns layers to stages; the run fails at launch",
+        why="the layout already assigns all layers to stages; the run fails at launch",
     ),
     refuse(
         "fb-overlap-micro-batches",

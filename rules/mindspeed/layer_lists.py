@@ -1,4 +1,4 @@
-"""Lists of layers a stage, and layers that do nothing."""
+"""Lists of layers per stage, and empty layers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def entries(text: object) -> tuple[int, ...] | None:
 
 
 def nested(text: str) -> Nested | None:
-    """Lists in brackets with `*` for repetition, as MindSpeed reads them: everything else is skipped. None:
+    """Reads lists in brackets with `*` for repetition as MindSpeed does, skipping everything else. None if the text is
     not readable."""
     stack: list[Nested] = [[]]
     tokens = iter(re.findall(r"\d+|\*|\[|\]", text))
@@ -44,7 +44,7 @@ def nested(text: str) -> Nested | None:
 LENGTH = "mindspeed_llm/features_manager/pipeline_parallel/num_layer_list.py:28"
 BLOCK = "mindspeed_llm/features_manager/transformer/transformer_block.py:25"
 EVEN = "megatron/training/arguments.py:490"
-"""Megatron takes the length of the list for the number of layers, and wants it even over the stages first."""
+"""Megatron uses the length of the list as the number of layers, and first requires it to be divisible by the stages."""
 SUM = "mindspeed_llm/training/arguments.py:147"
 SPLIT = "mindspeed_llm/core/layerwise_disaggregated_training/initialize.py:105"
 
@@ -70,16 +70,16 @@ _SUM = "--num-layer-list adds up to {total}, the model has {count} layers"
     reads=("num_layer_list",),
 )
 def num_layer_list_sum(job: Job) -> Iterator[Finding | Unverified]:
-    """--num-layer-list does not fit the pipeline or the number of layers.
+    """--num-layer-list does not match the pipeline or the number of layers.
 
     ## What it does
-    Checks that `--num-layer-list` has one number per pipeline stage (one more with `--layerwise-disaggregated-training`,
-    whose first stage holds the first and the last layers), that the numbers add up to `--num-layers`, and that neither the
-    embedding nor the loss is counted as a further layer.
+    Checks that `--num-layer-list` has one number per pipeline stage (one more with
+    `--layerwise-disaggregated-training`, whose first stage holds the first and the last layers), that the numbers add
+    up to `--num-layers`, and that neither the embedding nor the loss counts as an additional layer.
 
     ## Why is this bad?
-    MindSpeed-LLM refuses a list of another length when it validates arguments, and another sum when it builds the model
-    config: every rank the run fails at launch.
+    MindSpeed-LLM rejects a list with a different length when it validates arguments, and a different sum when it builds
+    the model config: every rank fails at launch.
 
     ## Example
         --num-layers 10 --pipeline-model-parallel-size 4 --num-layer-list 3,3,2,1
@@ -131,7 +131,7 @@ def num_layer_list_sum(job: Job) -> Iterator[Finding | Unverified]:
 
 
 def _counted(job: Job) -> int | None:
-    """How many further layers Megatron counts, where it looks at a plain pipeline; None when that is not known."""
+    """How many additional layers Megatron counts when it checks a plain pipeline; None if this is not known."""
     if any(
         job.arguments.get(name).raw is not None
         for name in ("num_layers_per_virtual_pipeline_stage", "num_virtual_stages_per_pipeline_rank")
@@ -156,11 +156,12 @@ def noop_layers_range(job: Job) -> Iterator[Finding | Unverified]:
     """A layer named by --noop-layers does not exist.
 
     ## What it does
-    Checks that `--noop-layers` is a list of layer numbers, separated by commas, each at least 0 and below `--num-layers`.
+    Checks that `--noop-layers` is a list of layer numbers, separated by commas, each at least 0 and less than
+    `--num-layers`.
 
     ## Why is this bad?
-    MindSpeed reads the list when it validates arguments and refuses anything else: every rank the run fails at launch. Empty layers
-    are counted in `--num-layers`, so a 61-layer model padded to 64 names 61, 62 and 63.
+    MindSpeed reads the list when it validates arguments and rejects anything else: every rank fails at launch.
+    `--num-layers` includes the empty layers, so a 61-layer model padded to 64 layers names 61, 62 and 63.
 
     ## Example
         --num-layers 64 --noop-layers 62,63,64
@@ -206,14 +207,14 @@ LIST_FILE = "mindspeed/features_manager/pipeline_parallel/unaligned_pineline_fea
     reads=("pipeline_num_transformer_layers",),
 )
 def pipeline_layers_list(job: Job) -> Iterator[Finding | Unverified]:
-    """--pipeline-num-transformer-layers does not fit the pipeline or the number of layers.
+    """--pipeline-num-transformer-layers does not match the pipeline or the number of layers.
 
     ## What it does
-    Checks that the list has one entry per pipeline stage, that each entry has one number per virtual stage, and that the
-    numbers add up to no more than `--num-layers`.
+    Checks that the list has one entry per pipeline stage, that each entry has one number per virtual stage, and that
+    the sum of the numbers is at most `--num-layers`.
 
     ## Why is this bad?
-    MindSpeed refuses anything else when it validates arguments: every rank the run fails at launch.
+    MindSpeed rejects anything else when it validates arguments: every rank fails at launch.
 
     ## Example
         --num-layers 8 --pipeline-model-parallel-size 4 --pipeline-num-transformer-layers [[3],[2],[3]]
@@ -288,15 +289,16 @@ EARLY = "--noop-layers names {early}, but --moe-fb-overlap needs them in the las
     reads=("moe_fb_overlap",),
 )
 def fb_overlap_layers(job: Job) -> Iterator[Finding | Unverified]:
-    """Empty layers or chunks are where the forward-backward overlap does not allow them.
+    """Empty layers or chunks are at positions that the forward-backward overlap does not allow.
 
     ## What it does
     With `--moe-fb-overlap` on virtual stages, checks that `--noop-layers` are all in the last virtual stage, and that every
     chunk of `--pipeline-model-parallel-layout` holds a decoder layer.
 
     ## Why is this bad?
-    The overlap pairs a layer's forward with another's backward; an empty chunk has neither. MindSpeed refuses the run at
-    launch. It looks at "the first" element of an unordered set, so whether a list passes can depend on the numbers in it.
+    The overlap pairs the forward pass of one layer with the backward pass of another, and an empty chunk has neither.
+    MindSpeed rejects the run at launch. Its check reads "the first" element of an unordered set, so the result can
+    depend on the numbers in the list.
 
     ## Example
         --num-layers 16 --num-layers-per-virtual-pipeline-stage 2 --moe-fb-overlap --noop-layers 12,15
@@ -335,7 +337,9 @@ def fb_overlap_layers(job: Job) -> Iterator[Finding | Unverified]:
     numbers = entries(text) or ()
     early = [n for n in numbers if n < layers - virtual]
     if early:
-        first = next(iter(set(numbers)))  # what upstream takes for the first: small numbers are not hashed at random
+        first = next(
+            iter(set(numbers))
+        )  # the element that upstream gets first: hashes of small numbers are not randomized
         yield Finding(
             Message(EARLY, early=tuple(early), first=layers - virtual),
             job.place(noop),

@@ -1,5 +1,5 @@
-"""What MindSpeed-LLM 2.0 and 2.1 refuse of recomputation, fused kernels, low precision and the rest,
-in separate functions."""
+"""Checks of MindSpeed-LLM 2.0 and 2.1 on recomputation, fused kernels, low precision and other features, which are in
+separate functions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _beside(id: str, what: Handle, where: Handle, value: str) -> Constraint:
         what & (where == value),
         at=(what, where),
         message=beside(what, where, value),
-        why="before 2.2 both choose what is recomputed; the run fails at launch",
+        why="before 2.2, both choose what is recomputed; the run fails at launch",
         fixes=(drop(what),),
     )
 
@@ -40,7 +40,7 @@ MINDSPEED_LLM.add(
             "--enable-recompute-layers-per-pp-rank needs --num-layers-per-virtual-pipeline-stage and block "
             "recomputation, --swap-attention or --recompute-activation-function"
         ),
-        why="it counts layers that are recomputed per pipeline rank; the run fails at launch",
+        why="it counts the recomputed layers of each pipeline rank; the run fails at launch",
         fixes=(drop(a.enable_recompute_layers_per_pp_rank),),
     ),
     _beside("recompute-activation-uniform", FUNCTION, a.recompute_method, "uniform"),
@@ -59,7 +59,7 @@ MINDSPEED_LLM.add(
         "advance-selective",
         ADVANCE & (a.recompute_granularity == "selective"),
         message="--recompute-in-advance does not work with selective recomputation",
-        why="it moves whole layers; the run fails at launch",
+        why="it recomputes whole layers; the run fails at launch",
         fixes=(drop(ADVANCE),),
     ),
     refuse(
@@ -70,7 +70,7 @@ MINDSPEED_LLM.add(
             "--recompute-in-advance needs --num-layers-per-virtual-pipeline-stage 1, "
             "not {num_layers_per_virtual_pipeline_stage}"
         ),
-        why="before 2.2 it is refused for other sizes; the run fails at launch",
+        why="before 2.2, other sizes are rejected; the run fails at launch",
         fixes=(drop(ADVANCE),),
     ),
     refuse(
@@ -83,14 +83,14 @@ MINDSPEED_LLM.add(
             "--pad-to-multiple-of {pad_to_multiple_of} is not a multiple of tensor {tensor_model_parallel_size} x "
             "context {context_parallel_size}"
         ),
-        why="samples could not be split; the run fails at launch",
+        why="samples could not be split evenly over the ranks; the run fails at launch",
         layout=True,
     ),
     refuse(
         "variable-lengths-context",
         a.variable_seq_lengths & (a.context_parallel_size > 1),
         message="--variable-seq-lengths does not work with context parallel {context_parallel_size}",
-        why="before 2.1 samples are not padded so that they could be split; the run fails at launch",
+        why="before 2.1, samples are not padded to a length that can be split; the run fails at launch",
         fixes=(drop(a.variable_seq_lengths), put(a.context_parallel_size, 1)),
         layout=True,
     ),
@@ -108,7 +108,7 @@ MINDSPEED_LLM.add(
             "--output-layer-slice-num {output_layer_slice_num} needs tensor parallel 1, "
             "not {tensor_model_parallel_size}"
         ),
-        why="tensor parallelism slices the output layer already; the run fails at launch",
+        why="tensor parallelism already slices the output layer; the run fails at launch",
         fixes=(drop(SLICES),),
     ),
     refuse(
@@ -116,7 +116,7 @@ MINDSPEED_LLM.add(
         (SLICES > 1) & (a.tensor_model_parallel_size == 1) & VOCABULARY,
         at=(SLICES, a.padded_vocab_size, a.vocab_size),
         message="the vocabulary is not a multiple of --output-layer-slice-num {output_layer_slice_num}",
-        why="slices are of equal size; the run fails at launch",
+        why="all slices have the same size; the run fails at launch",
         fixes=(drop(SLICES),),
     ),
     refuse(
@@ -124,7 +124,7 @@ MINDSPEED_LLM.add(
         a.use_fused_mlp & ~a.swiglu,
         at=(a.use_fused_mlp,),
         message="--use-fused-mlp needs --swiglu",
-        why="the kernel computes that activation only; the run fails at launch",
+        why="the kernel only computes this activation; the run fails at launch",
         fixes=(drop(a.use_fused_mlp),),
     ),
     refuse(
@@ -140,7 +140,7 @@ MINDSPEED_LLM.add(
         _half(a.o2_gradient | a.o2_optimizer),
         at=(a.o2_gradient, a.o2_optimizer),
         message="--o2-gradient and --o2-optimizer need --bf16",
-        why="half precision is that of bf16; the run fails at launch",
+        why="they only support bf16 as half precision; the run fails at launch",
         fixes=(put(a.bf16),),
     ),
     refuse(
@@ -155,27 +155,27 @@ MINDSPEED_LLM.add(
         "fused-rmsnorm-kind",
         a.use_fused_rmsnorm & (a.normalization != "RMSNorm"),
         message="--use-fused-rmsnorm needs --normalization RMSNorm, not {normalization}",
-        why="the kernel computes that norm only; the run fails at launch",
+        why="the kernel only computes this norm; the run fails at launch",
         fixes=(put(a.normalization, "RMSNorm"), drop(a.use_fused_rmsnorm)),
     ),
     needs(
         "fused-swiglu-kind",
         a.use_fused_swiglu,
         a.swiglu,
-        why="the kernel computes that activation only; the run fails at launch",
+        why="the kernel only computes this activation; the run fails at launch",
     ),
     refuse(
         "swap-lora-norm",
         ~a.use_fused_rmsnorm & a.swap_attention & (a.lora_target_modules.length > 0),
         at=(a.swap_attention, a.lora_target_modules),
         message="--swap-attention with LoRA needs --use-fused-rmsnorm",
-        why="before 2.2 only that norm is swapped with adapters; the run fails at launch",
+        why="before 2.2, only this norm is swapped with adapters; the run fails at launch",
         fixes=(put(a.use_fused_rmsnorm), drop(a.swap_attention)),
     ),
     needs(
         "local-copy-availability",
         a.enable_optimizer_state_local_copy,
         a.enable_high_availability,
-        why="copies are read by high availability only; the run fails at launch",
+        why="only high availability reads the copies; the run fails at launch",
     ),
 )

@@ -1,4 +1,4 @@
-"""What MindSpeed-LLM 2.0 and 2.1 refuse of mixtures of experts, in separate functions."""
+"""Checks of MindSpeed-LLM 2.0 and 2.1 on mixtures of experts, which are in separate functions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MINDSPEED_LLM.add(
         ~a.use_mcore_models & (a.num_experts > 1),
         at=(a.num_experts,),
         message="{num_experts} experts need --use-mcore-models",
-        why="legacy models have no experts; the run fails at launch",
+        why="legacy models do not support experts; the run fails at launch",
         fixes=(put(a.use_mcore_models),),
     ),
     needs(
@@ -31,7 +31,7 @@ MINDSPEED_LLM.add(
         OVERLAP & ~a.moe_tp_extend_ep & (a.tensor_model_parallel_size > 1),
         at=(OVERLAP, a.tensor_model_parallel_size),
         message="--moe-alltoall-overlap-comm at tensor parallel {tensor_model_parallel_size} needs --moe-tp-extend-ep",
-        why="experts that are split by tensor parallelism are not overlapped; the run fails at launch",
+        why="experts split by tensor parallelism cannot be overlapped; the run fails at launch",
         fixes=(put(a.moe_tp_extend_ep), drop(OVERLAP)),
     ),
     refuse(
@@ -45,7 +45,7 @@ MINDSPEED_LLM.add(
         "allgather-overlap-alone",
         GATHER & (a.tensor_model_parallel_size <= 1) & (a.expert_model_parallel_size <= 1),
         message="--moe-allgather-overlap-comm needs tensor or expert parallelism, both sizes are 1",
-        why="there is no communication to hide; the run fails at launch",
+        why="without either, there is no communication to hide; the run fails at launch",
         fixes=(drop(GATHER),),
     ),
     refuse(
@@ -53,7 +53,7 @@ MINDSPEED_LLM.add(
         a.shared_expert_gate & a.gradient_accumulation_fusion,
         at=(a.shared_expert_gate,),
         message="--shared-expert-gate needs --no-gradient-accumulation-fusion",
-        why="the gate's gradient is not accumulated by the fused kernel; the run fails at launch",
+        why="the fused kernel does not accumulate the gradient of the gate; the run fails at launch",
         fixes=(put(a.gradient_accumulation_fusion, False),),
     ),
     refuse(
@@ -76,7 +76,7 @@ MINDSPEED_LLM.add(
         CAPACITY & a.use_fused_moe_token_permute_and_unpermute,
         at=(a.use_fused_moe_token_permute_and_unpermute, a.moe_expert_capacity_factor),
         message="--use-fused-moe-token-permute-and-unpermute does not work with --moe-expert-capacity-factor",
-        why="the fused kernel of 2.0 drops no tokens; the run fails at launch",
+        why="the fused kernel of 2.0 does not support dropping tokens; the run fails at launch",
         fixes=(drop(a.use_fused_moe_token_permute_and_unpermute),),
     ),
     refuse(
@@ -84,7 +84,7 @@ MINDSPEED_LLM.add(
         CAPACITY & a.moe_pad_expert_input_to_capacity & a.use_fused_moe_token_permute_and_unpermute,
         at=(a.use_fused_moe_token_permute_and_unpermute, a.moe_pad_expert_input_to_capacity),
         message="--use-fused-moe-token-permute-and-unpermute does not work with --moe-pad-expert-input-to-capacity",
-        why="the fused kernel of 2.1 pads no experts; the run fails at launch",
+        why="the fused kernel of 2.1 does not support padding of experts; the run fails at launch",
         fixes=(drop(a.use_fused_moe_token_permute_and_unpermute),),
     ),
     refuse(
@@ -92,21 +92,21 @@ MINDSPEED_LLM.add(
         GREEDY & a.topk_group.is_none,
         at=(a.moe_router_load_balancing_type,),
         message="group_limited_greedy needs --topk-group",
-        why="it limits the groups that a token may choose from; the run fails at launch",
+        why="it limits the number of groups that a token may choose from; the run fails at launch",
     ),
     refuse(
         "greedy-routed-scaling",
         GREEDY & a.topk_group.is_set & a.routed_scaling_factor.is_none,
         at=(a.moe_router_load_balancing_type,),
         message="group_limited_greedy needs --routed-scaling-factor",
-        why="gates are multiplied by it; the run fails at launch",
+        why="gates are multiplied by this factor; the run fails at launch",
     ),
     refuse(
         "greedy-topk-group-range",
         GREEDY & a.routed_scaling_factor.is_set & (a.topk_group >= a.expert_model_parallel_size),
         at=(a.topk_group, a.expert_model_parallel_size),
         message="--topk-group {topk_group} must be below expert parallel {expert_model_parallel_size}",
-        why="groups of experts are the expert-parallel ranks; the run fails at launch",
+        why="each expert-parallel rank is one group of experts; the run fails at launch",
         layout=True,
     ),
     refuse(
@@ -114,7 +114,7 @@ MINDSPEED_LLM.add(
         a.variable_seq_lengths & a.num_experts.is_set & (a.moe_token_dispatcher_type == "allgather"),
         at=(a.variable_seq_lengths, a.moe_token_dispatcher_type),
         message="--variable-seq-lengths does not work with the allgather dispatcher, the default",
-        why="it gathers as many tokens from every rank; the run fails at launch",
+        why="it gathers the same number of tokens from every rank; the run fails at launch",
         fixes=(put(a.moe_token_dispatcher_type, "alltoall"),),
     ),
     clash(
@@ -123,6 +123,6 @@ MINDSPEED_LLM.add(
         ~a.moe_fb_overlap,
         at=(a.schedules_method,),
         message="--schedules-method dualpipev needs --moe-fb-overlap",
-        why="before 2.2 the schedule runs with the overlap only; the run fails at launch",
+        why="before 2.2, the schedule only works with the overlap; the run fails at launch",
     ),
 )

@@ -5,13 +5,13 @@ from __future__ import annotations
 from preflight.lint.constraint import ConstraintSet, drop, in_range, put, refuse
 from preflight.rules.mindspeed.shorthand import a, needs
 
-PACKED = "packed documents go through the fused kernels only; the run fails at launch"
+PACKED = "only the fused kernels support packed documents; the run fails at launch"
 MINDSPEED_LLM = ConstraintSet("mindspeed-llm", why=PACKED)
 MLA, DSA, QUANT = a.multi_latent_attention, a.enable_dsa_indexer, a.indexer_qk_quant_scheme
 RESET = DSA & a.reset_attention_mask
 BAD_ALGO = (a.context_parallel_size > 1) & ~a.context_parallel_algo.is_in("ulysses_cp_algo", "kvallgather_cp_algo")
-LATENT = "it is built into latent attention; the run fails at launch"
-ALGO = "the keys of all ranks are scored; the run fails at launch"
+LATENT = "it is part of latent attention; the run fails at launch"
+ALGO = "the indexer scores the keys of all ranks; the run fails at launch"
 
 MINDSPEED_LLM.add(
     in_range(
@@ -20,7 +20,7 @@ MINDSPEED_LLM.add(
         low=1,
         when=MLA,
         message="--padded-base-length {padded_base_length} must be at least 1",
-        why="head sizes are padded to its multiples; the run fails at launch",
+        why="head sizes are padded to multiples of it; the run fails at launch",
         fixes=(drop(a.padded_base_length),),
     ),
     refuse(
@@ -28,7 +28,7 @@ MINDSPEED_LLM.add(
         MLA & a.mla_up_proj_tp_overlap & ~a.mla_mm_split,
         at=(a.mla_up_proj_tp_overlap,),
         message="--mla-up-proj-tp-overlap needs --mla-mm-split",
-        why="the overlap runs between the split products; the run fails at launch",
+        why="the overlap runs between the split matrix products; the run fails at launch",
         fixes=(put(a.mla_mm_split), drop(a.mla_up_proj_tp_overlap)),
     ),
     refuse(
@@ -36,7 +36,7 @@ MINDSPEED_LLM.add(
         MLA & a.mla_up_proj_tp_overlap & ~a.sequence_parallel,
         at=(a.mla_up_proj_tp_overlap,),
         message="--mla-up-proj-tp-overlap needs --sequence-parallel (and tensor parallelism)",
-        why="it hides the gathering of the sequence; the run fails at launch",
+        why="it hides the all-gather of the sequence; the run fails at launch",
         fixes=(put(a.sequence_parallel), drop(a.mla_up_proj_tp_overlap)),
     ),
     refuse(
@@ -46,7 +46,7 @@ MINDSPEED_LLM.add(
         message=(
             "--recompute-mla-up-proj at tensor parallel {tensor_model_parallel_size} needs --mla-up-proj-tp-overlap"
         ),
-        why="the recomputed product would gather the sequence again; the run fails at launch",
+        why="recomputing the product would gather the sequence again; the run fails at launch",
         fixes=(put(a.mla_up_proj_tp_overlap), drop(a.recompute_mla_up_proj)),
     ),
     refuse(
@@ -54,7 +54,7 @@ MINDSPEED_LLM.add(
         MLA & a.recompute_mla_up_proj & ~a.mla_up_proj_tp_overlap,
         at=(a.recompute_mla_up_proj,),
         message="--recompute-mla-up-proj needs --mla-up-proj-tp-overlap",
-        why="in this release at tensor parallel 1 as well; the run fails at launch",
+        why="this release requires it at tensor parallel 1 as well; the run fails at launch",
         fixes=(put(a.mla_up_proj_tp_overlap), drop(a.recompute_mla_up_proj)),
     ),
     refuse(
@@ -70,7 +70,7 @@ MINDSPEED_LLM.add(
         MLA & a.mla_swap_core_attn_out & (a.schedules_method.is_none | (a.schedules_method != "dualpipev")),
         at=(a.mla_swap_core_attn_out,),
         message="--mla-swap-core-attn-out needs --schedules-method dualpipev",
-        why="the swap is timed by that schedule; the run fails at launch",
+        why="this schedule controls the timing of the swap; the run fails at launch",
         fixes=(drop(a.mla_swap_core_attn_out),),
     ),
     refuse(
@@ -78,7 +78,7 @@ MINDSPEED_LLM.add(
         MLA & a.mla_swap_core_attn_out & ~a.moe_fb_overlap,
         at=(a.mla_swap_core_attn_out,),
         message="--mla-swap-core-attn-out needs --moe-fb-overlap",
-        why="the swap runs inside that overlap; the run fails at launch",
+        why="the swap runs inside the overlap; the run fails at launch",
         fixes=(drop(a.mla_swap_core_attn_out),),
     ),
     needs("indexer-latent-attention", DSA, MLA, at=(DSA,), why=LATENT),
@@ -126,7 +126,7 @@ MINDSPEED_LLM.add(
         QUANT.is_set & ~DSA,
         at=(QUANT,),
         message="--indexer-qk-quant-scheme needs --enable-dsa-indexer",
-        why="there is nothing to quantise; the run fails at launch",
+        why="without the indexer, there is nothing to quantise; the run fails at launch",
         fixes=(drop(QUANT), put(DSA)),
     ),
     refuse(

@@ -1,4 +1,4 @@
-"""The load-balancing loss over all ranks of MindSpeed-LLM, and prediction layers of 2.1."""
+"""MindSpeed-LLM: the load-balancing loss over all ranks, and the prediction layers of 2.1."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from preflight.lint.constraint import ConstraintSet, drop, put, refuse
 from preflight.rules.mindspeed.shorthand import a, clash, needs
 
 LOSS, MTP = a.use_global_aux_loss, a.mtp_num_layers.is_set & (a.mtp_num_layers != 0)
-HIDDEN = "what the overlap computes is not part of that loss; the run fails at launch"
+HIDDEN = "the loss does not include what the overlap computes; the run fails at launch"
 
 MINDSPEED_LLM = ConstraintSet("mindspeed-llm")
 MINDSPEED_LLM.add(
@@ -14,7 +14,7 @@ MINDSPEED_LLM.add(
         "global-aux-loss-pipeline",
         LOSS & (a.pipeline_model_parallel_size > 1),
         message="--use-global-aux-loss does not work with pipeline {pipeline_model_parallel_size}",
-        why="the loss is gathered within one stage; the run fails at launch",
+        why="the loss is only gathered within one stage; the run fails at launch",
         fixes=(drop(LOSS),),
     ),
     clash("global-aux-loss-alltoall-overlap", LOSS, a.moe_alltoall_overlap_comm, why=HIDDEN),
@@ -26,13 +26,13 @@ MINDSPEED_LLM.add(
         a.use_mcore_models,
         message="--mtp-num-layers needs --use-mcore-models",
         at=(a.mtp_num_layers,),
-        why="legacy models have no prediction layers; the run fails at launch",
+        why="legacy models do not support prediction layers; the run fails at launch",
     ),
     refuse(
         "mtp-position-kind",
         MTP & (a.position_embedding_type != "rope") & (a.position_embedding_type != "none"),
         message="--mtp-num-layers needs --position-embedding-type rope or none, not {position_embedding_type}",
-        why="prediction layers know no other positions; the run fails at launch",
+        why="prediction layers do not support other position embeddings; the run fails at launch",
         fixes=(put(a.position_embedding_type, "rope"), drop(a.mtp_num_layers)),
     ),
     clash(
@@ -41,6 +41,6 @@ MINDSPEED_LLM.add(
         a.use_dist_ckpt.given,
         at=(a.use_dist_ckpt, a.enable_high_availability),
         message="--enable-high-availability does not work together with --use-dist-ckpt",
-        why="states are saved and restored in the old format only; the run fails at launch",
+        why="states are only saved and restored in the old format; the run fails at launch",
     ),
 )

@@ -6,10 +6,10 @@ from preflight import Severity
 from preflight.lint.constraint import ConstraintSet, drop, put, refuse
 from preflight.rules.mindspeed.shorthand import a, clash, needs
 
-REPAIR = "states are repaired from replicas, which it keeps from existing; the run fails at launch"
+REPAIR = "states are repaired from replicas, which do not exist with this option; the run fails at launch"
 MINDSPEED_LLM = ConstraintSet("mindspeed-llm", why=REPAIR)
 ON, ELASTIC, SPLIT = a.enable_high_availability, a.enable_elastic_training, a.layerwise_disaggregated_training
-REGROUP = "ranks that leave are replaced by data-parallel ones; the run fails at launch"
+REGROUP = "ranks that leave are replaced by data-parallel ranks; the run fails at launch"
 LORA = a.lora_target_modules.length > 0
 
 MINDSPEED_LLM.add(
@@ -18,7 +18,7 @@ MINDSPEED_LLM.add(
         a.enable_hbmfault_repair,
         ON,
         at=(a.enable_hbmfault_repair,),
-        why="it is part of that feature; the run fails at launch",
+        why="it is part of high availability; the run fails at launch",
     ),
     refuse(
         "availability-checkpoint-format",
@@ -35,7 +35,11 @@ MINDSPEED_LLM.add(
     ),
     clash("availability-swap-optimizer", ON, a.swap_optimizer, why=REPAIR),
     needs(
-        "elastic-availability", ELASTIC, ON, at=(ELASTIC,), why="it is part of that feature; the run fails at launch"
+        "elastic-availability",
+        ELASTIC,
+        ON,
+        at=(ELASTIC,),
+        why="it is part of high availability; the run fails at launch",
     ),
     needs("elastic-distributed-optimizer", ELASTIC, a.use_distributed_optimizer, at=(ELASTIC,), why=REGROUP),
     clash("elastic-custom-fsdp", ELASTIC, a.use_custom_fsdp, why=REGROUP),
@@ -64,7 +68,7 @@ MINDSPEED_LLM.add(
         severity=Severity.WARNING,
         at=(a.num_virtual_stages_per_pipeline_rank, SPLIT),
         message="--layerwise-disaggregated-training needs --num-virtual-stages-per-pipeline-rank 2",
-        why="the documents demand it, no validator checks it",
+        why="the documentation requires it, but no validator checks it",
         fixes=(put(a.num_virtual_stages_per_pipeline_rank, 2),),
         versions=">=26",
     ),
@@ -74,7 +78,7 @@ MINDSPEED_LLM.add(
         severity=Severity.WARNING,
         fixes=(drop(SPLIT),),
         message="--layerwise-disaggregated-training does not support mixture-of-experts models",
-        why="the documents exclude them, no validator checks it",
+        why="the documentation excludes them, but no validator checks it",
         versions=">=26",
     ),
     refuse(
@@ -83,7 +87,7 @@ MINDSPEED_LLM.add(
         severity=Severity.WARNING,
         fixes=(drop(SPLIT),),
         message="--layerwise-disaggregated-training does not support LoRA",
-        why="the documents exclude it, no validator checks it",
+        why="the documentation excludes it, but no validator checks it",
         versions=">=26",
     ),
     refuse(

@@ -1,4 +1,4 @@
-"""What releases of MindSpeed-LLM before 26.1 refuse or confuse, and later ones take."""
+"""Settings that MindSpeed-LLM releases before 26.1 reject or handle wrongly and later releases support."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MINDSPEED_LLM.add(
         a.neat_pack & ~a.reset_position_ids,
         at=(a.neat_pack,),
         message="--neat-pack needs --reset-position-ids",
-        why="before 2.3 that option marks where samples end; the run fails at launch",
+        why="before 2.3, that option marks the ends of samples; the run fails at launch",
         fixes=(put(a.reset_position_ids), drop(a.neat_pack)),
     ),
     refuse(
@@ -25,7 +25,7 @@ MINDSPEED_LLM.add(
         message=(
             "--moe-router-enable-expert-bias needs --moe-router-score-function sigmoid, not {moe_router_score_function}"
         ),
-        why="before 26.0 biases are added to sigmoid scores only; the run fails at launch",
+        why="before 26.0, biases are only added to sigmoid scores; the run fails at launch",
         fixes=(put(a.moe_router_score_function, "sigmoid"), drop(a.moe_router_enable_expert_bias)),
     ),
     refuse(
@@ -34,7 +34,7 @@ MINDSPEED_LLM.add(
         versions="<26",
         upstream="megatron/training/arguments.py:963",
         message="--mtp-num-layers does not work with context parallel {context_parallel_size}",
-        why="before 26.0 MindSpeed-LLM leaves Megatron's check in force; the run fails at launch",
+        why="before 26.0, MindSpeed-LLM does not disable the check of Megatron; the run fails at launch",
         fixes=(drop(a.mtp_num_layers),),
         layout=True,
     ),
@@ -46,21 +46,21 @@ MINDSPEED_LLM.add(
             "--mtp-num-layers with context parallel {context_parallel_size} does not work together with "
             "--reset-attention-mask"
         ),
-        why="predictions would cross the ends of documents; the run fails at launch",
+        why="predictions would cross document boundaries; the run fails at launch",
         fixes=(drop(a.mtp_num_layers), drop(a.reset_attention_mask)),
     ),
     refuse(
         "indexer-packed",
         a.enable_dsa_indexer & (a.reset_attention_mask | a.reset_position_ids),
         message="--enable-dsa-indexer does not work with --reset-attention-mask or --reset-position-ids",
-        why="before 26.1 the indexer reads whole samples only; the run fails at launch",
+        why="before 26.1, the indexer only supports whole samples; the run fails at launch",
         fixes=(drop(also=(a.reset_attention_mask, a.reset_position_ids), title="do not reset at document ends"),),
     ),
     refuse(
         "indexer-rope",
         a.enable_dsa_indexer & (a.rope_scaling_type != "yarn"),
         message="--enable-dsa-indexer needs --rope-scaling-type yarn, not {rope_scaling_type}",
-        why="before 26.1 the indexer rotates in that way only; the run fails at launch",
+        why="before 26.1, the indexer only supports yarn rotation; the run fails at launch",
         fixes=(put(a.rope_scaling_type, "yarn"),),
     ),
     refuse(
@@ -74,18 +74,18 @@ MINDSPEED_LLM.add(
             "--topk-group; use --moe-router-topk-scaling-factor"
         ),
         why=(
-            "before 26.0 its place is filled from the wrong argument: gates are scaled by the number of groups, "
+            "before 26.0, the factor is filled from the wrong argument: gates are scaled by the number of groups, "
             "or not at all, silently"
         ),
         fixes=(Repair((Change(FACTOR, REMOVE), Change(a.moe_router_topk_scaling_factor, FACTOR))),),
     ),
     refuse(
         "checkpoint-format-changed",
-        a.ckpt_format.given & (a.ckpt_format != "torch") & ~a.use_torch_fsdp2,  # Megatron wants it there
+        a.ckpt_format.given & (a.ckpt_format != "torch") & ~a.use_torch_fsdp2,  # Megatron requires it there
         severity=Severity.WARNING,
         at=(a.ckpt_format,),
         message="--ckpt-format {ckpt_format} becomes torch",
-        why="before 26.1 MindSpeed-LLM saves in the old format, whatever is set",
+        why="before 26.1, MindSpeed-LLM always saves in the old format",
         fixes=(put(a.ckpt_format, "torch", safety=Safety.SAFE),),
     ),
     refuse(
@@ -94,7 +94,7 @@ MINDSPEED_LLM.add(
         severity=Severity.WARNING,
         at=(a.transformer_impl,),
         message="--transformer-impl {transformer_impl} becomes local",
-        why="before 26.0 MindSpeed-LLM has one implementation only",
+        why="before 26.0, MindSpeed-LLM only has one implementation",
         fixes=(put(a.transformer_impl, "local", safety=Safety.SAFE),),
     ),
 )

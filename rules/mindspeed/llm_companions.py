@@ -1,4 +1,4 @@
-"""MindSpeed-LLM: options whose companion is missing, so that they have no effect, or the run dies."""
+"""MindSpeed-LLM: options that have no effect or crash the run because a companion option is missing."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from preflight.source.finding import Severity
 
 ROTARY = "mindspeed_llm/core/models/common/embeddings/rotary_pos_embedding.py"
 OTHER_NAMES = ("query_key_value", "dense", "dense_h_to_4h", "dense_4h_to_h", "q_proj", "k_proj", "v_proj", "o_proj")
-"""Layers of the legacy models, and of Hugging Face's."""
+"""Layer names of the legacy models and of Hugging Face models."""
 YARN = a.rope_scaling_type == "yarn"
 
 MINDSPEED = ConstraintSet("mindspeed")
@@ -20,7 +20,7 @@ MINDSPEED.add(
         severity=Severity.WARNING,
         at=(a.use_fused_swiglu,),
         message="--use-fused-swiglu without --swiglu: the activation stays GELU",
-        why="the fused kernel only takes the place of SwiGLU; another model is trained",
+        why="the fused kernel only replaces SwiGLU, so a different model is trained",
         fixes=(put(a.swiglu),),
         after=("mindspeed-llm/fused-swiglu-kind",),
     ),
@@ -29,7 +29,7 @@ MINDSPEED.add(
         a.use_fused_rmsnorm & (a.normalization == "LayerNorm"),
         severity=Severity.WARNING,
         message="--use-fused-rmsnorm with --normalization {normalization}: the norm stays LayerNorm",
-        why="the fused kernel only takes the place of RMSNorm; another model is trained",
+        why="the fused kernel only replaces RMSNorm, so a different model is trained",
         fixes=(put(a.normalization, "RMSNorm"),),
         after=("mindspeed/fused-rmsnorm", "mindspeed-llm/fused-rmsnorm-kind"),
     ),
@@ -43,7 +43,7 @@ MINDSPEED_LLM.add(
         upstream=f"{ROTARY}:56",
         at=(a.rope_scaling_type,),
         message="yarn needs --rope-scaling-original-max-position-embeddings",
-        why="the correction is computed from it; dies when the model is built",
+        why="the correction is computed from it; the run crashes when the model is built",
         after=("mindspeed-llm/yarn-positions",),
     ),
     refuse(
@@ -52,7 +52,7 @@ MINDSPEED_LLM.add(
         severity=Severity.WARNING,
         at=(a.lora_r, a.lora_alpha),
         message="a LoRA rank without --lora-target-modules: no adapter is made, and all weights are trained",
-        why="adapters are only made where modules are named",
+        why="adapters are only created for named modules",
     ),
     refuse(
         "lora-targets-of-other-names",
@@ -60,7 +60,7 @@ MINDSPEED_LLM.add(
         severity=Severity.WARNING,
         at=(a.lora_target_modules,),
         message="--lora-target-modules {lora_target_modules} names layers that mcore does not have: no adapter is made",
-        why="mcore names its layers linear_qkv, linear_proj, linear_fc1 and linear_fc2; peft passes over other names",
+        why="mcore names its layers linear_qkv, linear_proj, linear_fc1 and linear_fc2; peft skips other names",
         versions=">=2.3",
         after=("mindspeed-llm/lora-matches-nothing",),
     ),
@@ -70,7 +70,7 @@ MINDSPEED_LLM.add(
         severity=Severity.WARNING,
         at=(a.stage,),
         message="--stage {stage} has no effect with pretrain_gpt.py; only posttrain_gpt.py reads it",
-        why="the data is read as plain text for pretraining, and the loss is taken over prompts as well",
+        why="the data is read as plain text for pretraining, and the loss includes the prompts",
         versions=">=2.0",
     ),
 )

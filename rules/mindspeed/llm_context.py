@@ -1,4 +1,4 @@
-"""MindSpeed-LLM: what it adds to context parallelism."""
+"""MindSpeed-LLM: additions to context parallelism."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MINDSPEED_LLM.add(
         "context-alibi",
         ON & ALIBI,
         message="context parallelism does not work with ALiBi",
-        why="MindSpeed-LLM splits the sequence without the position bias; the run fails at launch",
+        why="MindSpeed-LLM does not split the position bias together with the sequence; the run fails at launch",
         fixes=(drop(a.context_parallel_size),),
         layout=True,
     ),
@@ -34,7 +34,7 @@ MINDSPEED_LLM.add(
             "context parallelism does not work with a sliding window ({sliding_window}) shorter than the sequence "
             "({seq_length})"
         ),
-        why="the window would cross the ranks' borders; the run fails at launch",
+        why="the window would cross the borders between ranks; the run fails at launch",
         at=(a.sliding_window, a.context_parallel_size, a.seq_length),
         layout=True,
     ),
@@ -48,7 +48,7 @@ MINDSPEED_LLM.add(
             "parallel {tensor_model_parallel_size}"
         ),
         at=(a.context_parallel_size, a.tensor_model_parallel_size, a.num_attention_heads),
-        why="every rank gets whole heads; the run fails at launch",
+        why="every rank holds whole heads; the run fails at launch",
         layout=True,
     ),
 )

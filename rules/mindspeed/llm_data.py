@@ -6,7 +6,7 @@ from preflight.lint.constraint import ConstraintSet, drop, in_range, put, refuse
 from preflight.rules.mindspeed.shorthand import a
 
 MINDSPEED_LLM = ConstraintSet(
-    "mindspeed-llm", why="the tokenizer is made right after the arguments are read; the run fails at launch"
+    "mindspeed-llm", why="the tokenizer is created right after the arguments are read; the run fails at launch"
 )
 MINDSPEED_LLM.add(
     refuse(
@@ -16,7 +16,7 @@ MINDSPEED_LLM.add(
         & (a.context_parallel_algo != "kvallgather_cp_algo"),
         at=(a.context_parallel_algo, a.context_parallel_size),
         message="DeepSeek-V4 with context parallelism needs kvallgather_cp_algo, not {context_parallel_algo}",
-        why="its compressed attention reads the keys of all ranks; the run fails at launch",
+        why="its compressed attention needs the keys of all ranks; the run fails at launch",
         fixes=(put(a.context_parallel_algo, "kvallgather_cp_algo"),),
     ),
     refuse(
@@ -28,7 +28,7 @@ MINDSPEED_LLM.add(
             "under a name that was removed"
         ),
         why=(
-            "TransformerConfig has no field scaled_init_method; MindSpeed takes unknown fields, "
+            "TransformerConfig has no field scaled_init_method; MindSpeed accepts unknown fields, "
             "MindSpeed-LLM does not; the run fails at launch"
         ),
         fixes=(drop(a.init_method_xavier_uniform),),
@@ -54,7 +54,7 @@ MINDSPEED_LLM.add(
         a.enable_hf2mg_convert & a.load.is_none,
         at=(a.enable_hf2mg_convert,),
         message="--enable-hf2mg-convert needs --load, the directory of the weights",
-        why="there is nothing to convert; the run fails at launch",
+        why="without it, there are no weights to convert; the run fails at launch",
         fixes=(drop(a.enable_hf2mg_convert),),
     ),
     refuse(
@@ -62,7 +62,7 @@ MINDSPEED_LLM.add(
         a.enable_mg2hf_convert & a.save.is_none,
         at=(a.enable_mg2hf_convert,),
         message="--enable-mg2hf-convert needs --save, the directory to write to",
-        why="there is no place for the converted weights; the run fails at launch",
+        why="the converted weights need a directory; the run fails at launch",
         fixes=(drop(a.enable_mg2hf_convert),),
     ),
     refuse(
@@ -84,7 +84,7 @@ MINDSPEED_LLM.add(
         a.history_turns,
         low=0,
         message="--history-turns is {history_turns}; it must not be negative",
-        why="it counts turns; the run fails at launch",
+        why="it is a number of turns; the run fails at launch",
         fixes=(drop(a.history_turns),),
     ),
     refuse(

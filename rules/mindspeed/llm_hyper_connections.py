@@ -7,7 +7,7 @@ from preflight.rules.mindspeed.shorthand import a, needs
 
 MLA, MHC = a.multi_latent_attention, a.enable_mhc
 BAD_ALGO = (a.context_parallel_size > 1) & ~a.context_parallel_algo.is_in("ulysses_cp_algo", "kvallgather_cp_algo")
-LATENT = "it is built into latent attention; the run fails at launch"
+LATENT = "it is part of latent attention; the run fails at launch"
 
 MINDSPEED_LLM = ConstraintSet("mindspeed-llm")
 MINDSPEED_LLM.add(
@@ -17,7 +17,7 @@ MINDSPEED_LLM.add(
         MHC,
         a.use_flash_attn,
         at=(MHC,),
-        why="no other attention is adapted; the run fails at launch",
+        why="no other attention supports it; the run fails at launch",
     ),
     refuse(
         "mhc-context-algo",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from preflight.lint.constraint import ConstraintSet, drop, put, refuse
 from preflight.rules.mindspeed.shorthand import CORE, DUALPIPEV, a
 
-UNEVEN = "the list places whole stages by itself; the run fails at launch"
+UNEVEN = "the list already defines all stages; the run fails at launch"
 MINDSPEED_LLM = ConstraintSet("mindspeed-llm", why=UNEVEN)
 PP, VPP, DENSE = a.pipeline_model_parallel_size, a.num_layers_per_virtual_pipeline_stage, a.first_k_dense_replace
 STAGE = a.num_layers // PP
@@ -29,7 +29,7 @@ MINDSPEED_LLM.add(
         layout=True,
         message="--first-k-dense-replace {first_k_dense_replace} fills a whole pipeline stage of {stage} layers",
         shows={"stage": STAGE},
-        why="a stage without experts is refused, counted as layers / pipeline even for uneven splits; the run fails at launch",
+        why="every stage needs experts; even uneven stages count as layers / pipeline; the run fails at launch",
     ),
     refuse(
         "layer-list-pipeline",
@@ -63,13 +63,13 @@ MINDSPEED_LLM.add(
         BY_LIST & a.noop_layers.is_set & (a.noop_layers != ""),
         fixes=(drop(a.num_layer_list), drop(a.noop_layers)),
         message="--num-layer-list does not work together with --noop-layers: the launch crashes",
-        why="MindSpeed-LLM means to drop the list with a notice, but the notice raises TypeError; the run fails at launch",
+        why="MindSpeed-LLM tries to drop the list with a notice, but the notice raises a TypeError; the run fails at launch",
     ),
     refuse(
         "layer-list-pipeline-layers",
         BY_LIST & a.pipeline_num_transformer_layers.is_set,
         upstream=f"{CORE}pipeline_parallel/unaligned_pineline_feature.py:43",
-        why="both define the split of layers; the run fails at launch",
+        why="both define how layers are split over stages; the run fails at launch",
         fixes=(drop(a.pipeline_num_transformer_layers), drop(a.num_layer_list)),
         message="--num-layer-list does not work together with --pipeline-num-transformer-layers",
     ),
@@ -86,7 +86,7 @@ MINDSPEED_LLM.add(
         layout=True,
         message="{pipeline_num_layers} layers are not divisible by 2 pipeline stages",
         why=(
-            "on pipeline 2 virtual stages are hidden from Megatron, whose check of plain pipelines then fails; "
+            "on pipeline 2, virtual stages are hidden from Megatron, whose check of plain pipelines then fails; "
             "the run fails at launch"
         ),
     ),
@@ -104,7 +104,7 @@ MINDSPEED_LLM.add(
             "stages of different size cannot be cut into pieces of {num_layers_per_virtual_pipeline_stage} layers; "
             "use --num-virtual-stages-per-pipeline-rank instead"
         ),
-        why="Megatron refuses it; on pipeline 2 virtual stages are hidden from that check; the run fails at launch",
+        why="Megatron rejects it; on pipeline 2, virtual stages are hidden from this check; the run fails at launch",
     ),
     refuse(
         "virtual-stage-divides",
@@ -129,13 +129,13 @@ MINDSPEED_LLM.add(
             "{num_layers_per_virtual_pipeline_stage} layers per virtual stage x pipeline 2 = all {num_layers} "
             "layers: there is only one virtual stage"
         ),
-        why="one virtual stage per rank is not interleaving; the run fails at launch",
+        why="with one virtual stage per rank, there is no interleaving; the run fails at launch",
     ),
     refuse(
         "capacity-dispatcher",
         CAPACITY.is_set & (a.moe_token_dispatcher_type == "allgather"),
         message="--moe-expert-capacity-factor does not work with the allgather dispatcher, the default",
-        why="that dispatcher never drops tokens; the run fails at launch",
+        why="this dispatcher never drops tokens; the run fails at launch",
         fixes=(put(a.moe_token_dispatcher_type, "alltoall"), drop(CAPACITY)),
     ),
     refuse(
@@ -146,7 +146,7 @@ MINDSPEED_LLM.add(
             "a negative --moe-expert-capacity-factor ({moe_expert_capacity_factor}) crashes; without the flag no "
             "token is dropped"
         ),
-        why="MindSpeed-LLM means to unset it with a notice, but the notice raises TypeError; the run fails at launch",
+        why="MindSpeed-LLM tries to unset it with a notice, but the notice raises a TypeError; the run fails at launch",
         fixes=(drop(CAPACITY),),
     ),
     refuse(
@@ -156,7 +156,7 @@ MINDSPEED_LLM.add(
             "--moe-expert-capacity-factor needs aux_loss or none as load balancing, "
             "not {moe_router_load_balancing_type}"
         ),
-        why="the other routers have no drop policy; the run fails at launch",
+        why="the other routers cannot drop tokens; the run fails at launch",
         fixes=(drop(CAPACITY), put(a.moe_router_load_balancing_type, "aux_loss")),
     ),
     refuse(
@@ -168,21 +168,21 @@ MINDSPEED_LLM.add(
             "--shared-expert-gate-output-dimension {shared_expert_gate_output_dimension} must be 1 or the hidden "
             "size {hidden_size}"
         ),
-        why="the gate is one number a token or one a channel; the run fails at launch",
+        why="the gate is one number per token or one per channel; the run fails at launch",
     ),
     refuse(
         "greedy-groups",
         GREEDY & a.moe_router_group_topk.is_none,
         at=(a.moe_router_load_balancing_type,),
         message="group_limited_greedy needs --moe-router-group-topk",
-        why="the router does not know how many groups to take; the run fails at launch",
+        why="the router needs the number of groups to choose; the run fails at launch",
     ),
     refuse(
         "greedy-scaling",
         GREEDY & a.moe_router_group_topk.is_set & a.moe_router_topk_scaling_factor.is_none,
         at=(a.moe_router_load_balancing_type,),
         message="group_limited_greedy needs --moe-router-topk-scaling-factor",
-        why="gates are scaled by it; the run fails at launch",
+        why="gates are scaled by this factor; the run fails at launch",
         fixes=(put(a.moe_router_topk_scaling_factor, 1.0),),
     ),
     refuse(
@@ -193,7 +193,7 @@ MINDSPEED_LLM.add(
         & (a.moe_router_group_topk >= a.expert_model_parallel_size),
         at=(a.moe_router_group_topk, a.expert_model_parallel_size),
         layout=True,
-        why="groups are the expert-parallel ranks; the run fails at launch",
+        why="each expert-parallel rank is one group; the run fails at launch",
         message=(
             "--moe-router-group-topk {moe_router_group_topk} must be below expert parallel {expert_model_parallel_size}"
         ),
@@ -202,7 +202,7 @@ MINDSPEED_LLM.add(
         "group-topk-zero",
         a.moe_router_group_topk == 0,
         message="--moe-router-group-topk must not be 0",
-        why="no group, no expert; the run fails at launch",
+        why="without a group, no expert can be chosen; the run fails at launch",
         fixes=(drop(a.moe_router_group_topk),),
     ),
 )

@@ -18,7 +18,7 @@ MINDSPEED_LLM.add(
             "LoRA in a mixture of experts needs --moe-token-dispatcher-type alltoall_seq, "
             "not {moe_token_dispatcher_type}"
         ),
-        why="only that dispatcher passes the adapters' gradients; the run fails at launch",
+        why="only this dispatcher passes on the gradients of the adapters; the run fails at launch",
         fixes=(put(a.moe_token_dispatcher_type, "alltoall_seq"),),
     ),
     refuse(
@@ -27,14 +27,14 @@ MINDSPEED_LLM.add(
         at=(a.moe_tp_extend_ep, a.lora_target_modules),
         fixes=(drop(a.moe_tp_extend_ep),),
         message="LoRA does not work together with --moe-tp-extend-ep",
-        why="adapters are split like their layers, which the flag changes; the run fails at launch",
+        why="adapters are split like their layers, and the flag changes that split; the run fails at launch",
     ),
     refuse(
         "lora-rank-not-positive",
         LORA & (a.lora_r <= 0),
         at=(a.lora_r,),
         message="--lora-r is {lora_r}; the rank of the adapters must be at least 1",
-        why="peft refuses the rank when it adds the adapters to the model, on every rank",
+        why="every process fails when peft adds the adapters to the model",
         upstream="https://github.com/huggingface/peft/blob/v0.7.1/src/peft/tuners/lora/layer.py",
     ),
     refuse(
@@ -42,7 +42,7 @@ MINDSPEED_LLM.add(
         LORA & ~a.skip_train & a.load.is_none & a.lora_load.is_none,
         at=(a.lora_target_modules,),
         message="LoRA without --load: the adapters are trained on random weights, which are frozen",
-        why="only the adapters are trained, so the base is never better than its first random weights",
+        why="only the adapters are trained, so the base model keeps its random initial weights",
         severity=Severity.WARNING,
         upstream="mindspeed_llm/features_manager/finetune/lora.py",
     ),
@@ -52,6 +52,6 @@ MINDSPEED_LLM.add(
         severity=Severity.WARNING,
         fixes=(drop(a.overlap_param_gather),),
         message="--lora-fusion does not work with --overlap-param-gather",
-        why="the documents exclude the pair, no validator checks it",
+        why="the documentation excludes the combination, but no validator checks it",
     ),
 )

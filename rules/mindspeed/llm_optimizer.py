@@ -17,7 +17,7 @@ MINDSPEED_LLM.add(
             put(a.gradient_accumulation_fusion, False, title="set --no-gradient-accumulation-fusion"),
             drop(a.quant_grads),
         ),
-        why="fused products add into full-precision gradients; the run fails at launch",
+        why="fused matrix products accumulate into full-precision gradients; the run fails at launch",
     ),
     refuse(
         "quantised-gradients-documented",
@@ -25,7 +25,7 @@ MINDSPEED_LLM.add(
         severity=Severity.WARNING,
         at=(a.quant_grads,),
         message="--quant-grads is documented together with --no-gradient-accumulation-fusion",
-        why="MindSpeed refuses the pair, MindSpeed-LLM lets it pass",
+        why="MindSpeed rejects the combination, but MindSpeed-LLM accepts it",
         fixes=(put(a.gradient_accumulation_fusion, False, title="set --no-gradient-accumulation-fusion"),),
         versions=">=26",
     ),

@@ -1,4 +1,4 @@
-"""Modules that LoRA is put on."""
+"""Modules that LoRA is applied to."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ SINCE = ">=26"
     reads=("noop_layers",),
 )
 def lora_empty_stage(job: Job) -> Iterator[Finding | Unverified]:
-    """With LoRA, a pipeline stage or virtual stage holds nothing but empty layers.
+    """With LoRA, a pipeline stage or virtual stage contains only empty layers.
 
     ## What it does
     With `--lora-target-modules` and `--noop-layers`, checks that no pipeline stage, and no virtual stage of
-    `--num-layers-per-virtual-pipeline-stage` layers, consists of empty layers alone.
+    `--num-layers-per-virtual-pipeline-stage` layers, consists only of empty layers.
 
     ## Why is this bad?
-    Such a stage has no parameter to adapt. MindSpeed-LLM refuses it before arguments are validated: every rank dies at
+    Such a stage has no parameters to adapt. MindSpeed-LLM rejects it before it validates arguments: every rank fails at
     launch.
 
     ## Example
-    Stage 3 of 4 holds the layers 6 and 7, which are both empty.
+    The last stage contains layers 6 and 7, which are both empty.
 
         --num-layers 8 --pipeline-model-parallel-size 4 --noop-layers 6,7 --lora-target-modules linear_qkv
 
@@ -77,8 +77,8 @@ def lora_empty_stage(job: Job) -> Iterator[Finding | Unverified]:
 
 
 def first_empty(empty: frozenset[int], per_stage: int, pipeline: int, chunk: int) -> tuple[str, int, int, int] | None:
-    """The first stage or virtual stage without a real layer: its name, its first and last layer,
-    and the line that refuses it."""
+    """The first stage or virtual stage without a real layer: its name, its first and last layer, and the line that
+    rejects it."""
     for stage in range(pipeline if per_stage > 0 else 0):
         begin = stage * per_stage
         if empty.issuperset(range(begin, begin + per_stage)):
@@ -105,25 +105,25 @@ LAYERS = (
     "linear_kv linear_qk_nope linear_qk_rope linear_kv_nope linear_o_down_proj linear_o_up_proj"
 ).split()
 OF_SPECS = {"qwen3_next_spec": frozenset(["q_proj", "k_proj", "v_proj"])}
-"""Layers of a module of specifications that elsewhere have other names."""
+"""Layers of a specification module that have other names elsewhere."""
 SPECS = "mindspeed_llm.tasks.models.spec."
 ENTRIES = ("pretrain_gpt.py", "posttrain_gpt.py")
 
 
 @rule(severity=Severity.ERROR, id="mindspeed-llm/lora-matches-nothing", frameworks=("mindspeed-llm",), reads=(NAME,))
 def lora_matches_nothing(job: Job) -> Iterator[Finding | Unverified]:
-    """No layer of the network has the names that the adapters are made for.
+    """No layer of the network has the names of the LoRA targets.
 
     ## What it does
-    Looks at `--lora-target-modules` of a run over mcore's layers: names of Hugging Face's or of the older layers, several
-    names in one word with commas, and slips of mcore's names. It is silent where one of them is a name that is not known,
-    and warns where a layer of that name may exist: a slip may be a layer of a fork, and a `--spec` from elsewhere than
-    MindSpeed-LLM may build any layer.
+    For runs with mcore layers, finds names in `--lora-target-modules` that belong to Hugging Face or older layers,
+    several names joined with commas into one word, and misspelt mcore names. Nothing is reported if one of the names is
+    unknown. It is only a warning if a layer of that name may exist: a misspelt name may be a layer of a fork, and a
+    `--spec` from outside MindSpeed-LLM may build any layer.
 
     ## Why is this bad?
-    peft compares whole names. Where none of them is the name of a layer it raises "Target modules not found in the base
-    model" after the network is built, on every rank. Where some are, it passes over the others, and fewer adapters are
-    trained than were meant.
+    peft compares whole names. If none of them is the name of a layer, it raises "Target modules not found in the base
+    model" on every rank after the network is built. If only some are, peft skips the others, and the run trains fewer
+    adapters than intended.
 
     ## Example
         --lora-r 8 --lora-target-modules q_proj k_proj v_proj o_proj
@@ -160,7 +160,8 @@ def lora_matches_nothing(job: Job) -> Iterator[Finding | Unverified]:
 
 
 def _module_of_specs(spec: object) -> str | None:
-    """The module of MindSpeed-LLM that lists the layers that are built, "" for mcore's own; None if another may."""
+    """The MindSpeed-LLM module that lists the layers of the model, "" for the layers of mcore; None if another module
+    may define them."""
     if spec is None:
         return ""
     first = str(spec[0]) if isinstance(spec, (list, tuple)) and spec else ""

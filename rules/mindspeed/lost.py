@@ -1,4 +1,4 @@
-"""Settings that are changed silently, and settings that are not checked but do not work."""
+"""Settings that are changed silently, and settings that do not work although no check rejects them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ MINDSPEED = ConstraintSet("mindspeed")
 MEGATRON = "megatron/training/arguments.py"
 TP, CP = a.tensor_model_parallel_size, a.context_parallel_size
 
-# have a different expert layer
+# these have a different expert layer
 OTHER_LAYER = a.moe_alltoall_overlap_comm | a.moe_allgather_overlap_comm | a.moe_tp_extend_ep
 
 MINDSPEED.add(
@@ -22,7 +22,7 @@ MINDSPEED.add(
         upstream=f"{MEGATRON}:761",
         at=(a.sequence_parallel, TP),
         message="--sequence-parallel is turned off: tensor parallel is 1",
-        why="there is no second rank to split the sequence over; nothing is lost",
+        why="there is only one rank, so the sequence cannot be split; nothing is lost",
         fixes=(drop(a.sequence_parallel, safety=Safety.SAFE),),
     ),
     refuse(
@@ -37,7 +37,7 @@ MINDSPEED.add(
             "{local} tokens per context rank are not divisible by tensor parallel {tensor_model_parallel_size} with "
             "--sequence-parallel"
         ),
-        why="no validator checks it; the embedding cannot be scattered, the first step fails",
+        why="no validator checks it; the embedding cannot be scattered, and the first step fails",
     ),
     refuse(
         "experts-tensor-first-step",
@@ -49,7 +49,7 @@ MINDSPEED.add(
         },
         at=(TP, a.num_experts),
         message="experts with tensor parallel {tensor_model_parallel_size} need --sequence-parallel",
-        why="no validator checks it, but the expert layer raises in the first training step",
+        why="no validator checks it, but the expert layer raises an error in the first training step",
         after=("megatron/experts-and-tensor-without-sequence-parallel",),
         fixes=(put(a.sequence_parallel, safety=Safety.SAFE),),
     ),
@@ -60,7 +60,7 @@ MINDSPEED.add(
         at=(a.noop_layers,),
         unless_framework="mindspeed-llm",
         message="--noop-layers is ignored with --automated-pipeline",
-        why="the planner places the layers itself; the model has more layers than meant",
+        why="the planner places the layers itself; the model has more layers than intended",
         fixes=(drop(a.noop_layers), drop(a.automated_pipeline)),
     ),
 )
@@ -76,7 +76,8 @@ RING_RESET = (
 
 
 def _overruled(line: int, old: Handle, spelling: str, new: Handle, *, wins: bool) -> Constraint:
-    """An older and a newer spelling of one option, given with different values. wins: the older one does."""
+    """An older and a newer spelling of one option that are set to different values. wins: the older one takes
+    precedence."""
     lost, kept = (flag(new), spelling) if wins else (spelling, flag(new))
     return refuse(
         f"{flag(new)[2:]}-twice",
@@ -85,7 +86,7 @@ def _overruled(line: int, old: Handle, spelling: str, new: Handle, *, wins: bool
         at=(new, old),
         upstream=f"{DEPRECATED}:{line}",
         message=f"{lost} is ignored: {kept} takes precedence",
-        why="the two are spellings of one option; the spelling written last does not win",
+        why="both are spellings of one option, and the last one does not take precedence",
         fixes=(drop(old), drop(new)),
     )
 
@@ -108,7 +109,7 @@ MINDSPEED_LLM.add(
         severity=Severity.WARNING,
         at=(a.output_layer_slice_num,),
         message="--output-layer-slice-num is reset to 1; the written value has no effect",
-        why="logits are computed in one piece, with the memory that takes",
+        why="logits are computed in one piece, which needs more memory",
         fixes=(drop(a.output_layer_slice_num, safety=Safety.SAFE),),
     ),
     refuse(
@@ -118,8 +119,8 @@ MINDSPEED_LLM.add(
         at=(a.o2_gradient,),
         message="--o2-gradient has no effect: gradients are kept in fp32",
         why=(
-            "what read it was deleted before 26.0 (a05e91c); gradients take 4 bytes a parameter, "
-            "not the 2 of the manual. Megatron's --grad-reduce-in-bf16 is what halves them"
+            "the code that read it was deleted before 26.0 (a05e91c); gradients take 4 bytes per parameter, "
+            "not 2 as in the manual. Megatron's --grad-reduce-in-bf16 is what halves them"
         ),
         fixes=(drop(a.o2_gradient, safety=Safety.SAFE), put(a.grad_reduce_in_bf16)),
     ),
@@ -129,7 +130,7 @@ MINDSPEED_LLM.add(
         severity=Severity.NOTE,
         at=(a.log_throughput,),
         message="--log-throughput is turned off by --no-pad-to-seq-lengths",
-        why="without padding the work of a step is not known beforehand",
+        why="without padding, the amount of computation in a step is not known in advance",
         fixes=(drop(a.log_throughput, safety=Safety.SAFE),),
     ),
     refuse(
@@ -138,7 +139,7 @@ MINDSPEED_LLM.add(
         severity=Severity.NOTE,
         at=(a.shape_order,),
         message="--shape-order becomes TND with --reset-attention-mask",
-        why="packed documents are laid out one after another",
+        why="packed documents are stored one after another",
         fixes=(drop(a.shape_order, safety=Safety.SAFE),),
     ),
     _overruled(70, a.deprecated_cp_attention_mask_type, "--cp-attention-mask-type", a.attention_mask_type, wins=True),

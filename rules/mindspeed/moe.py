@@ -9,7 +9,7 @@ from preflight.rules.mindspeed.shorthand import a, clash, needs
 MINDSPEED = ConstraintSet("mindspeed")
 EXTEND, HOT = a.moe_tp_extend_ep, a.balanced_moe_experts
 SHARED, COUNT = a.moe_shared_expert_intermediate_size, a.n_shared_experts
-PERMUTE = a.moe_permute_fusion  # its older name turns it on, too
+PERMUTE = a.moe_permute_fusion  # its older name also turns it on
 PERMUTES = (a.moe_permute_fusion, a.use_fused_moe_token_permute_and_unpermute)
 CAPACITY, LOCAL = a.moe_expert_capacity_factor, a.num_experts // a.expert_model_parallel_size
 OTHER_SIZE = COUNT * a.moe_ffn_hidden_size != SHARED
@@ -27,7 +27,7 @@ MINDSPEED.add(
             "{num_experts} experts are not divisible by tensor {tensor_model_parallel_size} x expert "
             "{expert_model_parallel_size} (--moe-tp-extend-ep)"
         ),
-        why="the flag spreads experts over tensor ranks too; the run fails at launch",
+        why="the flag distributes experts over tensor ranks, too; the run fails at launch",
         fixes=(drop(EXTEND),),
     ),
     refuse(
@@ -44,7 +44,7 @@ MINDSPEED.add(
         at=(EXTEND,),
         fixes=(put(a.moe_grouped_gemm), drop(EXTEND)),
         message="--moe-tp-extend-ep needs --moe-grouped-gemm",
-        why="only grouped experts know the extended groups; the run fails at launch",
+        why="only grouped experts support the extended groups; the run fails at launch",
     ),
     refuse(
         "tp-extend-ep-capacity",
@@ -74,7 +74,7 @@ MINDSPEED.add(
             "the fused permutation needs --moe-token-dispatcher-type alltoall or alltoall_seq; "
             "the dispatcher is allgather, the default"
         ),
-        why="the allgather dispatcher permutes in another way; the run fails at launch",
+        why="the allgather dispatcher permutes tokens in a different way; the run fails at launch",
         fixes=(drop(also=PERMUTES, title="drop the fused permutation"), put(a.moe_token_dispatcher_type, "alltoall")),
     ),
     refuse(
@@ -82,7 +82,7 @@ MINDSPEED.add(
         PERMUTE & (CAPACITY != 0) & CAPACITY.is_set & ~a.moe_pad_expert_input_to_capacity,
         at=(CAPACITY, *PERMUTES),
         message="the fused permutation with --moe-expert-capacity-factor needs --moe-pad-expert-input-to-capacity",
-        why="the kernel needs equal token counts; the run fails at launch",
+        why="the kernel needs the same number of tokens for every expert; the run fails at launch",
         fixes=(put(a.moe_pad_expert_input_to_capacity), drop(also=PERMUTES, title="drop the fused permutation")),
     ),
     refuse(
@@ -91,7 +91,7 @@ MINDSPEED.add(
         unless_framework=CORE_ONLY,
         layout=True,
         message="--fix-router needs expert parallelism, the size is 1",
-        why="there is no load to balance over ranks; the run fails at launch",
+        why="without expert parallelism, there is no load to balance over ranks; the run fails at launch",
         fixes=(drop(a.fix_router),),
     ),
     refuse(
@@ -100,7 +100,7 @@ MINDSPEED.add(
         at=(a.balanced_moe_hot_expert_num,),
         unless_framework=CORE_ONLY,
         message="--balanced-moe-hot-expert-num must be positive, not {balanced_moe_hot_expert_num}",
-        why="it counts experts; the run fails at launch",
+        why="it is a number of experts; the run fails at launch",
         fixes=(drop(a.balanced_moe_hot_expert_num),),
     ),
     refuse(
@@ -114,7 +114,7 @@ MINDSPEED.add(
         message=(
             "--balanced-moe-hot-expert-num {balanced_moe_hot_expert_num} is more than the {local} experts of a rank"
         ),
-        why="hot experts are chosen per rank; the run fails at launch",
+        why="hot experts are chosen from the experts of each rank; the run fails at launch",
     ),
     refuse(
         "balanced-experts-groups",
@@ -122,7 +122,7 @@ MINDSPEED.add(
         at=(a.trans_hot_expert_group_num,),
         unless_framework=CORE_ONLY,
         message="--trans-hot-expert-group-num must be positive, not {trans_hot_expert_group_num}",
-        why="it counts groups; the run fails at launch",
+        why="it is a number of groups; the run fails at launch",
         fixes=(drop(a.trans_hot_expert_group_num),),
     ),
     refuse(
@@ -143,7 +143,7 @@ MINDSPEED.add(
         a.moe_fb_overlap,
         at=(HOT,),
         unless_framework=CORE_ONLY,
-        why="experts are sent while the overlap computes; the run fails at launch",
+        why="experts are sent during the computation of the overlap; the run fails at launch",
     ),
     needs(
         "balanced-experts-grouped-gemm",
@@ -151,7 +151,7 @@ MINDSPEED.add(
         a.moe_grouped_gemm,
         at=(HOT,),
         unless_framework=CORE_ONLY,
-        why="hot experts join the grouped products; the run fails at launch",
+        why="hot experts are part of the grouped matrix products; the run fails at launch",
     ),
     refuse(
         "balanced-experts-dispatcher",
@@ -159,7 +159,7 @@ MINDSPEED.add(
         at=(a.moe_token_dispatcher_type, HOT),
         unless_framework=CORE_ONLY,
         message="--balanced-moe-experts needs --moe-token-dispatcher-type alltoall, not {moe_token_dispatcher_type}",
-        why="only that dispatcher supports hot experts; the run fails at launch",
+        why="only this dispatcher supports hot experts; the run fails at launch",
         fixes=(put(a.moe_token_dispatcher_type, "alltoall"), drop(HOT)),
     ),
     clash(
@@ -167,7 +167,7 @@ MINDSPEED.add(
         HOT,
         CAPACITY,
         unless_framework=CORE_ONLY,
-        why="balancing assumes that no token is dropped; the run fails at launch",
+        why="balancing assumes that no tokens are dropped; the run fails at launch",
     ),
     refuse(
         "expert-placement-optimizer",
@@ -177,7 +177,7 @@ MINDSPEED.add(
         at=(a.enable_expert_placement,),
         fixes=(put(a.use_distributed_optimizer), drop(a.enable_expert_placement)),
         message="--enable-expert-placement needs --use-distributed-optimizer",
-        why="MindSpeed prints it and continues; experts are moved together with their sharded states",
+        why="MindSpeed prints a message and continues; experts are moved together with their sharded states",
     ),
     refuse(
         "expert-placement-size",
@@ -186,7 +186,7 @@ MINDSPEED.add(
         unless_framework=CORE_ONLY,
         fixes=(drop(a.enable_expert_placement),),
         message="--enable-expert-placement needs expert parallelism above 1",
-        why="the check is inverted and never fires; without it there is nowhere to move an expert to",
+        why="the check is inverted and never triggers; without expert parallelism, experts cannot move to other ranks",
     ),
     refuse(
         "expert-placement-alone",
@@ -196,7 +196,7 @@ MINDSPEED.add(
         at=(a.enable_fine_grained_expert_placement,),
         fixes=(put(a.enable_expert_placement), drop(a.enable_fine_grained_expert_placement)),
         message="--enable-fine-grained-expert-placement has no effect without --enable-expert-placement",
-        why="MindSpeed prints it and continues",
+        why="MindSpeed prints a message and continues",
     ),
 )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from preflight.lint.constraint import ConstraintSet, drop, put, refuse
 from preflight.rules.mindspeed.shorthand import a, clash, needs
 
-SPLIT = "the overlap is written for layers split in that way; the run fails at launch"
+SPLIT = "the overlap only supports layers that are split in this way; the run fails at launch"
 MINDSPEED = ConstraintSet("mindspeed", why=SPLIT)
 ALLGATHER, ALLTOALL, FUSED = a.moe_allgather_overlap_comm, a.moe_alltoall_overlap_comm, a.moe_alltoall_mc2
 DISPATCHER, GROUPED, ASYNC = a.moe_token_dispatcher_type, a.moe_grouped_gemm, a.moe_permutation_async_comm
@@ -41,7 +41,7 @@ MINDSPEED.add(
         ALLTOALL & (a.expert_model_parallel_size == 1),
         layout=True,
         message="--moe-alltoall-overlap-comm needs expert parallelism, the size is 1",
-        why="without it there is no exchange to hide; the run fails at launch",
+        why="without expert parallelism, there is no exchange to hide; the run fails at launch",
         fixes=(drop(ALLTOALL),),
     ),
     refuse(

@@ -7,7 +7,7 @@ from preflight.lint.constraint import ConstraintSet, drop, in_range, put, refuse
 from preflight.rules.mindspeed.shorthand import CORE, LLM, a, clash, needs
 
 MINDSPEED = ConstraintSet(
-    "mindspeed", why="MindSpeed means to refuse the pair but reads an argument that does not exist"
+    "mindspeed", why="MindSpeed tries to reject the combination, but reads an argument that does not exist"
 )
 EMA = a.optimizer_selection == "fused_ema_adamw"
 MUON_FILE = "optimizer/muon_optimizer_feature.py"
@@ -15,9 +15,9 @@ LOW, LOW_LLM = (
     f"{CORE}optimizer/low_precision_optimizer_feature.py",
     f"{LLM}low_precision/low_precision_optimizer_feature.py",
 )
-MUON = a.optimizer == "muon"  # dist_muon, its older name, has become muon
+MUON = a.optimizer == "muon"  # the older name dist_muon has been replaced by muon
 REUSE, SWAP, QUANT = a.reuse_fp32_param, a.swap_optimizer, a.quant_grads | a.quant_states.is_set
-STATES = "both own the optimizer's states; the run fails at launch"
+STATES = "both manage the states of the optimizer; the run fails at launch"
 SHARDED = a.use_distributed_optimizer | a.use_layer_wise_distributed_optimizer
 
 MINDSPEED.add(
@@ -28,7 +28,7 @@ MINDSPEED.add(
         fixes=(drop(a.ema_decay),),
         message="--ema-decay {ema_decay} must lie between 0 and 1",
         why=(
-            "a moving average is a weighted mean; refused even when the averaging optimizer is not selected; "
+            "a moving average is a weighted mean; rejected even if the averaging optimizer is not selected; "
             "the run fails at launch"
         ),
     ),
@@ -51,7 +51,7 @@ MINDSPEED.add(
             put(a.gradient_accumulation_fusion, False, title="set --no-gradient-accumulation-fusion"),
             drop(a.quant_grads),
         ),
-        why="fused products add into full-precision gradients; the run fails at launch",
+        why="fused matrix products accumulate into full-precision gradients; the run fails at launch",
     ),
     refuse(
         "quantised-states-swap",
@@ -67,7 +67,7 @@ MINDSPEED.add(
         upstream={"mindspeed": f"{CORE}{MUON_FILE}:135", "mindspeed-llm": f"{LLM}{MUON_FILE}:134"},
         at=(a.fp16, a.optimizer),
         message="--optimizer muon does not work with --fp16",
-        why="its orthogonalisation overflows half precision; the run fails at launch",
+        why="its orthogonalisation overflows in half precision; the run fails at launch",
         fixes=(drop(a.fp16), put(a.optimizer, "adam")),
     ),
     refuse(
@@ -75,7 +75,7 @@ MINDSPEED.add(
         MUON & (a.use_custom_fsdp | a.use_torch_fsdp2),
         upstream={"mindspeed": f"{CORE}{MUON_FILE}:137", "mindspeed-llm": f"{LLM}{MUON_FILE}:136"},
         message="--optimizer muon does not work with FSDP",
-        why="it needs whole matrices, FSDP shards them; the run fails at launch",
+        why="it needs whole matrices, but FSDP shards them; the run fails at launch",
         fixes=(put(a.optimizer, "adam"),),
     ),
     refuse(
@@ -94,7 +94,7 @@ MINDSPEED.add(
         SWAP & ~SHARDED,
         at=(SWAP,),
         message="--swap-optimizer needs --use-distributed-optimizer",
-        why="it swaps the shards of that optimizer; the run fails at launch",
+        why="it swaps the shards of the distributed optimizer; the run fails at launch",
         fixes=(put(a.use_distributed_optimizer), drop(SWAP)),
     ),
     refuse(
@@ -102,7 +102,7 @@ MINDSPEED.add(
         SWAP & EMA,
         severity=Severity.WARNING,
         message="--swap-optimizer does not work with --optimizer-selection fused_ema_adamw",
-        why="the documents exclude the pair, no validator checks it",
+        why="the documentation excludes the combination, but no validator checks it",
         fixes=(drop(SWAP),),
     ),
     needs(
@@ -110,7 +110,7 @@ MINDSPEED.add(
         REUSE,
         a.bf16,
         at=(REUSE,),
-        why="masters are rebuilt from the bits of bf16 weights; the run fails at launch",
+        why="master weights are rebuilt from the bits of bf16 weights; the run fails at launch",
         after=("megatron/grouped-gemm-without-bf16",),
     ),
     refuse(
@@ -118,7 +118,7 @@ MINDSPEED.add(
         REUSE & a.use_legacy_models & a.overlap_param_gather,
         at=(REUSE, a.overlap_param_gather),
         message="--reuse-fp32-param in legacy models does not work with --overlap-param-gather",
-        why="weights are gathered before the masters are rebuilt; the run fails at launch",
+        why="weights are gathered before the master weights are rebuilt; the run fails at launch",
         fixes=(drop(a.overlap_param_gather), drop(REUSE)),
     ),
     clash(
@@ -151,7 +151,7 @@ MINDSPEED.add(
         unless_framework="mindspeed-llm",
         fixes=(put(a.overlap_param_gather), drop(a.reset_bucket_group_order)),
         message="--reset-bucket-group-order needs --overlap-param-gather",
-        why="it orders the gathers that are overlapped; the run fails at launch",
+        why="it changes the order of the overlapped gathers; the run fails at launch",
     ),
     refuse(
         "buffer-pad",
@@ -167,7 +167,7 @@ MINDSPEED.add(
         severity=Severity.WARNING,
         unless_framework="mindspeed-llm",
         message="--param-and-grad-buffer-pad 0 pads nothing",
-        why="MindSpeed means to refuse it, but 0 passes the check",
+        why="MindSpeed tries to reject it, but 0 passes the check",
         fixes=(drop(a.param_and_grad_buffer_pad),),
     ),
     refuse(
@@ -175,7 +175,7 @@ MINDSPEED.add(
         a.fsdp2_config_path.is_set & (a.fsdp2_config_path != "") & ~a.use_torch_fsdp2,
         at=(a.fsdp2_config_path,),
         message="--fsdp2-config-path needs --use-torch-fsdp2",
-        why="there is nothing to configure; the run fails at launch",
+        why="without FSDP2, there is nothing to configure; the run fails at launch",
         fixes=(put(a.use_torch_fsdp2), drop(a.fsdp2_config_path)),
     ),
 )

@@ -1,12 +1,12 @@
-"""More than one way of hiding the forward communication of 2-D tensor parallelism is on.
+"""More than one overlap of the forward communication of 2-D tensor parallelism is enabled.
 
 ## What it does
-Warns where `--tp-2d` comes with more than one of `--enable-overlap-ag-with-matmul`, `--enable-overlap-matmul-with-rs`
+Warns if `--tp-2d` is used with more than one of `--enable-overlap-ag-with-matmul`, `--enable-overlap-matmul-with-rs`
 and `--coc-fused-kernel`.
 
 ## Why is this bad?
-The forward pass takes the first of reduce-scatter overlap, all-gather overlap and fused kernel; nothing checks the
-combination, and the others are silently unused. A comparison of the three then measures the same run.
+The forward pass uses the first of reduce-scatter overlap, all-gather overlap and fused kernel. Nothing checks the
+combination, and the others are silently ignored, so a comparison of the three may measure the same run.
 
 ## Example
     --tp-2d --tp-x 4 --tp-y 2 --enable-overlap-ag-with-matmul --enable-overlap-matmul-with-rs
@@ -16,7 +16,7 @@ Use instead:
     --tp-2d --tp-x 4 --tp-y 2 --enable-overlap-matmul-with-rs
 
 ## Fix safety
-Safe: what is removed had no effect. The fused kernel stays where the backward pass needs it.
+Safe: the removed options had no effect. The fused kernel stays if the backward pass needs it.
 
 ## References
 MindSpeed 028de58, docs/zh/features/tensor-parallel-2d.md:82,
@@ -53,7 +53,7 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
     arguments = job.arguments
     if arguments.given("tp_2d") is None:
         return
-    # which one wins, later ones do not change
+    # later options do not change which one takes precedence
     certain = list(takewhile(lambda name: arguments.get(name).known, RANKED))
     switches = [name for name in certain if arguments.get(name).raw]
     if len(switches) < 2 or not arguments.get("tp_2d").known:

@@ -1,4 +1,4 @@
-"""Pipeline schedules: dualpipev, virtual stages, custom layouts, several tensors between stages."""
+"""Pipeline schedules: dualpipev, virtual stages, custom layouts, and several tensors between stages."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from preflight import Severity
 from preflight.lint.constraint import ConstraintSet, drop, put, refuse
 from preflight.rules.mindspeed.shorthand import DUALPIPEV, a, clash, needs
 
-SCHEDULE = "the schedule runs forward and backward of two halves at once and does not know this feature; the run fails at launch"
+SCHEDULE = "the schedule runs forward and backward of two halves at once and does not support this feature; the run fails at launch"
 MINDSPEED = ConstraintSet("mindspeed", why=SCHEDULE)
 LEAVE = drop(a.schedules_method, also=(a.dualpipev_dw_detach,), title="drop the dualpipev schedule")
 PP = a.pipeline_model_parallel_size
@@ -33,7 +33,7 @@ MINDSPEED.add(
         DUALPIPEV,
         a.untie_embeddings_and_output_weights,
         at=(a.schedules_method,),
-        why="embedding and output layer share the first stage, so tied weights would be updated twice; the run fails at launch",
+        why="the embedding and the output layer share the first stage; tied weights would be updated twice; the run fails at launch",
     ),
     clash(
         "dualpipev-swap-attention",
@@ -59,7 +59,7 @@ MINDSPEED.add(
     refuse(
         "dualpipev-pipeline-size",
         DUALPIPEV & (PP == 1),
-        why="there is no pipeline to schedule; the run fails at launch",
+        why="without a pipeline, there is nothing to schedule; the run fails at launch",
         fixes=(LEAVE,),
         layout=True,
         message="--schedules-method dualpipev needs a pipeline, the size is 1",
@@ -67,7 +67,7 @@ MINDSPEED.add(
     refuse(
         "dualpipev-layers",
         DUALPIPEV & (PP > 1) & (a.num_layers < PP * 2),
-        why="each rank holds two chunks of at least one layer; the run fails at launch",
+        why="each rank holds two chunks with at least one layer each; the run fails at launch",
         at=(a.num_layers, PP),
         message="{num_layers} layers are fewer than 2 x pipeline {pipeline_model_parallel_size}, which dualpipev needs",
         layout=True,
@@ -80,7 +80,7 @@ MINDSPEED.add(
             "{count} micro-batches are fewer than dualpipev needs on {pipeline_model_parallel_size} pipeline "
             "ranks: {least}"
         ),
-        why="the two directions cannot be filled; the run fails at launch",
+        why="there are too few micro-batches to fill both directions; the run fails at launch",
         at=(a.global_batch_size, a.micro_batch_size, PP),
         layout=True,
         fixes=(put(a.global_batch_size, PP * 2 * a.micro_batch_size * a.data_parallel_size),),
@@ -91,7 +91,7 @@ MINDSPEED.add(
         severity=Severity.WARNING,
         shows={"count": MICRO, "least": PP * 2},
         message="{count} micro-batches are one fewer than the documents of dualpipev ask for: {least}",
-        why="the validator is off by one against the documents",
+        why="the validator differs from the documentation by one",
         at=(a.global_batch_size, a.micro_batch_size, PP),
         fixes=(put(a.global_batch_size, PP * 2 * a.micro_batch_size * a.data_parallel_size),),
     ),
@@ -103,7 +103,7 @@ MINDSPEED.add(
             "{num_layers} layers are not a multiple of 2 x pipeline {pipeline_model_parallel_size}, which the "
             "documents of dualpipev ask for"
         ),
-        why="the validator checks only that there are enough; the chunks become uneven or layers are lost",
+        why="the validator only checks that there are enough layers; the chunks become uneven, or layers are lost",
         at=(a.num_layers, PP),
     ),
     refuse(
@@ -119,7 +119,7 @@ MINDSPEED.add(
             "{num_layers_per_virtual_pipeline_stage} layers per virtual stage x pipeline "
             "{pipeline_model_parallel_size} = all {num_layers} layers: there is only one virtual stage"
         ),
-        why="one virtual stage per rank is not interleaving; the run fails at launch",
+        why="with one virtual stage per rank, there is no interleaving; the run fails at launch",
     ),
     refuse(
         "defer-embedding-wgrad",

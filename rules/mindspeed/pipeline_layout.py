@@ -1,4 +1,4 @@
-"""Pipeline layouts written by hand (--pipeline-model-parallel-layout)."""
+"""Custom pipeline layouts (--pipeline-model-parallel-layout)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ PP = a.pipeline_model_parallel_size
 VPP = a.num_layers_per_virtual_pipeline_stage
 CUSTOM = a.pipeline_model_parallel_layout.is_set
 
-BY_HAND = "the layout alone assigns layers to stages; the run fails at launch"
+BY_HAND = "the layout already assigns all layers to stages; the run fails at launch"
 MINDSPEED = ConstraintSet("mindspeed", why=BY_HAND)
 SPLITS = (
     a.decoder_first_pipeline_num_layers,
@@ -72,7 +72,7 @@ MINDSPEED.add(
         CUSTOM & (a.layout_num_stages % PP == 0) & (a.layout_num_stages > PP) & a.optimize_send_recv_comm,
         at=(a.optimize_send_recv_comm,),
         fixes=(drop(a.optimize_send_recv_comm),),
-        why="the optimised exchange supports only the plain schedule; the run fails at launch",
+        why="the optimised exchange only supports the plain schedule; the run fails at launch",
         message="--optimize-send-recv-comm does not work with the virtual stages of --pipeline-model-parallel-layout",
     ),
     refuse(
@@ -82,7 +82,7 @@ MINDSPEED.add(
         at=(a.pipeline_model_parallel_layout, PP),
         layout=True,
         message="--pipeline-model-parallel-layout has {layout_num_stages} stages, but pipeline parallel is 1",
-        why="there is no second rank to interleave with; the run fails at launch",
+        why="with only one rank, there is nothing to interleave; the run fails at launch",
     ),
     refuse(
         "layout-overlap-p2p",
@@ -90,7 +90,7 @@ MINDSPEED.add(
         at=(a.overlap_p2p_comm,),
         layout=True,
         message="virtual stages on pipeline 2 need overlapped communication",
-        why="two ranks would send and receive twice at once; the run fails at launch",
+        why="two ranks would send and receive twice at the same time; the run fails at launch",
         fixes=(drop(a.overlap_p2p_comm),),
     ),
     refuse(

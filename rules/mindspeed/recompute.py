@@ -13,7 +13,7 @@ PP, VPP, LAYERS = (
     a.num_layers_per_virtual_pipeline_stage,
     a.recompute_num_layers.written,
 )
-ALIGN = "the schedule was never adapted to unaligned gradient reduction; the run fails at launch"
+ALIGN = "the schedule does not support unaligned gradient reduction; the run fails at launch"
 METHOD = (a.recompute_granularity.written == "full") & a.recompute_method.is_set & (a.recompute_method != "block")
 OWN = (a.recompute_granularity, a.recompute_method, a.recompute_num_layers)
 
@@ -24,7 +24,7 @@ MINDSPEED.add(
         at=(a.optimize_send_recv_comm, BUBBLE, ADVANCE),
         message="--optimize-send-recv-comm does not work with recomputation in the pipeline schedule",
         fixes=(drop(a.optimize_send_recv_comm),),
-        why="the optimised exchange supports only the plain schedule; the run fails at launch",
+        why="the optimised exchange only supports the plain schedule; the run fails at launch",
     ),
     refuse(
         "recompute-in-bubble-layers",
@@ -49,13 +49,13 @@ MINDSPEED.add(
         at=(BUBBLE, PP),
         fixes=(drop(BUBBLE),),
         message="--recompute-in-bubble needs a pipeline with --num-layers-per-virtual-pipeline-stage",
-        why="the bubbles it fills are those of the interleaved schedule; the run fails at launch",
+        why="it fills the bubbles of the interleaved schedule; the run fails at launch",
     ),
     clash(
         "recompute-in-bubble-swap-attention",
         BUBBLE,
         a.swap_attention,
-        why="both take activations out of memory; the run fails at launch",
+        why="both remove activations from memory; the run fails at launch",
     ),
     refuse(
         "recompute-in-bubble-overlap-p2p",
@@ -63,7 +63,7 @@ MINDSPEED.add(
         at=(a.overlap_p2p_comm,),
         fixes=(drop(a.overlap_p2p_comm),),
         message="--recompute-in-bubble does not work with --no-overlap-p2p-communication",
-        why="the schedule relies on overlapped sends; the run fails at launch",
+        why="the schedule relies on overlapped communication; the run fails at launch",
     ),
     refuse(
         "recompute-in-bubble-align-grad",
@@ -78,7 +78,7 @@ MINDSPEED.add(
         ADVANCE & ~BUBBLE & (a.recompute_method == "uniform"),
         at=(a.recompute_method, ADVANCE),
         message="--recompute-in-advance does not work with --recompute-method uniform",
-        why="it moves single layers, not groups; the run fails at launch",
+        why="it moves single layers, not groups of layers; the run fails at launch",
         fixes=(put(a.recompute_method, "block"), drop(ADVANCE)),
     ),
     refuse(
@@ -87,7 +87,7 @@ MINDSPEED.add(
         at=(ADVANCE,),
         fixes=(drop(ADVANCE),),
         message="--recompute-in-advance needs --recompute-num-layers",
-        why="there is nothing to recompute in advance; the run fails at launch",
+        why="without it, nothing is recomputed in advance; the run fails at launch",
     ),
     refuse(
         "recompute-in-advance-schedule",
@@ -95,7 +95,7 @@ MINDSPEED.add(
         at=(ADVANCE, PP),
         fixes=(drop(ADVANCE),),
         message="--recompute-in-advance needs a pipeline with --num-layers-per-virtual-pipeline-stage",
-        why="it fills waits of the interleaved schedule; the run fails at launch",
+        why="it fills the waiting times of the interleaved schedule; the run fails at launch",
     ),
     refuse(
         "recompute-in-advance-align-grad",
@@ -113,7 +113,7 @@ MINDSPEED.add(
             "--recompute-in-advance is turned off: it works with 1 layer per virtual stage, "
             "not {num_layers_per_virtual_pipeline_stage}"
         ),
-        why="nothing is recomputed in advance, only the last chunk recomputes less",
+        why="nothing is recomputed in advance; only the last chunk recomputes less",
         fixes=(drop(ADVANCE), put(VPP, 1)),
     ),
     refuse(
@@ -125,7 +125,7 @@ MINDSPEED.add(
             "--recompute-in-bubble and --recompute-in-advance do not work together: --recompute-in-bubble takes "
             "precedence"
         ),
-        why="the documents exclude the pair, no validator checks it",
+        why="the documentation excludes the combination, but no validator checks it",
         fixes=(drop(ADVANCE), drop(BUBBLE)),
     ),
     refuse(
@@ -141,14 +141,14 @@ MINDSPEED.add(
             "--recompute-in-bubble sets --recompute-granularity full and --recompute-method block; the written "
             "values have no effect"
         ),
-        why="what was chosen for recomputation is lost",
+        why="the chosen recomputation is replaced",
         fixes=(drop(also=OWN, safety=Safety.SAFE, title="drop what is overridden"), drop(BUBBLE)),
     ),
     in_range(
         "recompute-activation-layers-negative",
         a.recompute_activation_function_num_layers,
         low=0,
-        why="it counts layers; the run fails at launch",
+        why="it is a number of layers; the run fails at launch",
         message="--recompute-activation-function-num-layers {recompute_activation_function_num_layers} is negative",
         fixes=(drop(a.recompute_activation_function_num_layers),),
     ),
@@ -156,7 +156,7 @@ MINDSPEED.add(
         "recompute-activation-layers",
         a.recompute_activation_function_num_layers,
         high=a.num_layers,
-        why="the stage has fewer; the run fails at launch",
+        why="the model has fewer layers; the run fails at launch",
         message=(
             "--recompute-activation-function-num-layers {recompute_activation_function_num_layers} is more than "
             "the {num_layers} layers"
@@ -167,7 +167,7 @@ MINDSPEED.add(
         "recompute-norm-layers-negative",
         a.recompute_norm_num_layers,
         low=0,
-        why="it counts layers; the run fails at launch",
+        why="it is a number of layers; the run fails at launch",
         message="--recompute-norm-num-layers {recompute_norm_num_layers} is negative",
         fixes=(drop(a.recompute_norm_num_layers),),
     ),
@@ -175,7 +175,7 @@ MINDSPEED.add(
         "recompute-norm-layers",
         a.recompute_norm_num_layers,
         high=a.num_layers,
-        why="the stage has fewer; the run fails at launch",
+        why="the model has fewer layers; the run fails at launch",
         message="--recompute-norm-num-layers {recompute_norm_num_layers} is more than the {num_layers} layers",
         fixes=(put(a.recompute_norm_num_layers, a.num_layers),),
     ),
@@ -188,7 +188,7 @@ MINDSPEED.add(
             "--recompute-method block, not {recompute_method}"
         ),
         at=(a.recompute_method,),
-        why="the documents and older validators demand it, today nothing checks",
+        why="the documentation and older validators require it, but today nothing checks it",
         fixes=(put(a.recompute_method, "block"),),
     ),
     refuse(
@@ -197,7 +197,7 @@ MINDSPEED.add(
         severity=Severity.WARNING,
         at=(a.recompute_method,),
         message=("--recompute-norm with full recomputation needs --recompute-method block, not {recompute_method}"),
-        why="the documents demand it, nothing checks",
+        why="the documentation requires it, but nothing checks it",
         fixes=(put(a.recompute_method, "block"),),
     ),
 )

@@ -1,4 +1,4 @@
-"""Defects of MindSpeed's and MindSpeed-LLM's releases: rows of tables, whose releases are computed."""
+"""Defects of MindSpeed and MindSpeed-LLM releases: the rows of tables, for which the affected releases are computed."""
 
 from preflight.lint.defects import defects
 from preflight.rules.mindspeed.shorthand import a

@@ -1,4 +1,4 @@
-"""Sentences that MindSpeed's checks repeat: "not together with", "only together with" and the like."""
+"""Message templates that many MindSpeed checks share, such as "not together with" and "only together with"."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from preflight.lint.expressions import Expression, Handle, Handles
 from preflight.source.hints import Any
 
 a = Handles()
-"""Arguments of the parser; a test holds the names against the option tables."""
+"""Arguments of the parser. A test compares their names with the option tables."""
 
 CORE = "mindspeed/features_manager/"
 LLM = "mindspeed_llm/features_manager/"
@@ -24,7 +24,7 @@ def flag(handle: Expression) -> str:
 
 
 def beside(one: Handle, other: Handle, value: str) -> str:
-    """The message for an option that is refused together with one value of another."""
+    """The message for an option that is rejected together with one value of another."""
     return f"{flag(one)} does not work with {flag(other)} {value}"
 
 
@@ -34,9 +34,9 @@ def lacks(given: Handle, needed: Handle) -> str:
 
 
 def clash(id: str, one: Expression, other: Expression, *, why: str, upstream: Any = "", **more: Any) -> Constraint:
-    """Two switches that cannot be on together."""
+    """Two switches that cannot both be on."""
     message = more.pop("message", f"{flag(one)} does not work together with {flag(other)}")
-    more.setdefault("at", (*other.handles(), *one.handles()))  # the fix that is offered first removes the other
+    more.setdefault("at", (*other.handles(), *one.handles()))  # the first fix removes the other
     return conflicts(id, one, other, message=message, why=why, upstream=upstream, **more)
 
 

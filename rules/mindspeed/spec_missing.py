@@ -1,12 +1,13 @@
-"""A layer specification that MindSpeed-LLM does not have.
+"""MindSpeed-LLM does not have the layer specification.
 
 ## What it does
-Compares the module and the function of `--spec` with those of `mindspeed_llm/tasks/models/spec`, where the module is
-named as one of that package, or as one of `modellink`, its name before 1.0. Where only a letter is off, or the package
-has its former name, it is an error; where a figure is off, the module may be one of your own, and it is a warning.
+If the module of `--spec` belongs to the `mindspeed_llm` package, or to `modellink`, its name before 1.0, compares the
+module and the function with those of `mindspeed_llm/tasks/models/spec`. It is an error if one letter is wrong or the
+package has its former name. It is a warning if a digit is different, because the module may be a custom one.
 
 ## Why is this bad?
-The import fails with a printed line, and the run dies when the model is built, or builds it with other layers.
+The import fails and only prints a line. The run then crashes when it builds the model, or builds the model with other
+layers.
 
 ## Example
     --spec mindspeed_llm.tasks.models.spec.qwen33_spec layer_spec
@@ -14,7 +15,7 @@ The import fails with a printed line, and the run dies when the model is built, 
 Use instead `--spec mindspeed_llm.tasks.models.spec.qwen3_spec layer_spec`.
 
 ## Fix safety
-Unsafe: another specification is another model.
+Unsafe: a different specification defines a different model.
 
 ## References
 MindSpeed-LLM v2.0.0 to v26.1.0, mindspeed_llm/tasks/models/spec
@@ -34,9 +35,9 @@ MODULES = tuple(
     "bailing_spec deepseek4_spec deepseek_spec gemma2_spec grok_spec hunyuan_spec longcat_spec mamba_spec minicpm_spec "
     "minimax_spec mtp_spec phi35_moe_spec plm_spec qwen2_moe_spec qwen3_next_spec qwen3_spec".split()
 )
-"""Of every release together, and of the branch after v26.1.0."""
+"""The modules of all releases, and of the branch after v26.1.0."""
 FUNCTION = "layer_spec"
-"""What every module calls the specification of its layers."""
+"""The name of the layer specification in every module."""
 LEAST = 0.75
 
 

@@ -13,7 +13,7 @@ from preflight.source.record import NamedTuple
 CHECK = "mindspeed/features_manager/tensor_parallel/tp_2d.py:39"
 FEATURE = "mindspeed/features_manager/tensor_parallel/tp_2d.py:40"
 GROUPS = "mindspeed/core/tensor_parallel/tp_2d/parallel_state_2d.py"
-LARGEST = 65536  # no run splits a matrix further
+LARGEST = 65536  # no run splits a matrix into more parts
 OWN = (
     "tp_x",
     "tp_y",
@@ -32,14 +32,14 @@ OWN = (
     reads=("tp_2d", "tp_x", "tp_y"),
 )
 def tp_2d_sizes(job: Job) -> Iterator[Finding | Unverified]:
-    """The two sizes of 2-D tensor parallelism do not multiply to the tensor parallel size.
+    """The product of the two sizes of 2-D tensor parallelism is not the tensor parallel size.
 
     ## What it does
-    Checks that `--tp-x` times `--tp-y` is `--tensor-model-parallel-size` when `--tp-2d` is on. Both default to 1.
+    Checks that `--tp-x` times `--tp-y` equals `--tensor-model-parallel-size` if `--tp-2d` is on. Both default to 1.
 
     ## Why is this bad?
-    MindSpeed compares by floor division, so 3 x 2 passes for 8 and a size of 0 divides by zero. What passes wrongly dies
-    when the process groups are formed, after the queue wait has been paid.
+    MindSpeed checks the sizes with floor division, so 3 x 2 passes for 8, and a size of 0 causes a division by zero. If
+    wrong sizes pass, the run crashes when the process groups are created, after it has waited in the queue.
 
     ## Example
         --tensor-model-parallel-size 8 --tp-2d --tp-x 3 --tp-y 2
@@ -89,14 +89,14 @@ def tp_2d_sizes(job: Job) -> Iterator[Finding | Unverified]:
 
 
 def _place(x: int, y: int, tensor: int) -> str:
-    """The check that stops the run: MindSpeed's own, or the process groups behind it."""
+    """The check that stops the run: the one in MindSpeed, or a later one in the process groups."""
     if x <= 0 or tensor // x != y:
         return CHECK
     return f"{GROUPS}:242" if tensor % x else f"{GROUPS}:247"
 
 
 class Sizes(NamedTuple):
-    """The two sizes of 2-D tensor parallelism, and what they split."""
+    """The two sizes of 2-D tensor parallelism, and the sizes that they split."""
 
     x: int
     y: int
@@ -115,8 +115,8 @@ def sizes(arguments: Arguments) -> Sizes | Unverified | None:
 
 
 def repairs(arguments: Arguments, tensor: int, near: tuple[int, int]) -> Iterator[Fix]:
-    """Pairs of factors above 1, the nearest to what is written first; where there is none,
-    going back to one dimension."""
+    """Pairs of factors greater than 1, those nearest to the written sizes first. If there are none, the fix returns to
+    one dimension."""
     pairs = [(x, tensor // x) for x in range(2, min(tensor // 2, LARGEST) + 1) if tensor % x == 0]
     for x, y in sorted(pairs, key=lambda pair: (abs(pair[0] - near[0]) + abs(pair[1] - near[1]), pair))[:3]:
         edits = [
@@ -144,14 +144,15 @@ DOCUMENT = "docs/zh/features/tensor-parallel-2d.md:73"
     reads=("tp_2d", "tp_x", "tp_y"),
 )
 def tp_2d_degenerate(job: Job) -> Iterator[Finding | Unverified]:
-    """One of the two directions of 2-D tensor parallelism has a single rank.
+    """One of the two directions of 2-D tensor parallelism has only one rank.
 
     ## What it does
-    Warns about `--tp-2d` where `--tp-x` or `--tp-y` is 1: with 8 x 1 all communication runs in one direction.
+    Warns about `--tp-2d` if `--tp-x` or `--tp-y` is 1: with 8 x 1, all communication runs in one direction.
 
     ## Why is this bad?
-    The documents ask for both sizes above 1; the validator does not check it. The run pays for the 2-D linears and gains
-    nothing over one-dimensional tensor parallelism. A prime tensor parallel size has no other pair.
+    The documentation requires both sizes to be greater than 1, but the validator does not check it. The run has the
+    cost of 2-D linear layers without any advantage over one-dimensional tensor parallelism. A prime tensor parallel
+    size has no other pair of factors.
 
     ## Example
         --tensor-model-parallel-size 8 --tp-2d --tp-x 8 --tp-y 1

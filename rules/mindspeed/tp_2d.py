@@ -1,4 +1,4 @@
-"""Two-dimensional tensor parallelism: what excludes it, and options that do nothing."""
+"""Two-dimensional tensor parallelism: options that it does not work with, and options without effect."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MINDSPEED.add(
         fixes=(drop(a.sequence_parallel), LEAVE),
         after=("mindspeed/tp-2d-mc2",),
         why=(
-            "2-D linears split the sequence themselves and raise where sequence parallelism split it before; "
+            "2-D linear layers split the sequence themselves and raise an error if sequence parallelism has split it before; "
             "the run fails at launch"
         ),
     ),
@@ -31,7 +31,7 @@ MINDSPEED.add(
         a.tp_2d,
         a.use_fused_rmsnorm,
         fixes=(drop(a.use_fused_rmsnorm, safety=Safety.SAFE), LEAVE),
-        why="a 2-D norm reduces over the y ranks, which the fused kernel does not; the run fails at launch",
+        why="a 2-D norm reduces over the y ranks, which the fused kernel does not do; the run fails at launch",
     ),
     clash(
         "tp-2d-coc",
@@ -52,7 +52,7 @@ MINDSPEED.add(
             "--tp-2d and --use-ascend-mc2 can never run together: one forbids sequence parallelism, "
             "the other demands it"
         ),
-        why="whichever way --sequence-parallel is set, one of the two checks fails at launch",
+        why="one of the two checks fails at launch, whether --sequence-parallel is set or not",
     ),
     clash(
         "tp-2d-unaligned-linear",
@@ -66,7 +66,7 @@ MINDSPEED.add(
         a.tp_2d,
         DUALPIPEV,
         fixes=(drop(a.schedules_method, also=(a.dualpipev_dw_detach,)), LEAVE),
-        why="the schedule exchanges tensors of one-dimensional shape; the run fails at launch",
+        why="the schedule only exchanges tensors that are sharded in one dimension; the run fails at launch",
     ),
     one_of(
         "tp-2d-context-algo",
@@ -95,10 +95,7 @@ MINDSPEED.add(
             "--context-parallel-algo changes from megatron_cp_algo to ulysses_cp_algo: --tp-2d does that without "
             "--use-flash-attn"
         ),
-        why=(
-            "nothing changes while context parallelism is off; with ring attention, flash attention is turned "
-            "on instead"
-        ),
+        why=("nothing changes without context parallelism; with ring attention, flash attention is turned on instead"),
         severity=Severity.NOTE,
         at=(a.context_parallel_algo,),
         fixes=(put(a.use_flash_attn),),
@@ -108,7 +105,7 @@ MINDSPEED.add(
         a.tp_2d & (a.expert_model_parallel_size > 1),
         fixes=(LEAVE,),
         message="--tp-2d does not work with expert parallel {expert_model_parallel_size}",
-        why="experts have no 2-D linears; the run fails at launch",
+        why="experts do not support 2-D linear layers; the run fails at launch",
     ),
     refuse(
         "tp-2d-experts",
@@ -120,7 +117,7 @@ MINDSPEED.add(
             "--tp-2d with {num_experts} experts: the documents of MindSpeed rule mixtures of experts out, "
             "the validator lets them pass"
         ),
-        why="the documents contradict each other about mixtures of experts, and no published run combines the two",
+        why="the documentation contradicts itself on mixtures of experts, and no published run combines the two",
     ),
     divides(
         "tp-2d-hidden-size",
@@ -130,7 +127,7 @@ MINDSPEED.add(
         at=(a.tp_y, a.hidden_size),
         after=("mindspeed/tp-2d-sizes",),
         message="hidden size {hidden_size} is not a multiple of --tp-y {tp_y}",
-        why="2-D linears and norms split the hidden size over the y ranks; building the model fails",
+        why="2-D linear layers and norms split the hidden size over the y ranks; building the model fails",
     ),
     divides(
         "tp-2d-ffn-size",
@@ -140,7 +137,7 @@ MINDSPEED.add(
         at=(a.tp_x, a.ffn_hidden_size),
         after=("mindspeed/tp-2d-sizes",),
         message="FFN size {ffn_hidden_size} is not a multiple of --tp-x {tp_x}",
-        why="2-D linears split the FFN size over the x ranks; building the model fails",
+        why="2-D linear layers split the FFN size over the x ranks; building the model fails",
     ),
     refuse(
         "tp-2d-overlap-without-effect",
@@ -149,7 +146,7 @@ MINDSPEED.add(
         at=(*SIZES, *OVERLAPS),
         fixes=(drop(also=(*SIZES, *OVERLAPS), safety=Safety.SAFE, title="drop what has no effect"), put(a.tp_2d)),
         message="options of 2-D tensor parallelism have no effect without --tp-2d",
-        why="they are read only by the 2-D linears; the run uses one-dimensional tensor parallelism",
+        why="only the 2-D linear layers read them; the run uses one-dimensional tensor parallelism",
     ),
     refuse(
         "coc-fused-kernel-without-effect",
@@ -158,7 +155,7 @@ MINDSPEED.add(
         at=(a.coc_fused_kernel,),
         fixes=(drop(a.coc_fused_kernel, safety=Safety.SAFE),),
         message="--coc-fused-kernel has no effect without --tp-2d or --use-ascend-coc",
-        why="only those two features read it; communication is not hidden",
+        why="only these two features read it; communication is not hidden",
     ),
     needs(
         "backward-overlap-without-fused-kernel",
@@ -168,7 +165,7 @@ MINDSPEED.add(
         at=(a.enable_backward_overlap_ag_with_matmul,),
         fixes=(drop(a.enable_backward_overlap_ag_with_matmul, safety=Safety.SAFE), put(a.coc_fused_kernel)),
         message="--enable-backward-overlap-ag-with-matmul has no effect without --coc-fused-kernel",
-        why="the backward overlap is part of the fused kernel; alone the flag only creates another process group",
+        why="the backward overlap is part of the fused kernel; without it, the flag only creates another process group",
     ),
     refuse(
         "tp-2d-fused-kernel-micro-batch",
@@ -181,7 +178,7 @@ MINDSPEED.add(
             "mindspeed-llm": "docs/zh/pytorch/features/mcore/tensor_parallel_2d.md:39",
         },
         message="the fused kernel of 2-D tensor parallelism needs --micro-batch-size 1, not {micro_batch_size}",
-        why="the kernel sizes its output without the batch dimension; the documents allow a micro batch of 1 only",
+        why="the kernel computes its output size without the batch dimension; the documentation only allows a micro batch of 1",
     ),
     refuse(
         "tp-2d-small",
@@ -191,6 +188,6 @@ MINDSPEED.add(
             "--tp-2d at tensor parallel {tensor_model_parallel_size}: the documented gain is for 16 and large "
             "dense models, smaller ones tend to lose"
         ),
-        why="the split in two directions is faster where one-dimensional communication is the bottleneck",
+        why="the split in two directions is faster if one-dimensional communication is the bottleneck",
     ),
 )
