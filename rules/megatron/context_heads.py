@@ -1,4 +1,4 @@
-"""Context parallelism that deals out attention heads: every rank needs as many, and at least one."""
+"""Context parallelism that distributes attention heads: every rank needs the same number of heads, at least one."""
 
 from preflight.lint.constraint import ConstraintSet, drop, refuse
 from preflight.rules.megatron.option_names import a, all_of
