@@ -5,7 +5,7 @@ from preflight.lint.constraint import ConstraintSet, drop, put, refuse, requires
 from preflight.rules.megatron.option_names import a, all_of, any_of, env, inference_optimized, moe, quantized
 from preflight.source.finding import Safety
 
-DIED = "nothing checks it earlier: the expert layer refuses while the model is built"
+DIED = "nothing checks it earlier: the expert layer refuses it while the model is built"
 MEGATRON = ConstraintSet("megatron", why=DIED)
 MOE = "megatron/core/transformer/moe"
 FLEX = all_of(moe, a.moe_token_dispatcher_type == "flex")

@@ -3,7 +3,7 @@
 from preflight.lint.constraint import ConstraintSet, divides, refuse
 from preflight.rules.megatron.option_names import a, all_of, any_of, moe
 
-DIED = "nothing checks it earlier: a layer refuses while the model is built"
+DIED = "nothing checks it earlier: a layer refuses it while the model is built"
 MEGATRON = ConstraintSet("megatron", why=DIED)
 LAYERS = "megatron/core/tensor_parallel/layers.py"
 TENSOR = a.tensor_model_parallel_size
