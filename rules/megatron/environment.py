@@ -3,7 +3,7 @@
 from preflight.lint.constraint import Change, ConstraintSet, Repair, drop, put, refuse
 from preflight.rules.megatron.option_names import REFUSED, a, all_of, any_of, env, weights_sharded
 
-ORDER = "without this setting, kernels may run in the wrong order and lose the overlap; " + REFUSED
+ORDER = "without this setting, sequence-parallel kernels may run in the wrong order and lose the overlap; " + REFUSED
 MEGATRON = ConstraintSet("megatron", why=ORDER)
 DETERMINISTIC = a.deterministic_mode
 CONNECTIONS = env("CUDA_DEVICE_MAX_CONNECTIONS")

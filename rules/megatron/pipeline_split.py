@@ -142,6 +142,6 @@ MEGATRON.add(
             "tensor {tensor_model_parallel_size} x pipeline {pipeline_model_parallel_size} x context parallel "
             "{context_parallel_size}: every size must be at least 1"
         ),
-        why="the run divides by this number, or gets a negative number of ranks, before it starts",
+        why="the run divides by this size, or gets a negative number of ranks, before it starts",
     ),
 )
