@@ -28,7 +28,8 @@ def batch_ramp(job: Job) -> Iterator[Finding | Unverified]:
     ## Example
         --global-batch-size 64 --rampup-batch-size 16 10 1000
 
-    The difference between 16 and 64 is 48, which is not a multiple of 10. Use instead `--rampup-batch-size 16 16 1000`.
+    The difference between 16 and 64 is 48, which is not a multiple of 10. Use instead:
+    `--rampup-batch-size 16 16 1000`.
 
     ## References
     Megatron-LM core_v0.17.0, megatron/core/num_microbatches_calculator.py, RampupBatchsizeNumMicroBatchesCalculator
@@ -104,7 +105,7 @@ def batch_schedule(job: Job) -> Iterator[Finding | Unverified]:
     ## Example
         --step-batch-size-schedule "1B:512 10B:1024"
 
-    Use instead "0:512 10B:1024".
+    Use instead: "0:512 10B:1024".
 
     ## References
     Megatron-LM d98e8a6, megatron/core/num_microbatches_calculator.py, StepBatchsizeNumMicroBatchesCalculator
@@ -222,7 +223,7 @@ def batch_schedule_step(job: Job) -> Iterator[Finding | Unverified]:
 
         --micro-batch-size 2 --step-batch-size-schedule "0:48 10B:1024"
 
-    Use instead "0:64 10B:1024".
+    Use instead: "0:64 10B:1024".
 
     ## References
     Megatron-LM d98e8a6, megatron/core/num_microbatches_calculator.py:581, StepBatchsizeNumMicroBatchesCalculator.update,

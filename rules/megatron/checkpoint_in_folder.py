@@ -26,7 +26,7 @@ def loaded_checkpoint_missing(job: Job) -> Iterator[Finding | Unverified]:
 
         --load /data/llama --save /data/out
 
-    Use instead the folder that contains the iterations, with a tracker file:
+    Use instead (the folder that contains the iterations, with a tracker file):
 
         echo 1000 > /data/llama/latest_checkpointed_iteration.txt
 
@@ -61,7 +61,7 @@ NEITHER = "neither --load nor {path} of --pretrained-checkpoint has a checkpoint
 
 @rule(id="loaded-checkpoint-broken", severity=Severity.ERROR, frameworks=("megatron",), reads=("(site)",))
 def loaded_checkpoint_broken(job: Job) -> Iterator[Finding]:
-    """The checkpoint that the run loads is incomplete, or not one that Megatron can read.
+    """The checkpoint that the run loads is incomplete or cannot be read by Megatron.
 
     ## What it does
     With `--site`, follows the steps that Megatron takes in the folder of `--load`: it reads the tracker file, looks for
@@ -77,7 +77,7 @@ def loaded_checkpoint_broken(job: Job) -> Iterator[Finding]:
 
         --load /data/llama
 
-    Use instead an iteration that exists, for example with `--ckpt-step 1000`.
+    Use instead: an iteration that exists, for example with `--ckpt-step 1000`.
 
     ## References
     Megatron-LM core_v0.17.0, megatron/training/checkpointing.py:1224, _get_checkpoint_format, and :328, read_metadata
@@ -158,7 +158,7 @@ def loaded_checkpoint_finished(job: Job) -> Iterator[Finding]:
 
         --train-iters 1000 --load /data/llama
 
-    Use instead more iterations, or `--finetune` to start at 0:
+    Use instead (more iterations, or `--finetune` to start at 0):
 
         --train-iters 2000 --load /data/llama
 
@@ -195,7 +195,7 @@ def loaded_checkpoint_overwrites(job: Job) -> Iterator[Finding]:
 
         --use-checkpoint-args --rotary-base 500000 --load /data/llama
 
-    Use instead, if the values on the command line are intended:
+    Use instead (if the values on the command line are intended):
 
         --rotary-base 500000 --load /data/llama
 

@@ -123,10 +123,10 @@ def loaded_checkpoint_layout(job: Job) -> Iterator[Finding | Unverified]:
     the expert parallel size.
 
     ## Why is this bad?
-    The weights of a distributed checkpoint can be loaded into any layout. The state of the distributed optimizer can
-    only if it was saved as `fully_reshardable` or `fully_sharded_model_space`: otherwise the run ends with
-    `RuntimeError: (TP, PP) mismatch`. Checkpoints with one file per rank can only be loaded into the layout that saved
-    them.
+    The weights of a distributed checkpoint can be loaded into any layout. The state of the distributed optimizer can be
+    loaded into another layout only if it was saved as `fully_reshardable` or `fully_sharded_model_space`: otherwise the
+    run ends with `RuntimeError: (TP, PP) mismatch`. Checkpoints with one file per rank can only be loaded into the
+    layout that saved them.
 
     ## Example
     With `--site`, for a checkpoint of `--tensor-model-parallel-size 2` that was saved without
@@ -134,7 +134,7 @@ def loaded_checkpoint_layout(job: Job) -> Iterator[Finding | Unverified]:
 
         --tensor-model-parallel-size 4 --use-distributed-optimizer --load /data/llama
 
-    Use instead the layout of the checkpoint, or load only its weights:
+    Use instead (the layout of the checkpoint, or only its weights):
 
         --tensor-model-parallel-size 4 --use-distributed-optimizer --load /data/llama --no-load-optim
 

@@ -10,7 +10,7 @@ refused at start-up.
 ## Example
     --context-parallel-size 8 --hierarchical-context-parallel-sizes 2 2
 
-Use instead `2 4`.
+Use instead: `2 4`.
 
 ## References
 Megatron-LM d98e8a6, megatron/training/arguments.py:582, validate_args; core_v0.12.1 :353

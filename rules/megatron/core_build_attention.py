@@ -113,7 +113,7 @@ MEGATRON.add(
         ),
         message="experts with tensor parallel {tensor_model_parallel_size} need --sequence-parallel",
         why=(
-            "no validator checks it, but the expert layer refuses it in the first training step, after the model is "
+            "no validator checks it; the expert layer refuses it only in the first training step, after the model is "
             "built"
         ),
         at=(a.tensor_model_parallel_size, a.num_experts),

@@ -1,4 +1,4 @@
-"""Sizes that must be divisible by the tensor parallel size: no validator checks them, and building the model fails."""
+"""Sizes that must be divisible by the tensor parallel size: no validator checks them, and the model cannot be built."""
 
 from preflight.lint.constraint import ConstraintSet, divides, refuse
 from preflight.rules.megatron.option_names import a, all_of, any_of, moe
@@ -15,7 +15,7 @@ DENSE = any_of(
 MAMBA = a.hybrid_layer_pattern.has("M")
 INNER = 2 * a.hidden_size
 HEADS_GIVEN = a.mamba_num_heads.is_set
-WRONG_TENSOR = ("device-count", "heads-not-divisible")  # one wrong tensor parallel size is one mistake
+WRONG_TENSOR = ("device-count", "heads-not-divisible")  # a wrong tensor parallel size is a single mistake
 
 MEGATRON.add(
     divides(

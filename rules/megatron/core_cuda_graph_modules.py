@@ -11,7 +11,7 @@ The run is refused at start-up.
 ## Example
     --cuda-graph-impl transformer_engine --cuda-graph-modules full_iteration
 
-Use instead `--cuda-graph-impl full_iteration`.
+Use instead: `--cuda-graph-impl full_iteration`.
 
 ## References
 Megatron-LM d98e8a6, megatron/core/transformer/cuda_graph_config.py

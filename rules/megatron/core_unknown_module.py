@@ -10,7 +10,7 @@ The model configuration is refused at start-up.
 ## Example
     --recompute-granularity selective --recompute-modules attention
 
-Use instead `--recompute-modules core_attn`.
+Use instead: `--recompute-modules core_attn`.
 
 ## Fix safety
 The fix is only offered: a similar name is a guess about what was meant.

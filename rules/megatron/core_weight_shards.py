@@ -11,7 +11,7 @@ The layout cannot be computed, and the run is refused at start-up.
 ## Example
     --tensor-model-parallel-size 4 --tensor-parallel-num-weight-shards 6
 
-Use instead 4, 8 or another multiple of 4.
+Use instead: 4, 8 or another multiple of 4.
 
 ## References
 Megatron-LM d98e8a6, megatron/core/model_parallel_config.py, resolve_tensor_parallel_weight_shards

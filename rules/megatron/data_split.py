@@ -28,7 +28,7 @@ def no_training_split(job: Job) -> Iterator[Finding | Unverified]:
     ## Example
         --split 0,100,0
 
-    Use instead `--split 100,0,0`.
+    Use instead: `--split 100,0,0`.
 
     ## References
     Megatron-LM core_v0.16.0, megatron/training/training.py, build_train_valid_test_data_loaders: do_train
@@ -75,7 +75,7 @@ def split_of_too_many(job: Job) -> Iterator[Finding | Unverified]:
     ## Example
         --split 90,5,4,1
 
-    Use instead `--split 90,5,5`.
+    Use instead: `--split 90,5,5`.
 
     ## References
     Megatron-LM core_v0.17.0, megatron/core/datasets/blended_megatron_dataset_config.py, parse_and_normalize_split

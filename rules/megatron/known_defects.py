@@ -28,7 +28,7 @@ MEGATRON.add(
             "{decoder_last_pipeline_num_layers} layers, not {num_layers}"
         ),
         why=(
-            "the check computes minus one intermediate stages, for which the split works out; a smaller model is "
+            "the check computes with -1 intermediate stages, so that the split seems to be correct; a smaller model is "
             "trained silently"
         ),
         severity=Severity.WARNING,
@@ -90,7 +90,7 @@ MEGATRON.add(
             "--sequence-parallel lets the output norm drift apart between ranks"
         ),
         why=(
-            "a defect reported of this release: its gradient is not added up over tensor parallel ranks "
+            "a reported defect of this release: the gradient is not summed over tensor parallel ranks "
             f"({ISSUES}/issues/7452)"
         ),
         severity=Severity.WARNING,

@@ -11,7 +11,7 @@ The network is built from this configuration; an option that contradicts it stop
 ## Example
     --heterogeneous-layers-config-encoded-json '{"hidden_act": "gelu", …}'
 
-Use instead a configuration with `"hidden_act": "silu"`.
+Use instead: a configuration with `"hidden_act": "silu"`.
 
 ## References
 Megatron-LM, megatron/training/arguments.py, validate_model_config_args_from_heterogeneous_config

@@ -37,7 +37,7 @@ def core_hybrid_pattern(job: Job) -> Iterator[Finding | Unverified]:
     ## Example
         --hybrid-layer-pattern "M*MX"
 
-    X is not a layer. Use instead `M*M-`, in which the last layer is an MLP.
+    X is not a layer. Use instead: `M*M-`, in which the last layer is an MLP.
 
     ## References
     Megatron-LM d98e8a6, megatron/core/models/hybrid/hybrid_layer_allocation.py
@@ -142,7 +142,7 @@ def core_moe_layer_pattern(job: Job) -> Iterator[Finding | Unverified]:
     ## Example
         --num-layers 4 --num-experts 8 --moe-layer-freq "[0,1,1]"
 
-    Use instead `[0,1,1,1]`, or `([0]*1+[1]*3)`.
+    Use instead: `[0,1,1,1]`, or `([0]*1+[1]*3)`.
 
     ## References
     Megatron-LM d98e8a6, megatron/core/models/gpt/gpt_layer_specs.py:648, :653, :671; core_v0.12.1 :390, :394, :412
@@ -214,7 +214,7 @@ def earlier_hybrid_pattern(job: Job) -> Iterator[Finding | Unverified]:
     ## Example
         --num-layers 8 --hybrid-override-pattern "M*M-"
 
-    The pattern has 4 layers. Use instead `M*M-M*M-`.
+    The pattern has 4 layers. Use instead: `M*M-M*M-`.
 
     ## References
     Megatron-LM core_v0.16.0, megatron/core/ssm/mamba_hybrid_layer_allocation.py, allocate_layers

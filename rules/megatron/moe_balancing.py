@@ -42,7 +42,7 @@ def core_moe_balancing(job: Job) -> Iterator[Finding | Unverified]:
     ## Example
         --moe-router-load-balancing-type aux_loss seq_aux_loss --moe-aux-loss-coeff 0.01
 
-    Use instead one coefficient each: `--moe-aux-loss-coeff 0.01 0.001`.
+    Use instead: one coefficient for each, such as `--moe-aux-loss-coeff 0.01 0.001`.
 
     ## References
     Megatron-LM d98e8a6, megatron/core/transformer/transformer_config.py

@@ -12,7 +12,7 @@ The order in which gradients are summed would differ between runs; the run is re
 ## Example
     NCCL_ALGO=Tree python pretrain_gpt.py --deterministic-mode …
 
-Use instead `NCCL_ALGO=Ring`.
+Use instead: `NCCL_ALGO=Ring`.
 
 ## Fix safety
 Unsafe: another algorithm may be slower.

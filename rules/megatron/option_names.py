@@ -1,4 +1,4 @@
-"""Handles and readers shared by the Megatron rules."""
+"""Handles and helper functions shared by the Megatron rules."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ quantized: Expression = any_of(a.fp8.is_set, a.fp4.is_set)
 sparse_attention: Expression = any_of(a.experimental_attention_variant == "dsa", a.hybrid_layer_pattern.has("D"))
 delta_net: Expression = a.experimental_attention_variant.is_in("gdn", "gdn2", "gated_delta_net")
 
-# The activation that is passed to the model configuration: --swiglu first, otherwise the unfused choices, otherwise GELU.
+# The activation passed to the model configuration: --swiglu first, otherwise the unfused choices, otherwise GELU.
 swiglu: Expression = a.swiglu
 quick_geglu: Expression = all_of(~a.swiglu, ~a.squared_relu, a.quick_geglu)
 gated: Expression = any_of(a.swiglu, quick_geglu)

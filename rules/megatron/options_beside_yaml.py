@@ -10,7 +10,7 @@ printed.
 ## Example
     pretrain_gpt.py --yaml-cfg gpt.yaml --tensor-model-parallel-size 2
 
-Use instead, with the size in `model_parallel` of the file:
+Use instead (with the size under `model_parallel` in the file):
 
     pretrain_gpt.py --yaml-cfg gpt.yaml
 

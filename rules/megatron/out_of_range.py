@@ -18,7 +18,7 @@ EMBEDDING = "megatron/core/models/common/embeddings/language_model_embedding.py"
 ATTENTION = "megatron/core/transformer/dot_product_attention.py"
 SCALER = "megatron/core/optimizer/grad_scaler.py"
 ROTARY = "megatron/core/models/common/embeddings/rotary_pos_embedding.py"
-"""torch.nn.Dropout; Transformer Engine builds one too, whatever the backend (006b336,
+"""torch.nn.Dropout; Transformer Engine also builds one, whatever the backend (006b336,
 dot_product_attention/backends.py, UnfusedDotProductAttention)."""
 
 MEGATRON.add(

@@ -10,7 +10,7 @@ at start-up, on every rank.
 ## Example
     --phase-transition-iterations 100k,200k
 
-Use instead `100000,200000`.
+Use instead: `100000,200000`.
 
 ## References
 Megatron-LM, megatron/training/arguments.py, validate_args, since core 0.16

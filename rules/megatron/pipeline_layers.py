@@ -51,7 +51,7 @@ def core_pipeline_layout(job: Job) -> Iterator[Finding | Unverified]:
     ## Example
         --num-layers 12 --pipeline-model-parallel-size 2 --pipeline-model-parallel-layout "Etttttt|tttttL"
 
-    The layout contains 11 decoder layers. Use instead `Etttttt|ttttttL`.
+    The layout contains 11 decoder layers. Use instead: `Etttttt|ttttttL`.
 
     ## References
     Megatron-LM d98e8a6, megatron/core/transformer/pipeline_parallel_layer_layout.py, validate_layer_layout
@@ -205,7 +205,7 @@ def core_uneven_pipeline(job: Job) -> Iterator[Finding | Unverified]:
     ## Example
         --num-layers 32 --pipeline-model-parallel-size 4 --decoder-first-pipeline-num-layers 7
 
-    25 layers are left for 3 stages. Use instead a first stage with 8 or 5 layers, so that 24 or 27 layers are left.
+    25 layers are left for 3 stages. Use instead: a first stage with 8 or 5 layers, so that 24 or 27 layers are left.
 
     ## References
     Megatron-LM d98e8a6, megatron/core/transformer/transformer_config.py

@@ -56,7 +56,7 @@ def required_argument(job: Job) -> Iterator[Finding | Unverified]:
     ## Example
         python pretrain_gpt.py --num-layers 12 --hidden-size 768 --num-attention-heads 12 --seq-length 1024 …
 
-    Use instead the same command with `--max-position-embeddings 1024` and the other arguments that are named.
+    Use instead: the same command with `--max-position-embeddings 1024` and the other arguments that are named.
 
     ## Fix safety
     Unsafe: sets a micro-batch size of 1, or as many positions as tokens; other numbers cannot be guessed.
@@ -144,7 +144,7 @@ def changed_silently(job: Job) -> Iterator[Finding]:
 
     ## Why is this bad?
     The run is not the one that the configuration describes. If the change costs memory or speed or affects the model,
-    it is a warning, otherwise a note.
+    the finding is a warning, otherwise a note.
 
     ## Example
         pretrain_gpt.py --recompute-granularity full --recompute-activations

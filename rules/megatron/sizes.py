@@ -8,7 +8,7 @@ MEGATRON = ConstraintSet("megatron", why=REFUSED)
 OVER_HEADS = (a.hidden_size, a.num_attention_heads, a.tensor_model_parallel_size)
 WIDTH = a.hidden_size // a.num_attention_heads
 NARROW = a.hidden_size < 16 * a.num_attention_heads
-"""No published model has heads less than 16 wide: there is an extra digit."""
+"""No published model has heads narrower than 16: there is probably an extra digit."""
 WIDTHS = a.num_attention_heads * 64
 HIDDEN_IS_ODD = all_of(
     a.hidden_size.given, a.hidden_size % 64 != 0, a.num_attention_heads % 4 == 0, a.num_attention_heads > 0
