@@ -1,4 +1,4 @@
-"""Batches that grow while a run trains."""
+"""Batch sizes that grow during training."""
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
@@ -15,19 +15,21 @@ RAMP_NAME = "rampup_batch_size"
     severity=Severity.ERROR, id="megatron/batch-ramp", kind=Kind.RELEASE, frameworks=("megatron",), reads=(RAMP_NAME,)
 )
 def batch_ramp(job: Job) -> Iterator[Finding | Unverified]:
-    """A ramp of the batch size that cannot be followed.
+    """A batch-size ramp-up that cannot be followed.
 
     ## What it does
-    Up to Megatron 0.17 checks `--rampup-batch-size START INCREMENT SAMPLES`: three numbers, START and INCREMENT at least 1,
-    SAMPLES not negative, START not above the global batch size, and the difference of both a multiple of INCREMENT.
+    For Megatron up to 0.17, checks `--rampup-batch-size START INCREMENT SAMPLES`: three numbers, with START and
+    INCREMENT at least 1, SAMPLES not negative, START at most the global batch size, and the difference between the two
+    a multiple of INCREMENT.
 
     ## Why is this bad?
-    The ramp is read while the micro-batch calculator is made; a broken one stops the run at start-up.
+    The ramp-up is read when the micro-batch calculator is created; an invalid one stops the run at start-up.
 
     ## Example
         --global-batch-size 64 --rampup-batch-size 16 10 1000
 
-    From 16 to 64 are 48, which is not a multiple of 10. Use instead `--rampup-batch-size 16 16 1000`.
+    The difference between 16 and 64 is 48, which is not a multiple of 10. Use instead:
+    `--rampup-batch-size 16 16 1000`.
 
     ## References
     Megatron-LM core_v0.17.0, megatron/core/num_microbatches_calculator.py, RampupBatchsizeNumMicroBatchesCalculator
@@ -45,7 +47,7 @@ def batch_ramp(job: Job) -> Iterator[Finding | Unverified]:
 
 
 def ramp_fault_of(ramp: Sequence[str], batch: int) -> tuple[Message, str] | None:
-    """What is wrong with a ramp to a global batch size, and the statement upstream that checks it."""
+    """What is wrong with a ramp-up to a global batch size, and the upstream statement that checks it."""
     if len(ramp) != 3:
         return Message(
             "--rampup-batch-size takes a start, an increment and samples, not {count} values", count=len(ramp)
@@ -92,17 +94,18 @@ def batch_schedule(job: Job) -> Iterator[Finding | Unverified]:
     """A batch-size schedule that cannot be followed.
 
     ## What it does
-    Reads `--step-batch-size-schedule` ("THRESHOLD:SIZE THRESHOLD:SIZE …", with K, M, B or T for thousands to trillions) and
-    checks that it starts at 0, that its thresholds grow, and that its sizes are positive.
+    Reads `--step-batch-size-schedule` ("THRESHOLD:SIZE THRESHOLD:SIZE …", with K, M, B or T for thousands to trillions)
+    and checks that the schedule starts at 0, that its thresholds increase, and that its sizes are positive.
 
     ## Why is this bad?
-    The schedule is read while the micro-batch calculator is made; a broken one stops the run at start-up. Thresholds are
-    tokens and are counted in whole sequences, so two that differ by less than a sequence are the same.
+    The schedule is read when the micro-batch calculator is created; an invalid one stops the run at start-up.
+    Thresholds are numbers of tokens and are converted to whole sequences, so two thresholds that differ by less than
+    one sequence are treated as equal.
 
     ## Example
         --step-batch-size-schedule "1B:512 10B:1024"
 
-    Use instead "0:512 10B:1024".
+    Use instead: "0:512 10B:1024".
 
     ## References
     Megatron-LM d98e8a6, megatron/core/num_microbatches_calculator.py, StepBatchsizeNumMicroBatchesCalculator
@@ -119,7 +122,7 @@ def batch_schedule(job: Job) -> Iterator[Finding | Unverified]:
 
 
 class Step(NamedTuple):
-    """From which sample on a batch size holds."""
+    """The sample from which a batch size applies."""
 
     start: int
     size: int
@@ -127,7 +130,7 @@ class Step(NamedTuple):
 
 
 def schedule_fault_of(schedule: str, sequence: int | None) -> tuple[str, str] | None:
-    """What is wrong with a schedule, and the statement upstream that checks it."""
+    """What is wrong with a schedule, and the upstream statement that checks it."""
     for entry in _entries(schedule):
         threshold, colon, size = entry.partition(":")
         if not colon:
@@ -162,7 +165,7 @@ def schedule_fault_of(schedule: str, sequence: int | None) -> tuple[str, str] | 
 
 
 def steps_of(schedule: str, sequence: int | None) -> list[Step]:
-    """The steps in order; entries that are not two numbers are left out."""
+    """The steps in order, without entries that are not two numbers."""
     pairs = ((entry, [number(part) for part in entry.split(":", 1)]) for entry in _entries(schedule))
     steps = [
         Step(pair[0] // (sequence or 1), pair[1], entry)
@@ -187,7 +190,7 @@ def number(text: str) -> int | None:
 
 
 DIVIDES, GROWS = "d1f958c01e", "c6a5bc448e"
-"""The statements of upstream, as the evidence names them."""
+"""The upstream statements, under the names used in the evidence."""
 
 _PLAIN = "micro batch {micro} x data parallel {data} = {unit}"
 _SHARDED = "micro batch {micro} x data parallel {data} x weight shards {held} = {unit}"
@@ -202,23 +205,25 @@ _SHARDED = "micro batch {micro} x data parallel {data} x weight shards {held} = 
     reads=(SCHEDULE_NAME,),
 )
 def batch_schedule_step(job: Job) -> Iterator[Finding | Unverified]:
-    """A step of a batch-size schedule cannot be trained with.
+    """A step of a batch-size schedule that cannot be trained.
 
     ## What it does
-    Reads `--step-batch-size-schedule` and checks that each of its sizes is a multiple of `micro batch * data parallel` (and
-    of the weight shards beyond tensor parallelism), and that no step has fewer micro-batches than the one before.
+    Reads `--step-batch-size-schedule` and checks that each of its sizes is a multiple of `micro batch * data parallel`
+    (and of the weight shards beyond tensor parallelism), and that no step has fewer micro-batches than the step before
+    it.
 
     ## Why is this bad?
-    Megatron looks at a size when its turn comes: the run trains until then, and dies. A first size that does not divide
-    ends it in the first iteration. Where it is not certain that the run gets there, or a loaded checkpoint may have the
-    step behind it (a schedule written for fewer devices begins with such sizes), it is a warning.
+    Megatron checks a size only when its step begins: the run trains until then and crashes. If the first size is not
+    divisible, the run ends in the first iteration. The rule reports a warning if it is not certain that the run gets to
+    the step, or if a loaded checkpoint may already be past it (a schedule written for fewer devices starts with such
+    sizes).
 
     ## Example
     On 16 data-parallel ranks:
 
         --micro-batch-size 2 --step-batch-size-schedule "0:48 10B:1024"
 
-    Use instead "0:64 10B:1024".
+    Use instead: "0:64 10B:1024".
 
     ## References
     Megatron-LM d98e8a6, megatron/core/num_microbatches_calculator.py:581, StepBatchsizeNumMicroBatchesCalculator.update,
@@ -254,7 +259,7 @@ def batch_schedule_step(job: Job) -> Iterator[Finding | Unverified]:
 
 
 def _fault(steps: list[Step], unit: int) -> tuple[int, str, str] | None:
-    """The step at which a run dies, the template of why, and the statement upstream."""
+    """The step at which a run crashes, the template of the reason, and the upstream statement."""
     for index, step in enumerate(steps):
         if step.size % unit:
             return index, "the batch-size schedule has {entry!r}, and {size} is not a multiple of {unit}", DIVIDES
@@ -268,7 +273,7 @@ def _fault(steps: list[Step], unit: int) -> tuple[int, str, str] | None:
 
 
 def _reaches(job: Job, steps: list[Step], index: int) -> bool:
-    """Whether the run is certain to come to a step: it starts from nothing and lasts long enough."""
+    """Whether the run is certain to get to a step: it starts from scratch and lasts long enough."""
     values = read(job, "load", "exit_interval", "exit_duration_in_mins", "train_samples", "train_iters")
     if isinstance(values, Unverified) or any(value is not None for value in values[:3]):
         return False

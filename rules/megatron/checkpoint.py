@@ -81,7 +81,7 @@ MEGATRON.add(
             "--ckpt-pg-tensors-cache-path needs the same group to save and load, "
             "here {ckpt_fully_parallel_save_process_group} and {ckpt_fully_parallel_load_process_group}"
         ),
-        why="one group's file would be read for the other; " + REFUSED,
+        why="the file of one group would be read for the other; " + REFUSED,
         at=(
             a.ckpt_fully_parallel_load_process_group,
             a.ckpt_fully_parallel_save_process_group,
@@ -164,7 +164,7 @@ MEGATRON.add(
         "checkpoint-arguments-with-local-checkpoint",
         all_of(a.use_checkpoint_args, LOCAL),
         message="--use-checkpoint-args does not work with --non-persistent-ckpt-type local",
-        why="local checkpoints are found by arguments that are not read yet; " + REFUSED,
+        why="local checkpoints are located with arguments that have not been read yet; " + REFUSED,
         at=(a.non_persistent_ckpt_type, a.use_checkpoint_args),
         fixes=(drop(a.non_persistent_ckpt_type),),
         unless_framework="mindspeed-llm",

@@ -1,4 +1,4 @@
-"""What each checkpoint format works with."""
+"""What each checkpoint format can be combined with."""
 
 from preflight.lint.constraint import ConstraintSet, conflicts, drop, put, refuse, requires
 from preflight.rules.megatron.option_names import REFUSED, a, all_of, any_of, weights_sharded
@@ -7,7 +7,7 @@ from preflight.source.finding import Safety
 MEGATRON = ConstraintSet("megatron", why=REFUSED)
 FORMAT = a.ckpt_format
 DCP = FORMAT == "torch_dcp"
-EMERGING = a.optimizer.is_in("muon", "lion", "soap", "adaptive_muon")  # dist_muon has become muon
+EMERGING = a.optimizer.is_in("muon", "lion", "soap", "adaptive_muon")  # dist_muon was renamed to muon
 SHARED = all_of(a.dist_ckpt_optim_fully_reshardable, a.distrib_optim_fully_reshardable_mem_efficient)
 
 MEGATRON.add(
@@ -15,7 +15,7 @@ MEGATRON.add(
         "legacy-async-save",
         all_of(a.save.is_set, a.async_save, FORMAT == "torch"),
         message="--async-save does not work with --ckpt-format torch; torch_dist can",
-        why="the run dies when it writes its first checkpoint",
+        why="the run crashes when it writes its first checkpoint",
         upstream="megatron/training/checkpointing.py:767",
         at=(FORMAT, a.async_save),
         fixes=(put(FORMAT, "torch_dist"), drop(a.async_save, safety=Safety.SAFE)),

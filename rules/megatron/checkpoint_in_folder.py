@@ -1,4 +1,4 @@
-"""The checkpoint that a run loads: missing, broken, finished, overwritten."""
+"""The checkpoint that a run loads: missing, broken, finished or overwritten."""
 
 from collections.abc import Iterator
 
@@ -11,22 +11,22 @@ FOLDER = "{path} is not there (looked for on {host}): the run starts from random
 
 @rule(id="loaded-checkpoint-missing", severity=Severity.WARNING, frameworks=("megatron",), reads=("(site)",))
 def loaded_checkpoint_missing(job: Job) -> Iterator[Finding | Unverified]:
-    """The run trains from random weights: there is no checkpoint where it loads one.
+    """The run trains from random weights because there is no checkpoint in the folder that it loads from.
 
     ## What it does
-    With `--site`, looks for the tracker file `latest_checkpointed_iteration.txt` in the folder of `--load`. Where the run
-    saves to the same folder, its first start has none, and nothing is reported.
+    With `--site`, looks for the tracker file `latest_checkpointed_iteration.txt` in the folder of `--load`. If the run
+    saves to the same folder, the file does not exist at the first start, and nothing is reported.
 
     ## Why is this bad?
-    Megatron prints a warning among thousands of lines and starts from random weights. With `--exit-on-missing-checkpoint`
-    it ends instead, with exit code 0, as if it had trained.
+    Megatron prints a warning among thousands of lines and starts from random weights. With
+    `--exit-on-missing-checkpoint` the run ends instead, with exit code 0, as if it had trained.
 
     ## Example
-    With a folder that holds `iter_0001000` and no tracker file, under `--site`:
+    With `--site`, for a folder that holds `iter_0001000` but no tracker file:
 
         --load /data/llama --save /data/out
 
-    Use instead the folder above the iterations, with its tracker file:
+    Use instead (the folder that contains the iterations, with a tracker file):
 
         echo 1000 > /data/llama/latest_checkpointed_iteration.txt
 
@@ -61,22 +61,23 @@ NEITHER = "neither --load nor {path} of --pretrained-checkpoint has a checkpoint
 
 @rule(id="loaded-checkpoint-broken", severity=Severity.ERROR, frameworks=("megatron",), reads=("(site)",))
 def loaded_checkpoint_broken(job: Job) -> Iterator[Finding]:
-    """The checkpoint that the run loads is not whole, or none that Megatron reads.
+    """The checkpoint that the run loads is incomplete or cannot be read by Megatron.
 
     ## What it does
-    With `--site`, follows what Megatron does with the folder of `--load`: the tracker file, the folder of the iteration,
-    its kind, and, where that is cheap to know, whether every file is there and as long as its metadata requires.
+    With `--site`, follows the steps that Megatron takes in the folder of `--load`: it reads the tracker file, looks for
+    the folder of the iteration, determines its format and, if that is cheap to check, whether every file exists and is
+    as long as its metadata requires.
 
     ## Why is this bad?
-    The run ends when it loads: after the queue and the building of the model. A tracker file with anything but a number or
-    `release` ends it with exit code 0.
+    The run fails when it loads the checkpoint, after it has waited in the queue and built the model. If the tracker
+    file contains anything but a number or `release`, the run ends with exit code 0.
 
     ## Example
-    With a tracker file that holds 2000, and a folder `iter_0002000` that was deleted to save space, under `--site`:
+    With `--site`, for a tracker file that holds 2000 and a folder `iter_0002000` that was deleted to save space:
 
         --load /data/llama
 
-    Use instead an iteration that is there, as with `--ckpt-step 1000`.
+    Use instead: an iteration that exists, for example with `--ckpt-step 1000`.
 
     ## References
     Megatron-LM core_v0.17.0, megatron/training/checkpointing.py:1224, _get_checkpoint_format, and :328, read_metadata
@@ -102,22 +103,22 @@ SAMPLES = (
 
 @rule(id="loaded-checkpoint-continues", severity=Severity.NOTE, frameworks=("megatron",), reads=("(site)",))
 def loaded_checkpoint_continues(job: Job) -> Iterator[Finding]:
-    """The run goes on from its checkpoint otherwise than it would have.
+    """The run does not continue from its checkpoint exactly as the saved run would have.
 
     ## What it does
-    With `--site`, reports what is lost or shifted where a run goes on from a checkpoint in another layout or with another
-    batch size: the state of random numbers, and the samples that the run has passed.
+    With `--site`, reports what is lost or shifted if a run continues from a checkpoint with another layout or another
+    batch size: the state of the random number generators, and the samples that the run has already seen.
 
     ## Why is this bad?
-    It need not be: the weights are the same. The run is not repeated bit by bit, and with another global batch size it
-    goes on at other samples than those that follow its iteration.
+    It is not always a problem, because the weights are the same. But the run cannot be reproduced bit by bit, and with
+    another global batch size it continues with samples other than those that follow its iteration.
 
     ## Example
-    With a checkpoint of `--global-batch-size 256` and iteration 1000, under `--site`:
+    With `--site`, for a checkpoint saved with `--global-batch-size 256` at iteration 1000:
 
         --global-batch-size 512 --train-iters 2000 --load /data/llama
 
-    It goes on after 256,000 samples, and ends after 768,000.
+    It continues after 256,000 samples and ends after 768,000.
 
     ## References
     Megatron-LM core_v0.17.0, megatron/training/checkpointing.py, load_checkpoint
@@ -143,20 +144,21 @@ FINISHED = "the checkpoint is of iteration {iteration:,}, the run ends at {end:,
 
 @rule(id="loaded-checkpoint-finished", severity=Severity.WARNING, frameworks=("megatron",), reads=("(site)",))
 def loaded_checkpoint_finished(job: Job) -> Iterator[Finding]:
-    """The checkpoint has reached the end of the run: nothing is trained.
+    """The checkpoint is already at the end of the run: nothing is trained.
 
     ## What it does
     With `--site`, compares the iteration of the checkpoint with `--train-iters`.
 
     ## Why is this bad?
-    The run loads the checkpoint, trains nothing and ends well, which goes unnoticed until the weights are looked at.
+    The run loads the checkpoint, trains nothing and ends successfully, which goes unnoticed until the weights are
+    examined.
 
     ## Example
-    With a checkpoint of iteration 1000, under `--site`:
+    With `--site`, for a checkpoint of iteration 1000:
 
         --train-iters 1000 --load /data/llama
 
-    Use instead more iterations, or `--finetune` to begin at 0:
+    Use instead (more iterations, or `--finetune` to start at 0):
 
         --train-iters 2000 --load /data/llama
 
@@ -178,21 +180,22 @@ OVERWRITTEN = "--use-checkpoint-args sets {name} to {before}, as in the checkpoi
 
 @rule(id="loaded-checkpoint-overwrites", severity=Severity.WARNING, frameworks=("megatron",), reads=("(site)",))
 def loaded_checkpoint_overwrites(job: Job) -> Iterator[Finding]:
-    """The checkpoint overwrites what is typed.
+    """The checkpoint overrides options on the command line.
 
     ## What it does
-    With `--site`, lists the arguments that `--use-checkpoint-args` takes from the checkpoint though the run sets them
-    otherwise.
+    With `--site`, lists the arguments that `--use-checkpoint-args` takes from the checkpoint although the run sets them
+    to other values.
 
     ## Why is this bad?
-    The run trains another network than its script describes, and prints that in one line among thousands.
+    The run trains a different network from the one its script describes, and reports that in only one line among
+    thousands.
 
     ## Example
-    With a checkpoint that was saved with `--rotary-base 10000`, under `--site`:
+    With `--site`, for a checkpoint that was saved with `--rotary-base 10000`:
 
         --use-checkpoint-args --rotary-base 500000 --load /data/llama
 
-    Use instead, where the typed values are meant:
+    Use instead (if the values on the command line are intended):
 
         --rotary-base 500000 --load /data/llama
 

@@ -39,7 +39,7 @@ IN_PLACE = "the checkpoint was saved with {name} {before}, the run has {now}, an
 
 
 def _names(job: Job) -> tuple[str, ...]:
-    """What decides about this network."""
+    """The arguments that define this network."""
     get, saved = job.arguments.get, job.site.saved if job.site is not None else {}
     kind = get("position_embedding_type")
     names = list(OTHERS)
@@ -59,18 +59,20 @@ def _names(job: Job) -> tuple[str, ...]:
 
 @rule(id="loaded-checkpoint-differs", severity=Severity.WARNING, frameworks=("megatron",), reads=("(site)",))
 def loaded_checkpoint_differs(job: Job) -> Iterator[Finding | Unverified]:
-    """The run builds another network than the checkpoint's, and nothing compares them.
+    """The run builds a different network from that of the checkpoint, and Megatron does not compare them.
 
     ## What it does
-    With `--site`, compares the arguments of the run that saved the checkpoint with those of this one, where no loader does:
-    rotary base and scaling, norm and its epsilon, activation, query groups, experts and their router, tied embeddings.
+    With `--site`, compares the arguments of the run that saved the checkpoint with those of this run, if no loader
+    compares them: rotary base and scaling, norm and its epsilon, activation, query groups, experts and their router,
+    tied embeddings.
 
     ## Why is this bad?
-    Where the shapes of weights stay the same, the run goes on with weights that were trained for another computation: the
-    loss starts higher, or never gets to where it was. Where they are known not to, `loaded-checkpoint-shapes` reports it.
+    If the shapes of the weights stay the same, the run continues with weights that were trained for a different
+    computation: the loss starts higher, or never recovers. If the shapes are known to differ,
+    `loaded-checkpoint-shapes` reports it.
 
     ## Example
-    With a checkpoint that was saved with `--rotary-base 500000`, under `--site`:
+    With `--site`, for a checkpoint that was saved with `--rotary-base 500000`:
 
         --position-embedding-type rope --load /data/llama3
 
@@ -84,7 +86,7 @@ def loaded_checkpoint_differs(job: Job) -> Iterator[Finding | Unverified]:
     """
     if loaded(job) is None or job.arguments.given("moe_use_upcycling") is not None:
         return
-    ends = {name for one in unlike(job) for name in one.names}  # another rule's errors
+    ends = {name for one in unlike(job) for name in one.names}  # errors that another rule reports
     for pair in pairs(job, (name for name in _names(job) if name not in ends)):
         if not is_known(pair.now):
             yield Unverified(pair.now.because or f"{pair.name} is assumed")
@@ -96,7 +98,7 @@ def loaded_checkpoint_differs(job: Job) -> Iterator[Finding | Unverified]:
 
 
 def _is_of_older_release(pair: Pair) -> bool:
-    """Whether one of the two has a value that stands for the other's default, which older releases did not have."""
+    """Whether one of the two values is a default that replaces an argument which older releases did not have."""
     return pair.before is None or (pair.now.raw is None and not pair.now.written)
 
 
@@ -116,21 +118,23 @@ def loaded_checkpoint_layout(job: Job) -> Iterator[Finding | Unverified]:
     """The checkpoint cannot be loaded into this layout.
 
     ## What it does
-    With `--site`, compares tensor and pipeline parallel size with those of the run that saved a distributed checkpoint, and
-    looks at how the state of the optimizer is cut. Of a checkpoint of files by rank, it compares expert parallel size.
+    With `--site`, compares tensor and pipeline parallel sizes with those of the run that saved a distributed
+    checkpoint, and checks how the optimizer state is sharded. If the checkpoint consists of one file per rank, compares
+    the expert parallel size.
 
     ## Why is this bad?
-    Weights of a distributed checkpoint are loaded into any layout. The state of the distributed optimizer only is where it
-    was saved as `fully_reshardable` or `fully_sharded_model_space`: otherwise the run ends with
-    `RuntimeError: (TP, PP) mismatch`. Files by rank are only for the layout that saved them.
+    The weights of a distributed checkpoint can be loaded into any layout. The state of the distributed optimizer can be
+    loaded into another layout only if it was saved as `fully_reshardable` or `fully_sharded_model_space`: otherwise the
+    run ends with `RuntimeError: (TP, PP) mismatch`. Checkpoints with one file per rank can only be loaded into the
+    layout that saved them.
 
     ## Example
-    With a checkpoint of `--tensor-model-parallel-size 2` that was saved without `--ckpt-fully-parallel-save`, under
-    `--site`:
+    With `--site`, for a checkpoint of `--tensor-model-parallel-size 2` that was saved without
+    `--ckpt-fully-parallel-save`:
 
         --tensor-model-parallel-size 4 --use-distributed-optimizer --load /data/llama
 
-    Use instead the layout of the checkpoint, or its weights only:
+    Use instead (the layout of the checkpoint, or only its weights):
 
         --tensor-model-parallel-size 4 --use-distributed-optimizer --load /data/llama --no-load-optim
 
@@ -171,7 +175,7 @@ def loaded_checkpoint_layout(job: Job) -> Iterator[Finding | Unverified]:
 
 
 def _by_rank(job: Job) -> Iterator[Finding]:
-    """Another number of groups of experts than the files are for."""
+    """The expert parallel size is not the one that the files were saved with."""
     now, found = job.arguments.get("expert_model_parallel_size"), loaded(job)
     before = job.site.saved.get("expert_model_parallel_size") if job.site is not None else None
     if found is not None and is_known(now) and type(before) is int and before != now.raw:
@@ -182,10 +186,9 @@ def _by_rank(job: Job) -> Iterator[Finding]:
 ALWAYS = ("num_layers", "hidden_size", "num_attention_heads", "add_position_embedding")
 WITH_VOCABULARY = ("max_position_embeddings", "make_vocab_size_divisible_by", "tokenizer_type")
 BY_SIZE = ("NullTokenizer", "NullMultimodalTokenizer", "TikTokenizer")
-"""Tokenizers whose size `--vocab-size` decides; that of others is in their files, whatever it is."""
+"""Tokenizers whose size is set by `--vocab-size`; the size of all others comes from their files."""
 RETURNED = ("return_unexpected", "return_all")
-"""Values of `--dist-ckpt-strictness` with which the loader returns the tensors that do not fit together with the
-state."""
+"""Values of `--dist-ckpt-strictness` that make the loader return the mismatched tensors together with the state."""
 TUPLE = "with {name} {now} the loader returns a tuple, which load_checkpoint takes for the state: loading ends the run"
 DIFFERS = "the checkpoint was saved with {name} {before}, the run has {now}: the comparison at loading ends it"
 
@@ -213,18 +216,18 @@ def loaded_checkpoint_refused(job: Job) -> Iterator[Finding | Unverified]:
     """Megatron refuses the checkpoint: it was saved with other arguments.
 
     ## What it does
-    With `--site`, compares what `check_checkpoint_args` compares: layers, hidden size, attention heads, whether positions
-    are added; with `--vocab-file` also positions, vocabulary and tokenizer; tensor and pipeline parallel size where the run
-    uses no distributed checkpoint. Not with `--finetune`. It also reports `--dist-ckpt-strictness return_unexpected` and
-    `return_all` where a distributed checkpoint is loaded: the loader then returns more than a state, which
-    `load_checkpoint` takes for the state.
+    With `--site`, compares the arguments that `check_checkpoint_args` compares: layers, hidden size, attention heads
+    and whether position embeddings are added; with `--vocab-file` also positions, vocabulary and tokenizer; if the run
+    uses no distributed checkpoint, also tensor and pipeline parallel sizes. With `--finetune` nothing is compared. The
+    rule also reports `--dist-ckpt-strictness return_unexpected` and `return_all` if a distributed checkpoint is loaded:
+    the loader then returns more than the state, but `load_checkpoint` takes the whole result for the state.
 
     ## Why is this bad?
-    An assertion, or `'tuple' object has no attribute 'get'`, ends the run when it loads, after the queue and the building
-    of the model.
+    The run ends with an assertion error, or with `'tuple' object has no attribute 'get'`, when it loads the checkpoint,
+    after it has waited in the queue and built the model.
 
     ## Example
-    With a checkpoint of 32 layers, under `--site`:
+    With `--site`, for a checkpoint with 32 layers:
 
         --num-layers 40 --load /data/llama
 
@@ -263,23 +266,24 @@ MORE = "the checkpoint has {tensor}, which the run has not with {name} {now}: lo
 
 @rule(id="loaded-checkpoint-shapes", severity=Severity.ERROR, frameworks=("megatron",), reads=("(site)",))
 def loaded_checkpoint_shapes(job: Job) -> Iterator[Finding]:
-    """The tensors in the checkpoint have other shapes than those of the network that the run builds.
+    """The tensors in the checkpoint do not have the shapes of the network that the run builds.
 
     ## What it does
-    With `--site`, compares the shapes of tensors in the checkpoint with those that the arguments of the run make:
-    attention, feed-forward networks, experts, positions, and of files by rank the vocabulary. It also reports tensors that
-    the run wants and a distributed checkpoint lacks, such as the output layer where its embeddings were tied. With
-    `--finetune`, which compares no arguments, it reports hidden size and layers as well. Before core 0.13 files by rank
-    must have the tensors of the run and no others; a distributed checkpoint must have them with every
-    `--dist-ckpt-strictness`. With `raise_all` it must have no others. Networks with latent attention, hybrid layers or a
-    separate specification are not compared.
+    With `--site`, compares the shapes of tensors in the checkpoint with those that follow from the arguments of the
+    run: attention, feed-forward networks, experts, positions and, for checkpoints with one file per rank, the
+    vocabulary. It also reports tensors that the run needs but a distributed checkpoint lacks, such as the output layer
+    if its embeddings were tied. With `--finetune`, which disables the comparison of arguments, it reports hidden size
+    and layers as well. Before core 0.13, checkpoints with one file per rank must have exactly the tensors of the run; a
+    distributed checkpoint must have all of them with every value of `--dist-ckpt-strictness`, and no others with
+    `raise_all`. Networks with latent attention, hybrid layers or a separate specification are not compared.
 
     ## Why is this bad?
-    The run ends when it loads, after the queue and the building of the model: with `Global shape mismatch`, `size mismatch`
-    or a `KeyError` for a name of a tensor, none of which names an option.
+    The run ends when it loads the checkpoint, after it has waited in the queue and built the model. The error is
+    `Global shape mismatch`, `size mismatch` or a `KeyError` for the name of a tensor, and does not name the option that
+    causes it.
 
     ## Example
-    With a checkpoint that was saved with `--num-query-groups 8`, under `--site`:
+    With `--site`, for a checkpoint that was saved with `--num-query-groups 8`:
 
         --group-query-attention --num-query-groups 4 --load /data/llama
 
@@ -300,8 +304,8 @@ def loaded_checkpoint_shapes(job: Job) -> Iterator[Finding]:
 
 
 def _decides(job: Job, one: Unlike) -> str:
-    """The argument that makes the tensor another one: the first that differs from the saved, otherwise the first
-    typed."""
+    """The argument that changes the shape of the tensor: the first one that differs from the checkpoint, otherwise the
+    first one given."""
     typed = (name for name in one.names if job.arguments.given(name) is not None)
     return next(iter(changed(job, one.names)), None) or next(typed, one.names[0])
 

@@ -1,9 +1,9 @@
-"""Context parallelism that deals out attention heads: every rank needs as many, and at least one."""
+"""Context parallelism that distributes attention heads: every rank needs the same number of heads, at least one."""
 
 from preflight.lint.constraint import ConstraintSet, drop, refuse
 from preflight.rules.megatron.option_names import a, all_of
 
-WHY = "Transformer Engine exchanges tokens for heads between the ranks; it refuses the first step on every rank"
+WHY = "Transformer Engine exchanges tokens for heads between the ranks; the first step is refused on every rank"
 MEGATRON = ConstraintSet("megatron", why=WHY)
 TENSOR, CONTEXT = a.tensor_model_parallel_size, a.context_parallel_size
 PLACE = "transformer_engine/pytorch/attention/dot_product_attention/context_parallel.py:4246"

@@ -1,16 +1,16 @@
 """Context parallelism in two levels.
 
 ## What it does
-Checks that the sizes of `--hierarchical-context-parallel-sizes` multiply to the context-parallel size.
+Checks that the product of the sizes in `--hierarchical-context-parallel-sizes` is the context-parallel size.
 
 ## Why is this bad?
-Every rank belongs to one group of each level. If the levels do not multiply to the whole, the run is refused at
-start-up.
+Every rank belongs to one group per level. If the product of the levels is not the context-parallel size, the run is
+refused at start-up.
 
 ## Example
     --context-parallel-size 8 --hierarchical-context-parallel-sizes 2 2
 
-Use instead `2 4`.
+Use instead: `2 4`.
 
 ## References
 Megatron-LM d98e8a6, megatron/training/arguments.py:582, validate_args; core_v0.12.1 :353
@@ -32,7 +32,7 @@ from preflight.source.finding import Kind
     reads=("hierarchical_context_parallel_sizes",),
 )
 def check(job: Job) -> Iterator[Finding | Unverified]:
-    """Levels of context parallelism against its size."""
+    """The levels of context parallelism compared with the context-parallel size."""
     given = typed(job, "hierarchical_context_parallel_sizes", "context_parallel_size")
     if not typed(job, "hierarchical_context_parallel_sizes"):
         return

@@ -16,7 +16,7 @@ MEGATRON.add(
             "{num_query_groups} query groups and tensor parallel {tensor_model_parallel_size}: neither divides "
             "the other"
         ),
-        why="key and value heads could be neither split nor copied evenly; the model configuration is refused",
+        why="key and value heads can be neither split nor copied evenly; the model configuration is refused",
         at=(a.num_query_groups, TENSOR),
         after=("heads-not-divisible",),
         layout=True,
@@ -102,7 +102,7 @@ MEGATRON.add(
         "mup-base-not-positive",
         all_of(a.use_mup, a.mup_base_hidden_size <= 0),
         message="--mup-base-hidden-size is {mup_base_hidden_size}; it must be at least 1",
-        why="the width multiplier is the ratio to it; the model configuration is refused",
+        why="the width multiplier is computed relative to this size; the model configuration is refused",
         at=(a.mup_base_hidden_size,),
         fixes=(drop(a.mup_base_hidden_size),),
     ),
@@ -113,7 +113,7 @@ MEGATRON.add(
             "--num-query-groups {groups} has no effect without --group-query-attention: each of the "
             "{num_attention_heads} heads has its own keys"
         ),
-        why="the model is built with plain multi-head attention: another, larger model than planned",
+        why="the model is built with plain multi-head attention, and is larger than planned",
         severity=Severity.WARNING,
         shows={"groups": a.num_query_groups.written},
         at=(a.num_query_groups,),

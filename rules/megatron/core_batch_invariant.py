@@ -1,11 +1,11 @@
-"""Batch-invariant mode: results that do not depend on what else is in the batch."""
+"""Batch-invariant mode: results that do not depend on the rest of the batch."""
 
 from preflight.lint.constraint import Change, ConstraintSet, Repair, drop, put, refuse
 from preflight.rules.megatron.option_names import a, all_of, any_of, inference_optimized, moe, quantized
 from preflight.run.arguments import REMOVE
 from preflight.source.finding import Safety
 
-WHY = "the batch-invariant kernels do not cover it; the model configuration is refused"
+WHY = "the batch-invariant kernels do not support it; the model configuration is refused"
 MEGATRON = ConstraintSet("megatron", why=WHY)
 MODE = a.batch_invariant_mode
 EXPERTS = all_of(MODE, moe, a.num_experts > 0)

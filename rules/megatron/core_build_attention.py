@@ -1,10 +1,11 @@
-"""Attention and sequences: what no validator checks and the model's construction or first step dies of."""
+"""Attention and sequences: errors that no validator catches and that stop the run while the model is built or in the
+first step."""
 
 from preflight.lint.constraint import ConstraintSet, divides, drop, put, refuse
 from preflight.rules.megatron.option_names import a, all_of, any_of, env
 from preflight.source.finding import Safety
 
-MEGATRON = ConstraintSet("megatron", why="the first attention layer refuses when the model is built")
+MEGATRON = ConstraintSet("megatron", why="the first attention layer refuses it when the model is built")
 ENGINE = "megatron/core/extensions/transformer_engine.py"
 SCALED = env("NVTE_APPLY_QK_LAYER_SCALING")
 GPT = all_of(a.hybrid_layer_pattern.is_none, a.spec.is_none)
@@ -18,9 +19,8 @@ MEGATRON.add(
         when=all_of(a.group_query_attention, a.num_query_groups.is_set, ~a.multi_latent_attention),
         message="{num_attention_heads} attention heads do not divide into {num_query_groups} query groups",
         why=(
-            "nothing checks it earlier: Transformer Engine refuses when the first layer is built, the local "
-            "attention at "
-            "the first step"
+            "nothing checks it earlier: Transformer Engine refuses it when the first layer is built, local attention "
+            "in the first step"
         ),
         upstream={
             "mindspeed": "megatron/core/transformer/attention.py:817",
@@ -55,7 +55,7 @@ MEGATRON.add(
             "--apply-query-key-layer-scaling and NVTE_APPLY_QK_LAYER_SCALING must agree, "
             "here {apply_query_key_layer_scaling} and {variable}"
         ),
-        why="Transformer Engine reads the variable only; the first attention layer refuses when the model is built",
+        why="Transformer Engine reads only the variable; the first attention layer refuses it when the model is built",
         shows={"variable": SCALED},
         always=True,
         at=(a.apply_query_key_layer_scaling,),
@@ -81,7 +81,7 @@ MEGATRON.add(
         message=(
             "--enable-mhc-connections needs a layer specification that has them (--spec); the built-in layers do not"
         ),
-        why="the first layer refuses when the model is built",
+        why="the first layer refuses it when the model is built",
         at=(a.enable_mhc_connections,),
     ),
     divides(
@@ -93,7 +93,7 @@ MEGATRON.add(
             "{each} tokens per context-parallel rank are not divisible by tensor parallel "
             "{tensor_model_parallel_size}, as --sequence-parallel needs"
         ),
-        why="nothing checks it earlier: the first step dies where activations are scattered",
+        why="nothing checks it earlier: the first step fails when activations are scattered",
         shows={"each": PER_RANK},
         at=(a.seq_length, a.tensor_model_parallel_size),
         after=("device-count", "heads-not-divisible"),
@@ -112,7 +112,10 @@ MEGATRON.add(
             any_of(a.train_iters.is_set, a.train_samples.is_set),
         ),
         message="experts with tensor parallel {tensor_model_parallel_size} need --sequence-parallel",
-        why="no validator refuses, but the expert layer does in the first training step, after the model was built",
+        why=(
+            "no validator checks it; the expert layer refuses it only in the first training step, after the model is "
+            "built"
+        ),
         at=(a.tensor_model_parallel_size, a.num_experts),
         after=("megatron/experts-and-tensor-without-sequence-parallel",),
         unless_framework="mindspeed",

@@ -1,13 +1,13 @@
-"""Sizes that tensor parallelism must divide: no validator checks them, the model's construction dies of them."""
+"""Sizes that must be divisible by the tensor parallel size: no validator checks them, and the model cannot be built."""
 
 from preflight.lint.constraint import ConstraintSet, divides, refuse
 from preflight.rules.megatron.option_names import a, all_of, any_of, moe
 
-DIED = "nothing checks it earlier: a layer refuses while the model is built"
+DIED = "nothing checks it earlier: a layer refuses it while the model is built"
 MEGATRON = ConstraintSet("megatron", why=DIED)
 LAYERS = "megatron/core/tensor_parallel/layers.py"
 TENSOR = a.tensor_model_parallel_size
-PLAIN = ~a.tp_2d  # MindSpeed splits otherwise with it
+PLAIN = ~a.tp_2d  # MindSpeed splits differently with this option
 DENSE = any_of(
     all_of(a.hybrid_layer_pattern.is_none, any_of(a.num_experts.is_none, a.moe_layer_pattern.has(False))),
     a.hybrid_layer_pattern.has("-"),
@@ -15,7 +15,7 @@ DENSE = any_of(
 MAMBA = a.hybrid_layer_pattern.has("M")
 INNER = 2 * a.hidden_size
 HEADS_GIVEN = a.mamba_num_heads.is_set
-WRONG_TENSOR = ("device-count", "heads-not-divisible")  # one wrong tensor parallel size is one mistake
+WRONG_TENSOR = ("device-count", "heads-not-divisible")  # a wrong tensor parallel size is a single mistake
 
 MEGATRON.add(
     divides(
@@ -72,7 +72,7 @@ MEGATRON.add(
         message=(
             "a vocabulary of {padded_vocab_size} rows is not divisible by tensor parallel {tensor_model_parallel_size}"
         ),
-        why="nothing checks it earlier: the embedding refuses while the model is built",
+        why="nothing checks it earlier: the embedding refuses it while the model is built",
         at=(a.padded_vocab_size, a.vocab_size, TENSOR),
         after=WRONG_TENSOR,
         layout=True,

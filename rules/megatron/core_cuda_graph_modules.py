@@ -1,8 +1,9 @@
-"""Old names among the CUDA graph modules that contradict the new flags.
+"""Old names of CUDA graph modules that contradict the new flags.
 
 ## What it does
-`full`, `full_iteration` and `full_iteration_inference` are older values of `--cuda-graph-modules` for what
-`--cuda-graph-impl` and `--inference-cuda-graph-scope` replace. Checks that each is the only entry and that both agree.
+`full`, `full_iteration` and `full_iteration_inference` are old values of `--cuda-graph-modules`, now replaced by
+`--cuda-graph-impl` and `--inference-cuda-graph-scope`. Checks that such a value is the only entry and that it agrees
+with the new flags.
 
 ## Why is this bad?
 The run is refused at start-up.
@@ -10,7 +11,7 @@ The run is refused at start-up.
 ## Example
     --cuda-graph-impl transformer_engine --cuda-graph-modules full_iteration
 
-Use instead `--cuda-graph-impl full_iteration`.
+Use instead: `--cuda-graph-impl full_iteration`.
 
 ## References
 Megatron-LM d98e8a6, megatron/core/transformer/cuda_graph_config.py

@@ -1,4 +1,4 @@
-"""CUDA graphs per layer or per iteration: what can be captured, and with what."""
+"""CUDA graphs per layer or per iteration: what can be captured, and which options it can be combined with."""
 
 from preflight.lint.constraint import ConstraintSet, conflicts, drop, put, refuse, requires
 from preflight.rules.megatron.option_names import (
@@ -17,13 +17,13 @@ MEGATRON = ConstraintSet("megatron", why="the model configuration is refused at 
 IMPL = a.cuda_graph_impl
 CAPTURED = a.cuda_graph_modules
 OFFLOADED = a.cpu_offloading_num_layers > 0
-# The older way to ask for a graph of the whole iteration is a module of that name; it changes the implementation.
+# The older way to request a graph of the whole iteration is a module with that name, which changes the implementation.
 ITERATION = any_of(IMPL == "full_iteration", CAPTURED.has("full_iteration"))
 ON = any_of(all_of(IMPL.is_set, IMPL != "none"), ITERATION)
 LOCAL = all_of(IMPL == "local", ~ITERATION)
 LAYERS = all_of(IMPL.is_in("local", "transformer_engine"), ~ITERATION)
 EXPERTS = CAPTURED.has("moe")
-# The local implementation captures router and preprocessing together, whichever is named.
+# The local implementation captures router and preprocessing together, whichever of them is named.
 ROUTER = any_of(CAPTURED.has("moe_router"), all_of(LOCAL, CAPTURED.has("moe_preprocess")))
 PREPROCESS = any_of(CAPTURED.has("moe_preprocess"), all_of(LOCAL, CAPTURED.has("moe_router")))
 WHOLE = any_of(ITERATION, CAPTURED.length == 0, CAPTURED == ["full"])
@@ -71,7 +71,10 @@ MEGATRON.add(
         all_of(LAYERS, SOME, EXPERTS),
         DROPPING,
         message="the expert layer can only be captured when every expert is padded to its capacity",
-        why="token counts change from step to step, a graph cannot; needs a capacity factor and padding to it",
+        why=(
+            "token counts change from step to step, which a graph does not allow; it needs a capacity factor and "
+            "padding to the capacity"
+        ),
         at=(CAPTURED,),
     ),
     refuse(
@@ -87,7 +90,7 @@ MEGATRON.add(
         message=(
             "expert preprocessing cannot be captured with the alltoall dispatcher and a capacity factor or fp8 padding"
         ),
-        why="it copies counts to the host and waits; the model configuration is refused",
+        why="the dispatcher copies counts to the host and waits for them; the model configuration is refused",
         at=(CAPTURED,),
     ),
     conflicts(
@@ -118,7 +121,7 @@ MEGATRON.add(
             "core attention that is captured as a CUDA graph and recomputed needs --attention-dropout 0, not "
             "{attention_dropout}"
         ),
-        why="the replay would draw other random numbers; the model configuration is refused",
+        why="the replay would draw different random numbers; the model configuration is refused",
         at=(a.attention_dropout, a.recompute_modules, CAPTURED, a.recompute_granularity),
         fixes=(put(a.attention_dropout, 0.0),),
     ),
@@ -137,7 +140,7 @@ MEGATRON.add(
             "an MLP or expert layer that is captured as a CUDA graph and recomputed needs --hidden-dropout 0, not "
             "{hidden_dropout}"
         ),
-        why="the replay would draw other random numbers; the model configuration is refused",
+        why="the replay would draw different random numbers; the model configuration is refused",
         at=(a.hidden_dropout, a.recompute_modules, CAPTURED),
         fixes=(put(a.hidden_dropout, 0.0),),
     ),
@@ -148,7 +151,7 @@ MEGATRON.add(
             "an expert layer that is captured as a CUDA graph and recomputed does not work with "
             "--moe-input-jitter-eps {moe_input_jitter_eps}"
         ),
-        why="the replay would draw other random numbers; the model configuration is refused",
+        why="the replay would draw different random numbers; the model configuration is refused",
         at=(a.moe_input_jitter_eps, a.recompute_modules, CAPTURED),
         fixes=(drop(a.moe_input_jitter_eps),),
     ),
@@ -165,7 +168,10 @@ MEGATRON.add(
             a.recompute_modules.has("shared_experts"),
         ),
         message="shared experts cannot be recomputed inside local CUDA graphs with sharded weights in low precision",
-        why="the graph's warm-up takes gradients in a way the checkpoint refuses; the model configuration is refused",
+        why=(
+            "the warm-up of the graph computes gradients in a way that the checkpoint does not allow; the model "
+            "configuration is refused"
+        ),
         at=(a.recompute_modules, IMPL),
         fixes=(put(IMPL, "full_iteration"),),
     ),

@@ -49,7 +49,7 @@ OFFLOAD.add(
         message=(
             "offloading with CUDA graphs needs --cuda-graph-warmup-steps of at least 1, not {cuda_graph_warmup_steps}"
         ),
-        why="the offload plan is learnt in those steps; the model configuration is refused",
+        why="the offload plan is learned in those steps; the model configuration is refused",
         at=(a.cuda_graph_warmup_steps,),
         fixes=(drop(a.cuda_graph_warmup_steps, safety=Safety.SAFE),),
     ),

@@ -1,4 +1,4 @@
-"""Hyper-connections (several residual streams): what they exclude."""
+"""Hyper-connections (several residual streams): options that they cannot be combined with."""
 
 from preflight.lint.constraint import ConstraintSet, conflicts, drop, in_range
 from preflight.rules.megatron.option_names import a, all_of
@@ -35,8 +35,8 @@ MEGATRON.add(
         a.pipeline_model_parallel_size > 1,
         message="hyper-connections do not work on {pipeline_model_parallel_size} pipeline stages yet",
         why=(
-            "stages would exchange several residual streams through the buffer of one; the model configuration "
-            "is refused"
+            "stages would exchange several residual streams through a buffer for one; the model configuration is "
+            "refused"
         ),
         layout=True,
     ),

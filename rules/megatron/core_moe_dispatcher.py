@@ -1,4 +1,4 @@
-"""Token dispatchers, their back ends, and expert capacity."""
+"""Token dispatchers, their backends, and expert capacity."""
 
 from preflight.lint.constraint import ConstraintSet, conflicts, drop, put, refuse, requires
 from preflight.rules.megatron.option_names import a, all_of, any_of, grouped_tensor
@@ -69,7 +69,7 @@ MEGATRON.add(
         "quantized-dispatch-without-fused-experts",
         all_of(QUANTIZED_TRAFFIC, DISPATCHER == "flex", BACKEND == "ncclep", ~all_of(FUSER, a.moe_grouped_gemm)),
         message="dispatching in mxfp8 needs both --use-transformer-engine-op-fuser and --moe-grouped-gemm",
-        why="only the fused grouped matmul reads tokens that arrive quantized; the model configuration is refused",
+        why="only the fused grouped matmul can read tokens that arrive quantized; the model configuration is refused",
         at=(a.moe_dispatch_fwd_dtype, a.moe_combine_bwd_dtype),
     ),
     refuse(

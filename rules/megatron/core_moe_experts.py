@@ -1,4 +1,4 @@
-"""Expert layers: how many experts, how wide, grouped matmuls and their weight layout."""
+"""Expert layers: the number of experts, their width, grouped matmuls and the layout of their weights."""
 
 from preflight.lint.constraint import ConstraintSet, drop, put, refuse, requires
 from preflight.rules.megatron.option_names import a, all_of, any_of, grouped_tensor, moe
@@ -40,7 +40,7 @@ MEGATRON.add(
             SINGLE, any_of(all_of(a.fp8.is_set, a.fp8_recipe != "mxfp8"), all_of(a.fp4.is_set, a.fp4_recipe != "nvfp4"))
         ),
         message="one grouped weight for all experts works unquantized, with mxfp8 or with nvfp4 only",
-        why="other recipes cannot cast a part of a grouped weight; the model configuration is refused",
+        why="other recipes cannot cast part of a grouped weight; the model configuration is refused",
         at=(a.fp8_recipe, a.fp4_recipe, SINGLE),
         fixes=(drop(SINGLE),),
     ),
@@ -89,7 +89,7 @@ MEGATRON.add(
             "experts with linear biases, which are on by default, need expert tensor parallel 1, not "
             "{expert_tensor_parallel_size}"
         ),
-        why="a bias would be added once per rank; the model configuration is refused",
+        why="the bias would be added once per rank; the model configuration is refused",
         at=(a.expert_tensor_parallel_size, a.num_experts),
         after=("megatron/experts-with-bias",),
         fixes=(put(a.add_bias_linear, False, title="set --disable-bias-linear"), put(a.expert_tensor_parallel_size, 1)),

@@ -5,7 +5,7 @@ from preflight.rules.megatron.option_names import a, all_of, any_of
 from preflight.source.finding import Safety
 
 MEGATRON = ConstraintSet("megatron", why="the model configuration is refused at start-up")
-PADDED = a.moe_router_padding_for_quantization  # its older name turns it on, too
+PADDED = a.moe_router_padding_for_quantization  # its older name also turns it on
 
 MEGATRON.add(
     refuse(
@@ -15,7 +15,7 @@ MEGATRON.add(
             "--moe-router-enable-expert-bias needs --moe-router-score-function sigmoid or sqrtsoftplus, not "
             "{moe_router_score_function}"
         ),
-        why="the bias is added to scores that must not sum to one; the model configuration is refused",
+        why="the bias is added to scores that must not be normalized to a sum of 1; the model configuration is refused",
         at=(a.moe_router_score_function, a.moe_router_enable_expert_bias),
         fixes=(put(a.moe_router_score_function, "sigmoid"), drop(a.moe_router_enable_expert_bias)),
     ),
@@ -25,7 +25,7 @@ MEGATRON.add(
         message=(
             "--moe-router-enable-expert-bias needs --moe-router-score-function sigmoid, not {moe_router_score_function}"
         ),
-        why="the bias is added to scores that must not sum to one; the model configuration is refused",
+        why="the bias is added to scores that must not be normalized to a sum of 1; the model configuration is refused",
         at=(a.moe_router_score_function, a.moe_router_enable_expert_bias),
         unless_framework="mindspeed-llm",
         fixes=(put(a.moe_router_score_function, "sigmoid"), drop(a.moe_router_enable_expert_bias)),
@@ -91,7 +91,8 @@ MEGATRON.add(
         ),
         message="the experts of the model ({num_experts}) do not divide into {moe_router_num_groups} router groups",
         why=(
-            "groups would differ in size; the model configuration is refused, or dies where there are no experts at all"
+            "groups would differ in size; the model configuration is refused, or, if there are no experts at all, the "
+            "run crashes"
         ),
         at=(a.moe_router_num_groups, a.num_experts),
         after=("experts-not-divisible", "megatron/expert-parallel-without-experts"),

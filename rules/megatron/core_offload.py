@@ -1,4 +1,4 @@
-"""Offloading activations to the host: whole layers, single modules, and the paged stash of experts."""
+"""Offloading activations to the host: whole layers, single modules, and the paged stash for experts."""
 
 from preflight.lint.constraint import ConstraintSet, conflicts, drop, in_range, put, refuse, requires
 from preflight.rules.megatron.option_names import a, all_of, any_of, recomputes_moe, selective_at_last
@@ -28,7 +28,7 @@ MEGATRON.add(
             "layers cannot be offloaded to the host under pipeline parallelism (here "
             "{pipeline_model_parallel_size} stages)"
         ),
-        why="the offload schedule knows one stage only; the model configuration is refused",
+        why="the offload schedule supports only one stage; the model configuration is refused",
         fixes=(drop(a.cpu_offloading_num_layers),),
     ),
     conflicts(
@@ -36,7 +36,7 @@ MEGATRON.add(
         OFFLOADED,
         a.recompute_granularity.is_set,
         message="layers cannot be offloaded to the host while activations are recomputed ({recompute_granularity})",
-        why="both decide what to do with the same activations; the model configuration is refused",
+        why="both options decide what happens to the same activations; the model configuration is refused",
         fixes=(
             drop(a.cpu_offloading_num_layers),
             drop(a.recompute_granularity, also=(a.recompute_method, a.recompute_num_layers)),
@@ -53,7 +53,7 @@ MEGATRON.add(
         "offload-nothing",
         all_of(FINE, MODULES.length == 0),
         message="fine-grained offloading is on, but --offload-modules names no module",
-        why="the model configuration is refused at start-up, without a message",
+        why="the model configuration is refused at start-up, without an error message",
         at=(FINE,),
     ),
     requires(
@@ -68,7 +68,7 @@ MEGATRON.add(
         "offload-qkv-recomputed",
         all_of(FINE, MODULES.has("gdp_qkv"), selective_at_last, a.recompute_modules.has("gdp_in_proj")),
         message="gdp_qkv is offloaded while gdp_in_proj, which recomputes it, is in --recompute-modules",
-        why="there would be nothing left to keep on the host; the model configuration is refused",
+        why="there would be nothing left to offload; the model configuration is refused",
         at=(MODULES, a.recompute_modules),
     ),
     refuse(
@@ -80,7 +80,7 @@ MEGATRON.add(
             any_of(MODULES.has("moe_act"), MODULES.has("expert_fc1"), MODULES.has("fused_group_mlp")),
         ),
         message="activations inside the expert layer are offloaded while the whole expert layer is recomputed",
-        why="they would be thrown away anyway; the model configuration is refused",
+        why="these activations would be discarded anyway; the model configuration is refused",
         at=(MODULES, a.recompute_modules),
     ),
     in_range(

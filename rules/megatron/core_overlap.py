@@ -1,4 +1,4 @@
-"""Overlapping expert-parallel communication with computation, and delaying weight gradients."""
+"""Overlapping expert-parallel communication with computation, and delayed weight gradients."""
 
 from preflight.lint.constraint import ConstraintSet, conflicts, drop, one_of, put, refuse, requires
 from preflight.rules.megatron.option_names import a, all_of, any_of, recomputes_moe
@@ -14,7 +14,10 @@ MEGATRON.add(
         message=(
             "overlapping expert communication on {pipeline_model_parallel_size} pipeline stages needs virtual stages"
         ),
-        why="one chunk's communication hides behind another chunk's computation; the model configuration is refused",
+        why=(
+            "the communication of one chunk is hidden behind the computation of another; the model configuration is "
+            "refused"
+        ),
         at=(OVERLAP, a.pipeline_model_parallel_size),
         layout=True,
     ),
@@ -41,7 +44,7 @@ MEGATRON.add(
         OVERLAP,
         all_of(a.recompute_granularity == "full", ~a.moe_layer_recompute),
         message="overlapping expert communication cannot be combined with full recomputation",
-        why="the layer runs in pieces that a full checkpoint would merge again; the model configuration is refused",
+        why="the layer runs in pieces, which a full checkpoint would merge again; the model configuration is refused",
         at=(a.recompute_granularity, OVERLAP),
         fixes=(
             drop(OVERLAP, also=(a.delay_wgrad_compute,)),
@@ -153,10 +156,10 @@ MEGATRON.add(
         ),
         message="the {moe_token_dispatcher_type} dispatcher cannot route sequences of varying length",
         why=(
-            "it exchanges buffers of a fixed size; the model configuration is refused. Without experts MindSpeed "
-            "hides the setting from that check "
-            "(mindspeed/features_manager/pipeline_parallel/variable_seq_length.py:40), and for unaligned linears "
-            "it replaces all of them"
+            "the schedule exchanges buffers of a fixed size; the model configuration is refused. Without experts "
+            "MindSpeed hides the setting from this check "
+            "(mindspeed/features_manager/pipeline_parallel/variable_seq_length.py:40), and with unaligned linear "
+            "layers it replaces all of these checks"
         ),
         at=(a.moe_token_dispatcher_type, a.variable_seq_lengths),
         unless_framework="mindspeed-llm",

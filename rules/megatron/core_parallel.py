@@ -4,7 +4,7 @@ from preflight.lint.constraint import ConstraintSet, divides, drop, put, refuse,
 from preflight.rules.megatron.option_names import a, all_of, any_of, env
 from preflight.source.finding import Safety
 
-MEGATRON = ConstraintSet("megatron", why="process groups are refused at start-up")
+MEGATRON = ConstraintSet("megatron", why="the process groups are refused at start-up")
 DEFER = a.defer_embedding_wgrad_compute
 INSTANCES = a.num_distributed_optimizer_instances
 WORLD = a.data_parallel_size * a.context_parallel_size
@@ -64,7 +64,7 @@ MEGATRON.add(
         "sharp-broken",
         all_of(a.use_sharp, ~(a.sharp_enabled_group == "dp_replica")),
         message="--use-sharp fails in this version: it uses a process group before that group exists",
-        why="a defect of Megatron core 0.20.0; every run with the flag stops while process groups are made",
+        why="a defect of Megatron core 0.20.0: every run with the flag stops while process groups are created",
         at=(a.use_sharp,),
         fixes=(drop(a.use_sharp, also=(a.sharp_enabled_group,), safety=Safety.SAFE),),
     ),
@@ -90,7 +90,7 @@ MEGATRON.add(
             "with --use-tp-pp-dp-mapping experts and the rest need the same data parallel size, "
             "here {expert_data_parallel_size} and {data_parallel_size}"
         ),
-        why="pipeline groups of experts and of the rest would differ; process groups are refused",
+        why="pipeline groups of the experts and of the other layers would differ; the process groups are refused",
         at=(a.use_tp_pp_dp_mapping, a.expert_model_parallel_size),
         fixes=(drop(a.use_tp_pp_dp_mapping),),
         layout=True,
@@ -130,7 +130,7 @@ MEGATRON.add(
         "ucc-with-one-connection",
         all_of(a.pipeline_model_parallel_comm_backend == "ucc", env("CUDA_DEVICE_MAX_CONNECTIONS") == "1"),
         message="UCC pipeline communication needs CUDA_DEVICE_MAX_CONNECTIONS above 1 or unset, it is 1",
-        why="all communication would run one after the other; process groups are refused",
+        why="all communication would be serialized; the process groups are refused",
         at=(a.pipeline_model_parallel_comm_backend,),
         fixes=(put(env("CUDA_DEVICE_MAX_CONNECTIONS"), 8), drop(a.pipeline_model_parallel_comm_backend)),
     ),
@@ -138,12 +138,12 @@ MEGATRON.add(
         "expert-size-zero",
         a.expert_model_parallel_size == 0,
         message="expert parallel is 0; it must be at least 1",
-        why="the run divides by zero while process groups are made",
+        why="the run divides by zero while process groups are created",
     ),
     refuse(
         "expert-tensor-size-zero",
         a.expert_tensor_parallel_size == 0,
         message="expert tensor parallel is 0; it must be at least 1",
-        why="the run divides by zero before any group is made",
+        why="the run divides by zero before any group is created",
     ),
 )

@@ -1,4 +1,4 @@
-"""How layers are split over pipeline stages and virtual stages by counts."""
+"""How layer counts determine the split over pipeline stages and virtual stages."""
 
 from preflight.lint.constraint import ConstraintSet, conflicts, divides, drop, refuse
 from preflight.rules.megatron.option_names import a, all_of, any_of
@@ -57,7 +57,7 @@ MEGATRON.add(
             "{decoder_first_pipeline_num_layers} layers of the first stage are not divisible by "
             "{virtual_pipeline_model_parallel_size} virtual stages"
         ),
-        why="every virtual stage of a rank holds the same number of layers; the model configuration is refused",
+        why="every virtual stage of a rank must hold the same number of layers; the model configuration is refused",
         at=(FIRST, a.num_virtual_stages_per_pipeline_rank, a.num_layers_per_virtual_pipeline_stage),
         layout=True,
     ),
@@ -70,7 +70,7 @@ MEGATRON.add(
             "{decoder_last_pipeline_num_layers} layers of the last stage are not divisible by "
             "{virtual_pipeline_model_parallel_size} virtual stages"
         ),
-        why="every virtual stage of a rank holds the same number of layers; the model configuration is refused",
+        why="every virtual stage of a rank must hold the same number of layers; the model configuration is refused",
         at=(LAST, a.num_virtual_stages_per_pipeline_rank, a.num_layers_per_virtual_pipeline_stage),
         layout=True,
     ),
@@ -144,7 +144,7 @@ MEGATRON.add(
         message=(
             "--num-virtual-stages-per-pipeline-rank is {num_virtual_stages_per_pipeline_rank}; it must be at least 1"
         ),
-        why="layers are divided by it when the model is built",
+        why="the number of layers is divided by this number when the model is built",
         fixes=(drop(a.num_virtual_stages_per_pipeline_rank),),
         layout=True,
     ),
@@ -152,7 +152,7 @@ MEGATRON.add(
         "no-layers",
         a.num_layers == 0,
         message="a model needs at least one layer",
-        why="the initial scale of the output layers divides by the number of layers",
+        why="the initial scale of the output layers is computed by dividing by the number of layers",
         at=(a.num_layers, a.hybrid_layer_pattern),
     ),
 )

@@ -1,4 +1,4 @@
-"""Activation recomputation: what must, and must not, come with it."""
+"""Activation recomputation: required and incompatible options."""
 
 from preflight.lint.constraint import Change, ConstraintSet, Repair, conflicts, drop, put, refuse, requires
 from preflight.rules.megatron.option_names import a, all_of, any_of, delta_net, selective, selective_at_last
@@ -13,7 +13,7 @@ MEGATRON.add(
         "recompute-full-without-method",
         all_of(FULL, a.recompute_method.is_none),
         message="--recompute-granularity full needs --recompute-method, which is not set",
-        why="the model configuration is refused at start-up; nothing is recomputed by guess",
+        why="the model configuration is refused at start-up, because the modules to recompute must be explicit",
         fixes=(
             Repair(
                 (Change(a.recompute_method, "uniform"), Change(a.recompute_num_layers, 1, optional=True)), Safety.SAFE
@@ -80,7 +80,7 @@ MEGATRON.add(
         all_of(selective, a.recompute_modules.has("shared_experts"), a.moe_shared_expert_intermediate_size.is_set),
         a.moe_shared_expert_overlap,
         message="shared experts cannot both be recomputed and overlap with communication",
-        why="the overlapped shared expert runs in pieces that cannot be replayed; the model configuration is refused",
+        why="an overlapped shared expert runs in pieces that cannot be replayed; the model configuration is refused",
         at=(a.moe_shared_expert_overlap, a.recompute_modules),
         fixes=(drop(a.moe_shared_expert_overlap, safety=Safety.SAFE),),
     ),
@@ -94,8 +94,8 @@ MEGATRON.add(
         ),
         message="moe_act and layernorm cannot be recomputed under fp8 with the recipe {fp8_recipe}",
         why=(
-            "delayed scaling keeps history between passes and a replay would spoil it; the model configuration "
-            "is refused"
+            "delayed scaling keeps a history across passes, and a replay would corrupt it; the model configuration is "
+            "refused"
         ),
         at=(a.fp8_recipe, a.recompute_modules),
     ),
@@ -121,7 +121,7 @@ MEGATRON.add(
         "recompute-mhc-with-mlp",
         all_of(MHC, a.recompute_modules.has("mlp")),
         message="mhc and mlp cannot both be recomputed",
-        why="their checkpoints nest in ways that are not supported; the model configuration is refused",
+        why="nesting their checkpoints in this way is not supported; the model configuration is refused",
         at=(a.recompute_modules,),
     ),
     refuse(
@@ -136,7 +136,7 @@ MEGATRON.add(
         MHC,
         a.fine_grained_activation_offloading,
         message="mhc recomputation and fine-grained activation offloading cannot be combined yet",
-        why="the recomputation hook fires before the offloaded chunk exists; the model configuration is refused",
+        why="the recomputation hook runs before the offloaded chunk exists; the model configuration is refused",
         at=(a.fine_grained_activation_offloading, a.recompute_modules),
         fixes=(),
     ),
@@ -151,7 +151,7 @@ MEGATRON.add(
             "nothing is recomputed: --recompute-method and --recompute-num-layers have no effect without "
             "--recompute-granularity"
         ),
-        why="the run keeps every activation and needs more memory than planned, or dies of it",
+        why="the run keeps every activation: it needs more memory than planned, or runs out of memory",
         severity=Severity.WARNING,
         at=(a.recompute_method, a.recompute_num_layers),
         fixes=(put(a.recompute_granularity, "full"),),

@@ -1,8 +1,8 @@
 """A module to recompute, offload or shard that does not exist.
 
 ## What it does
-Compares the names in `--recompute-modules`, `--offload-modules` and `--gtp-remat-opt-in-modules` with those that this
-version of Megatron knows.
+Compares the names in `--recompute-modules`, `--offload-modules` and `--gtp-remat-opt-in-modules` with the modules that
+this version of Megatron supports.
 
 ## Why is this bad?
 The model configuration is refused at start-up.
@@ -10,10 +10,10 @@ The model configuration is refused at start-up.
 ## Example
     --recompute-granularity selective --recompute-modules attention
 
-Use instead `--recompute-modules core_attn`.
+Use instead: `--recompute-modules core_attn`.
 
 ## Fix safety
-No fix by itself: a close name is a guess about what was meant.
+The fix is only offered: a similar name is a guess about what was meant.
 
 ## References
 Megatron-LM d98e8a6, megatron/core/transformer/transformer_config.py
@@ -33,7 +33,7 @@ RECOMPUTED = {
     ">=0.19": ("gdn_norm_out",),
     ">=0.20": ("gdp_in_proj", "gdp_qkv", "mhc"),
 }
-"""Modules by the releases that know them."""
+"""Modules, with the releases that support them."""
 OFFLOADED = {
     "": ("core_attn", "attn_proj", "expert_fc1", "moe_act", "attn_norm", "mlp_norm", "qkv_linear"),
     ">=0.19": ("fused_group_mlp",),

@@ -1,8 +1,9 @@
-"""Weight shards that are not a multiple of tensor parallel.
+"""The number of weight shards is not a multiple of the tensor parallel size.
 
 ## What it does
-`--tensor-parallel-num-weight-shards` counts all shards of a weight, those of tensor parallelism included; the same
-holds for the experts' flag and expert tensor parallelism. Checks that the shards are a multiple of it.
+`--tensor-parallel-num-weight-shards` is the total number of shards of a weight, including those of tensor parallelism;
+the option for experts relates to expert tensor parallelism in the same way. Checks that the number of shards is a
+multiple of the parallel size.
 
 ## Why is this bad?
 The layout cannot be computed, and the run is refused at start-up.
@@ -10,7 +11,7 @@ The layout cannot be computed, and the run is refused at start-up.
 ## Example
     --tensor-model-parallel-size 4 --tensor-parallel-num-weight-shards 6
 
-Use instead 4, 8 or another multiple of 4.
+Use instead: 4, 8 or another multiple of 4.
 
 ## References
 Megatron-LM d98e8a6, megatron/core/model_parallel_config.py, resolve_tensor_parallel_weight_shards

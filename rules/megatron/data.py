@@ -1,4 +1,4 @@
-"""Where the data comes from, filling in the middle, and how often memory is logged."""
+"""Where the data comes from, fill-in-the-middle training, and how often memory is logged."""
 
 from preflight.lint.constraint import ConstraintSet, conflicts, drop, put, refuse
 from preflight.lint.expressions import total

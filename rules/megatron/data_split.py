@@ -1,4 +1,4 @@
-"""The data of a run, by its weights and its split."""
+"""The data of a run: its weights and its split."""
 
 from __future__ import annotations
 
@@ -14,20 +14,21 @@ NAME = "split"
 
 @rule(severity=Severity.WARNING, id="megatron/no-training-split", frameworks=("megatron",), reads=(NAME,))
 def no_training_split(job: Job) -> Iterator[Finding | Unverified]:
-    """The split gives the training no data, or less than the evaluation.
+    """The split leaves no data for training, or less than for evaluation.
 
     ## What it does
-    Reads the numbers of `--split`: the shares of training, validation and test. The first must be above 0, and at least
-    half of all of them.
+    Reads the numbers of `--split`: the shares of training, validation and test data. The first must be greater than 0
+    and at least half of the total.
 
     ## Why is this bad?
-    With a share of 0 no training set is built, the loop is left out, and the job ends as if it had trained. With a small
-    one the run repeats a small part of the corpus, and most of it is never trained on: the numbers may have changed places.
+    With a share of 0, no training set is built, the training loop is skipped, and the job ends as if it had trained.
+    With a small share, the run repeats a small part of the corpus and never trains on the rest: the numbers may be in
+    the wrong order.
 
     ## Example
         --split 0,100,0
 
-    Use instead `--split 100,0,0`.
+    Use instead: `--split 100,0,0`.
 
     ## References
     Megatron-LM core_v0.16.0, megatron/training/training.py, build_train_valid_test_data_loaders: do_train
@@ -58,7 +59,7 @@ def no_training_split(job: Job) -> Iterator[Finding | Unverified]:
 
 SHARES = 3
 DATA = ("data_path", "mock_data")
-"""Data that is split; files for each share are not."""
+"""Data that is split; data with separate files for each share is not."""
 
 
 @rule(severity=Severity.ERROR, id="megatron/split-of-too-many", frameworks=("megatron",), reads=("split", *DATA))
@@ -66,15 +67,15 @@ def split_of_too_many(job: Job) -> Iterator[Finding | Unverified]:
     """The split has more than three shares.
 
     ## What it does
-    Counts the numbers of `--split`: the shares of training, validation and test.
+    Counts the numbers of `--split`: the shares of training, validation and test data.
 
     ## Why is this bad?
-    The config of the data sets is refused on every rank, after the model is built.
+    The data set configuration is refused on every rank, after the model is built.
 
     ## Example
         --split 90,5,4,1
 
-    Use instead `--split 90,5,5`.
+    Use instead: `--split 90,5,5`.
 
     ## References
     Megatron-LM core_v0.17.0, megatron/core/datasets/blended_megatron_dataset_config.py, parse_and_normalize_split
@@ -101,15 +102,15 @@ _NUMBER = re.compile(r"\d+(\.\d*)?([eE][-+]?\d+)?|\.\d+")
 
 @rule(severity=Severity.ERROR, id="megatron/data-weights", kind=Kind.RELEASE, frameworks=("megatron",), reads=LISTS)
 def data_weights(job: Job) -> Iterator[Finding | Unverified]:
-    """Weights and paths of the data do not come in pairs.
+    """The weights and paths of the data do not form pairs.
 
     ## What it does
-    Checks lists of data that hold numbers: each number must precede the path that it weighs, and no path may be
-    without one. A list of paths alone is a blend by size, and is left alone.
+    Checks data lists that contain numbers: each number must precede the path that it weights, and no path may lack a
+    number. A list that consists only of paths is blended by size and is not reported.
 
     ## Why is this bad?
-    A list that is not made of pairs is taken for paths throughout: the numbers are looked for as files, and the run dies
-    when the data set is built, after the model.
+    If a list does not consist of pairs, all its entries are treated as paths: Megatron looks for files named after the
+    numbers, and the run fails when the data set is built, after the model.
 
     ## Example
         --data-path 0.7 web_text_document books_text_document

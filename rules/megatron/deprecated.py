@@ -4,7 +4,7 @@ from preflight.lint.constraint import REMOVE, Change, ConstraintSet, Repair, con
 from preflight.rules.megatron.option_names import REFUSED, a, all_of, any_of
 from preflight.source.finding import Safety
 
-GONE = "the option only remains to be refused; " + REFUSED
+GONE = "the option exists only to report that it was removed; " + REFUSED
 MEGATRON = ConstraintSet("megatron", why=GONE)
 
 MEGATRON.add(
@@ -15,7 +15,10 @@ MEGATRON.add(
             "--init-method-xavier-uniform ends every run: it is passed to the model's configuration "
             "under a name that was removed"
         ),
-        why="TransformerConfig has no field scaled_init_method, so that making it raises TypeError; dies at start-up",
+        why=(
+            "TransformerConfig has no field scaled_init_method, so creating it raises TypeError: the run fails at "
+            "start-up"
+        ),
         fixes=(drop(a.init_method_xavier_uniform),),
         unless_framework="mindspeed",
     ),
@@ -45,7 +48,7 @@ MEGATRON.add(
         "old-checkpoint-activations",
         a.checkpoint_activations,
         message="--checkpoint-activations was removed; use --recompute-activations or --recompute-granularity",
-        why="the run ends at once, without an error code",
+        why="the run exits immediately, with exit code 0",
         fixes=(
             Repair(
                 (

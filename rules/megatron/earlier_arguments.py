@@ -1,4 +1,4 @@
-"""What only earlier releases of Megatron refuse in the training arguments."""
+"""Training arguments that only earlier releases of Megatron refuse."""
 
 from preflight.lint.constraint import ConstraintSet, conflicts, drop, put, refuse
 from preflight.rules.megatron.option_names import REFUSED, a, all_of, any_of
@@ -9,7 +9,7 @@ MUON = a.optimizer.written.is_in("muon", "dist_muon")
 LEGACY = a.use_legacy_models
 CHUNKED = a.num_layers_per_virtual_pipeline_stage.is_set
 STAGES = a.pipeline_model_parallel_size
-NOT_FOR_MUON = "these releases build Muon for unsharded states only; " + REFUSED
+NOT_FOR_MUON = "these releases support Muon only with unsharded states; " + REFUSED
 
 MEGATRON.add(
     *(
@@ -42,7 +42,7 @@ MEGATRON.add(
         a.deterministic_mode,
         a.cross_entropy_loss_fusion,
         message="--deterministic-mode does not work with --cross-entropy-loss-fusion",
-        why="the fused loss adds in a different order each time; " + REFUSED,
+        why="the fused loss sums in a different order each time; " + REFUSED,
         at=(a.cross_entropy_loss_fusion, a.deterministic_mode),
         fixes=(drop(a.cross_entropy_loss_fusion),),
         unless_framework="mindspeed",
@@ -51,7 +51,7 @@ MEGATRON.add(
         "delayed-wgrad-with-gradient-overlap",
         all_of(a.delay_wgrad_compute, a.overlap_grad_reduce),
         message="--delay-wgrad-compute does not work with --overlap-grad-reduce",
-        why="gradients would be reduced before they are computed; " + REFUSED,
+        why="gradients would be reduced before they have been computed; " + REFUSED,
         fixes=(drop(a.delay_wgrad_compute),),
     ),
     refuse(
@@ -80,7 +80,7 @@ MEGATRON.add(
             "context parallelism, distributed checkpoint, overlapped gather, multi-token prediction or latent "
             "experts"
         ),
-        why="the legacy models were not developed further; " + REFUSED,
+        why="the legacy models are no longer developed; " + REFUSED,
         at=(LEGACY,),
         fixes=(drop(LEGACY),),
         unless_framework="mindspeed",
@@ -141,7 +141,7 @@ MEGATRON.add(
         message=(
             "--num-layers-per-virtual-pipeline-stage needs more than {pipeline_model_parallel_size} pipeline stages"
         ),
-        why="more than 1 stage, or more than 2 without overlapped communication; " + REFUSED,
+        why="it needs at least 2 stages, or at least 3 without overlapped communication; " + REFUSED,
         at=(a.num_layers_per_virtual_pipeline_stage, STAGES),
         fixes=(drop(a.num_layers_per_virtual_pipeline_stage),),
         layout=True,
@@ -170,7 +170,7 @@ MEGATRON.add(
             "--rl-remove-kv-cache-during-training does not work with --rl-offload-kv-cache-during-training or "
             "--rl-partial-rollouts"
         ),
-        why="a cache that is thrown away can neither be kept on the host nor continued; " + REFUSED,
+        why="a cache that is discarded can neither be kept on the host nor be continued; " + REFUSED,
         at=(a.rl_remove_kv_cache_during_training, a.rl_offload_kv_cache_during_training, a.rl_partial_rollouts),
     ),
     refuse(
@@ -186,7 +186,7 @@ MEGATRON.add(
         a.moe_latent_size.is_set,
         a.moe_use_legacy_grouped_gemm,
         message="--moe-latent-size does not work with --moe-use-legacy-grouped-gemm",
-        why="the old grouped experts have no latent projection; " + REFUSED,
+        why="the old grouped experts do not support a latent projection; " + REFUSED,
         at=(a.moe_use_legacy_grouped_gemm, a.moe_latent_size),
         fixes=(drop(a.moe_use_legacy_grouped_gemm),),
     ),

@@ -1,4 +1,4 @@
-"""What only earlier releases refuse in the configuration of the model."""
+"""Model configurations that only earlier releases refuse."""
 
 from preflight.lint.constraint import ConstraintSet, drop, put, refuse, requires
 from preflight.rules.megatron.option_names import a, all_of, any_of, gated
@@ -22,7 +22,7 @@ MEGATRON.add(
             "--moe-expert-capacity-factor {moe_expert_capacity_factor} needs the alltoall dispatcher, not "
             "{moe_token_dispatcher_type}"
         ),
-        why="only alltoall drops tokens in these releases; " + REFUSED,
+        why="in these releases only alltoall drops tokens; " + REFUSED,
         fixes=(put(DISPATCHER, "alltoall"), drop(CAPACITY)),
     ),
     requires(
@@ -88,7 +88,7 @@ MEGATRON.add(
             any_of(BALANCING != "none", a.moe_z_loss_coeff.is_set),
         ),
         message="embedding and loss cannot be counted as pipeline layers while the router has a loss",
-        why="the losses are averaged over equal stages in this release; the run is refused at start-up",
+        why="this release averages the losses over equal stages; the run is refused at start-up",
         at=(a.account_for_embedding_in_pipeline_split, a.account_for_loss_in_pipeline_split),
     ),
     refuse(

@@ -1,4 +1,4 @@
-"""CUDA graphs in Megatron core 0.11 to 0.17, where --cuda-graph-scope selects what is captured."""
+"""CUDA graphs in Megatron core 0.11 to 0.17, whose scope is selected by --cuda-graph-scope."""
 
 from preflight.lint.constraint import ConstraintSet, conflicts, drop, put, refuse
 from preflight.rules.megatron.option_names import REFUSED, a, all_of, any_of, env
@@ -39,7 +39,7 @@ MEGATRON.add(
             "attention captured as a CUDA graph cannot be recomputed in parts; --recompute-modules must not have "
             "core_attn or mla_up_proj"
         ),
-        why="the graph already contains what would run again; the model configuration is refused",
+        why="the graph already contains the modules that would be recomputed; the model configuration is refused",
         at=(a.recompute_modules, SCOPE, a.recompute_granularity),
     ),
     refuse(
@@ -61,7 +61,7 @@ MEGATRON.add(
             any_of(a.inference_dynamic_batching.is_none, ~a.inference_dynamic_batching),
         ),
         message="a CUDA graph of the whole iteration needs --no-check-for-nan-in-loss-and-grad",
-        why="the check copies the loss to the host in each step, a graph cannot; " + REFUSED,
+        why="the check copies the loss to the host in each step, which a graph cannot do; " + REFUSED,
         at=(SCOPE, IMPL, a.enable_cuda_graph),
         fixes=(put(a.check_for_nan_in_loss_and_grad, False, safety=Safety.UNSAFE),),
     ),
@@ -97,7 +97,7 @@ MEGATRON.add(
             "local CUDA graphs with expert parallel {expert_model_parallel_size} need "
             "--moe-pad-experts-for-cuda-graph-inference"
         ),
-        why="these releases ask for it in training too; " + REFUSED,
+        why="these releases require it for training as well; " + REFUSED,
         at=(IMPL, a.expert_model_parallel_size),
         fixes=(put(a.moe_pad_experts_for_cuda_graph_inference), drop(IMPL)),
     ),
@@ -105,7 +105,7 @@ MEGATRON.add(
         "external-graph-without-tracker",
         all_of(a.external_cuda_graph, ~a.te_rng_tracker),
         message="--external-cuda-graph needs --te-rng-tracker",
-        why="a graph replays random numbers only with Transformer Engine's tracker; " + REFUSED,
+        why="a graph can only replay random numbers with the tracker of Transformer Engine; " + REFUSED,
         at=(a.external_cuda_graph,),
         fixes=(put(a.te_rng_tracker), drop(a.external_cuda_graph)),
     ),
@@ -145,6 +145,6 @@ MEGATRON.add(
             "--overlap-moe-expert-parallel-comm works only with CUDA graphs by transformer_engine, without mlp and "
             "moe in their scope"
         ),
-        why="the overlapped layer runs in pieces that a graph of it does not have; the model configuration is refused",
+        why="the overlapped layer runs in pieces, which its graph does not contain; the model configuration is refused",
     ),
 )

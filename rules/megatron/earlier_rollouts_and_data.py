@@ -1,4 +1,4 @@
-"""What only some releases of Megatron refuse of rollouts, encoders, data and flash decoding."""
+"""Options for rollouts, encoders, data and flash decoding that only some releases of Megatron refuse."""
 
 from preflight.lint.constraint import ConstraintSet, conflicts, drop, put, refuse
 from preflight.rules.megatron.option_names import REFUSED, a, all_of, any_of, env
@@ -17,7 +17,7 @@ MEGATRON.add(
             "--rl-num-parallel-generations does not work with --rl-parallel-generation-tasks or "
             "--rl-num-parallel-generation-batches"
         ),
-        why="all three set how many rollouts are in flight; " + REFUSED,
+        why="all three options set the number of rollouts in flight; " + REFUSED,
         at=(GENERATIONS, TASKS, BATCHES),
         fixes=(drop(TASKS, also=(BATCHES,)),),
     ),
@@ -25,7 +25,7 @@ MEGATRON.add(
         "parallel-rollouts-without-partial-ones",
         all_of(a.perform_rl_step, any_of(GENERATIONS.is_set, TASKS.is_set, BATCHES.is_set), ~a.rl_partial_rollouts),
         message="a number of parallel rollouts needs --rl-partial-rollouts",
-        why="without it rollouts run batch by batch; " + REFUSED,
+        why="without the option, rollouts run batch by batch; " + REFUSED,
         at=(GENERATIONS, TASKS, BATCHES),
     ),
     refuse(
@@ -47,7 +47,7 @@ MEGATRON.add(
         a.fim_data,
         a.legacy_tokenizer,
         message="--fim-data does not work with --legacy-tokenizer",
-        why="the old tokenizers lack the tokens that mark the middle; " + REFUSED,
+        why="the old tokenizers lack the tokens for fill-in-the-middle; " + REFUSED,
         at=(a.legacy_tokenizer, a.fim_data),
         fixes=(drop(a.legacy_tokenizer),),
     ),
@@ -113,7 +113,7 @@ MEGATRON.add(
             "--encoder-tensor-model-parallel-size {encoder_tensor_model_parallel_size} exceeds tensor parallel "
             "{tensor_model_parallel_size} of the decoder"
         ),
-        why="an encoder rank hands its output to one decoder rank at least; " + REFUSED,
+        why="an encoder rank passes its output to at least one decoder rank; " + REFUSED,
         fixes=(put(a.encoder_tensor_model_parallel_size, a.tensor_model_parallel_size),),
         after=("megatron/encoder-tensor-without-stages",),
         unless_framework="mindspeed",
@@ -126,7 +126,8 @@ MEGATRON.add(
             a.encoder_tensor_model_parallel_size != a.tensor_model_parallel_size,
         ),
         message="--num-experts 0 is refused in this release; a dense model has no --num-experts",
-        why="with 0 experts the unset tensor parallel size of the encoder is compared; " + REFUSED,
+        why="with 0 experts the comparison includes the tensor parallel size of the encoder, which is unset; "
+        + REFUSED,
         at=(a.num_experts,),
         fixes=(drop(a.num_experts, safety=Safety.SAFE),),
         unless_framework="mindspeed",
@@ -143,7 +144,7 @@ MEGATRON.add(
             "--moe-use-legacy-grouped-gemm needs the same expert parallel size in training and rollouts, not "
             "{expert_model_parallel_size} and {rl_inference_expert_model_parallel_size}"
         ),
-        why="the weights of the old grouped experts cannot be moved to another layout; " + REFUSED,
+        why="the weights of the old grouped experts cannot be converted to another layout; " + REFUSED,
         at=(a.moe_use_legacy_grouped_gemm, a.rl_inference_expert_model_parallel_size),
         fixes=(drop(a.moe_use_legacy_grouped_gemm),),
     ),

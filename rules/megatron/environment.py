@@ -1,9 +1,9 @@
-"""Environment variables that decide whether a run starts."""
+"""Environment variables that determine whether a run starts."""
 
 from preflight.lint.constraint import Change, ConstraintSet, Repair, drop, put, refuse
 from preflight.rules.megatron.option_names import REFUSED, a, all_of, any_of, env, weights_sharded
 
-ORDER = "without it sequence-parallel kernels may run in the wrong order and lose the overlap; " + REFUSED
+ORDER = "without this setting, sequence-parallel kernels may run in the wrong order and lose the overlap; " + REFUSED
 MEGATRON = ConstraintSet("megatron", why=ORDER)
 DETERMINISTIC = a.deterministic_mode
 CONNECTIONS = env("CUDA_DEVICE_MAX_CONNECTIONS")
@@ -69,7 +69,7 @@ MEGATRON.add(
         "nondeterministic-features",
         all_of(DETERMINISTIC, a.tp_comm_overlap),
         message="--deterministic-mode does not work with --tp-comm-overlap",
-        why="it is not switched off for you; " + REFUSED,
+        why="the overlap is not switched off automatically; " + REFUSED,
         at=(a.tp_comm_overlap, DETERMINISTIC),
         fixes=(drop(a.tp_comm_overlap), drop(DETERMINISTIC)),
     ),
@@ -91,7 +91,7 @@ MEGATRON.add(
             env("CUDA_GRAPHS_USE_NODE_PRIORITY") != "1",
         ),
         message="sharded weights with CUDA graphs need CUDA_GRAPHS_USE_NODE_PRIORITY=1 on this device",
-        why="communication would not overlap inside the graph; " + REFUSED,
+        why="communication inside the graph would not be overlapped; " + REFUSED,
         at=(a.cuda_graph_impl, a.tensor_parallel_num_weight_shards, a.expert_tensor_parallel_num_weight_shards),
         fixes=(put(env("CUDA_GRAPHS_USE_NODE_PRIORITY"), 1),),
     ),
@@ -105,7 +105,7 @@ MEGATRON.add(
         message=(
             "--fine-grained-activation-offloading needs NVTE_CPU_OFFLOAD_V1=1 with Transformer Engine 2.10 and newer"
         ),
-        why="weights would be offloaded as well; " + REFUSED,
+        why="the weights would be offloaded as well; " + REFUSED,
         at=(a.fine_grained_activation_offloading,),
         fixes=(put(env("NVTE_CPU_OFFLOAD_V1"), 1), drop(a.fine_grained_activation_offloading)),
     ),
@@ -113,7 +113,7 @@ MEGATRON.add(
         "graph-with-expandable-segments",
         all_of(a.cuda_graph_impl == "transformer_engine", SEGMENTS, env("NCCL_GRAPH_REGISTER") != "0"),
         message="CUDA graphs with PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True need NCCL_GRAPH_REGISTER=0",
-        why="registered buffers would move; " + REFUSED,
+        why="registered buffers would be moved; " + REFUSED,
         at=(a.cuda_graph_impl,),
         fixes=(put(env("NCCL_GRAPH_REGISTER"), 0),),
     ),
@@ -129,7 +129,7 @@ MEGATRON.add(
         "user-buffers-with-expandable-segments",
         all_of(a.nccl_ub, SEGMENTS),
         message="--use-nccl-ub does not work with expandable_segments:True in PYTORCH_CUDA_ALLOC_CONF",
-        why="buffers that NCCL has registered may not move; " + REFUSED,
+        why="buffers registered with NCCL must not be moved; " + REFUSED,
         at=(a.nccl_ub,),
         fixes=(drop(a.nccl_ub),),
     ),

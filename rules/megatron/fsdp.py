@@ -7,9 +7,9 @@ from preflight.source.finding import Safety
 MEGATRON = ConstraintSet("megatron", why=REFUSED)
 TORCH, OWN = a.use_torch_fsdp2, a.use_megatron_fsdp
 SHARDING = a.data_parallel_sharding_strategy
-EMERGING = a.optimizer.is_in("muon", "lion", "soap", "adaptive_muon")  # dist_muon has become muon
+EMERGING = a.optimizer.is_in("muon", "lion", "soap", "adaptive_muon")  # dist_muon was renamed to muon
 ONE_CONNECTION = env("CUDA_DEVICE_MAX_CONNECTIONS") == "1"
-SERIAL = "sharded communication would wait behind the computation; " + REFUSED
+SERIAL = "sharded communication would have to wait for the computation; " + REFUSED
 
 MEGATRON.add(
     refuse(

@@ -11,15 +11,16 @@ from preflight.source.finding import Kind
 
 @rule(severity=Severity.WARNING, id="megatron/idle-stages", frameworks=("megatron",), reads=("global_batch_size",))
 def idle_stages(job: Job) -> Iterator[Finding | Unverified]:
-    """A pre-training step has one micro-batch for all stages of the pipeline.
+    """A pre-training step has only one micro-batch for all pipeline stages.
 
     ## What it does
-    Computes the micro-batches of a step, the global batch over micro-batch and data parallel, where
-    `--pipeline-model-parallel-size` is above 1 and an entry script for pre-training is started.
+    Computes the number of micro-batches per step, which is the global batch size divided by micro-batch size and data
+    parallel size, if `--pipeline-model-parallel-size` is greater than 1 and the command starts an entry script for
+    pre-training.
 
     ## Why is this bad?
-    A micro-batch passes through the stages one after another: of four stages three wait at any time. The run trains, at a
-    quarter of its speed or less.
+    A micro-batch passes through the stages one after another, so three of four stages are idle at any time. With four
+    stages, the run trains at a quarter of its speed or less.
 
     ## Example
         --pipeline-model-parallel-size 4 --micro-batch-size 1 --global-batch-size 1
@@ -59,11 +60,11 @@ def connection_variable_left_out(job: Job) -> Iterator[Finding | Unverified]:
     """A script that sets other environment variables does not set CUDA_DEVICE_MAX_CONNECTIONS.
 
     ## What it does
-    Points at the parallel size that needs `CUDA_DEVICE_MAX_CONNECTIONS=1`, in a script that exports variables, but not this
-    one. The device must be known: Ascend NPUs, or a GPU before Blackwell that is named.
+    Reports the parallel size that needs `CUDA_DEVICE_MAX_CONNECTIONS=1`, in a script that exports other variables but
+    not this one. The device must be known: an Ascend NPU, or a GPU that is named and older than Blackwell.
 
     ## Why is this bad?
-    The caller may set the variable. Otherwise the run is refused at launch.
+    The caller of the script may set the variable. Otherwise the run is refused at launch.
 
     ## Example
         export NCCL_IB_TIMEOUT=22
@@ -76,7 +77,7 @@ def connection_variable_left_out(job: Job) -> Iterator[Finding | Unverified]:
         torchrun pretrain_gpt.py --tensor-model-parallel-size 2
 
     ## Fix safety
-    Unsafe, and only offered: the variable may be set outside of the script.
+    Unsafe and only offered, because the variable may be set outside the script.
 
     ## References
     Megatron-LM d98e8a6, megatron/training/arguments.py, validate_args; core_v0.12.1 :779

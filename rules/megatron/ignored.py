@@ -1,15 +1,15 @@
-"""What parses and does nothing, and what quietly costs memory, time or data."""
+"""Options that parse but have no effect, or that quietly cost memory, time or data."""
 
 from preflight.lint.constraint import ConstraintSet, drop, refuse
 from preflight.rules.megatron.option_names import a, all_of, any_of
 from preflight.source.finding import Safety, Severity
 
-NOTICE = "only a notice is printed, among thousands of lines"
+NOTICE = "the only sign is a notice among thousands of lines"
 MEGATRON = ConstraintSet("megatron", why=NOTICE)
 INDEXED = a.entry.is_in(
     "pretrain_gpt.py", "pretrain_mamba.py", "pretrain_hybrid.py", "pretrain_bert.py", "pretrain_t5.py"
 )
-"""Programs whose data are indexed, and split by that option."""
+"""Programs that read indexed data and split it by this option."""
 TRAINS = all_of(a.train_iters.written, ~a.skip_train)
 
 MEGATRON.add(
@@ -20,8 +20,8 @@ MEGATRON.add(
             "--rampup-batch-size has no effect in this release: the batch is {global_batch_size} from the first step"
         ),
         why=(
-            "the value is not handed on since April 2026 (NVIDIA/Megatron-LM#4411); "
-            "--step-batch-size-schedule took its place"
+            "the value has not been passed on since April 2026 (NVIDIA/Megatron-LM#4411); --step-batch-size-schedule "
+            "replaced it"
         ),
         severity=Severity.WARNING,
         fixes=(drop(a.rampup_batch_size, safety=Safety.SAFE),),
@@ -52,8 +52,8 @@ MEGATRON.add(
         all_of(a.use_dist_ckpt, ~a.ckpt_fully_parallel_save, a.use_distributed_optimizer, a.save.is_set),
         message="checkpoints saved with --no-ckpt-fully-parallel-save only load into the same parallel layout",
         why=(
-            "the distributed optimizer's states are written as they lie; resuming on other ranks fails after the "
-            "queue wait"
+            "the optimizer states are saved in their current layout; resuming on other ranks fails after waiting in "
+            "the queue"
         ),
         severity=Severity.NOTE,
         at=(a.ckpt_fully_parallel_save,),
@@ -63,7 +63,10 @@ MEGATRON.add(
         "split-left-to-upstream",
         all_of(a.data_path.given, ~a.split.given, any_of(~INDEXED, a.skip_train, a.dataloader_type == "external")),
         message="--data-path without --split trains on 96.9 % of the data: the split becomes 969, 30, 1",
-        why="an old default, of which upstream warns; --split sets the shares of training, validation and test",
+        why=(
+            "this is an old default that upstream warns about; --split sets the shares of training, validation and "
+            "test data"
+        ),
         severity=Severity.NOTE,
         at=(a.data_path,),
     ),
@@ -71,7 +74,10 @@ MEGATRON.add(
         "default-split",
         all_of(a.data_path.given, ~a.split.given, ~a.skip_train, INDEXED, a.dataloader_type != "external"),
         message="--data-path without --split trains on 96.9 % of the data: the split becomes 969, 30, 1",
-        why="an old default, of which upstream warns; --split sets the shares of training, validation and test",
+        why=(
+            "this is an old default that upstream warns about; --split sets the shares of training, validation and "
+            "test data"
+        ),
         severity=Severity.WARNING,
         at=(a.data_path,),
     ),
@@ -81,7 +87,7 @@ MEGATRON.add(
         message=(
             "mxfp8 without --reuse-grad-buf-for-mxfp8-param-ag and --fp8-param-gather keeps the weights in bf16 as well"
         ),
-        why="upstream warns of significantly more memory",
+        why="upstream warns that this needs significantly more memory",
         severity=Severity.NOTE,
         at=(a.fp8_recipe, a.fp8),
     ),
@@ -96,8 +102,8 @@ MEGATRON.add(
         ),
         message="the learning rate is at its minimum from iteration {lr_decay_iters} of {train_iters}",
         why=(
-            "--lr-decay-iters counts from the start, warm-up included; taking the warm-up off it cuts the end "
-            "short (NVIDIA/Megatron-LM#2258)"
+            "--lr-decay-iters counts from the start, including the warm-up; subtracting the warm-up ends the decay too "
+            "early (NVIDIA/Megatron-LM#2258)"
         ),
         severity=Severity.NOTE,
         at=(a.lr_decay_iters, a.train_iters),
@@ -114,7 +120,10 @@ MEGATRON.add(
             ~a.lr_decay_style.is_in("constant", "WSD"),
         ),
         message="the learning rate is at its minimum from sample {lr_decay_samples} of {train_samples}",
-        why="--lr-decay-samples counts from the start, warm-up included: from there on the learning rate is flat",
+        why=(
+            "--lr-decay-samples counts from the start, including the warm-up: after that number the learning rate is "
+            "constant"
+        ),
         severity=Severity.NOTE,
         at=(a.lr_decay_samples, a.train_samples),
         fixes=(drop(a.lr_decay_samples),),
@@ -129,7 +138,7 @@ MEGATRON.add(
             a.train_samples < a.global_batch_size,
         ),
         message="{train_samples} samples are less than one global batch of {global_batch_size}: the run trains 0 steps",
-        why="samples become whole steps, rounded down; the run ends at once and reports success",
+        why="samples are converted to whole steps, rounded down; the run ends immediately and reports success",
         severity=Severity.WARNING,
         at=(a.train_samples, a.global_batch_size),
     ),
@@ -145,7 +154,7 @@ MEGATRON.add(
             "sharded data parallelism needs CUDA_DEVICE_MAX_CONNECTIONS above 1, tensor and context "
             "parallelism need 1: one of them is slow"
         ),
-        why="on devices before Blackwell both need the order of their kernels",
+        why="on devices before Blackwell both depend on the order of their kernels",
         severity=Severity.NOTE,
         at=(a.use_megatron_fsdp, a.use_torch_fsdp2),
         versions=">=0.13",

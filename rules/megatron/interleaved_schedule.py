@@ -1,10 +1,10 @@
-"""What the interleaved pipeline schedule asks of the number of micro-batches, in the first step."""
+"""Requirements of the interleaved pipeline schedule for the number of micro-batches, checked in the first step."""
 
 from preflight.lint.constraint import ConstraintSet, drop, refuse
 from preflight.lint.expressions import Expression
 from preflight.rules.megatron.option_names import a, all_of, any_of
 
-WHY = "the schedule refuses the first step on every rank, after the model is built and the data is read"
+WHY = "the schedule refuses to run the first step on every rank, after the model is built and the data is read"
 MEGATRON = ConstraintSet("megatron", why=WHY)
 SCHEDULES = "megatron/core/pipeline_parallel/schedules.py"
 BATCHES, STAGES, VIRTUAL = a.num_microbatches, a.pipeline_model_parallel_size, a.virtual_pipeline_model_parallel_size
@@ -20,7 +20,7 @@ OTHER_SCHEDULE: Expression = any_of(
     ),
     *(a.layerwise_disaggregated_training, a.enable_high_availability, a.schedules_method.is_set),
 )
-"""Features of MindSpeed that have a separate schedule."""
+"""MindSpeed features that have a separate schedule."""
 INTERLEAVED = all_of(STAGES > 1, VIRTUAL.is_set, ~a.skip_train, ~a.perform_rl_step, ~OTHER_SCHEDULE)
 LEAVE = drop(
     a.num_layers_per_virtual_pipeline_stage,

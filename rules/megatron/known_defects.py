@@ -1,4 +1,4 @@
-"""Defects of Megatron releases that train without an error and wrongly: trigger, affected releases, way around."""
+"""Defects of Megatron releases that train incorrectly without an error: trigger, affected releases and workaround."""
 
 from preflight.lint.constraint import ConstraintSet, drop, put, refuse
 from preflight.rules.megatron.option_names import a, all_of, any_of
@@ -28,8 +28,8 @@ MEGATRON.add(
             "{decoder_last_pipeline_num_layers} layers, not {num_layers}"
         ),
         why=(
-            "the check takes minus one stages in between for a split that works out; a smaller model is trained, "
-            "silently"
+            "the check computes with -1 intermediate stages, so that the split seems to be correct; a smaller model is "
+            "trained silently"
         ),
         severity=Severity.WARNING,
         versions=">=0.13",
@@ -45,7 +45,10 @@ MEGATRON.add(
             "{num_layers} layers are not divisible by {pipeline_model_parallel_size} pipeline stages: this release "
             "builds {built} of them and leaves the rest out"
         ),
-        why="every stage builds the rounded-down share; a smaller model is trained, silently (refused since 0.10)",
+        why=(
+            "every stage builds its share of the layers, rounded down; a smaller model is trained silently (refused "
+            "since 0.10)"
+        ),
         severity=Severity.WARNING,
         versions=">=0.8,<0.10",
         upstream="megatron/core/transformer/transformer_block.py",
@@ -59,8 +62,8 @@ MEGATRON.add(
         all_of(BY_ENDS, PIPELINE > 1, OVERFULL),
         message="the first and last stage together have more layers than the {num_layers} of the model",
         why=(
-            "the stages in between get a negative number of layers, which builds none: the model trained does not "
-            "have --num-layers layers"
+            "the intermediate stages get a negative number of layers and build none: the trained model does not have "
+            "--num-layers layers"
         ),
         severity=Severity.WARNING,
         at=(FIRST, LAST, LAYERS),
@@ -74,7 +77,7 @@ MEGATRON.add(
             "with tensor parallel {tensor_model_parallel_size}, learnable attention sinks are counted on one rank "
             "only when gradients are clipped"
         ),
-        why=f"a defect reported of this release, found by fuzzing: the norm is too small ({ISSUES}/issues/7452)",
+        why=f"a reported defect of this release, found by fuzzing: the norm is too small ({ISSUES}/issues/7452)",
         severity=Severity.NOTE,
         upstream=f"{ISSUES}/issues/7452#softmax-offset",
         versions=">=0.13",
@@ -87,7 +90,7 @@ MEGATRON.add(
             "--sequence-parallel lets the output norm drift apart between ranks"
         ),
         why=(
-            "a defect reported of this release: its gradient is not added up over tensor parallel ranks "
+            "a reported defect of this release: the gradient is not summed over tensor parallel ranks "
             f"({ISSUES}/issues/7452)"
         ),
         severity=Severity.WARNING,
@@ -103,7 +106,7 @@ MEGATRON.add(
             "fsdp_dtensor checkpoints name layers by pipeline stage: load this one only with pipeline parallel "
             "{pipeline_model_parallel_size}"
         ),
-        why=f"another pipeline size loads without an error and puts layers in the wrong place ({ISSUES}/issues/7452)",
+        why=f"loading with another pipeline size succeeds but puts layers in the wrong place ({ISSUES}/issues/7452)",
         severity=Severity.NOTE,
         upstream=f"{ISSUES}/issues/7452#mfsdp-ckpt",
         versions=">=0.13",

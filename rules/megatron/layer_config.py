@@ -1,17 +1,17 @@
-"""A configuration of single layers that does not fit the rest of the run.
+"""A per-layer configuration that does not match the rest of the run.
 
 ## What it does
-Reads `--heterogeneous-layers-config-encoded-json` and checks that its activation is silu, that all its layers have
-equally many heads per group, and that the other options agree with it: layers, hidden size, heads, RMSNorm,
-rotary positions, SwiGLU, grouped attention. A configuration in a separate file is not read.
+Reads `--heterogeneous-layers-config-encoded-json` and checks that its activation is silu, that all layers have the same
+number of heads per group, and that the other options agree with it: layers, hidden size, heads, RMSNorm, rotary
+positions, SwiGLU, grouped attention. A configuration in a separate file is not read.
 
 ## Why is this bad?
-The network is built from this configuration; a contradicting option stops the run at start-up.
+The network is built from this configuration; an option that contradicts it stops the run at start-up.
 
 ## Example
     --heterogeneous-layers-config-encoded-json '{"hidden_act": "gelu", …}'
 
-Use instead a configuration with `"hidden_act": "silu"`.
+Use instead: a configuration with `"hidden_act": "silu"`.
 
 ## References
 Megatron-LM, megatron/training/arguments.py, validate_model_config_args_from_heterogeneous_config
@@ -42,7 +42,7 @@ SAME = {
     "rotary_base": "rope_theta",
 }
 TEXT, ACTIVATION, HEADS, ARGUMENTS = "72d9774e0f", "99a4b61c4a", "df6d11529e", "b8894ddc7c"
-"""The statements of upstream, as the evidence names them."""
+"""The upstream statements, under the names used in the evidence."""
 
 
 @rule(
@@ -53,7 +53,7 @@ TEXT, ACTIVATION, HEADS, ARGUMENTS = "72d9774e0f", "99a4b61c4a", "df6d11529e", "
     reads=(NAME,),
 )
 def check(job: Job) -> Iterator[Finding | Unverified]:
-    """The first fault of a configuration of single layers."""
+    """The first fault in a per-layer configuration."""
     given = typed(job, NAME)
     if not given or "mindspeed" in job.versions:
         return
@@ -79,7 +79,7 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
 
 
 def fault_of(config: dict[str, Any], job: Job) -> tuple[str, str] | None:
-    """What is wrong, and the statement upstream that checks it."""
+    """What is wrong, and the upstream statement that checks it."""
     if config["hidden_act"] != "silu":
         return Message(
             "the layer configuration has the activation {hidden_act}; only silu is supported",

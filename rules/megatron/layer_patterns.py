@@ -1,4 +1,4 @@
-"""Patterns that name the kind of every layer."""
+"""Patterns that name the type of every layer."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ from preflight.run.versions import matches
 from preflight.source.finding import Kind
 
 SINCE = {"D": ">=0.18", "+": ">=0.19"}
-"""Layers that the first releases with this option do not have."""
+"""Layer types that the first releases with this option do not support."""
 CORE_HYBRID_PATTERN_NAMES = ("hybrid_layer_pattern", "hybrid_override_pattern")
 SPLIT = ("pipeline_model_parallel_size", "decoder_first_pipeline_num_layers", "decoder_last_pipeline_num_layers")
 
@@ -27,17 +27,17 @@ def core_hybrid_pattern(job: Job) -> Iterator[Finding | Unverified]:
 
     ## What it does
     Reads `--hybrid-layer-pattern`: M Mamba, * attention, - MLP, E experts, G gated delta net, D sparse and + latent
-    attention, `|` between pipeline segments, `/` before each prediction depth. Checks the symbols, that all depths are
-    alike, that plain attention is not mixed with latent or sparse attention, and that a pattern without `|` divides over
-    the pipeline stages.
+    attention, `|` between pipeline segments, `/` before each prediction depth. Checks that the symbols are known, that
+    all depths are identical, that plain attention is not mixed with latent or sparse attention, and that the number of
+    layers in a pattern without `|` is divisible by the number of pipeline stages.
 
     ## Why is this bad?
-    The pattern is refused at start-up, or where only the split is wrong when the model is built.
+    The pattern is refused at start-up or, if only the split is wrong, when the model is built.
 
     ## Example
         --hybrid-layer-pattern "M*MX"
 
-    X is not a layer. Use instead, for an MLP, `M*M-`.
+    X is not a layer. Use instead: `M*M-`, in which the last layer is an MLP.
 
     ## References
     Megatron-LM d98e8a6, megatron/core/models/hybrid/hybrid_layer_allocation.py
@@ -69,7 +69,7 @@ def core_hybrid_pattern(job: Job) -> Iterator[Finding | Unverified]:
 
 
 def _whole(main: str, depths: list[object]) -> str:
-    """The pattern with the depths that the older option describes."""
+    """The pattern, including the depths that the older option describes."""
     if len(depths) == 2 and isinstance(depths[0], str) and isinstance(depths[1], int) and "/" not in main:
         return "/".join([main, *[depths[0]] * depths[1]])
     return main
@@ -118,7 +118,7 @@ CORE_MOE_LAYER_PATTERN_NAMES = (
     "experimental_attention_variant",
 )
 OF_VARIANTS = {648: 441, 653: 446}
-"""The same two checks where attention variants are built, by their line for plain layers."""
+"""The lines of the same two checks where attention variants are built, keyed by their lines for plain layers."""
 LINES = {"0.20.0": (648, 653, 671), "0.12.1": (390, 394, 412)}
 
 
@@ -131,18 +131,18 @@ LINES = {"0.20.0": (648, 653, 671), "0.12.1": (390, 394, 412)}
     reads=("moe_layer_freq",),
 )
 def core_moe_layer_pattern(job: Job) -> Iterator[Finding | Unverified]:
-    """A pattern of expert and dense layers that does not fit the model.
+    """A pattern of expert and dense layers that does not match the model.
 
     ## What it does
-    Checks `--moe-layer-freq`: a list has one entry, 0 or 1, for every layer; a number is at least 1.
+    Checks `--moe-layer-freq`: a list must have one entry, 0 or 1, for every layer; a number must be at least 1.
 
     ## Why is this bad?
-    Nothing looks at it before the model is built; then every rank stops.
+    Nothing checks the pattern before the model is built; then every rank stops.
 
     ## Example
         --num-layers 4 --num-experts 8 --moe-layer-freq "[0,1,1]"
 
-    Use instead `[0,1,1,1]`, or `([0]*1+[1]*3)`.
+    Use instead: `[0,1,1,1]`, or `([0]*1+[1]*3)`.
 
     ## References
     Megatron-LM d98e8a6, megatron/core/models/gpt/gpt_layer_specs.py:648, :653, :671; core_v0.12.1 :390, :394, :412
@@ -189,7 +189,7 @@ ATTENTION, MLP, PATTERN = "hybrid_attention_ratio", "hybrid_mlp_ratio", "hybrid_
 LENGTH, SYMBOL, COUNTS = "bb778e2107", "41a71a71df", "3a027be382"
 RATIOS = {ATTENTION: "1cc16d9d4c", MLP: "1eb5315818"}
 TOGETHER = "eb789f5b02"
-"""The statements of upstream, as the evidence names them."""
+"""The upstream statements, under the names used in the evidence."""
 
 
 @rule(
@@ -200,13 +200,13 @@ TOGETHER = "eb789f5b02"
     reads=(PATTERN, ATTENTION, MLP),
 )
 def earlier_hybrid_pattern(job: Job) -> Iterator[Finding | Unverified]:
-    """A hybrid layer pattern, or ratios of layers, that these releases cannot allocate.
+    """A hybrid layer pattern, or ratios of layers, from which these releases cannot allocate layers.
 
     ## What it does
-    `pretrain_mamba.py` of Megatron core 0.10 to 0.16 allocates the layers of the model by `--hybrid-attention-ratio`,
-    `--hybrid-mlp-ratio` and `--hybrid-override-pattern`. Checks that both ratios and their sum are between 0 and 1, that
-    the pattern has `--num-layers` layers and only known symbols, and that with ratios it has as
-    many layers of each kind as these give.
+    `pretrain_mamba.py` in Megatron core 0.10 to 0.16 allocates the layers of the model with `--hybrid-attention-ratio`,
+    `--hybrid-mlp-ratio` and `--hybrid-override-pattern`. Checks that both ratios and their sum are between 0 and 1,
+    that the pattern has `--num-layers` layers and only known symbols, and, if ratios are given, that the pattern has
+    the number of layers of each type that they produce.
 
     ## Why is this bad?
     Every rank stops while the model is built.
@@ -214,7 +214,7 @@ def earlier_hybrid_pattern(job: Job) -> Iterator[Finding | Unverified]:
     ## Example
         --num-layers 8 --hybrid-override-pattern "M*M-"
 
-    The pattern has 4 layers. Use instead `M*M-M*M-`.
+    The pattern has 4 layers. Use instead: `M*M-M*M-`.
 
     ## References
     Megatron-LM core_v0.16.0, megatron/core/ssm/mamba_hybrid_layer_allocation.py, allocate_layers
@@ -264,7 +264,7 @@ def _pattern(pattern: str, layers: int, known: str) -> tuple[str, str] | None:
 
 
 def _counts(pattern: str, layers: int, attention: float, mlp: float) -> tuple[str, str] | None:
-    """With ratios, a pattern must have the layers that they give."""
+    """If ratios are given, a pattern must have the layers that they produce."""
     if not attention and not mlp:
         return None
     many = round(layers * attention)

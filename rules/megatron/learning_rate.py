@@ -4,7 +4,7 @@ from preflight.lint.constraint import ConstraintSet, conflicts, drop, refuse
 from preflight.rules.megatron.option_names import REFUSED, a, all_of
 from preflight.source.finding import Safety
 
-LATE = "the run stops after the model is built, when its learning-rate schedule is made"
+LATE = "the run stops after the model is built, when its learning-rate schedule is created"
 MEGATRON = ConstraintSet("megatron", why=LATE)
 TRAINS = ~a.skip_train
 CONSTANT = a.weight_decay_incr_style == "constant"

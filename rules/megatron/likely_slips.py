@@ -1,28 +1,29 @@
-"""Values that pass every check, and that train or save something other than they seem to mean."""
+"""Values that pass every check but train or save something other than they seem to mean."""
 
 from preflight.lint.constraint import ConstraintSet, refuse
 from preflight.rules.megatron.option_names import SCHEDULER, TRAINING, a, all_of, any_of
 from preflight.source.finding import Severity
 
-MEGATRON = ConstraintSet("megatron", why="no check looks at it, and the run is another one than was meant")
+MEGATRON = ConstraintSet("megatron", why="no check covers this value, and the run is not the one that was intended")
 TRAINS = ~a.skip_train
 DECAYS = ~a.lr_decay_style.is_in("constant", "WSD", "inverse-square-root")
 TRIAL = 1_000
-"""Iterations below which a run is a trial: its options are often those of the long run."""
+"""Runs with fewer iterations are trials: their options are often copied from the long run."""
 FEW = 10
-"""Fewer iterations only time a step, or are those of a script that evaluates and does not train."""
+"""Runs with fewer iterations only measure the step time, or come from a script that evaluates and does not train."""
 LONG = 10_000
-"""The number of iterations above which a run is not a shortened trial."""
+"""Runs with more iterations are not shortened trials."""
 SHORTENED = 20
-"""So many times as long is the schedule of a long run in one that was shortened."""
+"""The schedule of a long run is this many times as long as the run if the run was shortened."""
 BEYOND = 10
-"""The longest interval in published files, as a multiple of the run, where that is not a trial."""
+"""The longest interval in published files that are not trials, as a multiple of the length of the run."""
 EARLY = 5
-"""So many times as long as its decay is a run whose decay has lost a digit; published ones have less than 2."""
+"""A run this many times as long as its decay has lost a digit in the decay; for published runs the ratio is less than
+2."""
 EPSILON = (a.layernorm_epsilon, a.norm_epsilon)
-"""What releases call it."""
+"""The names of the option in different releases."""
 MOST_MINUTES = 1_000
-"""Of a timeout; the longest in a published script is 600."""
+"""For a timeout in minutes; the longest in a published script is 600."""
 ADAM = "https://arxiv.org/abs/1412.6980v9#section-4"
 WEIGHTS = "megatron/training/arguments.py"
 
@@ -41,7 +42,10 @@ MEGATRON.add(
             "--adam-beta1 {adam_beta1} is above --adam-beta2 {adam_beta2}: the average of the gradients is longer "
             "than that of their squares"
         ),
-        why="Adam's bound needs the opposite, and every published recipe has it; the two may have changed places",
+        why=(
+            "the error bound of Adam requires the opposite, and every published recipe follows it; the two may be "
+            "swapped"
+        ),
         severity=Severity.WARNING,
         at=(a.adam_beta1, a.adam_beta2),
         upstream=ADAM,
@@ -84,7 +88,10 @@ MEGATRON.add(
             "the learning rate grows for {lr_warmup_steps} samples and falls after {lr_decay_steps}: the warm-up is "
             "most of the schedule"
         ),
-        why="published runs warm up for 0.1 to 10 per cent; a digit too many, or the unit of the other option",
+        why=(
+            "published runs warm up for 0.1 to 10 per cent of the schedule; there may be an extra digit, or the unit "
+            "of the other option"
+        ),
         severity=Severity.WARNING,
         at=(a.lr_warmup_iters, a.lr_warmup_samples, a.lr_warmup_fraction, a.lr_decay_iters, a.lr_decay_samples),
         upstream=SCHEDULER,
@@ -110,7 +117,7 @@ MEGATRON.add(
             "the run ends at iteration {train_iters}, and the learning rate reaches its minimum at {lr_decay_iters} "
             "only"
         ),
-        why="the run ends while the learning rate is high, and the weights are worse than those of a finished decay",
+        why="the run ends while the learning rate is high, and the weights are worse than those of a completed decay",
         severity=Severity.WARNING,
         at=(a.lr_decay_iters, a.train_iters),
         upstream=SCHEDULER,
@@ -129,7 +136,7 @@ MEGATRON.add(
             "the run ends at sample {train_samples}, and the learning rate reaches its minimum at {lr_decay_samples} "
             "only"
         ),
-        why="the run ends while the learning rate is high, and the weights are worse than those of a finished decay",
+        why="the run ends while the learning rate is high, and the weights are worse than those of a completed decay",
         severity=Severity.WARNING,
         at=(a.lr_decay_samples, a.train_samples),
         upstream=SCHEDULER,
@@ -155,7 +162,7 @@ MEGATRON.add(
             ),
         ),
         message="the learning rate is at its minimum after the first fifth of the run, or earlier",
-        why="a digit of the decay's length may be missing: most of the run trains at the lowest rate",
+        why="the length of the decay may lack a digit: most of the run trains at the lowest learning rate",
         severity=Severity.WARNING,
         at=(a.lr_decay_iters, a.lr_decay_samples, a.train_iters, a.train_samples),
         upstream=SCHEDULER,
@@ -169,7 +176,7 @@ MEGATRON.add(
             any_of(a.lr_wsd_decay_iters.given, a.lr_wsd_decay_samples.given, a.lr_wsd_decay_style.given),
         ),
         message="--lr-decay-style is {lr_decay_style}, so the options of the WSD schedule have no effect",
-        why="the learning rate falls from the start and has no stable phase",
+        why="the learning rate decreases from the start and has no stable phase",
         severity=Severity.WARNING,
         at=(a.lr_wsd_decay_iters, a.lr_wsd_decay_samples, a.lr_wsd_decay_style, a.lr_decay_style),
         upstream=SCHEDULER,
@@ -195,7 +202,7 @@ MEGATRON.add(
             "--save-interval {save_interval} is beyond the last of {train_iters} iterations: nothing is saved before "
             "the end"
         ),
-        why="whatever ends the run early takes all of the training with it",
+        why="if the run ends early for any reason, all of its training is lost",
         severity=Severity.WARNING,
         at=(a.save_interval, a.train_iters),
         upstream=TRAINING,
@@ -223,7 +230,7 @@ MEGATRON.add(
             "--distributed-timeout-minutes {distributed_timeout_minutes} is in minutes: a rank that hangs holds the "
             "job for most of a day or longer"
         ),
-        why="a hang of a collective is only noticed at the timeout, and all devices wait for it",
+        why="a hanging collective is only noticed after the timeout, and all devices wait for it",
         severity=Severity.WARNING,
         at=(a.distributed_timeout_minutes,),
         upstream="megatron/training/initialize.py",
@@ -241,7 +248,7 @@ MEGATRON.add(
         "init-too-wide",
         all_of(TRAINS, a.init_method_std >= 0.5),
         message="--init-method-std {init_method_std} makes the first weights some 50 times as large as usual (0.02)",
-        why="the first losses are huge and the gradients overflow; a digit or a dot may be missing",
+        why="the first losses are huge and the gradients overflow; a digit or a decimal point may be missing",
         severity=Severity.WARNING,
         at=(a.init_method_std,),
         upstream=WEIGHTS,
@@ -252,7 +259,10 @@ MEGATRON.add(
         message="the epsilon of the norms is {epsilon}, not between 0 and 0.01; usual are 1e-5 and 1e-6, "
         "a sign may be missing",
         shows={"epsilon": EPSILON},
-        why="it is added to the variance: large values shrink every activation, and 0 divides by zero",
+        why=(
+            "epsilon is added to the variance: a large value shrinks every activation, and 0 can lead to a division by "
+            "zero"
+        ),
         severity=Severity.WARNING,
         at=EPSILON,
         upstream=WEIGHTS,
@@ -261,7 +271,7 @@ MEGATRON.add(
         "adam-epsilon-too-large",
         all_of(TRAINS, a.optimizer == "adam", a.adam_eps >= 0.1),
         message="--adam-eps is {adam_eps}; usual are 1e-8 to 1e-15, a sign may be missing",
-        why="it outweighs the gradients' average, and weights move by far less than the learning rate",
+        why="epsilon outweighs the average of the gradients, and weights move by far less than the learning rate",
         severity=Severity.WARNING,
         at=(a.adam_eps,),
         upstream="megatron/core/optimizer/__init__.py:524",
@@ -287,7 +297,10 @@ MEGATRON.add(
             "the losses of the router outweigh that of the text: --moe-aux-loss-coeff {moe_aux_loss_coeff}, "
             "--moe-z-loss-coeff {moe_z_loss_coeff}"
         ),
-        why="published runs have 1e-4 to 0.02, and 1e-3: the experts are balanced, and nothing else is learnt",
+        why=(
+            "published runs use 1e-4 to 0.02 and 1e-3, respectively: with these values the run balances the experts "
+            "and learns nothing else"
+        ),
         severity=Severity.WARNING,
         at=(a.moe_aux_loss_coeff, a.moe_z_loss_coeff),
         upstream="https://arxiv.org/abs/2101.03961",
@@ -299,7 +312,7 @@ MEGATRON.add(
             "--mtp-loss-scaling-factor {mtp_loss_scaling_factor}: the loss of the further tokens outweighs that of the "
             "next one"
         ),
-        why="published runs have 0.1 and 0.3",
+        why="published runs use 0.1 and 0.3",
         severity=Severity.WARNING,
         at=(a.mtp_loss_scaling_factor,),
         upstream="https://arxiv.org/abs/2412.19437",
@@ -308,7 +321,7 @@ MEGATRON.add(
         "clip-grad-negative",
         all_of(TRAINS, a.clip_grad < 0),
         message="--clip-grad {clip_grad} is negative: gradients are not clipped",
-        why="only a norm above 0 clips; a sign may be a slip; 0 means that none is clipped",
+        why="gradients are only clipped if the limit is greater than 0; the sign may be a typo; 0 turns clipping off",
         severity=Severity.WARNING,
         at=(a.clip_grad,),
         upstream="megatron/core/optimizer/optimizer.py",

@@ -1,13 +1,13 @@
-"""Options whose companion is missing: the run starts, but not as the options together intend."""
+"""Options without a required companion: the run starts, but not in the way the options intend."""
 
 from preflight.lint.constraint import ConstraintSet, put, refuse
 from preflight.rules.megatron.option_names import a, all_of, any_of
 from preflight.source.finding import Severity
 
-MEGATRON = ConstraintSet("megatron", why="the learning rate still grows when the run stops")
+MEGATRON = ConstraintSet("megatron", why="the learning rate is still rising when the run stops")
 TRAINS = ~a.skip_train
 TRIAL = 100
-"""Fewer iterations are a trial, not a training."""
+"""A run with fewer iterations is a trial rather than a training run."""
 LATENT = any_of(a.q_lora_rank.given, a.qk_head_dim.given, a.qk_pos_emb_head_dim.given, a.v_head_dim.given)
 
 ONE_P = any_of(a.layernorm_zero_centered_gamma, a.apply_layernorm_1p)
@@ -26,8 +26,8 @@ MEGATRON.add(
         message="without --global-batch-size a step is one micro-batch per data-parallel rank: "
         "only one of {pipeline_model_parallel_size} pipeline stages works at a time",
         why=(
-            "the global batch is then micro batch x data parallel; the pipeline is never filled, "
-            "and the step is far smaller than usual"
+            "the global batch is then micro batch x data parallel; the pipeline is never filled, and the step is far "
+            "smaller than usual"
         ),
         severity=Severity.WARNING,
         at=(a.pipeline_model_parallel_size,),
@@ -71,7 +71,7 @@ MEGATRON.add(
         "quantized-over-float32",
         all_of(TRAINS, a.fp8.is_set, ~a.bf16, ~a.fp16),
         message="FP8 {fp8} without --bf16 or --fp16: weights, gradients and everything outside of FP8 are float32",
-        why="twice the memory, and the speed of FP8 is lost outside of the matrix products",
+        why="the run needs twice the memory, and FP8 speeds up nothing but the matrix products",
         severity=Severity.WARNING,
         at=(a.fp8,),
         fixes=(put(a.bf16),),
@@ -117,7 +117,7 @@ MEGATRON.add(
         "latent-rank-left-out",
         all_of(a.multi_latent_attention, LATENT, ~a.kv_lora_rank.given),
         message="--kv-lora-rank is not set: keys and values are compressed to the default, {kv_lora_rank}",
-        why="the default is far below what published models use (512), and another model is trained",
+        why="the default is far below the rank of published models (512), so a different model is trained",
         severity=Severity.WARNING,
         at=(a.multi_latent_attention,),
     ),
@@ -129,7 +129,7 @@ MEGATRON.add(
             any_of(a.qk_head_dim.given, a.qk_pos_emb_head_dim.given),
         ),
         message="--kv-lora-rank {kv_lora_rank} has no effect without --multi-latent-attention",
-        why="plain attention is built, which is another model; a --spec with latent attention fails",
+        why="plain attention is built, which is a different model; a --spec with latent attention fails",
         severity=Severity.WARNING,
         at=(a.kv_lora_rank,),
         fixes=(put(a.multi_latent_attention),),
@@ -138,6 +138,6 @@ MEGATRON.add(
         "spec-without-function",
         all_of(a.spec.length == 1, ~a.spec.has("local")),
         message="--spec {spec} has one word; it takes a module and the name of a function in it",
-        why="the two are unpacked when the model is built; the run fails at launch",
+        why="both words are unpacked when the model is built; the run fails at launch",
     ),
 )

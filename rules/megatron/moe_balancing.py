@@ -1,4 +1,4 @@
-"""How tokens are spread over experts."""
+"""How tokens are distributed over experts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DROPPING = {
 }
 
 OF_ONE, OF_SEVERAL = ("fb8615c8ac", "657757815d", "f3ed62cdd0"), ("f21b65560c", "657757815d")
-"""The statements of upstream about a capacity factor, by release, with one kind of balancing and several."""
+"""The upstream statements about a capacity factor, by release: with one type of load balancing, and with several."""
 
 
 @rule(
@@ -30,11 +30,11 @@ OF_ONE, OF_SEVERAL = ("fb8615c8ac", "657757815d", "f3ed62cdd0"), ("f21b65560c", 
     reads=(TYPES, CORE_MOE_BALANCING_LOSSES, CAPACITY),
 )
 def core_moe_balancing(job: Job) -> Iterator[Finding | Unverified]:
-    """Load balancing of experts that does not fit its coefficients or the expert capacity.
+    """Load balancing of experts that does not match its coefficients or the expert capacity.
 
     ## What it does
-    Several `--moe-router-load-balancing-type` need as many `--moe-aux-loss-coeff`; a capacity factor works with auxiliary
-    losses or no balancing, not with sinkhorn or quantile balancing.
+    `--moe-aux-loss-coeff` must have as many values as `--moe-router-load-balancing-type` if that has several; a
+    capacity factor works with auxiliary losses or without balancing, but not with sinkhorn or quantile balancing.
 
     ## Why is this bad?
     The model configuration is refused at start-up.
@@ -42,7 +42,7 @@ def core_moe_balancing(job: Job) -> Iterator[Finding | Unverified]:
     ## Example
         --moe-router-load-balancing-type aux_loss seq_aux_loss --moe-aux-loss-coeff 0.01
 
-    Use instead one coefficient each: `--moe-aux-loss-coeff 0.01 0.001`.
+    Use instead: one coefficient for each, such as `--moe-aux-loss-coeff 0.01 0.001`.
 
     ## References
     Megatron-LM d98e8a6, megatron/core/transformer/transformer_config.py
@@ -100,16 +100,16 @@ BALANCE_WITHOUT_COEFFICIENT_LOSSES = ("aux_loss", "seq_aux_loss", "global_aux_lo
     reads=("moe_router_load_balancing_type",),
 )
 def balance_without_coefficient(job: Job) -> Iterator[Finding | Unverified]:
-    """A loss that is to balance the experts has no weight.
+    """A load-balancing loss for the experts has no weight.
 
     ## What it does
-    Points at `--moe-router-load-balancing-type` with auxiliary losses but without `--moe-aux-loss-coeff`: it is 0,
-    and the losses are not computed. An explicit coefficient of 0 is intended, and so is balancing by biases
-    (`--moe-router-enable-expert-bias`); both are silent.
+    Reports `--moe-router-load-balancing-type` with auxiliary losses but without `--moe-aux-loss-coeff`: the coefficient
+    is then 0, and the losses are not computed. An explicit coefficient of 0 is intended, and so is balancing by biases
+    (`--moe-router-enable-expert-bias`); neither is reported.
 
     ## Why is this bad?
-    No message appears and nothing balances: tokens gather on few experts, which is seen, if at all, in the curves of a run
-    that is days old.
+    No message appears and nothing is balanced: tokens concentrate on a few experts, which only shows, if at all, in the
+    curves of a run that has been going for days.
 
     ## Example
         --num-experts 64 --moe-router-load-balancing-type aux_loss
@@ -119,7 +119,8 @@ def balance_without_coefficient(job: Job) -> Iterator[Finding | Unverified]:
         --num-experts 64 --moe-router-load-balancing-type aux_loss --moe-aux-loss-coeff 0.01
 
     ## Fix safety
-    Unsafe, and only offered: another training result; 0.01 is the value of the first papers, newer models take less.
+    Unsafe and only offered, because it changes the training result; 0.01 is the value in the first papers, and newer
+    models use less.
 
     ## References
     Megatron-LM d98e8a6, megatron/core/transformer/moe/router.py, TopKRouter._apply_aux_loss

@@ -1,17 +1,18 @@
 """A communication algorithm that is not deterministic.
 
 ## What it does
-With `--deterministic-mode`, checks the words of the environment variable `NCCL_ALGO`. Core 0.20 takes Ring,
-CollnetDirect, CollnetChain and ^NVLS, or an unset variable, which becomes Ring. Core 0.12 also takes Tree, but one word
-only, and not an unset variable. Without a stated release, Tree is a warning: releases before 0.19 take it.
+With `--deterministic-mode`, checks the words of the environment variable `NCCL_ALGO`. Core 0.20 accepts Ring,
+CollnetDirect, CollnetChain and ^NVLS, or an unset variable, which becomes Ring. Core 0.12 also accepts Tree, but only a
+single word, and not an unset variable. If no release is given, Tree is a warning, because releases before 0.19 accept
+it.
 
 ## Why is this bad?
-The order in which gradients are added up would differ between runs; the run is refused at start-up.
+The order in which gradients are summed would differ between runs; the run is refused at start-up.
 
 ## Example
     NCCL_ALGO=Tree python pretrain_gpt.py --deterministic-mode …
 
-Use instead `NCCL_ALGO=Ring`.
+Use instead: `NCCL_ALGO=Ring`.
 
 ## Fix safety
 Unsafe: another algorithm may be slower.
@@ -42,7 +43,7 @@ OLD = "<0.19"
     reads=("deterministic_mode",),
 )
 def check(job: Job) -> Iterator[Finding | Unverified]:
-    """NCCL_ALGO against deterministic mode."""
+    """NCCL_ALGO in deterministic mode."""
     values = read(job, "deterministic_mode")
     if isinstance(values, Unverified) or not values[0]:
         return

@@ -1,4 +1,4 @@
-"""What single features of the network need of the rest."""
+"""Requirements of single network features for the other options."""
 
 from preflight.lint.constraint import ConstraintSet, conflicts, drop, put, refuse, requires
 from preflight.rules.megatron.option_names import REFUSED, a, all_of, any_of
@@ -14,16 +14,16 @@ MEGATRON.add(
         "mtp-positions",
         all_of(MTP, ~a.mtp_position_embedding_type.is_in("rope", "none")),
         message="multi-token prediction needs --position-embedding-type rope or none, not {position_embedding_type}",
-        why="the prediction layers get no learned positions; " + REFUSED,
+        why="the prediction layers do not support learned positions; " + REFUSED,
         at=(POSITIONS, MTP),
         fixes=(put(POSITIONS, "rope"),),
     ),
     refuse(
         "mtp-positions-in-old-core",
-        # the last is of MindSpeed-LLM
+        # the last one is from MindSpeed-LLM
         all_of(MTP, a.context_parallel_size == 1, ~POSITIONS.is_in("rope", "none", "deepseek4")),
         message="multi-token prediction needs --position-embedding-type rope or none, not {position_embedding_type}",
-        why="the prediction layers get no learned positions; " + REFUSED,
+        why="the prediction layers do not support learned positions; " + REFUSED,
         at=(POSITIONS, MTP),
         fixes=(put(POSITIONS, "rope"),),
     ),
@@ -160,7 +160,7 @@ MEGATRON.add(
     ),
     refuse(
         "interleaved-rotary-with-fusion",
-        # other positions switch it off afterwards
+        # other position embeddings switch it off later
         all_of(a.rotary_interleaved, any_of(a.apply_rope_fusion, ~a.apply_rope_fusion.given)),
         message="--rotary-interleaved needs --no-rope-fusion",
         at=(a.rotary_interleaved,),

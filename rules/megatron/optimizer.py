@@ -1,4 +1,4 @@
-"""The optimizer: what overlaps with it, the precision of its states, where they live."""
+"""The optimizer: what overlaps with it, the precision of its states, and where they are stored."""
 
 from preflight.lint.constraint import REMOVE, Change, ConstraintSet, Repair, conflicts, drop, put, refuse, requires
 from preflight.rules.megatron.option_names import REFUSED, a, all_of, distributed_at_first, gather_at_first
@@ -11,7 +11,7 @@ WIDE = (
     "without --use-precision-aware-optimizer the states stay in fp32; the run is refused when the optimizer is "
     "configured"
 )
-EMERGING = a.optimizer.is_in("muon", "lion", "soap", "adaptive_muon")  # dist_muon has become muon
+EMERGING = a.optimizer.is_in("muon", "lion", "soap", "adaptive_muon")  # dist_muon was renamed to muon
 BUILT = "the optimizer refuses it when it is built, after the model"
 INIT = "megatron/core/optimizer/__init__.py"
 
@@ -66,15 +66,15 @@ MEGATRON.add(
         a.reuse_grad_buf_for_mxfp8_param_ag,
         message="--overlap-param-gather-with-optimizer-step does not work with --reuse-grad-buf-for-mxfp8-param-ag",
         why=(
-            "the gathered weights would overwrite gradients that the step still reads; the optimizer's "
-            "configuration is refused"
+            "the gathered weights would overwrite gradients that the step still reads; the optimizer configuration is "
+            "refused"
         ),
     ),
     refuse(
         "precision-aware-without-adam",
         all_of(PRECISE, a.optimizer != "adam"),
         message="--use-precision-aware-optimizer needs --optimizer adam, not {optimizer}",
-        why="the optimizer's configuration is refused",
+        why="the optimizer configuration is refused",
         fixes=(drop(PRECISE, also=(a.main_grads_dtype, a.main_params_dtype, a.exp_avg_dtype, a.exp_avg_sq_dtype)),),
     ),
     refuse(

@@ -1,4 +1,4 @@
-"""Handles and readers that the rules of Megatron share."""
+"""Handles and helper functions shared by the Megatron rules."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ CONFIG = "megatron/core/transformer/transformer_config.py"
 PARALLEL = "megatron/core/model_parallel_config.py"
 
 
-# Recomputation: the old --moe-layer-recompute becomes selective recomputation of "moe", after the first checks were
-# made.
+# Recomputation: the old --moe-layer-recompute becomes selective recomputation of "moe" after the first checks have
+# run.
 selective: Expression = a.recompute_granularity == "selective"
 selective_at_last: Expression = any_of(selective, a.moe_layer_recompute)
 recomputes_core_attention: Expression = a.recompute_modules.has("core_attn")
@@ -32,11 +32,11 @@ grouped_tensor: Expression = any_of(
 )
 quantized: Expression = any_of(a.fp8.is_set, a.fp4.is_set)
 
-# Attention variants; a pattern with D means sparse attention whatever the flag is.
+# Attention variants; a pattern with D means sparse attention, whatever the value of the flag.
 sparse_attention: Expression = any_of(a.experimental_attention_variant == "dsa", a.hybrid_layer_pattern.has("D"))
 delta_net: Expression = a.experimental_attention_variant.is_in("gdn", "gdn2", "gated_delta_net")
 
-# The activation as the model configuration gets it: --swiglu first, otherwise the unfused choices, otherwise GELU.
+# The activation passed to the model configuration: --swiglu first, otherwise the unfused choices, otherwise GELU.
 swiglu: Expression = a.swiglu
 quick_geglu: Expression = all_of(~a.swiglu, ~a.squared_relu, a.quick_geglu)
 gated: Expression = any_of(a.swiglu, quick_geglu)
@@ -46,25 +46,25 @@ inference_optimized: Expression = a.transformer_impl == "inference_optimized"
 
 
 def read(job: Job, *names: str) -> list[Any] | Unverified:
-    """The effective values, None for what is not set; or what keeps them from being known."""
+    """The effective values, None for those that are not set; or the reason why one of them is unknown."""
     values = [job.arguments.get(name) for name in names]
     unknown = next((value for value in values if isinstance(value.raw, Unknown)), None)
     return [value.raw for value in values] if unknown is None else Unverified(unknown.because)
 
 
 def typed(job: Job, *names: str) -> list[Value]:
-    """The typed values of the names, in their order."""
+    """The values of these names that are written in the configuration, in the same order."""
     return [value for name in names if (value := job.arguments.given(name)) is not None and value.setting is not None]
 
 
 def place_of(job: Job, site: str) -> str | None:
-    """The file and line of one statement of Megatron at the release that takes part."""
+    """The file and line of a Megatron statement in the release that the job uses."""
     known = evidence("megatron")
     return None if known is None else known.site(site, job.versions["megatron"])
 
 
 def core(job: Job) -> str:
-    """The version of Megatron core that takes part."""
+    """The version of Megatron core that the job uses."""
     return job.versions["megatron"]
 
 
@@ -79,7 +79,7 @@ DDP = "megatron/core/distributed/distributed_data_parallel_config.py"
 REFUSED = "the run is refused at start-up, on every rank"
 
 
-# The optimizer as upstream sees it before it switches anything.
+# The optimizer that upstream sees before it changes any option.
 distributed_at_first: Expression = a.use_distributed_optimizer.written
 gather_at_first: Expression = any_of(a.overlap_param_gather, a.overlap_param_gather.written)
 weights_sharded: Expression = any_of(a.gtp_weight_remat_size > 1, a.expert_gtp_weight_remat_size > 1)

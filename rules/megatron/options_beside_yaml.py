@@ -1,16 +1,16 @@
-"""Options next to --yaml-cfg are dropped.
+"""Options next to --yaml-cfg are ignored.
 
 ## What it does
-Finds options on the command line of a run whose arguments are in the file that `--yaml-cfg` names.
+Finds options on the command line of a run that reads its arguments from the file given by `--yaml-cfg`.
 
 ## Why is this bad?
-The file replaces all options: `args = load_yaml(args.yaml_cfg)`. The command line has no
-effect, silently.
+The file replaces all options: `args = load_yaml(args.yaml_cfg)`. The command line has no effect, and no message is
+printed.
 
 ## Example
     pretrain_gpt.py --yaml-cfg gpt.yaml --tensor-model-parallel-size 2
 
-Use instead, with the size in `model_parallel` of the file:
+Use instead (with the size under `model_parallel` in the file):
 
     pretrain_gpt.py --yaml-cfg gpt.yaml
 

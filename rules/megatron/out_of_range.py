@@ -1,10 +1,10 @@
-"""Numbers that no check looks at before the first step, out of the range in which they mean something."""
+"""Numbers that no check covers before the first step, outside the range in which they are meaningful."""
 
 from preflight.lint.constraint import ConstraintSet, put, refuse
 from preflight.rules.megatron.option_names import a, all_of, any_of
 from preflight.source.finding import Safety, Severity
 
-DROPOUT = "the model is built and refuses it: a probability lies between 0 and 1"
+DROPOUT = "it is refused when the model is built: a probability must be between 0 and 1"
 MEGATRON = ConstraintSet("megatron", why=DROPOUT)
 TRAINS = ~a.skip_train
 HYBRID = any_of(
@@ -12,13 +12,13 @@ HYBRID = any_of(
     a.hybrid_override_pattern.is_set,
     a.entry.is_in("pretrain_mamba.py", "pretrain_hybrid.py"),
 )
-"""Models that core 0.12 recomputes nothing of."""
+"""Models for which core 0.12 recomputes nothing."""
 UNIFORM = all_of(a.recompute_granularity == "full", a.recompute_method == "uniform", ~HYBRID)
 EMBEDDING = "megatron/core/models/common/embeddings/language_model_embedding.py"
 ATTENTION = "megatron/core/transformer/dot_product_attention.py"
 SCALER = "megatron/core/optimizer/grad_scaler.py"
 ROTARY = "megatron/core/models/common/embeddings/rotary_pos_embedding.py"
-"""torch.nn.Dropout; Transformer Engine builds one too, whatever the backend (006b336,
+"""torch.nn.Dropout; Transformer Engine also builds one, whatever the backend (006b336,
 dot_product_attention/backends.py, UnfusedDotProductAttention)."""
 
 MEGATRON.add(
@@ -29,7 +29,7 @@ MEGATRON.add(
             "--recompute-num-layers is {recompute_num_layers}; it must be at least 1, or uniform recomputation "
             "never reaches the last layer"
         ),
-        why="the first forward pass does not end: the job hangs until its time limit",
+        why="the first forward pass never ends: the job hangs until its time limit",
         at=(a.recompute_num_layers,),
         fixes=(put(a.recompute_num_layers, 1),),
     ),
@@ -45,7 +45,7 @@ MEGATRON.add(
         "eval-interval-zero",
         all_of(TRAINS, a.eval_interval == 0, a.train_samples.is_none, ~a.full_validation),
         message="--eval-interval is 0; it must be at least 1: the number of evaluations divides by it",
-        why="the run stops where the data sets are built; to evaluate rarely, give a large number",
+        why="the run stops when the data sets are built; to evaluate rarely, give a large number",
         at=(a.eval_interval,),
     ),
     refuse(
@@ -59,7 +59,7 @@ MEGATRON.add(
         "workers-negative",
         all_of(TRAINS, a.num_workers < 0, a.dataloader_type != "external"),
         message="--num-workers is {num_workers}; it must be at least 0, which reads the data in the rank itself",
-        why="torch's data loader refuses a negative number where the data sets are built",
+        why="torch's data loader refuses a negative number when the data sets are built",
         at=(a.num_workers,),
         upstream="https://pytorch.org/docs/2.9/data.html#torch.utils.data.DataLoader",
     ),
@@ -67,7 +67,7 @@ MEGATRON.add(
         "seed-not-positive",
         all_of(a.seed.given, a.seed <= 0),
         message="--seed is {seed}; it must be at least 1",
-        why="the start of random numbers refuses it, before anything is built",
+        why="the initialization of random numbers refuses it before anything is built",
         at=(a.seed,),
         upstream="megatron/training/initialize.py",
     ),
@@ -75,7 +75,7 @@ MEGATRON.add(
         "save-interval-zero",
         all_of(TRAINS, a.save.is_set, a.save_interval.given, a.save_interval == 0),
         message="--save-interval is 0; it must be at least 1: the end of the run divides by it",
-        why="nothing is saved during the run, and it stops before its last weights are",
+        why="nothing is saved during the run, and the run stops before it saves its final weights",
         at=(a.save_interval,),
         upstream="megatron/training/training.py",
         after=("megatron/save-interval-not-positive",),
@@ -84,7 +84,7 @@ MEGATRON.add(
         "loss-scale-negative",
         all_of(TRAINS, a.fp16, a.loss_scale.given, a.loss_scale < 0),
         message="--loss-scale is {loss_scale}; it must be above 0, and without the option it adapts itself",
-        why="the optimizer is built and refuses it",
+        why="the optimizer refuses it when it is built",
         at=(a.loss_scale,),
         upstream=SCALER,
     ),
@@ -107,7 +107,7 @@ MEGATRON.add(
             "{loss_scale_window} and a hysteresis of {hysteresis}: all must be above 0, and the start not below the "
             "minimum"
         ),
-        why="the optimizer is built and refuses it",
+        why="the optimizer refuses it when it is built",
         at=(a.initial_loss_scale, a.min_loss_scale, a.loss_scale_window, a.hysteresis),
         upstream=SCALER,
     ),
@@ -156,7 +156,7 @@ MEGATRON.add(
             any_of(a.adam_beta1 < 0, a.adam_beta1 >= 1, a.adam_beta2 < 0, a.adam_beta2 >= 1),
         ),
         message="Adam's betas {adam_beta1} and {adam_beta2} must be at least 0 and below 1",
-        why="the averages of gradients grow instead of fading, or never change",
+        why="the averages of the gradients grow instead of fading, or never change",
         severity=Severity.WARNING,
         at=(a.adam_beta1, a.adam_beta2),
         upstream="https://arxiv.org/abs/1412.6980",

@@ -1,4 +1,4 @@
-"""What the rules about faults of parsing share: the problems of one kind, and the change that would mend one."""
+"""What the rules about parsing faults share: the problems of one kind, and the change that might fix one."""
 
 from __future__ import annotations
 
@@ -11,23 +11,22 @@ from preflight.run.arguments import REMOVE
 
 UPSTREAM = "argparse"
 CRASHES = {"enum": ("271ec60700", "8109f40526"), "pattern": ("dbcd5f295f", "9aee8912c0")}
-"""The statements at which the reader of a value dies by itself, with no word of argparse,
-as the evidence names them."""
+"""The statements where reading a value fails without an argparse error, under the names used in the evidence."""
 
 
 def problems(job: Job, kind: str) -> Iterator[Problem]:
-    """The faults of one kind that parsing met, in the order of the words."""
+    """The parsing faults of one kind, in the order of the words."""
     return (problem for problem in job.arguments.problems if problem.kind == kind)
 
 
 def refused_value(job: Job, problem: Problem, severity: Severity | None) -> Finding:
-    """A value that the parser refuses: another one in its place, otherwise no option."""
+    """A value that the parser refuses: offers another value, or removes the option."""
     upstream = place_upstream(job, problem)
     return finding(problem, rewritten(job, problem), severity, dropped(job, problem), upstream=upstream)
 
 
 def place_upstream(job: Job, problem: Problem) -> str:
-    """Where the framework refuses a word."""
+    """The place where the framework refuses a word."""
     places = (place_of(job, site) for site in CRASHES.get(problem.crash, ()))
     return next((place for place in places if place is not None), UPSTREAM)
 
@@ -39,7 +38,7 @@ def finding(
     *others: Fix | None,
     upstream: str = UPSTREAM,
 ) -> Finding:
-    """A finding at the place of the fault; others: further fixes."""
+    """A finding at the location of the fault. others: additional fixes."""
     fixes = tuple(f for f in (fix, *others) if f is not None)
     first = fixes[0] if fixes else None
     return Finding(
@@ -54,22 +53,22 @@ def finding(
 
 
 def own_options(job: Job) -> Severity | None:
-    """A note at most where the entry script may define additional options and no target is stated."""
+    """At most a note if the entry script may define additional options and no target is given."""
     guessed = job.arguments.get("entry_is_known").raw is False and job.arguments.get("target_is_stated").raw is False
     return Severity.NOTE if guessed else None
 
 
 def renamed(job: Job, problem: Problem) -> Fix | None:
-    """Write another option instead of the one that is there."""
+    """Write another option instead of the existing one."""
     if problem.fix is None or any(value.key[-1:] == (problem.fix[2],) for value in job.arguments.written.values()):
-        return None  # what is there already was not meant a second time
+        return None  # an option that already exists was not meant to be written twice
     document = job.documents[0]
     key = ("MODEL_ARGS", problem.span.text) if document.kind == "yaml" else (problem.span.text,)
     return Fix(problem.fix[0], (Edit("rename", key, problem.fix[2], run=document.run),))
 
 
 def removed(job: Job, problem: Problem, option: str = "") -> Fix | None:
-    """Take away an option that is in this file."""
+    """Remove an option that is in this file."""
     document = job.documents[0]
     option = (option or problem.span.text).partition("=")[0]
     key = ("MODEL_ARGS", option) if document.kind == "yaml" else (option,)
@@ -77,7 +76,7 @@ def removed(job: Job, problem: Problem, option: str = "") -> Fix | None:
 
 
 def dropped(job: Job, problem: Problem) -> Fix | None:
-    """Take away the option whose value is refused, so that its default holds, unless it decides what is trained."""
+    """Remove the option whose value is refused, so that its default applies, unless it determines what is trained."""
     for name, value in job.arguments.written.items():
         if value.span == problem.span and not job.arguments.keeps(name) and (edits := job.arguments.put(name, REMOVE)):
             return Fix(f"remove {job.arguments.spell(name)}", edits)
@@ -85,11 +84,13 @@ def dropped(job: Job, problem: Problem) -> Fix | None:
 
 
 def rewritten(job: Job, problem: Problem) -> Fix | None:
-    """Write another value where the refused one is."""
+    """Replace a refused value with another one."""
     if problem.fix is None:
         return None
     text = problem.fix[2]
-    meant = int(text) if text.isdecimal() and str(int(text)) == text else text  # YAML quotes a text that is a number
+    meant = (
+        int(text) if text.isdecimal() and str(int(text)) == text else text
+    )  # YAML quotes a string that looks like a number
     for value in job.arguments.written.values():
         if value.span == problem.span and isinstance(value.raw, Unknown) and (edits := value.becomes(meant)):
             return Fix(problem.fix[0], edits)

@@ -1,16 +1,16 @@
-"""The iterations at which a phase of training ends are not whole numbers.
+"""The iterations at which training phases end are not whole numbers.
 
 ## What it does
-Checks that `--phase-transition-iterations` is a list of whole numbers with commas between them.
+Checks that `--phase-transition-iterations` is a list of whole numbers separated by commas.
 
 ## Why is this bad?
-Each entry is turned into a number when the arguments are validated; one that is none ends the run at start-up, on every
-rank.
+Each entry is converted to a number when the arguments are validated; an entry that is not a whole number stops the run
+at start-up, on every rank.
 
 ## Example
     --phase-transition-iterations 100k,200k
 
-Use instead `100000,200000`.
+Use instead: `100000,200000`.
 
 ## References
 Megatron-LM, megatron/training/arguments.py, validate_args, since core 0.16

@@ -1,4 +1,4 @@
-"""Layers that a pipeline's stages get unevenly."""
+"""Layers that are distributed unevenly over pipeline stages."""
 
 from collections.abc import Iterator
 
@@ -10,7 +10,7 @@ from preflight.run.versions import matches
 from preflight.source.finding import Kind
 
 NAME = "pipeline_model_parallel_layout"
-# adds the layout to core 0.12.1
+# this release adds the layout option to core 0.12.1
 MINDSPEED = "mindspeed/core/pipeline_parallel/pipeline_model_parallel_layout/layout.py"
 MINDSPEED_LINES = {
     "006d16a920": 101,
@@ -24,7 +24,7 @@ MINDSPEED_LINES = {
     "f238bcd939": 133,
     "f7503f9ad6": 310,
 }
-"""The line in MindSpeed of each check, by the name that the evidence has for it in Megatron."""
+"""The line of each check in MindSpeed, by the name that the evidence uses for the check in Megatron."""
 OWNED = tuple(f"{MINDSPEED}:{line}" for line in MINDSPEED_LINES.values())
 
 
@@ -40,9 +40,10 @@ def core_pipeline_layout(job: Job) -> Iterator[Finding | Unverified]:
     """A pipeline layout string that does not describe the model.
 
     ## What it does
-    Reads `--pipeline-model-parallel-layout`: E embedding, t decoder layer, m prediction layer, L loss, `|` between stages.
-    Checks that embedding comes first and loss last, each once, that decoder and prediction layers are as many as the model
-    has, and that all prediction layers come after the decoder, in one stage, the last virtual stage of its rank.
+    Reads `--pipeline-model-parallel-layout`: E embedding, t decoder layer, m prediction layer, L loss, `|` between
+    stages. Checks that the embedding comes first and the loss last, each exactly once, that the layout has as many
+    decoder and prediction layers as the model, and that all prediction layers come after the decoder, in one stage,
+    which must be the last virtual stage of its rank.
 
     ## Why is this bad?
     The model configuration is refused at start-up.
@@ -50,7 +51,7 @@ def core_pipeline_layout(job: Job) -> Iterator[Finding | Unverified]:
     ## Example
         --num-layers 12 --pipeline-model-parallel-size 2 --pipeline-model-parallel-layout "Etttttt|tttttL"
 
-    The layout holds 11 decoder layers. Use instead `Etttttt|ttttttL`.
+    The layout contains 11 decoder layers. Use instead: `Etttttt|ttttttL`.
 
     ## References
     Megatron-LM d98e8a6, megatron/core/transformer/pipeline_parallel_layer_layout.py, validate_layer_layout
@@ -84,7 +85,7 @@ def core_pipeline_layout(job: Job) -> Iterator[Finding | Unverified]:
 
 
 def _predicted(job: Job, text: str, predictions: int | None, pipeline: int) -> Fix | None:
-    """The layout with its prediction layers in front of the loss, where nothing else is wrong with it."""
+    """The layout with its prediction layers moved in front of the loss, if nothing else is wrong with it."""
     layout, value = parse_layout(text), typed(job, NAME)[0]
     if predictions is None or layout.strange or _ends(layout) or not text.endswith("L") or layout.count("m"):
         return None
@@ -141,7 +142,7 @@ def _counts(layout: Layout, layers: int | None, predictions: int | None) -> tupl
 
 
 def _without_predictions(layout: Layout) -> tuple[str, str] | None:
-    """Core 0.13 knows the letter of a prediction layer, and builds none."""
+    """Core 0.13 accepts the letter of a prediction layer, but does not build any."""
     return ("this release places no prediction layer, m, by a layout", "9c2470ea47") if layout.count("m") else None
 
 
@@ -171,7 +172,7 @@ NAMES = (
     "pipeline_model_parallel_layout",
 )
 SITES = ("db935b680b", "5d219a862e", "c3cafd22a5")
-"""The statements of upstream, as the evidence names them; before 0.13 the second stands for the first as well."""
+"""The upstream statements, under the names used in the evidence; before 0.13 the second also covers the first."""
 EARLIER = (
     "first-stage-empty",
     "last-stage-empty",
@@ -190,12 +191,13 @@ EARLIER = (
     reads=(FIRST, LAST),
 )
 def core_uneven_pipeline(job: Job) -> Iterator[Finding | Unverified]:
-    """The first and last pipeline stages leave the stages between them a number of layers they cannot share.
+    """The first and last pipeline stages leave a number of layers that the stages between them cannot share.
 
     ## What it does
-    With `--decoder-first-pipeline-num-layers` or `--decoder-last-pipeline-num-layers` the other stages share what is left.
-    Checks that they share evenly, that each share divides over the virtual stages, and from 0.16 on that there are layers
-    for them exactly when there are stages between. The sum must then also be right with a single stage.
+    With `--decoder-first-pipeline-num-layers` or `--decoder-last-pipeline-num-layers`, the other stages share the
+    remaining layers. Checks that they share them evenly, that each share is divisible by the number of virtual stages,
+    and, from 0.16 on, that there are remaining layers exactly if there are stages in between. The sum must then also be
+    right if there is only one stage.
 
     ## Why is this bad?
     The model configuration is refused at start-up.
@@ -203,7 +205,7 @@ def core_uneven_pipeline(job: Job) -> Iterator[Finding | Unverified]:
     ## Example
         --num-layers 32 --pipeline-model-parallel-size 4 --decoder-first-pipeline-num-layers 7
 
-    25 layers are left for 3 stages. Use instead a first stage of 8 or 5 layers, so that 24 or 27 are left.
+    25 layers are left for 3 stages. Use instead: a first stage with 8 or 5 layers, so that 24 or 27 layers are left.
 
     ## References
     Megatron-LM d98e8a6, megatron/core/transformer/transformer_config.py
@@ -220,7 +222,7 @@ def core_uneven_pipeline(job: Job) -> Iterator[Finding | Unverified]:
     stages = pipeline - (first is not None) - (last is not None)
     old, exact = matches(core(job), ">=0.11,<0.13"), matches(core(job), ">=0.16")
     sites = (SITES[1], *SITES[1:]) if old else SITES
-    first_core = matches(core(job), "<0.11")  # each end takes its layers before any are counted
+    first_core = matches(core(job), "<0.11")  # the layers of both ends are subtracted before any are counted
     if (said := _fault(middle, stages, None if first_core else virtual, sites, zero=old, exact=exact)) is None:
         return
     message, site = said

@@ -1,4 +1,4 @@
-"""How layers are divided over pipeline stages and virtual stages."""
+"""How layers are divided among pipeline stages and virtual stages."""
 
 from preflight.lint.constraint import ConstraintSet, divides, drop, refuse
 from preflight.lint.expressions import total
@@ -14,7 +14,7 @@ UNEVEN = any_of(a.decoder_first_pipeline_num_layers.is_set, a.decoder_last_pipel
 LAYERS = a.pipeline_num_layers
 NO_PATTERN = a.hybrid_layer_pattern.is_none
 BY_CHUNK = all_of(PER_CHUNK.is_set, CHUNKS.is_none, a.pipeline_model_parallel_layout.is_none)
-LISTED = any_of(a.num_layer_list.is_set, a.pipeline_num_transformer_layers.is_set)  # of MindSpeed-LLM
+LISTED = any_of(a.num_layer_list.is_set, a.pipeline_num_transformer_layers.is_set)  # from MindSpeed-LLM
 PLAIN = all_of(
     ~LISTED, PER_CHUNK.is_none, CHUNKS.is_none, a.pipeline_model_parallel_layout.is_none, ~UNEVEN, NO_PATTERN
 )
@@ -50,7 +50,7 @@ MEGATRON.add(
         ),
         at=(PER_CHUNK, a.decoder_first_pipeline_num_layers, a.decoder_last_pipeline_num_layers),
         fixes=(drop(PER_CHUNK),),
-        unless_framework="mindspeed-llm",  # hides virtual stages on pipeline 2 from the check
+        unless_framework="mindspeed-llm",  # hides virtual stages from the check if the pipeline parallel size is 2
     ),
     divides(
         "interleaved-layers-over-stages",
@@ -142,6 +142,6 @@ MEGATRON.add(
             "tensor {tensor_model_parallel_size} x pipeline {pipeline_model_parallel_size} x context parallel "
             "{context_parallel_size}: every size must be at least 1"
         ),
-        why="the run divides by it, or counts its ranks below zero, before it starts",
+        why="the run divides by this size, or gets a negative number of ranks, before it starts",
     ),
 )

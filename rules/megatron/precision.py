@@ -6,7 +6,9 @@ from preflight.source.finding import Safety
 
 MEGATRON = ConstraintSet("megatron", why=REFUSED)
 GRAPHS = a.cuda_graph_impl
-FULL = any_of(GRAPHS == "full_iteration", a.cuda_graph_modules.has("full_iteration"))  # the module is its older name
+FULL = any_of(
+    GRAPHS == "full_iteration", a.cuda_graph_modules.has("full_iteration")
+)  # the module is the older name of the option
 BLOCK = a.inference_cuda_graph_scope == "block"
 
 MEGATRON.add(
@@ -67,7 +69,7 @@ MEGATRON.add(
             "--reuse-grad-buf-for-mxfp8-param-ag gathers fp8 weights through the gradient buffer and needs "
             "--fp8-param-gather"
         ),
-        why="the configuration of data parallelism is refused",
+        why="the data parallel configuration is refused",
         fixes=(put(a.fp8_param_gather), drop(a.reuse_grad_buf_for_mxfp8_param_ag, safety=Safety.SAFE)),
     ),
     refuse(
@@ -80,7 +82,7 @@ MEGATRON.add(
         message=(
             "--ddp-param-name-patterns-for-fp32-local-accumulation does not work with gradients that are all in fp32"
         ),
-        why="the configuration of data parallelism is refused",
+        why="the data parallel configuration is refused",
         at=(a.ddp_param_name_patterns_for_fp32_local_accumulation, a.accumulate_allreduce_grads_in_fp32),
         fixes=(
             drop(a.ddp_param_name_patterns_for_fp32_local_accumulation, safety=Safety.SAFE),
@@ -94,7 +96,7 @@ MEGATRON.add(
         message=(
             "--ddp-num-buckets {ddp_num_buckets} and --ddp-bucket-size {ddp_bucket_size} both set the gradient buckets"
         ),
-        why="the configuration of data parallelism is refused",
+        why="the data parallel configuration is refused",
         at=(a.ddp_bucket_size, a.ddp_num_buckets),
         fixes=(drop(a.ddp_bucket_size, safety=Safety.SAFE), drop(a.ddp_num_buckets, safety=Safety.SAFE)),
     ),
@@ -102,7 +104,7 @@ MEGATRON.add(
         "buckets-not-positive",
         all_of(a.ddp_num_buckets.is_set, a.ddp_bucket_size.is_none, a.ddp_num_buckets <= 0),
         message="--ddp-num-buckets is {ddp_num_buckets}; it must be at least 1",
-        why="the configuration of data parallelism is refused",
+        why="the data parallel configuration is refused",
         at=(a.ddp_num_buckets,),
         fixes=(drop(a.ddp_num_buckets, safety=Safety.SAFE),),
     ),

@@ -1,4 +1,4 @@
-"""Recomputation, overlap, CUDA graphs and offloading as the validator sees them."""
+"""Options for recomputation, overlap, CUDA graphs and offloading that the argument validator checks."""
 
 from preflight.lint.constraint import ConstraintSet, conflicts, drop, put, refuse, requires
 from preflight.rules.megatron.option_names import REFUSED, a, all_of, any_of
@@ -9,7 +9,7 @@ SPREAD = a.distribute_saved_activations
 GRAPHS = a.cuda_graph_impl
 DELAYED = all_of(a.delay_wgrad_compute, a.transformer_impl == "transformer_engine", a.overlap_grad_reduce)
 MODULES = ("attn", "mlp", "moe", "moe_router", "moe_preprocess", "mamba")
-"""What --cuda-graph-modules may still name; the other names that are accepted turn into separate settings."""
+"""The modules that --cuda-graph-modules may still name; other accepted names turn into separate settings."""
 ATTENTION = a.cuda_graph_modules.has("attn")
 ROUTER = all_of(
     a.cuda_graph_modules.has("moe_router"), a.moe_shared_expert_intermediate_size.is_set, ~a.moe_shared_expert_overlap

@@ -1,4 +1,4 @@
-"""Reinforcement learning: rollouts in flight, CUDA graphs and caches between training and generation."""
+"""Reinforcement learning: rollouts in flight, and CUDA graphs and caches between training and generation."""
 
 from preflight.lint.constraint import ConstraintSet, conflicts, drop, put, refuse
 from preflight.rules.megatron.option_names import REFUSED, a, all_of
@@ -32,7 +32,7 @@ MEGATRON.add(
         "cache-offload-without-kept-graphs",
         all_of(RL, CACHE == "offload", ~a.rl_persist_cuda_graphs),
         message="--rl-kv-cache-management-mode offload needs --rl-persist-cuda-graphs",
-        why="capturing again would overwrite the cache; " + REFUSED,
+        why="capturing the graph again would overwrite the cache; " + REFUSED,
         at=(CACHE,),
         fixes=(put(a.rl_persist_cuda_graphs), put(CACHE, "persist")),
     ),

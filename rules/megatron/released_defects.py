@@ -1,4 +1,4 @@
-"""Defects of Megatron releases: rows of a table, whose releases are computed."""
+"""Defects of Megatron releases: rows of a table for which the affected releases are computed."""
 
 from preflight.lint.defects import defects
 from preflight.rules.megatron.option_names import a

@@ -1,4 +1,4 @@
-"""Options of older releases whose successor has other values, or needs another option as well."""
+"""Options of older releases whose successor takes different values or needs an additional option."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ RECOMPUTE: Mapping[str, str] = {
     "--checkpoint-num-layers": "recompute_num_layers",
     "--distribute-checkpointed-activations": "distribute_saved_activations",
 }
-"""The options of whole layers that were recomputed, before there was a granularity, and what each is now."""
+"""The options for recomputing whole layers from before --recompute-granularity existed, and their current names."""
 WHOLE_LAYERS: Mapping[str, object] = {
     "recompute_granularity": "full",
     "recompute_method": "uniform",
     "recompute_num_layers": 1,
 }
-"""What they meant together where no other value was given."""
+"""The values that they implied together if no others were given."""
 VALUES: Mapping[str, tuple[str, str]] = {"--fp8-e4m3": ("fp8", "e4m3"), "--fp8-hybrid": ("fp8", "hybrid")}
 """Switches whose successor takes a value."""
 COMPANIONS: Mapping[str, tuple[str, object]] = {
@@ -32,7 +32,7 @@ WARMUPS = ("lr_warmup_fraction", "lr_warmup_iters", "lr_warmup_samples")
 
 
 def replaced(job: Job, problem: Problem) -> Fix | None:
-    """The fix of an option that has another name now, with the options that its new form needs."""
+    """The fix for a renamed option, including the options that its new form needs."""
     text = problem.span.text
     if problem.fix is None:
         return None
@@ -52,7 +52,7 @@ def replaced(job: Job, problem: Problem) -> Fix | None:
 
 
 def replaced_value(job: Job, problem: Problem) -> Fix | None:
-    """The fix of a value that an option took under its old meaning: --warmup was a share of the run."""
+    """The fix for a value that an option took under its old meaning: --warmup was a share of the run."""
     old = job.arguments.written.get("warmup")
     if old is None or old.span != problem.span or any(job.arguments.given(one) for one in WARMUPS):
         return None
@@ -67,14 +67,14 @@ def replaced_value(job: Job, problem: Problem) -> Fix | None:
 
 
 def _recomputed(job: Job) -> Fix | None:
-    """All options of recomputation at once: one of them alone recomputes nothing, or is refused."""
+    """All recomputation options at once: a single one recomputes nothing, or is refused."""
     old = [problem.span.text for problem in problems(job, "unknown-flag") if problem.span.text in RECOMPUTE]
     switch = job.arguments.given("checkpoint_activations")
     names = {RECOMPUTE[option] for option in old}
     if len(names) < len(old) or any(job.arguments.given(name) for name in (*names, "recompute_activations")):
         return None
     if names == {"recompute_num_layers"} and not switch and not job.arguments.given("recompute_granularity"):
-        return None  # a number of layers alone never recomputed any
+        return None  # a number of layers alone never caused any recomputation
     missing = {
         name: value for name, value in WHOLE_LAYERS.items() if name not in names and job.arguments.given(name) is None
     }
@@ -83,7 +83,7 @@ def _recomputed(job: Job) -> Fix | None:
 
 
 def _fix(job: Job, names: Mapping[str, str], gone: set[str], values: Mapping[str, object]) -> Fix | None:
-    """Options under another name, options that go, and arguments that get a value."""
+    """Options that are renamed, options that are removed, and arguments that get a value."""
     document = job.documents[0]
     before = ("MODEL_ARGS",) if document.kind == "yaml" else ()
     renames = tuple(Edit("rename", (*before, old), new, run=document.run) for old, new in names.items())

@@ -1,4 +1,4 @@
-"""Arguments that must be there, and those that the framework changes."""
+"""Required arguments, and arguments that the framework changes."""
 
 from collections.abc import Iterator
 
@@ -13,7 +13,7 @@ from preflight.source.record import NamedTuple
 
 
 class Needed(NamedTuple):
-    """Arguments of which one must be given, and where each version of Megatron asks for it."""
+    """A group of arguments, one of which must be given, and where each version of Megatron requires it."""
 
     names: tuple[str, ...]
     new: int
@@ -42,23 +42,24 @@ PLACES = tuple(dict.fromkeys(f"{needed.file}:{needed.new}" for needed in NEEDED)
     upstream=PLACES,
 )
 def required_argument(job: Job) -> Iterator[Finding | Unverified]:
-    """An argument without which no run starts is not given.
+    """An argument that every run needs is not given.
 
     ## What it does
-    Checks that a run sets its micro-batch size, layers, hidden size, heads, positions, sequence length and learning rate.
-    None of them has a default, unless the entry script hands one over. `--skip-train` and entry scripts that do not train
-    need no learning rate.
+    Checks that a run sets its micro-batch size, layers, hidden size, heads, positions, sequence length and learning
+    rate. None of them has a default, unless the entry script provides one. With `--skip-train`, and for entry scripts
+    that do not train, no learning rate is needed.
 
     ## Why is this bad?
-    The run is refused at start-up, on every rank; a missing learning rate only after the model is built.
+    The run is refused at start-up, on every rank; if only the learning rate is missing, it is refused after the model
+    is built.
 
     ## Example
         python pretrain_gpt.py --num-layers 12 --hidden-size 768 --num-attention-heads 12 --seq-length 1024 …
 
-    Use instead the same with `--max-position-embeddings 1024` and the others that are named.
+    Use instead: the same command with `--max-position-embeddings 1024` and the other arguments that are named.
 
     ## Fix safety
-    Unsafe: a micro-batch of 1, or as many positions as tokens; other numbers cannot be guessed.
+    Unsafe: sets a micro-batch size of 1, or as many positions as tokens; other numbers cannot be guessed.
 
     ## References
     Megatron-LM d98e8a6, megatron/training/arguments.py:693, :1309, :1350, :2005,
@@ -68,7 +69,7 @@ def required_argument(job: Job) -> Iterator[Finding | Unverified]:
     if not any(job.arguments.get(name).raw is True for name in ("entry_is_known", "entry_is_shipped")):
         return
     if job.arguments.given("retro_project_dir") is not None:
-        return  # its config has the sizes
+        return  # the sizes are in its config
     old = job.versions["megatron"] == "0.12.1"
     missing: list[Finding] = []
     for needed in NEEDED if job.arguments.get("entry_trains").raw is True else NEEDED[:-1]:
@@ -87,7 +88,8 @@ def required_argument(job: Job) -> Iterator[Finding | Unverified]:
 
 
 def _together(missing: list[Finding]) -> Finding:
-    """Where several are missing, one thing has gone wrong; where most are, the options do not reach the script."""
+    """If several are missing, there is probably one cause; if most are missing, the options do not get to the
+    script."""
     flags = [finding.message.split()[0] for finding in missing]
     template = "{flags} and {last} are not given and have no defaults"
     if len(missing) > MANY:
@@ -97,13 +99,13 @@ def _together(missing: list[Finding]) -> Finding:
 
 
 def _split_first(job: Job, needed: Needed, old: bool) -> int | None:
-    """Virtual stages divide the number of layers before anything asks for it."""
+    """Virtual stages divide the number of layers before any check requires it."""
     cut = needed.names[0] == "num_layers" and job.arguments.get("num_layers_per_virtual_pipeline_stage").raw is not None
     return (457 if old else 968) if cut else None
 
 
 def _natural(job: Job, name: str) -> Fix | None:
-    """Micro-batches of one sample change nothing but speed; as many positions as tokens, and the other way round."""
+    """A micro-batch size of 1 affects only the speed; positions can be set to the number of tokens, and vice versa."""
     other = {"max_position_embeddings": "seq_length", "seq_length": "max_position_embeddings"}.get(name)
     value = 1 if name == "micro_batch_size" else job.arguments.get(other).raw if other else None
     edits = job.arguments.put(name, value) if isinstance(value, int) and value > 0 else ()
@@ -133,16 +135,16 @@ ALIASES = frozenset(
 
 @rule(id="changed-silently", severity=Severity.WARNING, frameworks=("megatron",), kind=Kind.REWRITE, reads=(SWITCHED,))
 def changed_silently(job: Job) -> Iterator[Finding]:
-    """The framework replaces a written value, and at most logs it.
+    """The framework replaces a value in the configuration and at most logs it.
 
     ## What it does
-    Reports each written argument that Megatron's validator replaces: sequence parallelism with tensor parallel 1, full
-    recomputation with `--recompute-activations`, `--num-layers` with a hybrid pattern, asynchronous saving without a
-    persistent worker, and so on. MindSpeed's own changes have separate rules.
+    Reports each argument in the configuration that Megatron's validator replaces: sequence parallelism with tensor
+    parallel 1, full recomputation with `--recompute-activations`, `--num-layers` with a hybrid pattern, asynchronous
+    saving without a persistent worker, and so on. Changes made by MindSpeed are covered by separate rules.
 
     ## Why is this bad?
-    The run is another one than the one that was written down. Where that costs memory, speed or another model it is a
-    warning, else a note.
+    The run is not the one that the configuration describes. If the change costs memory or speed or affects the model,
+    the finding is a warning, otherwise a note.
 
     ## Example
         pretrain_gpt.py --recompute-granularity full --recompute-activations
@@ -180,5 +182,5 @@ def changed_silently(job: Job) -> Iterator[Finding]:
 
 
 def _lost(switch: Switch, given: Value) -> bool:
-    """What was typed is not what runs, whatever other switches came between."""
+    """The configured value is not the one in effect, whatever other changes were made in between."""
     return bool(given.raw != switch.after and given.raw is not None)

@@ -19,21 +19,21 @@ FORCED = (
     *("moe_router_enable_expert_bias", "moe_router_topk_scaling_factor", "mamba_state_dim", "mamba_head_dim"),
     *("mamba_num_groups", "mamba_num_heads", "tiktoken_pattern", "moe_latent_size"),
 )
-"""What `--use-checkpoint-args` takes from the checkpoint, whatever is typed."""
+"""Arguments that `--use-checkpoint-args` takes from the checkpoint, even if the run sets them."""
 IF_NOT_GIVEN = (
     *("num_layers", "hidden_size", "ffn_hidden_size", "seq_length", "num_attention_heads", "kv_channels"),
     *("max_position_embeddings", "padded_vocab_size", "ckpt_format"),
 )
-"""The values taken from there where nothing is typed."""
+"""Arguments that it takes from the checkpoint if the run does not set them."""
 
 
 ABSENT: Mapping[str, Plain] = {"add_position_embedding": True}
-"""The values for an older checkpoint without such an argument."""
+"""The values for older checkpoints that lack these arguments."""
 MISSING: Plain = "no such argument"
 
 
 class Pair(NamedTuple):
-    """An argument of the run, and what it was when the checkpoint was saved. value: None if it is not known."""
+    """An argument of the run, and its value when the checkpoint was saved. value: None if it is not known."""
 
     name: str
     now: Value
@@ -41,13 +41,13 @@ class Pair(NamedTuple):
 
 
 def loaded(job: Job) -> Checkpoint | None:
-    """The checkpoint that the run loads, where it is sound and its arguments are known."""
+    """The checkpoint that the run loads, if it is intact and its arguments are known."""
     found = job.site.checkpoint if job.site is not None else None
     return found if found is not None and not found.fault and found.arguments else None
 
 
 def goes_on(job: Job) -> bool:
-    """Whether the run goes on from the checkpoint, and does not only begin with its weights."""
+    """Whether the run continues from the checkpoint, rather than only starting with its weights."""
     found = job.site.checkpoint if job.site is not None else None
     return found is not None and found.argument == "load" and job.arguments.get("finetune").raw is False
 
@@ -69,27 +69,27 @@ def pairs(job: Job, names: Iterable[str]) -> Iterator[Pair]:
 
 
 def is_known(value: Value) -> bool:
-    """Whether a value is what the run has, and not only assumed."""
+    """Whether a value is certain to be the one in effect, and not only assumed."""
     return value.known and value.origin is not Origin.ASSUMED
 
 
 def is_on(job: Job, name: str) -> bool:
-    """Whether an argument is known, and anything but nothing, false and 0."""
+    """Whether an argument is known and is not None, false or 0."""
     value = job.arguments.get(name)
     return value.known and bool(value.raw)
 
 
 def same(now: object, before: object) -> bool:
-    """Whether two values are equal as Python compares them, a list with a tuple as well."""
+    """Whether two values are equal in Python; a list is equal to a tuple with the same items."""
     now = tuple(now) if isinstance(now, list) else now
     return now == before
 
 
 def alike(now: object, before: object) -> bool:
-    """Whether two values mean the same: nothing, false and 0 do."""
+    """Whether two values mean the same, as None, false and 0 do."""
     return same(now, before) or (not now and not before) or str(now).lower() == str(before).lower()
 
 
 def shown(value: object) -> str:
-    """A value as people write it."""
+    """A value in readable form."""
     return "nothing" if value is None else str(value)

@@ -17,21 +17,21 @@ OTHER_NETWORK = (
     *("moe_use_upcycling", "multi_latent_attention", "attention_output_gate", "moe_latent_size", "use_checkpoint_args"),
     *("linear_attention_type", "export_te_mcore_model", "use_megatron_fsdp"),
 )
-"""Arguments with which a network has other tensors, or takes its sizes from the checkpoint."""
+"""Arguments that give a network different tensors, or that take its sizes from the checkpoint."""
 STRICT = ("assume_ok_unexpected", "raise_unexpected", "raise_all")
-"""Values of `--dist-ckpt-strictness` with which a tensor that the checkpoint lacks ends the run."""
+"""Values of `--dist-ckpt-strictness` for which a tensor that is missing from the checkpoint ends the run."""
 BOTH_WAYS = "raise_all"
-"""The value with which a tensor that the run lacks ends it as well."""
+"""The value for which a tensor that is missing from the run ends it as well."""
 STACKED = "decoder.layers.mlp.router.weight"
-"""As it is named where all layers are in one tensor."""
+"""The name of the tensor if all layers are stored in one tensor."""
 NETWORK = ("decoder.", "embedding.", "output_layer.")
 GATES = ("swiglu", "quick_geglu")
 TENSOR, EXPERT = "tensor_model_parallel_size", "expert_tensor_parallel_size"
 
 
 class Size(NamedTuple):
-    """A size of a tensor. axis: counted from the end; value: what the run makes it; names: arguments that decide it;
-    over: the argument for the number of parts into which a rank's file cuts it."""
+    """A size of a tensor. axis: counted from the end; value: the size in this run; names: the arguments that determine
+    it; over: the argument for the number of parts into which the files of the ranks split it."""
 
     tensor: str
     axis: int
@@ -41,8 +41,8 @@ class Size(NamedTuple):
 
 
 class Unlike(NamedTuple):
-    """A tensor that is not as the run has it. names: the arguments that decide; saved: its shape, () for none;
-    wanted: that of the run, () for none."""
+    """A tensor that differs from the one in the run. names: the arguments that determine it; saved: its shape in the
+    checkpoint, () if it is missing; wanted: its shape in the run, () if it is missing."""
 
     tensor: str
     names: tuple[str, ...]
@@ -51,7 +51,7 @@ class Unlike(NamedTuple):
 
 
 def comparable(job: Job) -> Checkpoint | None:
-    """The checkpoint, where it has the tensors of a network as this run builds it."""
+    """The checkpoint, if it has the tensors of a network of the kind that this run builds."""
     found = loaded(job)
     if found is None or job.target.framework != "megatron" or job.plan.model.family.raw != "gpt":
         return None
@@ -64,7 +64,8 @@ def comparable(job: Job) -> Checkpoint | None:
 
 
 def unlike(job: Job) -> list[Unlike]:
-    """The tensors with which the loader ends the run; where hidden size or depth differ, those of these alone."""
+    """The tensors for which the loader ends the run; if hidden size or depth differ, only the tensors that show
+    that."""
     found = comparable(job)
     if found is None:
         return []
@@ -75,13 +76,13 @@ def unlike(job: Job) -> list[Unlike]:
 
 
 def _number(job: Job, name: str) -> int:
-    """A size of the run known for sure, 0 for another."""
+    """A size of the run that is certain, otherwise 0."""
     value = job.arguments.get(name)
     return value.raw if is_known(value) and type(value.raw) is int and value.raw > 0 else 0
 
 
 def _named(found: Checkpoint, end: str) -> str:
-    """The tensor of layers whose name ends so, in either form; "" where there is none."""
+    """The tensor of the layers whose name has this ending, in either form; "" if there is none."""
     forms = (f"decoder.layers.{end}", f"decoder.layers.*.{end}")
     names = dict(found.shapes)
     return next((name for name in forms if name in names), "")
@@ -120,14 +121,16 @@ def _inner(job: Job, found: Checkpoint) -> Iterator[Size]:
     if job.arguments.get("position_embedding_type").raw == "learned_absolute":
         places = "max_position_embeddings"
         yield Size("embedding.position_embeddings.weight", 2, number(places), (places,))
-    null = job.arguments.get("tokenizer_type").raw == "NullTokenizer"  # the files of others may have any vocabulary
-    if found.kind == "torch" and null:  # a distributed one is filled up or cut
+    null = (
+        job.arguments.get("tokenizer_type").raw == "NullTokenizer"
+    )  # the files of other tokenizers may have any vocabulary
+    if found.kind == "torch" and null:  # in a distributed checkpoint the tensor is padded or truncated
         padded = ("padded_vocab_size", "make_vocab_size_divisible_by", "vocab_size", TENSOR)
         yield Size("embedding.word_embeddings.weight", 2, number("padded_vocab_size"), padded, TENSOR)
 
 
 def _gated(job: Job) -> int:
-    """How many matrices are in the first of a feed-forward network; 0 if that is not known."""
+    """The number of matrices in the first layer of a feed-forward network; 0 if it is not known."""
     given = [value for gate in GATES if (value := job.arguments.given(gate)) is not None]
     return 1 + any(value.raw is True for value in given) if all(value.known for value in given) else 0
 
@@ -144,7 +147,7 @@ def _unlike_sizes(job: Job, found: Checkpoint, sizes: Iterator[Size]) -> Iterato
 
 
 def _parts(job: Job, name: str) -> int:
-    """Into how many parts the files by rank cut a tensor; 0 if the run has another number of them."""
+    """The number of parts into which the files of the ranks split a tensor; 0 if the run uses a different number."""
     saved = job.site.saved if job.site is not None else {}
     tensor = saved.get(TENSOR, 1)
     parts = saved.get(name) or tensor
@@ -152,9 +155,9 @@ def _parts(job: Job, name: str) -> int:
 
 
 def _missing(job: Job, found: Checkpoint) -> Iterator[Unlike]:
-    """Tensors that the run wants and the checkpoint lacks; and the other way round where that ends the run as well."""
+    """Tensors that the run needs but the checkpoint lacks, and vice versa if that ends the run as well."""
     if not _wants_all(job, found):
-        if found.kind == "torch_dist" and _gated(job) > 1:  # its two halves are put together from what is there
+        if found.kind == "torch_dist" and _gated(job) > 1:  # its two halves are assembled from the tensors that exist
             yield from (one for one in _absent(job, found) if one.names == ("add_bias_linear",))
         return
     if _named(found, "mlp.router.weight") == STACKED and _is_uneven(job.arguments.get("moe_layer_freq").raw):
@@ -175,7 +178,7 @@ def _absent(job: Job, found: Checkpoint) -> Iterator[Unlike]:
 
 
 def _wanted(job: Job) -> Iterator[tuple[str, str, bool | None]]:
-    """Tensors that not every network has, the arguments that decide, and whether the run has them; None for unsure."""
+    """Tensors that only some networks have, the arguments that decide, and whether the run has them; None if unsure."""
     get = job.arguments.get
     routed = is_on(job, "num_experts") and get("moe_layer_freq").raw in (1, None)
     shared, biased = "moe_shared_expert_intermediate_size", "moe_router_enable_expert_bias"
@@ -200,15 +203,15 @@ def _is(job: Job, name: str, wanted: object) -> bool | None:
 
 
 def _is_uneven(frequency: object) -> bool:
-    """Whether some layers have experts and others have none: each layer is saved by its number then."""
+    """Whether some layers have experts and others do not: then each layer is saved under its number."""
     if isinstance(frequency, (list, tuple)):
         return len(set(frequency)) > 1
     return type(frequency) is int and frequency > 1
 
 
 def _wants_all(job: Job, found: Checkpoint) -> bool:
-    """Whether a tensor that is missing ends the run: core 0.13 and later leave it as it is, unless the loader of
-    distributed checkpoints has refused it before."""
+    """Whether a missing tensor ends the run: core 0.13 and later leave it unchanged, unless the loader of distributed
+    checkpoints has already refused it."""
     release = job.versions.get("megatron", "")
     early = bool(release[:1].isdigit()) and matches(release, "<0.13")
     if found.kind == "torch_dist":
@@ -218,6 +221,6 @@ def _wants_all(job: Job, found: Checkpoint) -> bool:
 
 
 def changed(job: Job, names: tuple[str, ...]) -> tuple[str, ...]:
-    """Which of these arguments are known to differ from those of the run that saved the checkpoint."""
+    """The arguments in `names` that are known to differ from those of the run that saved the checkpoint."""
     saved, get = job.site.saved if job.site is not None else {}, job.arguments.get
     return tuple(name for name in names if name in saved and is_known(get(name)) and get(name).raw != saved[name])

@@ -1,4 +1,4 @@
-"""Checkpoints that are not written, folders that a run resumes from, and paths that nothing uses."""
+"""Checkpoints that are not written, folders that a run resumes from, and unused paths."""
 
 import posixpath
 import re
@@ -8,7 +8,7 @@ from preflight import Finding, Job, Message, Severity, Unverified, rule
 from preflight.loaders.document import Unknown
 
 LONG = 3_000
-"""Iterations of a run that is not a trial: the published ones without a folder have fewer."""
+"""A run with this many iterations is not a trial: published runs without a folder have fewer."""
 ENTRIES = "pretrain_ posttrain_ finetune_ train_"
 LOST = ("unused-path", "lost-continuation", "undefined-option-variable", "unused-option-variable", "lost-options")
 
@@ -18,11 +18,11 @@ def nothing_saved(job: Job) -> Iterator[Finding | Unverified]:
     """A long run has no folder to save to.
 
     ## What it does
-    Finds a training run of 3,000 iterations or more without `--save`, on data that it names itself. Runs that may be given
-    more options are left alone.
+    Finds a training run of 3,000 iterations or more that does not use `--save` and names its own data. Runs that may be
+    given more options are not reported.
 
     ## Why is this bad?
-    No weights are written, neither on the way nor at the end: what ends the run ends with it all that it has learnt.
+    No weights are written, neither during the run nor at the end: when the run ends, everything it has learned is lost.
 
     ## Example
         torchrun pretrain_gpt.py --train-iters 50000 --data-path corpus_text_document
@@ -59,21 +59,23 @@ CONVERTED = re.compile(
     r"(?i)(?:^|[-_.])(?:mcore\w*|core|mg|megatron|converted?|hf2\w+|to|release|[tpe]p[-_]?\d+|instruct|chat|base|hf|"
     r"\d+(?:\.\d+)?[bm])(?:[-_.]|$)|\d[tpe]p"
 )
-"""What names of converted weights have in them: the form, the layout, the size or kind of a published model."""
+"""Typical parts of the names of converted weights: the format, the layout, or the size or type of a published model."""
 
 
 @rule(severity=Severity.WARNING, id="megatron/taken-for-resume", frameworks=("megatron",), reads=("no_load_optim",))
 def taken_for_resume(job: Job) -> Iterator[Finding | Unverified]:
-    """Weights of another run are loaded as if that run went on.
+    """Weights of another run are loaded as if that run were being resumed.
 
     ## What it does
-    Finds `--load` of another folder than `--save` where the optimizer is left out by `--no-load-optim` and `--finetune` is
-    not given. Where the folders are not known, or the one lies in the other, it is silent; so it is for a name of converted
-    weights (`-to-mcore-tp8-pp4`, `Qwen3-8B-Instruct`): a converter writes them without an iteration that counts.
+    Finds `--load` with a folder other than that of `--save` if `--no-load-optim` skips the optimizer and `--finetune`
+    is not given. Nothing is reported if the folders are not known, if one contains the other, or if the name is typical
+    of converted weights (`-to-mcore-tp8-pp4`, `Qwen3-8B-Instruct`), because a converter does not write a meaningful
+    iteration.
 
     ## Why is this bad?
-    Without `--finetune` the iteration and the samples of the other run are taken over: training begins in the middle of its
-    schedule, behind the data that the other run has read, or ends at once because its last iteration is reached already.
+    Without `--finetune` the run takes over the iteration and the samples of the other run: training starts in the
+    middle of its schedule, after the data that the other run has read, or ends immediately because its last iteration
+    has already been reached.
 
     ## Example
         --load /runs/stage1 --no-load-optim --no-load-rng --save /data/run --save-interval 100
@@ -110,20 +112,19 @@ def taken_for_resume(job: Job) -> Iterator[Finding | Unverified]:
 
 
 TRIAL = 100
-"""Fewer iterations are a trial, which often saves nothing."""
+"""A run with fewer iterations is a trial, which often saves nothing."""
 
 
 @rule(severity=Severity.WARNING, id="unused-path", frameworks=("megatron",), noticed=True)
 def unused_path(job: Job) -> Iterator[Finding]:
-    """A script sets a folder to save to or to load from, and no option takes it.
+    """A script sets a folder to save to or to load from, but no option uses it.
 
     ## What it does
-    Finds `CKPT_LOAD_DIR` in a script that nowhere reads it, where the script reads `CKPT_SAVE_DIR`, and the other way
-    round.
+    Finds `CKPT_LOAD_DIR` in a script that never reads it but reads `CKPT_SAVE_DIR`, and vice versa.
 
     ## Why is this bad?
-    Where the one folder is passed for both, the run loads from where it saves, not the checkpoint that was meant; where
-    `--save` is missing, the trained weights are lost when the job ends.
+    If one folder is passed for both, the run loads from the folder that it saves to, and not the intended checkpoint;
+    if `--save` is missing, the trained weights are lost when the job ends.
 
     ## Example
         CKPT_SAVE_DIR=/data/save
@@ -143,7 +144,7 @@ def unused_path(job: Job) -> Iterator[Finding]:
     trial = isinstance(iterations, int) and iterations < TRIAL
     interval = job.arguments.given("save_interval")
     every = interval.raw if interval is not None else None
-    told = isinstance(every, int) and isinstance(iterations, int) and every <= iterations  # by the interval
+    told = isinstance(every, int) and isinstance(iterations, int) and every <= iterations  # judged by the interval
     saves = job.arguments.given("save") is not None
     for finding in job.noticed("unused-path"):
         if "SAVE" not in str(finding.values["name"]) or not (trial or saves or told):

@@ -8,18 +8,18 @@ MEGATRON = ConstraintSet("megatron", why=REFUSED)
 OVER_HEADS = (a.hidden_size, a.num_attention_heads, a.tensor_model_parallel_size)
 WIDTH = a.hidden_size // a.num_attention_heads
 NARROW = a.hidden_size < 16 * a.num_attention_heads
-"""No published head is less than 16 wide: a digit too many."""
+"""No published model has heads narrower than 16: there is probably an extra digit."""
 WIDTHS = a.num_attention_heads * 64
 HIDDEN_IS_ODD = all_of(
     a.hidden_size.given, a.hidden_size % 64 != 0, a.num_attention_heads % 4 == 0, a.num_attention_heads > 0
 )
-"""Hidden sizes are multiples of 64, heads of 4: the one that is not is the slip."""
+"""Hidden sizes are multiples of 64, and numbers of heads are multiples of 4: the one that is not contains the typo."""
 OWN_WIDTH = all_of(
     *(a.hidden_size % 256 == 0, any_of(a.hidden_size % 3 == 0, a.hidden_size % 5 == 0)),
     *(a.num_attention_heads % 8 == 0, WIDTH > 90, WIDTH <= 256),
 )
-"""Both sizes are round, and a head is about as wide as published ones: what is missing is its width. A hidden size that
-is a power of 2 has such heads as well."""
+"""Both sizes are round numbers, and a head is about as wide as in published models: only its width is missing. A hidden
+size that is a power of 2 has such heads as well."""
 VOCABULARY = "megatron/training/vocab_utils.py"
 
 MEGATRON.add(
@@ -61,7 +61,7 @@ MEGATRON.add(
         a.seq_length,
         when=all_of(a.seq_length.given, a.context_parallel_size > 1),
         message="a sequence of {seq_length} is not a multiple of 2 x context parallel {context_parallel_size}",
-        why="every rank takes one chunk from the front and one from the back; " + REFUSED,
+        why="every rank takes one chunk from the start and one from the end; " + REFUSED,
         at=(a.seq_length, a.context_parallel_size),
         layout=True,
     ),
@@ -96,14 +96,14 @@ MEGATRON.add(
         "vocabulary-not-positive",
         all_of(a.vocab_size.is_set, a.vocab_size <= 0, a.entry_is_known),
         message="--vocab-size is {vocab_size}; it must be at least 1",
-        why="the vocabulary cannot be padded; the run stops when the tokenizer is made",
+        why="the vocabulary cannot be padded; the run stops when the tokenizer is created",
         at=(a.vocab_size,),
     ),
     refuse(
         "vocabulary-multiple-not-positive",
         a.make_vocab_size_divisible_by <= 0,
         message="--make-vocab-size-divisible-by is {make_vocab_size_divisible_by}; it must be at least 1",
-        why="the vocabulary cannot be padded; the run stops when the tokenizer is made",
+        why="the vocabulary cannot be padded; the run stops when the tokenizer is created",
         fixes=(drop(a.make_vocab_size_divisible_by),),
     ),
 )

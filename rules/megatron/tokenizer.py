@@ -1,10 +1,10 @@
-"""What tokenizers are made of: files that must be named, a size that must be given."""
+"""Requirements of tokenizers: files that must be named, and a size that must be given."""
 
 from preflight.lint.constraint import ConstraintSet, put, refuse
 from preflight.rules.megatron.option_names import a, all_of, any_of
 from preflight.source.finding import Severity
 
-WHY = "the tokenizer is made right after the arguments are read, and every rank stops there"
+WHY = "the tokenizer is created right after the arguments are read, and every rank stops there"
 MEGATRON = ConstraintSet("megatron", why=WHY)
 TYPE = a.tokenizer_type
 BUILD = "megatron/training/tokenizer/tokenizer.py"
@@ -67,7 +67,9 @@ MEGATRON.add(
         "tokenizer-type-left-to-script",
         UNTYPED,
         message="--tokenizer-model has no effect without --tokenizer-type: {entry} uses GPT-2's tokenizer",
-        why="the data is read with another tokenizer than the one that is named, and the vocabulary has another size",
+        why=(
+            "the data is read with a tokenizer other than the one that is named, and the size of the vocabulary differs"
+        ),
         severity=Severity.WARNING,
         at=(a.tokenizer_model,),
         fixes=(put(TYPE, "HuggingFaceTokenizer"),),

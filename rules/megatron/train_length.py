@@ -1,11 +1,11 @@
-"""How long a run trains, and how long its learning rate warms up and decays: in iterations or in samples, not both."""
+"""How long a run trains, warms up and decays its learning rate: in iterations or in samples, not both."""
 
 from preflight.lint.constraint import ConstraintSet, conflicts, drop, refuse
 from preflight.rules.megatron.option_names import REFUSED, a, all_of
 from preflight.source.finding import Kind, Safety, Severity
 
 MEGATRON = ConstraintSet("megatron", why=REFUSED)
-# A run that skips training does not look at its schedule. (Core 0.12 does, even then; such runs are left in peace
+# A run that skips training does not check its schedule. (Core 0.12 checks it even then; such runs are not reported
 # here.)
 ITERATIONS = all_of(a.train_iters.written, ~a.skip_train)
 SAMPLES = all_of(a.train_samples, ~a.skip_train)
@@ -96,7 +96,7 @@ MEGATRON.add(
         "no-train-length",
         all_of(~a.train_iters.written, ~a.train_iters, ~a.train_samples, ~a.skip_train, a.entry_is_known),
         message="neither --train-iters nor --train-samples is set: the length of the training is missing",
-        why="the run stops after the model is built, when its learning-rate schedule is made",
+        why="the run stops after the model is built, when its learning-rate schedule is created",
         always=True,
         at=(a.train_iters, a.train_samples),
         unless_framework="mindspeed",
@@ -118,7 +118,7 @@ MINDSPEED.add(
         "no-train-length",
         all_of(~a.train_iters.written, ~a.train_samples, ~a.skip_train, a.entry_is_known),
         message="neither --train-iters nor --train-samples is set: the length of the training is missing",
-        why="a run that trains stops after the model is built, when its learning-rate schedule is made",
+        why="a run that trains stops after the model is built, when its learning-rate schedule is created",
         upstream="",
         severity=Severity.WARNING,
         always=True,

@@ -30,7 +30,7 @@ MEGATRON.add(
         MXFP8,
         a.fp8_param_gather,
         message="sharded weights with the recipe mxfp8 need --fp8-param-gather",
-        why="only the fp8 shard is kept; " + REFUSED,
+        why="only the fp8 shards are kept; " + REFUSED,
         at=(a.fp8_recipe, *SHARDS),
     ),
     requires(

@@ -1,4 +1,4 @@
-"""Options and values that the parser does not take."""
+"""Options and values that the parser does not accept."""
 
 import re
 from collections.abc import Iterator
@@ -20,13 +20,13 @@ from preflight.source.text import Span
     noticed=True,
 )
 def parsing_bad_choice(job: Job) -> Iterator[Finding]:
-    """A value that is not among the option's choices.
+    """A value that is not one of the choices of its option.
 
     ## What it does
-    Compares a value with the choices of its option at the framework's version, letter case included. It is a warning where
-    the version asked for is not described: its choices may be others. The same applies where no target is stated and
-    earlier releases in use take the value, or the launch has options that no parser described here knows: a fork has
-    its own choices.
+    Compares a value with the choices that its option has in this version of the framework, including letter case. The
+    finding is a warning if the requested version is not described, because its choices may differ. The same applies if
+    no target is given and earlier releases that are still in use accept the value, or if the launch has options that no
+    described parser knows: a fork has its own choices.
 
     ## Why is this bad?
     The parser exits with code 2 on every rank before anything else happens.
@@ -61,7 +61,7 @@ def parsing_bad_value(job: Job) -> Iterator[Finding]:
     """A value that the option's type refuses.
 
     ## What it does
-    Reads each value as the parser does: whole numbers, numbers, patterns such as `[0]*1+[1]*3`.
+    Reads each value in the same way as the parser: whole numbers, numbers, patterns such as `[0]*1+[1]*3`.
 
     ## Why is this bad?
     The parser exits with code 2 on every rank before anything else happens.
@@ -74,7 +74,7 @@ def parsing_bad_value(job: Job) -> Iterator[Finding]:
         pretrain_gpt.py --train-iters 50
 
     ## Fix safety
-    Unsafe: only offered where the text means a whole number.
+    Unsafe, and only offered if the text clearly means a whole number.
 
     ## References
     Megatron-LM d98e8a6, megatron/training/arguments.py:117, parse_args; core_v0.12.1 alike
@@ -100,12 +100,12 @@ _FILLED = re.compile(r"""(?m)^[ \t]*(?:(?:export[ \t]+)?(\w+)=["']?\$\{\1|:[ \t]
     noticed=True,
 )
 def parsing_missing_value(job: Job) -> Iterator[Finding]:
-    """An option lacks the value that it needs.
+    """An option lacks its value.
 
     ## What it does
-    Finds options at the end of a command, or before another option, that take a value. A variable that is never set
-    leaves its option bare. A variable whose default is empty, as in `${CKPT:-}`, is for the caller to set:
-    that is a warning.
+    Finds options that take a value at the end of a command or before another option. A variable that is never set
+    leaves its option without a value. A variable whose default is empty, as in `${CKPT:-}`, must be set by the caller:
+    this is a warning.
 
     ## Why is this bad?
     The parser exits with code 2 on every rank before anything else happens.
@@ -118,7 +118,7 @@ def parsing_missing_value(job: Job) -> Iterator[Finding]:
         pretrain_gpt.py --load /checkpoints/run --num-layers 24
 
     ## Fix safety
-    Unsafe: the option is taken away, so that its default holds; an option that must be given has no fix.
+    Unsafe: the fix removes the option, so that its default applies; for a required option there is no fix.
 
     ## References
     Megatron-LM d98e8a6, megatron/training/arguments.py:117, parse_args; core_v0.12.1 alike
@@ -134,7 +134,7 @@ def parsing_missing_value(job: Job) -> Iterator[Finding]:
 
 
 def left_to_the_caller(problem: Problem) -> str | None:
-    """The variable in the place of the value, where the script gives it an empty default; None for none."""
+    """The variable that takes the place of the value, if the script gives it an empty default; otherwise None."""
     source, end = problem.span.source, problem.span.end
     there = _VARIABLE.match(source.text, end)
     if there is None:
@@ -153,10 +153,10 @@ def left_to_the_caller(problem: Problem) -> str | None:
     noticed=True,
 )
 def parsing_stray_word(job: Job) -> Iterator[Finding]:
-    """An argument that no option takes.
+    """An argument that does not belong to any option.
 
     ## What it does
-    Finds words after a switch or after an option that has its value already. The words of one variable that was meant to
+    Finds words after a switch, or after an option that already has its value. The words of a variable that is meant to
     be filled in, such as `DATA="your data path"`, are not reported.
 
     ## Why is this bad?
@@ -180,13 +180,13 @@ def parsing_stray_word(job: Job) -> Iterator[Finding]:
 
 
 def _next_to(one: Span, other: Span) -> bool:
-    """Whether a word is right behind another one: they stray together."""
+    """Whether a word directly follows another: then both are misplaced together."""
     between = one.source.text[one.end : other.start] if one.source is other.source and one.end <= other.start else "x"
     return not between.strip(" \t\\")
 
 
 def _dashes(problem: Problem, job: Job) -> Fix | None:
-    """The option that was typed, or pasted, with other dashes than the parser takes."""
+    """The option that was typed or pasted with dashes that the parser does not accept."""
     bare = problem.span.text.lstrip("-\u2010\u2011\u2012\u2013\u2014\u2212")
     option = f"--{bare}"
     if bare == problem.span.text or option == problem.span.text or bare.replace("-", "_") not in job.arguments.names():
@@ -195,7 +195,7 @@ def _dashes(problem: Problem, job: Job) -> Fix | None:
 
 
 def _quoting(problem: Problem) -> Fix | None:
-    """The array in quotes, where one of its elements falls apart without."""
+    """The array in quotes, if one of its elements is split into words without them."""
     if problem.fix is None:
         return None
     title, span, text = problem.fix
@@ -211,17 +211,18 @@ def _quoting(problem: Problem) -> Fix | None:
     noticed=True,
 )
 def parsing_unknown_flag(job: Job) -> Iterator[Finding]:
-    """The framework has no option of this name at this version.
+    """The framework does not have an option with this name in this version.
 
     ## What it does
-    Compares every option with the table of the framework's parser. Names are not abbreviated and underscores are not
-    accepted for hyphens, as upstream. Names the other framework or version that has the option, or which one may be meant.
-    Where no target is stated, or one that is not described, and nothing similar exists or earlier releases in use have
-    the option, or where the entry script may define additional options, it is a warning or a note; what such a script
-    leaves out may have other defaults than the framework's and is not judged.
+    Compares every option with the options of the framework's parser. As upstream, names must not be abbreviated, and
+    underscores are not accepted for hyphens. The message names the other framework or version that has the option, or
+    an option with a similar name. The finding is a warning or a note if the entry script may define additional options,
+    or if the target is not given or not described and either no similar option exists or earlier releases that are
+    still in use have it. If such a script omits an option, its default may differ from that of the framework, so
+    omitted options are not judged.
 
     ## Why is this bad?
-    The parser exits with code 2 on every rank, after the queue wait has been paid.
+    The parser exits with code 2 on every rank, after the job has waited in the queue.
 
     ## Example
         pretrain_gpt.py --num_layers 24
@@ -231,7 +232,7 @@ def parsing_unknown_flag(job: Job) -> Iterator[Finding]:
         pretrain_gpt.py --num-layers 24
 
     ## Fix safety
-    Unsafe: the nearest option is a guess, and taking the option away may not be what was meant.
+    Unsafe: the nearest option is a guess, and removing the option may not be what was intended.
 
     ## References
     Megatron-LM d98e8a6, megatron/training/arguments.py:117, parse_args (allow_abbrev=False); core_v0.12.1 alike
@@ -244,6 +245,8 @@ def parsing_unknown_flag(job: Job) -> Iterator[Finding]:
         )
         if severity is None and (not known or (not certain and (problem.fix is None or problem.in_use))):
             severity = Severity.WARNING
-        own = severity is Severity.NOTE and problem.span.text not in RECOMPUTE  # the script may define it itself
+        own = (
+            severity is Severity.NOTE and problem.span.text not in RECOMPUTE
+        )  # the script may define the option itself
         fix = None if own else replaced(job, problem)
         yield finding(problem, fix, severity, removed(job, problem) if severity is None else None)
