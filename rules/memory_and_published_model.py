@@ -119,7 +119,7 @@ def differs_from_published(job: Job) -> Iterator[Finding | Unverified]:
     Compares the sizes of the network with those of the model that the tokenizer's or the checkpoint's path names
     (`model_from_hf/llama-3-8b-hf`), or else the name of the file (`pretrain_qwen3_8b.sh`), and reports a size if it is
     the only one that differs from the published values: hidden size, heads, key-value heads, intermediate size,
-    experts, experts per token. If none of these sizes and not the number of layers differs, it also compares the head
+    experts, experts per token. If all of these and the number of layers agree, it also compares the head
     width, the weights of the output layer (shared with the embedding, or separate), the norm of queries and keys, the
     gate of the MLP, and biases. If these agree as well, it checks whether the base of the rotary positions is less than
     the published one. The number of layers alone is not compared, because tests and trials shorten models. A

@@ -8,8 +8,7 @@ from preflight.source.finding import Kind
 
 @rule(id="shell-syntax", severity=Severity.ERROR, noticed=True)
 def shell_syntax(job: Job) -> Iterator[Finding]:
-    """bash refuses the script, because a quote, a block or a command is incomplete, or a word is not allowed in its
-    position.
+    """bash refuses the script because of an incomplete quote, block or command, or a misplaced word.
 
     ## What it does
     Parses a script as bash does before it runs a command, and finds the first place where bash stops: a block without
