@@ -1,4 +1,4 @@
-"""preflight's own rules, found by walking this package; they enter by the same entry point as third-party ones."""
+"""preflight's own rules, found by walking this package; they use the same entry point as third-party rules."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ FAMILIES = {
     "launcher": "Options and values of launchers.",
     "msrun_launcher": "Launches by MindFormers' msrun_launcher.sh.",
 }
-"""Rule functions whose files begin alike have one page; what it is about."""
+"""Subjects of the pages that are shared by rule functions whose names begin alike."""
 
 
 def _pack(package: str, frameworks: tuple[str, ...]) -> RulePack:
@@ -56,7 +56,7 @@ def _pack(package: str, frameworks: tuple[str, ...]) -> RulePack:
 
 
 def packs() -> Sequence[RulePack]:
-    """The neutral rules, and a pack per framework."""
+    """The framework-independent rules, and one pack per framework."""
     return [
         _pack("preflight.rules", ()),
         *(_pack(f"preflight.rules.{folder}", frameworks) for folder, frameworks in _FRAMEWORKS.items()),

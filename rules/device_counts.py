@@ -1,4 +1,4 @@
-"""Numbers of devices and nodes: layout, launcher and scheduler against each other."""
+"""Numbers of devices and nodes: comparisons of the layout, the launcher and the scheduler."""
 
 from collections.abc import Iterator
 from itertools import pairwise
@@ -16,10 +16,10 @@ COUNT_UPSTREAM = {
     "pynative": "mindformers/pynative/distributed/parallel_dims.py:127",
 }
 COUNT_FEWER = {**COUNT_UPSTREAM, "pynative": "mindformers/pynative/trainer/trainer.py:575"}
-"""Where fewer devices than one replica has are refused; more that do not divide are refused later."""
+"""Where a run with fewer devices than one replica needs is refused; an indivisible larger number is refused later."""
 
 MOST_NODES = 32
-"""From there on it is the layout that belongs to another machine."""
+"""If more nodes than this are needed, the layout was probably written for a different machine."""
 _COUNT_PLAIN = "tensor {tensor} x pipeline {pipeline} x context {context}"
 _COUNT_SHARDED = "tensor {tensor} x pipeline {pipeline} x context {context} x weight shards {shards}"
 
@@ -29,13 +29,14 @@ def device_count(job: Job) -> Iterator[Finding | Unverified]:
     """The parallel sizes do not fit the number of devices.
 
     ## What it does
-    Compares the layout with the number of devices, by the rules of each framework. Megatron and MindSpeed derive data
-    parallelism: the devices must be a multiple of `tensor * pipeline * context`. MindFormers in semi-auto mode states
-    it: `data * tensor * context * pipeline` must equal the devices. Expert parallelism is not a factor of either product.
+    Compares the layout with the number of devices, by the rules of each framework. Megatron and MindSpeed derive the
+    data-parallel size, so the number of devices must be a multiple of `tensor * pipeline * context`. MindFormers in
+    semi-auto mode takes it from the config, so `data * tensor * context * pipeline` must equal the number of devices.
+    Expert parallelism is not a factor of either product.
 
     ## Why is this bad?
-    Every rank fills exactly one cell of that grid. If grid and machine differ, process-group creation fails on all
-    ranks, after the queue wait has been paid.
+    Every rank fills exactly one cell of that grid. If the grid does not match the machine, process-group creation fails
+    on all ranks, after the job has already waited in the queue.
 
     ## Example
     With 16 devices:
@@ -47,7 +48,8 @@ def device_count(job: Job) -> Iterator[Finding | Unverified]:
         parallel_config: {data_parallel: 2, model_parallel: 8, pipeline_stage: 1}
 
     ## Fix safety
-    Unsafe: another data-parallel size is another global batch size, unless the micro-batches can make up for it.
+    Unsafe: a different data-parallel size changes the global batch size, unless the number of micro-batches can
+    compensate for it.
 
     ## References
     Megatron-LM d98e8a6, megatron/training/arguments.py:432, validate_args; core_v0.12.1 :315
@@ -93,7 +95,7 @@ def _underived(world: int, degrees: tuple[int, ...], model: int) -> Message:
 
 
 def _more_nodes(job: Job, model: int) -> Fix | None:
-    """As many nodes as the layout needs, where the number of nodes is typed and is too small."""
+    """As many nodes as the layout needs, if the number of nodes is written in the script and too small."""
     world, each = job.plan.layout.world, known(job.cluster.per_node)
     if each is None or each[0] <= 0 or model % each[0] or world.raw >= model or world.span is None:
         return None
@@ -133,8 +135,8 @@ def _stated(job: Job, world: int, model: int) -> Iterator[Finding]:
 
 
 def _restate(job: Job, before: int, after: int) -> tuple[Fix, ...]:
-    """Data parallel that fits. Where micro-batches would keep the global batch, nothing shows whether the size was a
-    slip or the job has become another: both ways are offered."""
+    """A data-parallel size that fits. If changing the micro-batches as well would keep the global batch, it is unclear
+    whether the size was a mistake or the job was changed on purpose, so both fixes are offered."""
     edits = job.plan.layout.data.becomes(after)
     if not edits:
         return ()
@@ -161,8 +163,8 @@ def devices_missing(job: Job) -> Iterator[Finding]:
     stated number (`--world-size`).
 
     ## Why is this bad?
-    Ray places the workers of a run together. verl refuses a run that asks for more than there is; others wait for devices
-    that never come.
+    Ray places the workers of a run together. verl refuses a run that asks for more devices than are available; other
+    front ends wait for devices that never become available.
 
     ## Example
     With `--world-size 8`:
@@ -174,11 +176,11 @@ def devices_missing(job: Job) -> Iterator[Finding]:
         trainer.nnodes=1 trainer.n_gpus_per_node=8
 
     ## Fix safety
-    No fix: the cluster may be the mistake.
+    No fix: the stated cluster size may be the mistake.
 
     ## References
     verl 0.9.0, verl/single_controller/ray/base.py:235: Total available GPUs is less than total desired GPUs
-    slime 0.3.1, slime/ray/placement_group.py:108: the placement group of all devices is waited for
+    slime 0.3.1, slime/ray/placement_group.py:108: waits for the placement group of all devices
     NeMo RL 0.7.0, nemo_rl/distributed/virtual_cluster.py:789: Not enough GPUs available
     """
     there, asked = job.cluster.count, job.cluster.asked
@@ -200,8 +202,8 @@ def nodes_missing(job: Job) -> Iterator[Finding | Unverified]:
     """The cluster does not have the nodes that the run asks for.
 
     ## What it does
-    With `--site --inventory FILE`, or `--site=slurm`, compares the number of nodes and of devices on each with what the
-    scheduler lists. These are notes: a scheduler may hide partitions from you.
+    With `--site --inventory FILE`, or `--site=slurm`, compares the number of nodes, and the number of devices on each
+    node, with what the scheduler lists. The findings are notes, because a scheduler may hide partitions from you.
 
     ## Why is this bad?
     The job waits in the queue for nodes that do not exist.
@@ -211,7 +213,7 @@ def nodes_missing(job: Job) -> Iterator[Finding | Unverified]:
 
         preflight check run.sh --site --inventory nodes.json --nodes 32 --devices-per-node 8
 
-    Use instead 16 nodes at most.
+    Instead, use at most 16 nodes.
 
     ## References
     Slurm, sinfo and scontrol, option --json
@@ -243,7 +245,8 @@ def world_sizes_disagree(job: Job) -> Iterator[Finding]:
     options of srun).
 
     ## Why is this bad?
-    More processes than devices cannot start. Fewer leave devices idle that the job has paid its queue wait for.
+    If there are more processes than devices, some cannot start. If there are fewer, some of the devices that the job
+    waited for in the queue stay idle.
 
     ## Example
         #SBATCH --nodes=4 --gpus-per-node=8
@@ -301,14 +304,16 @@ def expert_grid(job: Job) -> Iterator[Finding | Unverified]:
     """The expert layout does not fit the number of devices.
 
     ## What it does
-    Megatron lays experts out on a separate grid: the devices must be a multiple of
-    `expert tensor * expert * pipeline`, times the further weight shards where expert weights have some. Expert tensor
-    parallel defaults to tensor parallel; context parallel is not a factor. The devices of an encoder with separate
-    pipeline stages do not count. An expert size that does not divide the experts either is left to experts-not-divisible.
+    Megatron lays experts out on a separate grid: the number of devices must be a multiple of
+    `expert tensor * expert * pipeline`, times the number of additional weight shards if expert weights are sharded
+    further. Expert tensor parallelism defaults to the tensor-parallel size; context parallelism is not a factor. The
+    devices of an encoder with separate pipeline stages do not count. If the expert-parallel size does not divide the
+    experts either, `experts-not-divisible` reports it instead.
 
     ## Why is this bad?
-    The expert process groups cannot be formed: every rank dies at start-up with a message about the decoder world size.
-    A recipe shrunk from two nodes to one fails this way although tensor, pipeline and context sizes still fit.
+    The expert process groups cannot be created, and every rank fails at start-up with a message about the decoder world
+    size. A recipe that is scaled down from two nodes to one fails this way even though its tensor, pipeline and context
+    sizes still fit.
 
     ## Example
     On 8 devices: tensor parallel 4 and expert parallel 8 need 32.
@@ -320,7 +325,7 @@ def expert_grid(job: Job) -> Iterator[Finding | Unverified]:
         --tensor-model-parallel-size 4 --expert-model-parallel-size 8 --expert-tensor-parallel-size 1
 
     ## Fix safety
-    Unsafe: experts are sharded in another way.
+    Unsafe: experts are sharded differently.
 
     ## References
     Megatron-LM d98e8a6, megatron/core/parallel_state.py:882, initialize_model_parallel; core_v0.12.1 :700
@@ -365,6 +370,6 @@ def expert_grid(job: Job) -> Iterator[Finding | Unverified]:
 
 
 def _uneven(job: Job, parallel: int) -> bool:
-    """The experts do not divide by that size either: a size is wrong that is asked about elsewhere, and first."""
+    """Whether the experts are not divisible by that size either: another rule reports the wrong size first."""
     experts = known(job.plan.model.experts)
     return experts is not None and experts[0] % parallel != 0

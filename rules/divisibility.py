@@ -1,4 +1,4 @@
-"""Batches, experts, heads and micro-batches that must divide by parallel sizes."""
+"""Batches, experts, heads and micro-batches that must be divisible by parallel sizes."""
 
 from collections.abc import Iterator
 from math import gcd
@@ -13,10 +13,10 @@ BATCH_UPSTREAM = {
 
 
 CALCULATOR = "megatron/core/num_microbatches_calculator.py:381"
-"""Where Megatron 0.20 refuses a global batch whose evaluation, with a separate size, divides."""
+"""Where Megatron 0.20 refuses a global batch while the separate batch size for evaluation is divisible."""
 
 ROUND = 32
-"""Global batches that are chosen, not slipped, are multiples of it."""
+"""Global batches that were chosen on purpose, rather than mistyped, are multiples of this."""
 _PLAIN = "global batch {total} is not a multiple of micro batch {micro} x data parallel {ranks} = {unit}"
 _SHARDED = (
     "global batch {total} is not a multiple of micro batch {micro} x data parallel {ranks} x weight shards {held} "
@@ -29,13 +29,13 @@ def batch_not_divisible(job: Job) -> Iterator[Finding | Unverified]:
     """The global batch is not divisible by micro-batches and data parallel ranks.
 
     ## What it does
-    Checks that the global batch is a multiple of `micro batch * data parallel` (and of the weight shards beyond tensor
-    parallelism, where there are some), where the framework takes the global
-    batch as an input (Megatron, MindSpeed, MindFormers pynative). Graph-mode MindFormers computes it and cannot be wrong.
+    Checks that the global batch is a multiple of `micro batch * data parallel` (times the weight shards beyond tensor
+    parallelism, if there are any) in frameworks that take the global batch as an input (Megatron, MindSpeed,
+    MindFormers pynative). Graph-mode MindFormers computes the global batch, so it is always consistent there.
 
     ## Why is this bad?
-    The number of micro-batches would not be whole: refused at start-up. Megatron reports it as a fault of the
-    *evaluation* batch, which defaults to the global batch.
+    The number of micro-batches would not be a whole number, so the run is refused at start-up. Megatron reports this as
+    an error in the *evaluation* batch, which defaults to the global batch.
 
     ## Example
     On 8 data-parallel ranks:
@@ -47,7 +47,7 @@ def batch_not_divisible(job: Job) -> Iterator[Finding | Unverified]:
         --micro-batch-size 2 --global-batch-size 96
 
     ## Fix safety
-    Unsafe: another global batch is another training run.
+    Unsafe: a different global batch changes the training run.
 
     ## References
     Megatron-LM d98e8a6, megatron/training/arguments.py:715, validate_args, and
@@ -87,12 +87,13 @@ def _is_power(number: int) -> bool:
 
 
 def _is_settled(total: int, ranks: int) -> bool:
-    """Whether a global batch is round and divides over the ranks: then the micro-batch is as likely to be the slip."""
+    """Whether a global batch is round and divisible by the ranks: then the micro-batch is as likely to be the
+    mistake."""
     return total % ROUND == 0 and total % ranks == 0
 
 
 def _smaller_parts(micro: Value, total: int, ranks: int) -> Iterator[Fix]:
-    """The micro-batches next to the one that was typed with which a round global batch divides."""
+    """The micro-batches closest to the given one that divide a round global batch."""
     if total % ranks or not (_is_power(total) or total % ROUND == 0) or (_is_power(total) and _is_power(micro.raw)):
         return
     share = total // ranks
@@ -104,8 +105,8 @@ def _smaller_parts(micro: Value, total: int, ranks: int) -> Iterator[Fix]:
 
 
 def _totals(total: Value, unit: int, settled: bool) -> Iterator[Fix]:
-    """The nearest global batch; with the one on the other side, and a power of 2 near by, where nothing decides between
-    them."""
+    """The nearest valid global batch; if nothing decides between them, also the one on the other side and a nearby
+    power of 2."""
     whole, rest = divmod(total.raw, unit)
     near, far = sorted(
         (whole * unit, (whole + 1) * unit),
@@ -126,7 +127,7 @@ def _totals(total: Value, unit: int, settled: bool) -> Iterator[Fix]:
 
 
 def _evaluates(job: Job, ranks: int) -> bool:
-    """Evaluation has separate sizes, which divide."""
+    """Whether evaluation has separate sizes that are divisible."""
     sizes = known(job.arguments.get("eval_global_batch_size"), job.arguments.get("eval_micro_batch_size"))
     return sizes is not None and sizes[1] > 0 and sizes[0] % (sizes[1] * ranks) == 0
 
@@ -147,10 +148,10 @@ def experts_not_divisible(job: Job) -> Iterator[Finding | Unverified]:
     """The experts are not divisible by expert parallel ranks.
 
     ## What it does
-    Checks that every expert-parallel rank holds the same whole number of experts.
+    Checks that every expert-parallel rank holds the same number of whole experts.
 
     ## Why is this bad?
-    Ranks would hold different numbers of experts; the run is refused at start-up (Megatron) or when the graph is
+    Ranks would hold different numbers of experts. The run is refused at start-up (Megatron) or when the graph is
     compiled (MindFormers).
 
     ## Example
@@ -159,7 +160,7 @@ def experts_not_divisible(job: Job) -> Iterator[Finding | Unverified]:
     Use instead an expert-parallel size that divides the experts, here 4 or 6.
 
     ## Fix safety
-    Unsafe: another expert-parallel size is another layout. It is the largest smaller one that fits.
+    Unsafe: a different expert-parallel size changes the layout. The fix uses the largest smaller size that fits.
 
     ## References
     Megatron-LM d98e8a6, megatron/training/arguments.py:1657, validate_args; core_v0.12.1 :852
@@ -192,7 +193,7 @@ def experts_not_divisible(job: Job) -> Iterator[Finding | Unverified]:
 
 
 def _fixes(job: Job, experts: int, parallel: int) -> Iterator[Fix]:
-    """Another number of ranks, or first another number of experts where that is the odd one of the two."""
+    """A different number of ranks, preceded by a different number of experts if that is the less round of the two."""
     nearest = _fitting(job, experts, parallel)
     guess = _is_a_guess(experts, parallel, nearest)
     below = experts // parallel * parallel
@@ -205,15 +206,16 @@ def _fixes(job: Job, experts: int, parallel: int) -> Iterator[Fix]:
 
 
 def _is_a_guess(experts: int, parallel: int, nearest: int) -> bool:
-    """Whether the ranks are rounder than the experts, whose number may then be the wrong one,
-    or more ranks are as near, or less than half of them are left, each with more than twice the experts to hold."""
+    """Whether the fix is a guess: the ranks are rounder than the experts, whose number may then be the wrong one, or a
+    larger number of ranks is just as close, or fewer than half of the ranks would remain."""
     alike = parallel < experts or experts & (experts - 1) != 0
     rounder = alike and parallel & -parallel > experts & -experts
     return rounder or experts % (2 * parallel - nearest) == 0 or 2 * nearest < parallel
 
 
 def _fitting(job: Job, experts: int, parallel: int) -> int:
-    """The largest smaller size that divides the experts and, where Megatron lays them out apart, the devices."""
+    """The largest smaller size that divides the experts and, if Megatron lays them out on a separate grid, the
+    devices."""
     layout = job.plan.layout
     if layout.expert_grid and (sizes := known(layout.world, layout.expert_tensor, layout.pipeline)) is not None:
         world, apart = sizes[0], max(1, sizes[1] * sizes[2])
@@ -247,13 +249,13 @@ HEADS_UPSTREAM = {
     after=("mindspeed/tp-2d-sizes", "mindformers/hidden-over-heads", "megatron/hidden-over-heads"),
 )
 def heads_not_divisible(job: Job) -> Iterator[Finding | Unverified]:
-    """The attention heads are not divisible by tensor parallel ranks.
+    """The attention heads are not divisible by the tensor-parallel ranks.
 
     ## What it does
-    Checks that every tensor-parallel rank gets the same whole number of attention heads.
+    Checks that every tensor-parallel rank gets the same number of whole attention heads.
 
     ## Why is this bad?
-    A head cannot be split. The model configuration is refused on every rank at start-up.
+    A head cannot be split across ranks. Every rank refuses the model configuration at start-up.
 
     ## Example
         num_heads: 40        # 40 / 16 is not whole
@@ -262,7 +264,7 @@ def heads_not_divisible(job: Job) -> Iterator[Finding | Unverified]:
     Use instead a tensor-parallel size that divides the heads, here 8.
 
     ## Fix safety
-    No fix by itself: another tensor-parallel size is another layout.
+    No automatic fix: a different tensor-parallel size changes the layout.
 
     ## References
     Megatron-LM d98e8a6, megatron/core/transformer/transformer_config.py:1447; core_v0.12.1 :559
@@ -270,10 +272,10 @@ def heads_not_divisible(job: Job) -> Iterator[Finding | Unverified]:
     MindFormers v1.7.0, mindformers/parallel_core/transformer_config.py:446; 2.1.0 :2349
     MindFormers 2.1.0, mindformers/pynative/base_models/gpt/parallelize.py:729, with sparse attention :892; again in
     mindformers/pynative/base_models/gpt/parallelize.py:750 and mindformers/pynative/base_models/gpt/parallelize.py:1751
-    MindFormers v1.5.0, mindformers/models/llama/llama_layer.py:454, the hidden size of the same ranks
+    MindFormers v1.5.0, mindformers/models/llama/llama_layer.py:454, the hidden size on the same ranks
     """
     heads, layout = job.plan.model.heads, job.plan.layout
-    # MindSpeed deals out heads unevenly: mindspeed/core/transformer/transformer_config.py:21
+    # MindSpeed distributes heads unevenly: mindspeed/core/transformer/transformer_config.py:21
     uneven = job.arguments.get("unaligned_linear")
     plane = job.arguments.get("tp_2d")  # 2-D tensor parallelism splits heads in one direction
     tensor = layout.tensor_x if plane.raw is True else layout.tensor
@@ -308,12 +310,12 @@ def too_few_micro_batches(job: Job) -> Iterator[Finding | Unverified]:
     """There are fewer micro-batches than pipeline stages.
 
     ## What it does
-    Checks that graph-mode MindFormers gets at least as many micro-batches as pipeline stages. Megatron accepts fewer;
-    there this rule is silent.
+    Checks that graph-mode MindFormers gets at least as many micro-batches as pipeline stages. Megatron accepts fewer,
+    so this rule does not report them there.
 
     ## Why is this bad?
-    MindSpore's pipeline pass refuses the graph, but only when it is compiled: after the data set is built and minutes of
-    start-up on the real cluster. No Python check reports it earlier.
+    MindSpore's pipeline pass refuses the graph, but only at compilation, after the data set has been built and the
+    cluster has spent minutes starting up. No Python check reports the problem earlier.
 
     ## Example
         parallel_config:
@@ -327,7 +329,7 @@ def too_few_micro_batches(job: Job) -> Iterator[Finding | Unverified]:
           micro_batch_num: 4
 
     ## Fix safety
-    Unsafe: more micro-batches are a larger global batch.
+    Unsafe: more micro-batches make the global batch larger.
 
     ## References
     MindSpore 2.7.1, pipeline transformer (C++): micro_batch_num must not be smaller than pipeline_stages

@@ -1,4 +1,4 @@
-"""Environment variables, packages and releases."""
+"""Environment variables, packages, and releases."""
 
 import re
 from collections.abc import Iterator
@@ -24,17 +24,17 @@ OPTIONS = (
 
 @rule(id="environment-value", severity=Severity.WARNING, reads=(OF_ENVIRONMENT,))
 def environment_value(job: Job) -> Iterator[Finding]:
-    """An environment variable of the launch has a value that its reader refuses or ignores.
+    """An environment variable of the launch has a value that the library reading it refuses or ignores.
 
     ## What it does
-    Looks at `HCCL_BUFFSIZE`, `NCCL_BUFFSIZE` and the allocator settings `PYTORCH_CUDA_ALLOC_CONF` and
-    `PYTORCH_NPU_ALLOC_CONF`: values that are not numbers, options that the allocator does not know, options that exclude
-    each other.
+    Checks `HCCL_BUFFSIZE`, `NCCL_BUFFSIZE` and the allocator settings `PYTORCH_CUDA_ALLOC_CONF` and
+    `PYTORCH_NPU_ALLOC_CONF` for values that are not numbers, options that the allocator does not know, and options that
+    exclude each other.
 
     ## Why is this bad?
     PyTorch stops with "Unrecognized CachingAllocator option" at the first allocation; the Ascend allocator refuses
-    `expandable_segments` with `max_split_size_mb` or `garbage_collection_threshold`. HCCL refuses a buffer size that is not
-    a number.
+    `expandable_segments` together with `max_split_size_mb` or `garbage_collection_threshold`. HCCL refuses a buffer
+    size that is not a number.
 
     ## Example
         export PYTORCH_NPU_ALLOC_CONF=expandable_segment:True
@@ -80,22 +80,22 @@ def _allocator(name: str, text: str) -> Iterator[str]:
 
 GPU, NPU = "PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_NPU_ALLOC_CONF"
 ON_NPUS = frozenset({"mindspeed", "mindspeed-llm-fsdp2", "mindspeed-mm"})
-"""Frameworks whose runs are those of NPUs."""
+"""Frameworks that run on NPUs."""
 ON_GPUS = frozenset({"megatron", "nemo-rl", "megatron-bridge"})
-"""Frameworks without a line for NPUs; a front end that is in neither set may train on both."""
+"""Frameworks without NPU support; a front end that is in neither set may train on both kinds of devices."""
 
 
 @rule(id="foreign-allocator", severity=Severity.WARNING, frameworks=("megatron",), reads=(OF_ENVIRONMENT,))
 def foreign_allocator(job: Job) -> Iterator[Finding]:
-    """A setting of the allocator is that of another kind of device.
+    """An allocator setting is meant for a different kind of device.
 
     ## What it does
-    Finds `PYTORCH_NPU_ALLOC_CONF` in a run of Megatron, NeMo RL or Megatron Bridge, and `PYTORCH_CUDA_ALLOC_CONF` in one
-    of MindSpeed that does not set `PYTORCH_NPU_ALLOC_CONF`, too. Other front ends train on both kinds of devices: there
-    the first is reported where the device is given and is a GPU.
+    Finds `PYTORCH_NPU_ALLOC_CONF` in a run of Megatron, NeMo RL or Megatron Bridge, and `PYTORCH_CUDA_ALLOC_CONF` in a
+    MindSpeed run that does not also set `PYTORCH_NPU_ALLOC_CONF`. Other front ends train on both kinds of devices; for
+    these, `PYTORCH_NPU_ALLOC_CONF` is reported only if the device is given and is a GPU.
 
     ## Why is this bad?
-    Nothing reads it: the allocator keeps its defaults, and a run whose memory is fragmented dies after hours.
+    Nothing reads the variable: the allocator keeps its defaults, and a run with fragmented memory fails after hours.
 
     ## Example
         export PYTORCH_NPU_ALLOC_CONF=expandable_segments:True
@@ -128,7 +128,7 @@ PREFIXES = ("CUDA_", "NCCL_", "HCCL_", "TORCH_", "PYTORCH_", "ASCEND_", "NVTE_",
     "CPU_AFFINITY_", "GLOO_", "OMP_", "ACLNN_")
 # fmt: on
 OF_THE_SCRIPT = re.compile(r"\w+_(?:IMAGE|VERSION|VER|TAG|CONTAINER|REPO|URL|BRANCH|COMMIT|ARGS|OPTS|OPTIONS)")
-"""Names of what a script installs, starts or passes on: no process reads them."""
+"""Names of things that a script installs, starts or passes on; no process reads them."""
 
 
 @rule(id="not-exported", severity=Severity.WARNING, noticed=True)
@@ -136,12 +136,12 @@ def not_exported(job: Job) -> Iterator[Finding]:
     """A variable that configures the launched processes is not exported.
 
     ## What it does
-    Finds assignments to variables of CUDA, NCCL, HCCL, PyTorch, Ascend and the frameworks that the script neither exports
-    nor uses itself.
+    Finds assignments to variables of CUDA, NCCL, HCCL, PyTorch, Ascend and the frameworks if the script neither exports
+    the variable nor uses it itself.
 
     ## Why is this bad?
-    The launched processes do not see the variable, so it changes nothing. Megatron, for one, stops when
-    `CUDA_DEVICE_MAX_CONNECTIONS` is missing where it needs it.
+    The launched processes do not see the variable, so it changes nothing. Megatron, for example, stops if it needs
+    `CUDA_DEVICE_MAX_CONNECTIONS` and the variable is missing.
 
     ## Example
         CUDA_DEVICE_MAX_CONNECTIONS=1
@@ -151,7 +151,7 @@ def not_exported(job: Job) -> Iterator[Finding]:
         torchrun pretrain_gpt.py $GPT_ARGS
 
     ## Fix safety
-    Unsafe: the processes see a variable that they did not see before.
+    Unsafe: the processes then see a variable that they did not see before.
 
     ## References
     GNU Bash Reference Manual, section 3.7.4, Environment
@@ -167,23 +167,24 @@ PACKAGE_NOT_LISTED_OTHER = "the job's interpreter has {package} {version}; {fram
 
 @rule(id="package-not-listed", severity=Severity.NOTE, reads=("(site)",))
 def package_not_listed(job: Job) -> Iterator[Finding]:
-    """The job's interpreter has a package that the release's own table of versions does not list.
+    """The job's interpreter has a package version that the release's own version table does not list.
 
     ## What it does
-    With `--site --python PATH`, compares `torch` and `mindspore` in that interpreter with the versions that the READMEs of
-    MindSpeed, MindSpeed-LLM and MindFormers list for their releases, by their first two numbers, where the release is
-    stated. `torch_npu` is not compared: its packages have other version numbers than the tables.
+    With `--site --python PATH`, compares `torch` and `mindspore` in that interpreter with the versions that the READMEs
+    of MindSpeed, MindSpeed-LLM and MindFormers list for their releases, if the release is stated. Only the first two
+    numbers of a version are compared. `torch_npu` is not compared, because the version numbers of its packages differ
+    from those in the tables.
 
     ## Why is this bad?
-    The pair is not tested upstream. Functions that the release calls may be missing, which ends the run at import or in its
-    first step; often it runs.
+    The combination is not tested upstream. It often works, but functions that the release calls may be missing, which
+    makes the run fail at import or in its first step.
 
     ## Example
     With `mindspore` 2.4.10 in that environment, under `--site`:
 
         preflight check run.yaml --site --python /envs/train/bin/python --target mindformers@1.7.0
 
-    Use instead `mindspore` 2.7.1, or the release that belongs to 2.4.
+    Instead, use `mindspore` 2.7.1, or the MindFormers release that belongs to 2.4.
 
     ## References
     Ascend/MindSpeed v2.3.0_core_r0.12.1, README.md; mindspore-lab/mindformers r1.8.0, README.md, Version Mapping
@@ -214,23 +215,23 @@ PACKAGE_OF_OTHER_RELEASE_OTHER = (
 
 @rule(id="package-of-other-release", severity=Severity.WARNING, reads=("(site)",))
 def package_of_other_release(job: Job) -> Iterator[Finding]:
-    """The job's interpreter has another release of the framework than the run is read for.
+    """The job's interpreter has a different release of the framework than the one the run is checked against.
 
     ## What it does
-    With `--site --python PATH`, reads which versions of packages that interpreter has, as their installers have written
-    them down, and compares `megatron-core` and `mindformers` with the release that the run is read for, where that is
+    With `--site --python PATH`, reads the installed package versions from the interpreter's package metadata, and
+    compares `megatron-core` and `mindformers` with the release that the run is checked against, if that release is
     stated.
 
     ## Why is this bad?
-    Options that one release knows end the run in another, and defaults differ silently. A checkout on `PYTHONPATH` precedes
-    installed packages: give `--program` then.
+    An option that one release knows can make another release fail, and defaults can differ silently. A checkout on
+    `PYTHONPATH` takes precedence over installed packages; in that case, use `--program`.
 
     ## Example
     With `megatron-core` 0.12.1 in that environment, under `--site`:
 
         preflight check run.sh --site --python /envs/train/bin/python --target megatron@0.17.0
 
-    Use instead the environment that is meant, or the release that it has.
+    Instead, use the intended environment, or state the release that is installed in it.
 
     ## References
     Python Packaging User Guide, Recording installed projects
@@ -256,14 +257,16 @@ NAMES = frozenset(one.name for one in FRONT_ENDS)
 
 @rule(id="undescribed-release", severity=Severity.WARNING, reads=(READ_AS_ANOTHER,))
 def undescribed_release(job: Job) -> Iterator[Finding]:
-    """The release that was stated is not described, so the run is checked as another one.
+    """The stated release is not described, so the run is checked against a different one.
 
     ## What it does
-    Reports that a program which starts Megatron was stated at a release whose sources preflight has not read, and as which
-    release the run is checked: the newest of the same minor release, else the newest before it, else the oldest.
+    Reports if preflight has no description of the stated release of a program that starts Megatron, and which release
+    the run is checked against instead: the newest with the same minor version, else the newest earlier one, else the
+    oldest.
 
     ## Why is this bad?
-    Each release of such a program adds, drops and checks other keys: the result is that of the release that is read.
+    Each release of such a program adds, drops and checks different keys, so the result is only valid for the release
+    that the run is checked against.
 
     ## Example
         preflight check run.sh --target verl@0.5.0
@@ -273,7 +276,7 @@ def undescribed_release(job: Job) -> Iterator[Finding]:
         preflight check run.sh --target verl@0.6.1
 
     ## References
-    verl 0.9.1 takes 17 of 47 scripts that are published with 0.9.0: verl/trainer/config/engine/megatron.yaml
+    verl 0.9.1 accepts 17 of the 47 scripts that are published with 0.9.0: verl/trainer/config/engine/megatron.yaml
     """
     if job.asked is None or job.target.framework not in NAMES:
         return

@@ -14,15 +14,16 @@ MISSING = {
 
 @rule(id="path-missing", severity=Severity.ERROR, reads=("(site)",))
 def path_missing(job: Job) -> Iterator[Finding | Unverified]:
-    """A tokenizer, weights or data that the run names are not where it names them.
+    """A tokenizer, weights or data that the run names do not exist at the given path.
 
     ## What it does
-    With `--site`, looks for the files and folders of tokenizers, and for the paths of weights and data in configs of
-    MindFormers. A tokenizer's folder must have one of the files of a tokenizer. A name that may be one on a hub is not
-    judged, nor is a path whose folders are not on this machine.
+    With `--site`, looks for the files and folders of tokenizers, and for the paths of weights and data in MindFormers
+    configs. A tokenizer folder must contain at least one tokenizer file. A name that may refer to a hub is not checked,
+    and neither is a path whose parent folders do not exist on this machine.
 
     ## Why is this bad?
-    The run ends when it builds its tokenizer, loads its weights or opens its data: after the queue.
+    The run fails when it builds its tokenizer, loads its weights or opens its data, after the job has waited in the
+    queue.
 
     ## Example
     With no folder of that name, under `--site`:
@@ -55,18 +56,18 @@ def save_folder_closed(job: Job) -> Iterator[Finding | Unverified]:
     """Nothing can be written to the folder that the run saves to.
 
     ## What it does
-    With `--site`, looks at the folder of `--save`, or the nearest one above it that is there: whether you may write to it.
-    Nothing is written. The job is assumed to run as the same user.
+    With `--site`, checks whether you may write to the folder given by `--save`, or to its nearest parent folder that
+    exists. Nothing is written. The job is assumed to run as the same user.
 
     ## Why is this bad?
-    The run ends when it saves its first checkpoint, and what it has trained until then is lost.
+    The run fails when it saves its first checkpoint, and the training up to that point is lost.
 
     ## Example
-    With a folder of another user, under `--site`:
+    With a folder that belongs to another user, under `--site`:
 
         --save /shared/models/out
 
-    Use instead a folder that is yours.
+    Instead, use a folder that you own.
 
     ## References
     Megatron-LM core_v0.17.0, megatron/training/checkpointing.py:189, ensure_directory_exists
@@ -81,21 +82,22 @@ def save_folder_closed(job: Job) -> Iterator[Finding | Unverified]:
 
 GIB = 1 << 30
 STATE = 12
-"""Bytes of a parameter's main copy and of Adam's two states, of 32 bits each."""
+"""Bytes per parameter for the main copy and Adam's two states, with 32 bits each."""
 ONE = "a checkpoint has about {size:,.0f} GiB, {free:,.1f} GiB are free at {path}"
 ALL = "the {count:,} checkpoints that the run keeps have about {size:,.0f} GiB, {free:,.1f} GiB are free at {path}"
 
 
 @rule(id="save-folder-too-small", severity=Severity.WARNING, reads=("(site)",))
 def save_folder_too_small(job: Job) -> Iterator[Finding | Unverified]:
-    """The checkpoints of the run do not fit where it saves them.
+    """The checkpoints of the run do not fit on the file system that it saves them to.
 
     ## What it does
-    With `--site`, compares the free space with the size of a checkpoint: 14 bytes a parameter where Adam's state is
-    saved with weights of 16 bits, 2 without that state; and with all that the run keeps. A quota is not known.
+    With `--site`, compares the free space with the size of one checkpoint, and of all checkpoints that the run keeps.
+    With 16-bit weights, a checkpoint needs 14 bytes per parameter with Adam's state, and 2 bytes without it. Quotas are
+    not taken into account.
 
     ## Why is this bad?
-    The run ends when the disk is full, or leaves a checkpoint that is cut off. Megatron keeps every checkpoint unless
+    The run fails when the disk is full, or leaves a truncated checkpoint. Megatron keeps every checkpoint unless
     `--save-retain-interval` is given.
 
     ## Example
@@ -103,7 +105,7 @@ def save_folder_too_small(job: Job) -> Iterator[Finding | Unverified]:
 
         --save /scratch/out --save-interval 100
 
-    Use instead a file system with room for at least two checkpoints of 913 GiB.
+    Instead, use a file system with room for at least two checkpoints of 913 GiB.
 
     ## References
     Megatron-LM core_v0.17.0, megatron/training/checkpointing.py:489, save_checkpoint
@@ -135,22 +137,23 @@ CUT_OFF = "the weights are not whole: {because}"
 
 @rule(id="weights-cut-off", severity=Severity.ERROR, reads=("(site)",))
 def weights_cut_off(job: Job) -> Iterator[Finding]:
-    """The weights that the run loads are not whole.
+    """The weights that the run loads are incomplete.
 
     ## What it does
-    With `--site`, looks at weights: whether each file is there that the list of a Hugging Face folder or the
-    `metadata.json` of a MindFormers checkpoint names, whether its latest iteration has `common.json`, and whether each
-    file of safetensors or `.ckpt`, in folders `rank_N` the one that is loaded, is as long as its heads require.
+    With `--site`, checks whether every file exists that the index of a Hugging Face folder or the `metadata.json` of a
+    MindFormers checkpoint lists, whether the latest iteration of the checkpoint has `common.json`, and whether each
+    safetensors or `.ckpt` file is as long as its headers require. In `rank_N` folders, only the file that is loaded is
+    checked.
 
     ## Why is this bad?
-    The run ends when it loads. A download that was interrupted leaves such a folder.
+    The run fails when it loads the weights. An interrupted download leaves such a folder.
 
     ## Example
     With `model-00002-of-00004.safetensors` missing from the folder, under `--site`:
 
         pretrained_model_dir: /models/llama3
 
-    Use instead a folder with all of its files.
+    Instead, use a folder that contains all files.
 
     ## References
     MindFormers 1.9.0, mindformers/checkpoint/checkpoint.py; safetensors, README, Format;

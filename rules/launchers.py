@@ -1,4 +1,4 @@
-"""Launchers: their options, and how many of them start."""
+"""Launchers: their options, and how many of them are started."""
 
 from collections.abc import Iterator
 
@@ -10,15 +10,16 @@ from preflight.loaders.document import Document
 
 @rule(id="launcher-option", severity=Severity.ERROR, noticed=True)
 def launcher_option(job: Job) -> Iterator[Finding]:
-    """A launcher is given an option that it does not have.
+    """A launcher gets an option that it does not have.
 
     ## What it does
-    Compares the options in front of the script with those of torchrun (`torch.distributed.run`, `torch.distributed.launch`)
-    and msrun. Only what is nearly one of them is reported: another name may be an option of a newer release. Both accept
-    the beginning of a name as the name. A module of `python -m` that is nearly torch's launcher is reported as well.
+    Compares the options before the script name with those of torchrun (`torch.distributed.run`,
+    `torch.distributed.launch`) and msrun. An unknown option is reported only if its name is very similar to a known
+    one, because other names may be options of a newer release. Both launchers accept abbreviated option names. A
+    `python -m` module whose name is very similar to torch's launcher is reported as well.
 
     ## Why is this bad?
-    The launcher refuses its command line on every node and starts nothing; a module that does not exist starts nothing
+    The launcher refuses its command line on every node and starts nothing. If the module does not exist, nothing starts
     either.
 
     ## Example
@@ -29,7 +30,7 @@ def launcher_option(job: Job) -> Iterator[Finding]:
         torchrun --nproc-per-node 8 pretrain_gpt.py --num-layers 32
 
     ## Fix safety
-    Unsafe: with the option in effect another number of devices may start.
+    Unsafe: with the option in effect, a different number of processes may start.
 
     ## References
     PyTorch 010929f, torch/distributed/run.py, get_args_parser and parse_args
@@ -43,10 +44,9 @@ def launcher_value(job: Job) -> Iterator[Finding]:
     """An option of a launcher has a value that the launcher refuses.
 
     ## What it does
-    Checks the numbers, switches and ports that torchrun (`torch.distributed.run`) and msrun read themselves, as each of
-    them reads
-    them: `--worker_num` and `--nproc-per-node` are numbers, `--join` of msrun is the literal True or False,
-    `--local_worker_num` is at most `--worker_num`, a port is at most 65535.
+    Checks the numbers, switches and ports that torchrun (`torch.distributed.run`) and msrun parse themselves, by the
+    rules of each launcher: `--worker_num` and `--nproc-per-node` are numbers, `--join` of msrun must be the literal
+    True or False, `--local_worker_num` is at most `--worker_num`, a port is at most 65535.
 
     ## Why is this bad?
     The launcher stops on every node, and nothing is started.
@@ -68,14 +68,15 @@ def launcher_value(job: Job) -> Iterator[Finding]:
 
 @rule(id="launcher-per-task", severity=Severity.ERROR, noticed=True)
 def launcher_per_task(job: Job) -> Iterator[Finding]:
-    """srun starts a launcher in every task that itself starts all the processes of a node.
+    """srun starts a launcher in every task, although each launcher already starts all processes of a node.
 
     ## What it does
-    Finds torchrun behind srun where there are more tasks than torchrun has nodes.
+    Finds torchrun started by srun with more tasks than torchrun has nodes.
 
     ## Why is this bad?
-    torchrun is one agent a node. Of several on a node the first takes the port and the devices; the others cannot bind the
-    port, or meet the first at the devices, and the job dies or waits until a timeout.
+    torchrun must be started once per node. If several agents run on one node, the first takes the port and the devices.
+    The others cannot bind the port, or compete with the first for the devices, and the job fails or waits until a
+    timeout.
 
     ## Example
         #SBATCH --nodes=2 --ntasks-per-node=8
@@ -97,14 +98,16 @@ def launcher_on_one_node(job: Job) -> Iterator[Finding]:
     """A batch job of several nodes starts torchrun on one of them only.
 
     ## What it does
-    Finds `torchrun --nnodes` above 1 in a batch script whose `#SBATCH` lines ask for several nodes, where nothing starts it
-    on the others: no srun, mpirun, ssh, pdsh or the like, and no rank of a node in the script.
+    Finds `torchrun` with `--nnodes` greater than 1 in a batch script whose `#SBATCH` lines request several nodes, if
+    nothing starts it on the other nodes: the script does not use srun, mpirun, ssh, pdsh or similar commands, and does
+    not read a node rank.
 
     ## Why is this bad?
-    Slurm runs a single copy of the batch script, on one of the nodes, typically the first. torchrun has to be started on
-    every node; the one that is waits for the others at the rendezvous until that times out, while all nodes are paid for.
+    Slurm runs a single copy of the batch script on one of the nodes, typically the first. torchrun has to be started on
+    every node; the one that was started waits for the others at the rendezvous until it times out, while all allocated
+    nodes stay idle.
 
-    It is a warning: the script may be started once on each node by something else.
+    The finding is a warning, because something else may start the script once on each node.
 
     ## Example
         #SBATCH --nodes=4
@@ -128,15 +131,15 @@ def launcher_beyond_allocation(job: Job) -> Iterator[Finding]:
     """A launcher needs more nodes, tasks or devices than the job has.
 
     ## What it does
-    Compares what torchrun, msrun and the like start with what the same file asks for: the nodes, tasks and devices of
-    `#SBATCH` lines and of srun, the pods of a Kubernetes job and their devices, the devices that `CUDA_VISIBLE_DEVICES` or
-    `ASCEND_RT_VISIBLE_DEVICES` leaves visible. Numbers that the environment replaces (`${NNODES:-2}`) are not compared.
-    Where the caller states a number of nodes (`--nodes`, or the scheduler at the gate), it replaces that of the `#SBATCH`
-    lines, as `sbatch --nodes` does.
+    Compares what launchers such as torchrun and msrun start with what the same file requests: the nodes, tasks and
+    devices of `#SBATCH` lines and of srun, the pods of a Kubernetes job and their devices, and the devices that
+    `CUDA_VISIBLE_DEVICES` or `ASCEND_RT_VISIBLE_DEVICES` leaves visible. Numbers that the environment may replace
+    (`${NNODES:-2}`) are not compared. If the caller states a number of nodes (`--nodes`, or the scheduler at the gate),
+    it replaces the number in the `#SBATCH` lines, as `sbatch --nodes` does.
 
     ## Why is this bad?
-    A rendezvous of four nodes in a job of two waits until its timeout. A process whose local rank has no device ends the
-    job with "invalid device ordinal" before anything is built.
+    In a job with two nodes, a rendezvous of four nodes waits until it times out. A process whose local rank has no
+    device ends the job with "invalid device ordinal" before anything is built.
 
     ## Example
         #SBATCH --nodes=2 --gpus-per-node=8
@@ -157,14 +160,14 @@ def launcher_beyond_allocation(job: Job) -> Iterator[Finding]:
 
 @rule(id="msrun-launcher-arguments", severity=Severity.ERROR, noticed=True)
 def msrun_launcher_arguments(job: Job) -> Iterator[Finding]:
-    """msrun_launcher.sh is given a number of arguments that it does not take.
+    """msrun_launcher.sh gets a number of arguments that it does not accept.
 
     ## What it does
-    Counts the arguments of MindFormers' `scripts/msrun_launcher.sh`: 1, 2, 6 or 9, of which the first is the whole command
-    in quotes and the second a plain number.
+    Counts the arguments of MindFormers' `scripts/msrun_launcher.sh`. It accepts 1, 2, 6 or 9 arguments; the first is
+    the whole command in quotes, and the second is a plain number.
 
     ## Why is this bad?
-    The launcher prints its usage and exits 1. Most often the command was not put in quotes.
+    The launcher prints its usage and exits with code 1. The most common cause is a command without quotes.
 
     ## Example
         bash scripts/msrun_launcher.sh run_mindformer.py --config run.yaml 8
@@ -179,14 +182,14 @@ def msrun_launcher_arguments(job: Job) -> Iterator[Finding]:
 
 @rule(id="msrun-launcher-single-worker", severity=Severity.ERROR, noticed=True)
 def msrun_launcher_single_worker(job: Job) -> Iterator[Finding]:
-    """msrun_launcher.sh is started with one worker, and does nothing.
+    """msrun_launcher.sh is started with one worker, so it does nothing.
 
     ## What it does
     Finds `msrun_launcher.sh` with a worker number of 1.
 
     ## Why is this bad?
-    The launcher prints a hint to run the script without it and exits 0: the job ends at once and looks as if it had
-    succeeded.
+    The launcher prints a hint to run the script directly and exits with code 0: the job ends at once and looks as if it
+    had succeeded.
 
     ## Example
         bash scripts/msrun_launcher.sh "run_mindformer.py --config run.yaml" 1
@@ -204,12 +207,12 @@ def rank_table(job: Job) -> Iterator[Finding | Unverified]:
     """The rank table contradicts itself.
 
     ## What it does
-    Reads the file that RANK_TABLE_FILE names, where it is there, and checks that `server_count` is the number of servers
-    listed and that the rank ids are 0, 1, 2 … without a gap or a repetition.
+    Reads the file that RANK_TABLE_FILE names, if it exists, and checks that `server_count` equals the number of listed
+    servers and that the rank ids are 0, 1, 2 … without gaps or repetitions.
 
     ## Why is this bad?
-    HCCL builds its communicators from this table: processes wait for ranks that no device has, and the job hangs or dies at
-    start-up, after the queue wait has been paid.
+    HCCL builds its communicators from this table. If it is inconsistent, processes wait for ranks that no device has,
+    and the job hangs or fails at start-up, after it has waited in the queue.
 
     ## Example
         {"server_count": "2", "server_list": [{"server_id": "10.0.0.1", "device": [{"device_id": "0", "rank_id": "0"}]}]}
@@ -219,7 +222,7 @@ def rank_table(job: Job) -> Iterator[Finding | Unverified]:
         {"server_count": "1", "server_list": [{"server_id": "10.0.0.1", "device": [{"device_id": "0", "rank_id": "0"}]}]}
 
     ## Fix safety
-    No fix: the table is written by a tool; record it again.
+    No fix: the table is generated by a tool; generate it again.
 
     ## References
     Ascend HCCL, rank table configuration resource file, version 1.0

@@ -1,4 +1,4 @@
-"""The estimate of memory, and the sizes of a published model."""
+"""The memory estimate, and the sizes of published models."""
 
 from collections.abc import Iterable, Iterator
 
@@ -13,28 +13,29 @@ ENGINE = "rollout engine"
 
 @rule(id="predicted-oom", severity=Severity.ERROR, kind=Kind.MEMORY)
 def predicted_oom(job: Job) -> Iterator[Finding | Unverified]:
-    """The run will not fit in device memory, or may not.
+    """The run will not, or may not, fit in device memory.
 
     ## What it does
     Estimates the memory of every pipeline stage at the second step, when optimizer states exist: weights, gradients,
-    optimizer states, activations of the micro-batches in flight, loss buffers, and the additional memory of the runtime. It
-    is an error when even the low bound exceeds the memory of the device, and a warning when the likely need does, or when
-    the low bound rests on the published size of a model. What is not known is counted as a range; where that is wider than
-    a factor of two, its high end is not a warning.
+    optimizer states, activations of the micro-batches in flight, loss buffers, and the runtime's own overhead. The
+    finding is an error if even the lower bound exceeds the device memory. It is a warning if only the likely
+    requirement does, or if the lower bound relies on the published size of a model. Unknown values are counted as
+    ranges; if the range is wider than a factor of two, its upper end does not cause a warning.
 
     ## Why is this bad?
-    The job dies at the first or second step, or after hours on the first long sample, on every device it queued for.
+    The job runs out of memory at the first or second step, or hours later at the first long sample, on every device
+    that it queued for.
 
     ## Example
-    A 7B model with plain Adam and no sharding keeps 18 bytes a parameter: 121 GB before the first activation.
+    A 7B model with plain Adam and no sharding keeps 18 bytes per parameter: 121 GB before the first activation.
 
         --num-layers 32 --hidden-size 4096 --num-attention-heads 32 --bf16
 
-    Use instead more sharding (`--use-distributed-optimizer`, tensor or pipeline parallel), recomputation, or a smaller
+    Instead, use more sharding (`--use-distributed-optimizer`, tensor or pipeline parallel), recomputation, or a smaller
     micro batch; `preflight layouts` finds layouts that fit.
 
     ## Fix safety
-    No fix by itself; other layouts are offered by `preflight layouts`.
+    No automatic fix; `preflight layouts` suggests other layouts.
 
     ## References
     Megatron-LM d98e8a6, megatron/training/theoretical_memory_usage.py; terms as printed by `preflight memory`
@@ -79,7 +80,7 @@ def predicted_oom(job: Job) -> Iterator[Finding | Unverified]:
 
 
 def largest(terms: Iterable[tuple[str, float]]) -> list[tuple[str, float]]:
-    """The three largest terms of a stage, its activations as one."""
+    """The three largest terms of a stage, with all activations counted as one term."""
     sizes: dict[str, float] = {}
     for term, size in terms:
         name = term.partition(":")[0]
@@ -103,11 +104,11 @@ TRAITS = {
     "head_dim": ("heads of width {size}", "heads of width {size}"),
     "gated": ("a gated MLP", "an MLP without a gate"),
 }
-"""What a trait is called where a model has it, and where not."""
+"""What a trait is called if a model has it, and if it does not."""
 MOST_TRAITS = 2
-"""With more, it is another network of the same sizes."""
+"""If more traits differ, it is a different network of the same sizes."""
 LEAST = 4
-"""Sizes that must agree before the odd one is reported."""
+"""The number of sizes that must agree before the one that differs is reported."""
 
 
 @rule(id="differs-from-published", severity=Severity.WARNING)
@@ -116,19 +117,20 @@ def differs_from_published(job: Job) -> Iterator[Finding | Unverified]:
 
     ## What it does
     Compares the sizes of the network with those of the model that the tokenizer's or the checkpoint's path names
-    (`model_from_hf/llama-3-8b-hf`), or else the name of the file (`pretrain_qwen3_8b.sh`), where all of them are the
-    published ones but one: hidden size, heads, key-value heads, intermediate size, experts, experts per token. Where none
-    of these differs, and the number of layers does not, it compares the width of a head, the weights of the output layer
-    (those of the embedding, or its own), the norm of queries and keys, the gate of the MLP, and biases; and where these
-    agree, whether the base of rotary positions is below the published one. The number of layers alone is not compared:
-    tests and trials shorten models. A network of experts is not compared with a dense one: it may take only its tokenizer.
+    (`model_from_hf/llama-3-8b-hf`), or else the name of the file (`pretrain_qwen3_8b.sh`), and reports a size if it is
+    the only one that differs from the published values: hidden size, heads, key-value heads, intermediate size,
+    experts, experts per token. If all of these and the number of layers agree, it also compares the head
+    width, the weights of the output layer (shared with the embedding, or separate), the norm of queries and keys, the
+    gate of the MLP, and biases. If these agree as well, it checks whether the base of the rotary positions is less than
+    the published one. The number of layers alone is not compared, because tests and trials shorten models. A
+    mixture-of-experts network is not compared with a dense model, because it may only use its tokenizer.
 
     ## Why is this bad?
-    Weights of the published model do not load into another shape, or load silently into part of it; a run from
-    scratch trains another model than the one whose name it has.
+    Weights of the published model do not load into a different shape, or silently fill only part of it. A run from
+    scratch trains a different model than its name suggests.
 
     ## Example
-    Llama-3-8B has 8 key-value heads; without the option, all 32 heads have their own keys and values.
+    Llama-3-8B has 8 key-value heads; without the option, each of the 32 heads has separate keys and values.
 
         --hidden-size 4096 --ffn-hidden-size 14336 --num-attention-heads 32 --tokenizer-model meta-llama/Meta-Llama-3-8B
 
@@ -137,10 +139,10 @@ def differs_from_published(job: Job) -> Iterator[Finding | Unverified]:
         --hidden-size 4096 --ffn-hidden-size 14336 --num-attention-heads 32 --group-query-attention --num-query-groups 8
 
     ## Fix safety
-    No fix: a name may have another meaning.
+    No fix: the name may refer to something else.
 
     ## References
-    schemas/models.json, from the config.json that each model is published with
+    schemas/models.json, taken from the config.json that each model is published with
     """
     names = job.plan.model.names.raw
     if not isinstance(names, tuple):
@@ -175,7 +177,7 @@ def differs_from_published(job: Job) -> Iterator[Finding | Unverified]:
 
 
 def _traits(job: Job, model: Published) -> Iterator[Finding | Unverified]:
-    """A trait that differs, where the sizes are those of the model."""
+    """A trait that differs although the sizes match those of the published model."""
     wanted: dict[str, object] = {name: bool(model.traits.get(name)) for name in ("tied", "bias")}
     wanted["qkv_bias"] = bool(model.traits.get("bias") or model.traits.get("qkv_bias"))
     if not model.traits.get("post_norm"):  # other options decide the MLP of Gemma
@@ -208,7 +210,7 @@ def _traits(job: Job, model: Published) -> Iterator[Finding | Unverified]:
 
 
 def _rotary_base(job: Job, model: Published) -> Iterator[Finding]:
-    """A base of rotary positions below that of the model; a larger one stretches its context on purpose."""
+    """A rotary base that is less than the published one; a larger base extends the context on purpose."""
     value, wanted = job.plan.model.rotary_base, model.traits.get("theta")
     if wanted is None or not value.known or not isinstance(value.raw, (int, float)) or value.raw >= wanted:
         return
@@ -224,6 +226,6 @@ def _rotary_base(job: Job, model: Published) -> Iterator[Finding]:
 
 
 def _is_of_experts(job: Job) -> bool:
-    """Whether the network has experts: one of experts is not meant to be a dense one whose tokenizer it takes."""
+    """Whether the network has experts: such a network is not meant to match a dense model whose tokenizer it uses."""
     experts = job.plan.model.experts
     return experts.known and isinstance(experts.raw, int) and experts.raw > 1

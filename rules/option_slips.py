@@ -1,4 +1,4 @@
-"""Options that are repeated, assumed or still to be filled in."""
+"""Options that are repeated, assumed, or not yet filled in."""
 
 from collections.abc import Iterator, Sequence
 
@@ -9,14 +9,14 @@ from preflight.loaders.document import Word
 
 @rule(id="placeholder-value", severity=Severity.NOTE, noticed=True)
 def placeholder_value(job: Job) -> Iterator[Finding]:
-    """A value that was to be filled in was not.
+    """A placeholder was not replaced with a value.
 
     ## What it does
-    Finds values such as `your model path`, `<NODES>` or `/path/to/data` that reach a launch. Nothing is derived from them.
-    A script with several of them is a template, and is reported once.
+    Finds values such as `your model path`, `<NODES>` or `/path/to/data` that reach a launch. No other check uses these
+    values. A script with several placeholders is considered a template and is reported once.
 
     ## Why is this bad?
-    The job starts and ends as soon as the value is used; a placeholder with blanks is split into several words.
+    The job starts, but fails as soon as the value is used. A placeholder with blanks is split into several words.
 
     ## Example
         CKPT="your model ckpt path"
@@ -43,11 +43,11 @@ def repeated_flag(job: Job) -> Iterator[Finding]:
     """The same option is given twice with different values.
 
     ## What it does
-    Finds an option that appears twice in one launch with different values. One that no parser described here knows is left
-    out: it may collect its values.
+    Finds an option that appears twice in one launch with different values. Options that are unknown to every described
+    parser are not reported, because they may collect their values.
 
     ## Why is this bad?
-    The last one wins. Changing the first one has no effect.
+    The last value wins. Changing the first one has no effect.
 
     ## Example
         torchrun pretrain_gpt.py --log-interval 1000 --lr 1e-4 --log-interval 1
@@ -101,12 +101,13 @@ def assumed_arguments(job: Job) -> Iterator[Finding]:
     """Arguments passed by the caller ("$@") are assumed to be empty.
 
     ## What it does
-    Notes `"$@"`, `$1` and variables such as `$EXTRA_ARGS` that the script does not set, where they are among the options
-    of a launch: the caller may add options there.
+    Reports `"$@"`, `$1` and variables such as `$EXTRA_ARGS` that the script does not set, if they are among the options
+    of a launch, because the caller may add options there.
 
     ## Why is this bad?
-    It is not. The launch is checked as if nothing were added. A contradiction of two written options is an error as
-    usual; what rests on an option that is absent is a warning, as it may be added, and a missing option is a note.
+    It is not bad. The launch is checked as if nothing were added. A contradiction between two options in the script is
+    an error as usual. A finding that depends on the absence of an option is only a warning, because the caller may add
+    the option, and a missing option is a note.
 
     ## Example
         torchrun pretrain_gpt.py --num-layers 32 --hidden-size 4096 --num-attention-heads 32 "$@"

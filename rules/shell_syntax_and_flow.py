@@ -1,4 +1,4 @@
-"""Lines of shell scripts that bash reads differently, or never reaches."""
+"""Lines of shell scripts that bash reads differently than intended, or never reaches."""
 
 from collections.abc import Iterator
 
@@ -8,19 +8,19 @@ from preflight.source.finding import Kind
 
 @rule(id="shell-syntax", severity=Severity.ERROR, noticed=True)
 def shell_syntax(job: Job) -> Iterator[Finding]:
-    """bash refuses the script: a quote, a block or a command is not complete, or a word is where bash allows none.
+    """bash refuses the script because of an incomplete quote, block or command, or a misplaced word.
 
     ## What it does
-    Reads a script as bash does before it runs a command, and finds the first place at which bash stops: a block without its
-    `fi`, `done`, `esac`, `}` or `)`, one of these words without its block, a quote, a substitution or an expression that is
-    never closed, a redirection without a file, an operator without a command, a placeholder such as `<path>` that is not
-    filled in. Nothing is executed. Scripts for other shells are left alone, and so are templates that a program has yet to
-    fill in.
+    Parses a script as bash does before it runs a command, and finds the first place where bash stops: a block without
+    its `fi`, `done`, `esac`, `}` or `)`, one of these words without its block, a quote, substitution or expression that
+    is never closed, a redirection without a file, an operator without a command, or a placeholder such as `<path>` that
+    was not filled in. Nothing is executed. Scripts for other shells are not checked, and neither are templates that a
+    program has yet to fill in.
 
     ## Why is this bad?
-    bash prints a syntax error and runs nothing from that command on; where it lies in a function or a block around the
-    launch, nothing starts at all. The job ends as soon as it begins, after its time in the queue. What follows that command
-    is not checked, and a run of such a script has no verdict on memory or time.
+    bash prints a syntax error and runs nothing from that command on. If the error is in a function or a block around
+    the launch, nothing starts at all. The job ends as soon as it begins, after waiting in the queue. preflight does not
+    check anything after that command, and gives no verdict on the memory or time of such a run.
 
     ## Example
         if [ -n "$MASTER_ADDR" ]; then
@@ -31,7 +31,8 @@ def shell_syntax(job: Job) -> Iterator[Finding]:
         fi
 
     ## Fix safety
-    Safe where blanks behind a backslash end the command: only they are deleted. Unsafe where a line is continued.
+    Safe if blanks after a backslash end the command: the fix only deletes the blanks. Unsafe if the fix continues a
+    line.
 
     ## References
     GNU Bash Reference Manual, sections 3.1.1, Shell Operation, and 3.2, Shell Commands
@@ -41,14 +42,14 @@ def shell_syntax(job: Job) -> Iterator[Finding]:
 
 @rule(id="bad-substitution", severity=Severity.WARNING, noticed=True)
 def bad_substitution(job: Job) -> Iterator[Finding]:
-    """A shell script has an interpolation of a YAML file.
+    """A shell script contains an interpolation that only works in YAML files.
 
     ## What it does
-    Finds `${oc.env:NAME}` and the like, outside of single quotes, in a script.
+    Finds interpolations such as `${oc.env:NAME}` outside single quotes in a script.
 
     ## Why is this bad?
-    bash prints `bad substitution` and goes on: the variable or the word stays empty, and the job runs without
-    its project, or writes to a folder where it is not looked for.
+    bash prints `bad substitution` and continues: the variable or the word stays empty, and the job runs without its
+    project name, for example, or writes to an unexpected folder.
 
     ## Example
         export WANDB_PROJECT=${oc.env:PROJECT}
@@ -65,14 +66,14 @@ def bad_substitution(job: Job) -> Iterator[Finding]:
 
 @rule(id="blank-after-backslash", severity=Severity.ERROR, noticed=True)
 def blank_after_backslash(job: Job) -> Iterator[Finding]:
-    """Trailing blanks after a line-continuation backslash.
+    """A line-continuation backslash is followed by trailing blanks.
 
     ## What it does
-    Finds a backslash at the end of a line of a command, or of an array of arguments, with blanks behind it.
+    Finds a backslash followed by blanks at the end of a line in a command or an array of arguments.
 
     ## Why is this bad?
-    The backslash makes the blank a word instead of continuing the line. The command ends there: every option on the lines
-    below is dropped, and the next line is run as a command that does not exist.
+    The backslash turns the blank into a word instead of continuing the line. The command ends there: every option on
+    the following lines is dropped, and bash tries to run the next line as a command that does not exist.
 
     ## Example
         torchrun pretrain_gpt.py --num-layers 32 \\ 
@@ -82,7 +83,7 @@ def blank_after_backslash(job: Job) -> Iterator[Finding]:
             --hidden-size 4096
 
     ## Fix safety
-    Safe: only the blanks are deleted, which are never intended.
+    Safe: the fix only deletes the blanks, which are never intended.
 
     ## References
     GNU Bash Reference Manual, section 3.1.2.1, Escape Character
@@ -92,14 +93,15 @@ def blank_after_backslash(job: Job) -> Iterator[Finding]:
 
 @rule(id="blanks-at-equals", severity=Severity.ERROR, noticed=True)
 def blanks_at_equals(job: Job) -> Iterator[Finding]:
-    """An assignment has a blank at its equals sign.
+    """An assignment has a blank before or after its equals sign.
 
     ## What it does
     Finds `NNODES = 2`, `NNODES= 2` and `export NNODES = 2` in a script that reads `NNODES` and sets it nowhere else.
 
     ## Why is this bad?
-    Bash takes `NNODES`, or `2`, for a command, reports "command not found" and goes on: the variable is empty, and the
-    option that takes it swallows the next word or gets no value. `export` takes `=` and `2` for names that are not valid.
+    bash treats `NNODES`, or `2`, as a command, reports "command not found" and continues. The variable stays empty, and
+    the option that uses it takes the next word as its value or gets no value. `export` treats `=` and `2` as variable
+    names and refuses them as invalid.
 
     ## Example
         NNODES = 2
@@ -111,7 +113,7 @@ def blanks_at_equals(job: Job) -> Iterator[Finding]:
         torchrun --nnodes $NNODES --nproc-per-node 8 pretrain_gpt.py --num-layers 24
 
     ## Fix safety
-    Unsafe: the variable has a value again.
+    Unsafe: the variable gets a value again.
 
     ## References
     GNU Bash Reference Manual, section 3.4, Shell Parameters
@@ -124,12 +126,12 @@ def carriage_return(job: Job) -> Iterator[Finding]:
     """The lines of a script end in CRLF.
 
     ## What it does
-    Finds carriage returns at the ends of lines, where they change what is run: in a comment they do nothing, nor on an
-    empty line of a script that goes on after a command that fails.
+    Finds carriage returns at the ends of lines, if they change what is run. They have no effect in a comment, or on an
+    empty line of a script that continues after a failed command.
 
     ## Why is this bad?
-    bash takes the carriage return for a part of the last word: `\\` no longer continues a line, numbers are not numbers,
-    and commands are not found.
+    bash treats the carriage return as part of the last word: `\\` no longer continues a line, numbers are no longer
+    read as numbers, and commands are not found.
 
     ## Example
         torchrun pretrain_gpt.py \\<CR>
@@ -139,7 +141,7 @@ def carriage_return(job: Job) -> Iterator[Finding]:
             --num-layers 32
 
     ## Fix safety
-    Safe: only carriage returns at the ends of lines are deleted.
+    Safe: the fix only deletes carriage returns at the ends of lines.
 
     ## References
     GNU Bash Reference Manual, section 3.1.2, Quoting
@@ -149,17 +151,17 @@ def carriage_return(job: Job) -> Iterator[Finding]:
 
 @rule(id="lost-continuation", severity=Severity.ERROR, kind=Kind.CUT, noticed=True)
 def lost_continuation(job: Job) -> Iterator[Finding]:
-    """The lines below a launch were meant to go on with it.
+    """The lines after a launch were meant to continue it.
 
     ## What it does
-    Finds a line that cannot be a command below a launch without a trailing backslash: it begins with an option,
-    with a group of options such as `$MODEL_ARGS`, or with the value or the script that the line above waits for. A comment
-    between continued lines ends the command as well.
+    Finds a line that cannot be a command and that follows a launch without a trailing backslash: the line begins with
+    an option, with a group of options such as `$MODEL_ARGS`, or with the value or the script that the previous line
+    lacks. A comment between continued lines ends the command as well.
 
     ## Why is this bad?
-    The launch runs without these options, or not at all. bash then runs the line as a command, which does not exist. It is
-    an error where the framework refuses what is left of the launch, and a warning where that runs: then something else is
-    trained than the author means, or nothing is saved.
+    The launch runs without these options, or not at all. bash then tries to run the line as a command that does not
+    exist. The finding is an error if the framework refuses the rest of the launch, and a warning if the rest runs: then
+    the run may train something other than intended, or save nothing.
 
     ## Example
         torchrun pretrain_gpt.py $MODEL_ARGS
@@ -179,10 +181,10 @@ def lost_options(job: Job) -> Iterator[Finding]:
     """A line that starts with an option runs as a separate command.
 
     ## What it does
-    Finds lines that begin with an option where the line above does not end in a backslash.
+    Finds lines that begin with an option if the previous line does not end in a backslash.
 
     ## Why is this bad?
-    The launch runs without these options, and bash reports "command not found" when it has ended.
+    The launch runs without these options, and bash reports "command not found" after the launch has ended.
 
     ## Example
         torchrun pretrain_gpt.py --num-layers 32
@@ -199,13 +201,13 @@ def lost_options(job: Job) -> Iterator[Finding]:
 
 @rule(id="misspelt-in-test", severity=Severity.WARNING, noticed=True)
 def misspelt_in_test(job: Job) -> Iterator[Finding]:
-    """A test asks for a variable that nothing sets, while one of nearly the same name is set.
+    """A test reads a variable that is never set, while a variable with a very similar name is set.
 
     ## What it does
-    Finds `[ "$USE_FSP2" = true ]` in a script that sets `USE_FSDP2` and reads it nowhere.
+    Finds, for example, `[ "$USE_FSP2" = true ]` in a script that sets `USE_FSDP2` but never reads it.
 
     ## Why is this bad?
-    The test always has the same outcome: the options that it guards are never passed, or always.
+    The test always has the same outcome, so the options that it guards are either never passed or always passed.
 
     ## Example
         USE_SP=true
@@ -229,10 +231,12 @@ def removed_before_load(job: Job) -> Iterator[Finding]:
     """The script removes the checkpoint that the run is to load.
 
     ## What it does
-    Finds `rm -r` of the folder that `--load` names, or of one above it, on the way to the launch and under no condition.
+    Finds an unconditional `rm -r` before the launch that removes the folder given by `--load` or one of its parent
+    folders.
 
     ## Why is this bad?
-    Megatron finds no checkpoint, prints one line about it and starts from random weights: no run of this script resumes.
+    Megatron finds no checkpoint, prints one line about it and starts from random weights, so a run of this script never
+    resumes.
 
     ## Example
         rm -rf /data/run
@@ -250,15 +254,16 @@ def removed_before_load(job: Job) -> Iterator[Finding]:
 
 @rule(id="script-ends-before-launch", severity=Severity.ERROR, noticed=True)
 def script_ends_before_launch(job: Job) -> Iterator[Finding]:
-    """The script ends before its launch, by its own exit or inside a here-document.
+    """The script ends before its launch, because of an exit command or a here-document.
 
     ## What it does
-    Finds a `case` or an `if` whose values the script sets itself and that ends it with an error code, and a here-document
-    whose last line is indented or has blanks behind it, so that the launch is part of its text.
+    Finds a `case` or an `if` that depends on values set by the script itself and ends the script with an error code.
+    Also finds a here-document whose closing line is indented or followed by blanks, so that the launch becomes part of
+    its text.
 
     ## Why is this bad?
-    Nothing is trained. The exit comes after the time in the queue; of the here-document bash only prints a warning, and the
-    job counts as a success.
+    Nothing is trained. The script exits after the job has waited in the queue. For the here-document, bash only prints
+    a warning, and the job counts as a success.
 
     ## Example
         MODEL_SIZE=8b
@@ -278,7 +283,7 @@ def script_ends_before_launch(job: Job) -> Iterator[Finding]:
         torchrun pretrain_gpt.py --num-layers $LAYERS
 
     ## Fix safety
-    Unsafe: the launch begins.
+    Unsafe: the launch then starts.
 
     ## References
     GNU Bash Reference Manual, sections 3.2.5.2, Conditional Constructs, and 3.6.6, Here Documents

@@ -1,4 +1,4 @@
-"""Variables of shell scripts that are not set, not used, or misspelt."""
+"""Shell variables that are unset, unused, or misspelt."""
 
 from collections.abc import Iterator
 
@@ -7,19 +7,19 @@ from preflight.lint.certainty import topic
 from preflight.source.record import replace
 
 MANY = 3
-"""From so many on, the script is meant to be started with its settings in the environment."""
+"""With at least this many unset variables, the script probably expects its settings in the environment."""
 
 
 @rule(id="unset-variable", severity=Severity.WARNING, noticed=True)
 def unset_variable(job: Job) -> Iterator[Finding]:
-    """The value of an option is a variable that the script does not set.
+    """An option takes its value from a variable that the script does not set.
 
     ## What it does
-    Finds `--load $CHECKPOINT` where nothing in the script assigns `CHECKPOINT`.
+    Finds, for example, `--load $CHECKPOINT` if nothing in the script assigns `CHECKPOINT`.
 
     ## Why is this bad?
-    Unless the caller sets the variable, it expands to nothing: the option swallows the next one or ends the
-    program at once with "expected one argument".
+    Unless the caller sets the variable, it expands to nothing: the option takes the next word as its value, or the
+    program fails at once with "expected one argument".
 
     ## Example
         torchrun pretrain_gpt.py --load $CHECKPOINT
@@ -41,11 +41,11 @@ def undefined_option_variable(job: Job) -> Iterator[Finding]:
     """A launch uses a group of arguments that the script never defines.
 
     ## What it does
-    Finds `$MOE_ARGS` and the like in a launch command where no assignment to that name exists in the script or in the
-    scripts that it sources.
+    Finds variables such as `$MOE_ARGS` in a launch command if neither the script nor the scripts that it sources assign
+    that name.
 
     ## Why is this bad?
-    bash expands it to nothing. The options that the author meant are off, and the run starts without a message about it.
+    bash expands the variable to nothing. The run starts without the intended options, and no message reports it.
 
     ## Example
         MOE_ARG="--num-experts 8"
@@ -65,10 +65,11 @@ def unused_option_variable(job: Job) -> Iterator[Finding]:
     """A script defines a group of arguments that no launch uses.
 
     ## What it does
-    Finds variables that hold options and are not expanded anywhere in the script.
+    Finds variables that hold options but are never expanded in the script.
 
     ## Why is this bad?
-    The options in it are never passed to the training command: what they were meant to turn on is silently off.
+    The options in the variable are never passed to the training command, so the features that they were meant to turn
+    on stay silently off.
 
     ## Example
         MTP_ARGS="--mtp-num-layers 1"
@@ -78,8 +79,8 @@ def unused_option_variable(job: Job) -> Iterator[Finding]:
         torchrun pretrain_gpt.py $GPT_ARGS $MTP_ARGS
 
     ## Fix safety
-    Unsafe: the options take effect. Only offered where no other option of the run is about the same: the group may be left
-    out on purpose.
+    Unsafe: the options take effect. If no other option of the run concerns the same topic, the fix is only offered and
+    not applied, because the group may have been left out on purpose.
 
     ## References
     GNU Bash Reference Manual, section 3.5.3, Shell Parameter Expansion
@@ -92,21 +93,21 @@ def unused_option_variable(job: Job) -> Iterator[Finding]:
 
 
 def _may_be_off(fix: Fix, job: Job) -> bool:
-    """Whether nothing else of the run is about what the group holds: it may be left out on purpose."""
+    """Whether no other option of the run concerns the group's topics, in which case it may be left out on purpose."""
     names = {str(edit.key[-1]).strip("-").replace("-", "_") for edit in fix.edits if edit.key}
     return {topic(name) for name in names}.isdisjoint(map(topic, job.arguments.written))
 
 
 @rule(id="unused-size-variable", severity=Severity.WARNING, noticed=True)
 def unused_size_variable(job: Job) -> Iterator[Finding]:
-    """A script sets a size of the layout or of the batch, and no option takes it.
+    """A script sets a layout or batch size that no option uses.
 
     ## What it does
-    Finds `PP_SIZE=4` in a script that nowhere reads `PP_SIZE`, where the run has another number of stages. A size that the
-    run has anyway is not reported.
+    Finds, for example, `PP_SIZE=4` in a script that never reads `PP_SIZE`, if the run has a different number of stages.
+    A size that the run has anyway is not reported.
 
     ## Why is this bad?
-    The run starts with another layout or batch than the one in the script.
+    The run starts with a different layout or batch than the script suggests.
 
     ## Example
         TP=2
@@ -132,7 +133,7 @@ def unused_size_variable(job: Job) -> Iterator[Finding]:
 
 
 def _sizes(job: Job) -> tuple[tuple[str, Value], ...]:
-    """What a variable of a name that begins so is the size of."""
+    """Beginnings of variable names, and the size that a variable with such a name sets."""
     layout, batch = job.plan.layout, job.plan.batch
     return (
         ("TP", layout.tensor),
@@ -153,14 +154,14 @@ def _sizes(job: Job) -> tuple[tuple[str, Value], ...]:
 
 @rule(id="misspelt-variable", severity=Severity.ERROR, noticed=True)
 def misspelt_variable(job: Job) -> Iterator[Finding]:
-    """A variable that nothing sets, whose name is nearly that of one that is set.
+    """The script reads a variable that it never sets, but sets one with a very similar name.
 
     ## What it does
-    Finds `--train-iters ${TRAIN_ITER}` in a script that sets `TRAIN_ITERS`.
+    Finds, for example, `--train-iters ${TRAIN_ITER}` in a script that sets `TRAIN_ITERS`.
 
     ## Why is this bad?
-    The variable expands to nothing, so the option takes the next option for its value, or has none: the parser refuses the
-    command on every rank.
+    The variable expands to nothing, so the option takes the next word as its value or has no value at all. The parser
+    refuses the command on every rank.
 
     ## Example
         TRAIN_ITERS=2000
@@ -172,7 +173,7 @@ def misspelt_variable(job: Job) -> Iterator[Finding]:
         torchrun pretrain_gpt.py --train-iters ${TRAIN_ITERS} --lr 1e-4
 
     ## Fix safety
-    Unsafe: the option has a value again.
+    Unsafe: the option gets a value again.
 
     ## References
     GNU Bash Reference Manual, section 3.5.3, Shell Parameter Expansion
@@ -182,13 +183,13 @@ def misspelt_variable(job: Job) -> Iterator[Finding]:
 
 @rule(id="unexpanded-variable", severity=Severity.WARNING, noticed=True)
 def unexpanded_variable(job: Job) -> Iterator[Finding]:
-    """An option gets the name of a variable as a text.
+    """An option gets the literal name of a variable instead of its value.
 
     ## What it does
-    Finds `'$NAME'` in single quotes among the values of options.
+    Finds option values with a variable in single quotes, such as `'$NAME'`.
 
     ## Why is this bad?
-    bash expands nothing in single quotes: the program looks for a file with a dollar sign in its name.
+    bash does not expand variables in single quotes, so the program looks for a file with a dollar sign in its name.
 
     ## Example
         TOKENIZER='$HOME/tokenizer.model'
@@ -200,7 +201,7 @@ def unexpanded_variable(job: Job) -> Iterator[Finding]:
         torchrun pretrain_gpt.py --tokenizer-model $TOKENIZER
 
     ## Fix safety
-    Unsafe: another file is read.
+    Unsafe: the program then reads a different file.
 
     ## References
     GNU Bash Reference Manual, section 3.1.2.2, Single Quotes
@@ -210,14 +211,15 @@ def unexpanded_variable(job: Job) -> Iterator[Finding]:
 
 @rule(id="array-first-word", severity=Severity.WARNING, noticed=True)
 def array_first_word(job: Job) -> Iterator[Finding]:
-    """A launch takes only the first word of an array of options.
+    """A launch uses only the first word of an array of options.
 
     ## What it does
-    Finds arrays of options that a launch uses by their name alone, without `[@]`.
+    Finds arrays of options that a launch expands without `[@]`.
 
     ## Why is this bad?
-    To bash the name of an array without `[@]` is its first element: the other options are not passed on. What they
-    were meant to turn on is silently off, or an option is left without its value, which the parser refuses.
+    In bash, the name of an array without `[@]` expands to its first element only, so the other options are not passed
+    on. The features that they were meant to turn on stay silently off, or an option is left without its value and the
+    parser refuses the command.
 
     ## Example
         MOE_ARGS=(--moe-grouped-gemm --num-experts 8)
@@ -240,10 +242,10 @@ def value_splits(job: Job) -> Iterator[Finding]:
     """A path with a blank in it is split into several words.
 
     ## What it does
-    Finds a path with a blank that is assigned in quotes and expanded without.
+    Finds a path with a blank that is assigned in quotes but expanded without quotes.
 
     ## Why is this bad?
-    The option gets the part before the blank; what follows is an unexpected argument, and the program ends with
+    The option gets only the part before the blank. The rest is an unexpected argument, and the program fails with
     "unrecognized arguments".
 
     ## Example

@@ -1,4 +1,4 @@
-"""Files of training data: there, whole, long enough."""
+"""Training data files: whether they exist, are complete, and are long enough."""
 
 from collections.abc import Iterator
 
@@ -9,21 +9,21 @@ from preflight.source.word import Needed, Reason
 
 @rule(id="data-cut-off", severity=Severity.ERROR, reads=("(site)",))
 def data_cut_off(job: Job) -> Iterator[Finding]:
-    """The tokens of a data set are fewer than its index counts.
+    """A data set has fewer tokens than its index counts.
 
     ## What it does
     With `--site`, compares the size of `PREFIX.bin` with the end of the last sequence in `PREFIX.idx`.
 
     ## Why is this bad?
-    An empty file stops the run at once. One that is cut off lets it start, and stops it at the first sample behind the cut,
-    hours later: samples are drawn in random order.
+    An empty file stops the run at once. A truncated file lets the run start, but stops it at the first sample past the
+    cut, possibly hours later, because samples are drawn in random order.
 
     ## Example
-    With an index that counts 400,000 bytes of tokens and a `.bin` of 399,872, under `--site`:
+    With an index that counts 400,000 bytes of tokens and a `.bin` file of 399,872 bytes, under `--site`:
 
         --data-path /data/wiki_text_document
 
-    Use instead the whole file: copy it again, and compare its size.
+    Instead, use the complete file: copy it again, and compare the sizes.
 
     ## References
     Megatron-LM core_v0.19.0, megatron/core/datasets/indexed_dataset.py, _MMapBinReader
@@ -54,22 +54,22 @@ BROKEN = {
 
 @rule(id="data-index-broken", severity=Severity.ERROR, reads=("(site)",))
 def data_index_broken(job: Job) -> Iterator[Finding]:
-    """The index of a data set is not one that its loader reads.
+    """The loader cannot read the index of a data set.
 
     ## What it does
-    With `--site`, reads what the loader asserts of `PREFIX.idx`: its header, its version, the number of its type, its size,
-    and that its last document ends with its last sequence.
+    With `--site`, checks what the loader asserts about `PREFIX.idx`: the header, the version, the number of the token
+    type, the file size, and that the last document ends with the last sequence.
 
     ## Why is this bad?
-    The loader stops the run when it builds its data sets. An index whose documents end too early comes from a merge or a
-    copy that did not finish.
+    The loader stops the run when it builds its data sets. An index whose documents end too early is the result of a
+    merge or a copy that did not finish.
 
     ## Example
-    With an index of which half was copied, under `--site`:
+    With an index that was only half copied, under `--site`:
 
         --data-path /data/wiki_text_document
 
-    Use instead an index that `tools/preprocess_data.py` or `tools/merge_datasets.py` has written to its end.
+    Instead, use an index that `tools/preprocess_data.py` or `tools/merge_datasets.py` has finished writing.
 
     ## References
     Megatron-LM core_v0.19.0, megatron/core/datasets/indexed_dataset.py:262, _IndexReader, and :660, IndexedDataset
@@ -89,22 +89,23 @@ MISSING = {
 
 @rule(id="data-missing", severity=Severity.ERROR, reads=("(site)",))
 def data_missing(job: Job) -> Iterator[Finding | Unverified]:
-    """The data that a run names is not where it names it.
+    """The data that a run names does not exist at that path.
 
     ## What it does
-    With `--site`, looks for `PREFIX.idx` and `PREFIX.bin` of each data set that the run names, and for the files that list
-    them. A path whose folders are not on this machine is not judged: the job may run elsewhere.
+    With `--site`, looks for `PREFIX.idx` and `PREFIX.bin` of each data set that the run names, and for the files that
+    list data sets. A path whose parent folders do not exist on this machine is not checked, because the job may run
+    elsewhere.
 
     ## Why is this bad?
-    The loader stops the run when it builds its data sets: after the queue, the start of all processes and the building of
-    the model.
+    The loader stops the run when it builds its data sets, after the job has waited in the queue, started all processes
+    and built the model.
 
     ## Example
-    With `/data/wiki_text_document.idx` and no `/data/wiki_text_document.bin`, under `--site`:
+    With `/data/wiki_text_document.idx` but no `/data/wiki_text_document.bin`, under `--site`:
 
         --data-path /data/wiki_text_document
 
-    Use instead a prefix at which both files lie.
+    Instead, use a prefix for which both files exist.
 
     ## References
     Megatron-LM core_v0.19.0, megatron/core/datasets/indexed_dataset.py:698, IndexedDataset.initialize
@@ -120,28 +121,28 @@ def data_missing(job: Job) -> Iterator[Finding | Unverified]:
 IDS = 1 << 16
 NO_IDS = ("float32", "float64", "uint8", "int8")
 ROWS = 65_536 + 4_096
-"""Rows of an embedding padded for a smaller vocabulary stay below: only more of them are another one."""
+"""A 16-bit vocabulary has at most this many embedding rows after padding; only more rows show a different one."""
 
 
 @rule(id="data-of-other-vocabulary", severity=Severity.WARNING, reads=("(site)",))
 def data_of_other_vocabulary(job: Job) -> Iterator[Finding | Unverified]:
-    """The tokens of a data set are of a type that the run's vocabulary does not have.
+    """The tokens of a data set are stored in a type that does not fit the run's vocabulary.
 
     ## What it does
-    With `--site`, compares the type of tokens in `PREFIX.idx` with the size of the vocabulary: 16 bits hold 65,536 ids, and
-    `tools/preprocess_data.py` takes them only for a vocabulary of fewer than 65,500. Tokens of 8 bits and floating-point
-    numbers are reported as well.
+    With `--site`, compares the token type in `PREFIX.idx` with the size of the vocabulary: 16 bits hold 65,536 ids, and
+    `tools/preprocess_data.py` uses 16 bits only for a vocabulary of fewer than 65,500. 8-bit and floating-point tokens
+    are reported as well.
 
     ## Why is this bad?
-    The data was made with another tokenizer. The loader reads it without a warning, and the network learns from ids that
-    mean something else.
+    The data was made with a different tokenizer. The loader reads it without a warning, and the network learns from ids
+    that mean something else.
 
     ## Example
-    With data of 16 bits a token, under `--site`:
+    With data of 16 bits per token, under `--site`:
 
         --vocab-size 128256 --data-path /data/llama2_text_document
 
-    Use instead data that was made with the tokenizer of the run.
+    Instead, use data that was made with the tokenizer of the run.
 
     ## References
     Megatron-LM core_v0.19.0, megatron/core/datasets/indexed_dataset.py, DType.optimal_dtype
@@ -171,7 +172,7 @@ def data_of_other_vocabulary(job: Job) -> Iterator[Finding | Unverified]:
 
 
 FEW = 2
-"""So many passes and more are reported."""
+"""At least this many passes are reported."""
 
 
 @rule(id="data-repeated", severity=Severity.NOTE, reads=("(site)",))
@@ -179,19 +180,19 @@ def data_repeated(job: Job) -> Iterator[Finding]:
     """A run passes over its training data more than once.
 
     ## What it does
-    With `--site`, reports how often the run passes over each of its data sets, in the loader's own arithmetic: samples
-    times sequence length and one token, over the tokens of the training split.
+    With `--site`, reports how often the run passes over each of its data sets. The number is computed as the loader
+    computes it: samples times sequence length, plus one token, divided by the tokens of the training split.
 
     ## Why is this bad?
-    It need not be: small sets are repeated on purpose. A large number often means that a data set is smaller than expected,
-    for example after an incomplete copy.
+    It may not be bad: small data sets are often repeated on purpose. A large number of passes often means that a data
+    set is smaller than expected, for example after an incomplete copy.
 
     ## Example
     With 50,000 tokens in the data set, under `--site`:
 
         --train-iters 1000 --global-batch-size 32 --seq-length 1024 --data-path /data/small_text_document
 
-    Use instead more data, or fewer iterations, where the repetition is not meant.
+    Instead, use more data or fewer iterations, unless the repetition is intended.
 
     ## References
     Megatron-LM core_v0.19.0, megatron/core/datasets/gpt_dataset.py, GPTDataset._get_num_epochs
@@ -213,18 +214,18 @@ def data_runs_out(job: Job) -> Iterator[Finding | Unverified]:
     """The data ends before the run does.
 
     ## What it does
-    With `--site`, adds up the samples of data sets that are given without weights. The loader makes one pass over these;
-    only a single data set, and those with weights, are repeated.
+    With `--site`, adds up the samples of data sets that are given without weights. The loader makes a single pass over
+    these data sets; it repeats only a data set that is given alone, or data sets with weights.
 
     ## Why is this bad?
-    The loader has no more samples, and the run stops in the middle with `StopIteration`.
+    The loader runs out of samples, and the run stops partway with `StopIteration`.
 
     ## Example
     With three data sets of 1,000 samples each, under `--site`:
 
         --train-iters 100 --global-batch-size 64 --data-path /data/a /data/b /data/c
 
-    Use instead weights, with which the data is repeated:
+    Instead, give weights, so that the data is repeated:
 
         --train-iters 100 --global-batch-size 64 --data-path 1 /data/a 1 /data/b 1 /data/c
 
@@ -273,13 +274,13 @@ def data_split_empty(job: Job) -> Iterator[Finding]:
     """A split of a data set has no tokens, and the run never starts.
 
     ## What it does
-    With `--site`, counts the tokens of each split that the run builds. Shares of `--split` are rounded to whole sequences:
-    one percent of a set with 40 sequences rounds to none.
+    With `--site`, counts the tokens of each split that the run builds. The shares given by `--split` are rounded to
+    whole sequences: one percent of a data set with 40 sequences rounds to zero.
 
     ## Why is this bad?
-    The loader adds up passes over the split until they have enough tokens. For a split without tokens this never ends: all
-    processes wait, and the job ends with its time limit. Data sets without weights are weighted by their samples, and one
-    without samples is refused.
+    The loader adds passes over the split until it has enough tokens. For a split without tokens this never ends: all
+    processes wait until the job reaches its time limit. Data sets without weights are weighted by their number of
+    samples, and a data set without samples is refused.
 
     ## Example
     With 40 sequences in the data set, under `--site`:
@@ -311,6 +312,6 @@ def data_split_empty(job: Job) -> Iterator[Finding]:
 
 
 def _blended(job: Job, draw: Draw) -> bool:
-    """Whether it is one of several data sets without weights, whose samples are their weights."""
+    """Whether the data set is one of several without weights, which are weighted by their number of samples."""
     draws = job.site.draws if job.site is not None else ()
     return len({one.name for one in draws if one.argument == draw.argument and one.split == draw.split}) > 1

@@ -1,4 +1,4 @@
-"""Scripts, pipes and configs that are not followed to the end."""
+"""Scripts, pipes and configs that are not read to the end."""
 
 from collections.abc import Iterator
 
@@ -9,15 +9,15 @@ from preflight.source.finding import Kind
 
 @rule(id="script-ends-early", severity=Severity.ERROR, noticed=True)
 def script_ends_early(job: Job) -> Iterator[Finding]:
-    """bash ends the script at a wrong condition, with the exit code of a success.
+    """bash ends the script at a malformed condition, with the exit code for success.
 
     ## What it does
-    Finds a `[[ ]]` that bash cannot read, and a `for ((` or `((` without its `))`.
+    Finds a `[[ ]]` that bash cannot parse, and a `for ((` or `((` without its `))`.
 
     ## Why is this bad?
-    bash runs nothing from that command on, and ends with the exit code of the command before it, mostly 0: of a wrong
-    `[[ ]]` it prints a syntax error, of a wrong `for ((` nothing at all. `bash -n` accepts such a script, the scheduler
-    takes the job for a success, and the training has never begun.
+    bash runs nothing from that command on, and exits with the code of the previous command, usually 0. For a malformed
+    `[[ ]]` it prints a syntax error, but for a malformed `for ((` it prints nothing at all. `bash -n` accepts such a
+    script, and the scheduler considers the job successful although the training never started.
 
     ## Example
         if [[ $RANK == 0 ]; then
@@ -39,11 +39,11 @@ def script_not_followed(job: Job) -> Iterator[Finding]:
     """A script is too involved to be followed to its end.
 
     ## What it does
-    Reports where following a script was cut off: enormous files, text that grows without bound, or
-    a manifest of more than a hundred launches.
+    Reports where preflight stopped following a script: at an enormous file, at text that grows without bound, or in a
+    manifest of more than a hundred launches.
 
     ## Why is this bad?
-    What the script does after that point was not checked.
+    Everything that the script does after that point is unchecked.
 
     ## Example
         A="$A$A"; A="$A$A"; …
@@ -61,11 +61,11 @@ def unread_pipe(job: Job) -> Iterator[Finding]:
     """A pipe leads into a command that reads no input.
 
     ## What it does
-    Finds pipes into `hostname`, `echo`, `date` and the like.
+    Finds pipes into commands such as `hostname`, `echo` and `date`.
 
     ## Why is this bad?
-    What the command in front prints is lost, and the last one prints something else: the address of this machine, not
-    of the first node.
+    The output of the first command is lost, and the last command prints something else: in the example below, the name
+    of this machine instead of the first node.
 
     ## Example
         MASTER_ADDR=$(head -n 1 hosts | hostname)
@@ -82,16 +82,17 @@ def unread_pipe(job: Job) -> Iterator[Finding]:
 
 @rule(id="composition-refused", severity=Severity.ERROR, kind=Kind.OPTIONS, noticed=True)
 def composition_refused(job: Job) -> Iterator[Finding]:
-    """The program cannot compose its config from this.
+    """The program cannot compose its config from these arguments.
 
     ## What it does
-    Composes the config of a program that starts Megatron as the program does, and reports what is refused on the way: a
-    word that is not an override, a group without such an option, a `+` before a key that is there, a key that the class of
-    a section does not take, an interpolation that leads nowhere, a value of another type than the field has. An error; a
-    warning where another release takes it and the release is not stated.
+    Composes the config of a program that starts Megatron in the same way as the program, and reports what the program
+    would refuse: a word that is not an override, an option that a config group does not have, a `+` before a key that
+    already exists, a key that the class of a section does not accept, an interpolation that cannot be resolved, or a
+    value whose type differs from that of the field. The finding is an error, or a warning if another release accepts
+    the config and the release is not stated.
 
     ## Why is this bad?
-    The run dies before Ray has its devices, after the queue wait has been paid.
+    The run fails before Ray gets its devices, after the job has waited in the queue.
 
     ## Example
         python3 -m verl.trainer.main_ppo +model_engine=megatron trainer.nnodes=1
@@ -111,16 +112,16 @@ def composition_refused(job: Job) -> Iterator[Finding]:
 
 @rule(id="own-check", severity=Severity.ERROR, reads=(JUDGED,))
 def own_check(job: Job) -> Iterator[Finding | Unverified]:
-    """The program that runs refuses these arguments by its own check.
+    """The program itself refuses these arguments.
 
     ## What it does
-    Reads the source of the program that the run starts, where it is available: its parser, its validation of arguments, its
-    configuration classes. Nothing of it is imported or run. A certain refusal is reported in the program's own words, at
-    the option that causes it, unless another rule covers the same check with a better message. A refusal that depends on
-    the machine is listed as not verified, with the value that would decide it.
+    Reads the source of the program that the run starts, if it is available: its parser, its argument validation, and
+    its configuration classes. The program is neither imported nor run. A certain refusal is reported in the program's
+    own words, at the option that causes it, unless another rule covers the same check with a better message. A refusal
+    that depends on the machine is listed as not verified, together with the value that would decide it.
 
     ## Why is this bad?
-    The run ends when it starts, after the queue wait has been paid.
+    The run fails at start-up, after the job has waited in the queue.
 
     ## Example
         # the checkout next to this script has, in validate_args: assert args.own_size % 2 == 0, "own size must be even"
@@ -129,10 +130,10 @@ def own_check(job: Job) -> Iterator[Finding | Unverified]:
         torchrun pretrain_gpt.py --own-size 4
 
     ## Fix safety
-    Unsafe: a fix is offered where the check leaves only one, and it may change what is trained.
+    Unsafe: a fix is offered only if there is exactly one way to satisfy the check, and it may change the training run.
 
     ## References
-    The file and the line are those of the program that was read; docs/program.md explains how it is found.
+    The file and the line refer to the program that was read; docs/program.md explains how it is found.
     """
     if job.judged is not None:
         yield from job.judged.said

@@ -1,4 +1,4 @@
-"""Keys that nothing reads, and values that YAML reads as another type."""
+"""Keys that nothing reads, and values that YAML reads as a different type."""
 
 import re
 from collections.abc import Iterator
@@ -26,13 +26,13 @@ def float_as_string(job: Job) -> Iterator[Finding]:
     """A number in scientific notation is read as text.
 
     ## What it does
-    Finds plain YAML scalars such as `1e-5` that look like numbers but lack the decimal point, or the sign of the exponent,
-    that YAML 1.1 asks for. JSON files are left alone, and so are Megatron's functional-test files, whose values reach the
+    Finds plain YAML scalars such as `1e-5` that look like numbers but lack the decimal point or the exponent sign that
+    YAML 1.1 requires. JSON files are not checked. Neither are Megatron's functional-test files, whose values reach the
     command line as text.
 
     ## Why is this bad?
-    PyYAML, and so the framework, reads `1e-5` as the text "1e-5". Some settings are refused with a type error, others are
-    passed on as text and fail, or are quietly not used, much later.
+    PyYAML, and therefore the framework, reads `1e-5` as the text "1e-5". Some settings are refused with a type error.
+    Others are passed on as text, and fail or are silently ignored much later.
 
     ## Example
         layernorm_epsilon: 1e-5
@@ -42,11 +42,12 @@ def float_as_string(job: Job) -> Iterator[Finding]:
         layernorm_epsilon: 1.0e-5
 
     ## Fix safety
-    Safe: the same number, spelled so that it is read as one. Where the exponent has no sign (`1.e5`), both numbers are
-    offered and none is written, because the missing sign is not known; nor is a learning rate above 1.
+    Safe: the fix writes the same number in a form that YAML reads as a number. If the exponent has no sign (`1.e5`),
+    both possible numbers are offered but neither is applied, because the missing sign is unknown. A learning rate
+    greater than 1 is not applied either.
 
     ## References
-    YAML 1.1, the float type; PyYAML resolver: a float has a decimal point, and its exponent a sign
+    YAML 1.1, the float type; PyYAML resolver: a float has a decimal point, and its exponent has a sign
     """
     for document in job.documents:
         if (
@@ -90,14 +91,15 @@ _NAMES = ("use_", "enable_", "is_", "do_")
     reads=(OF_YAML,),
 )
 def misspelt_boolean(job: Job) -> Iterator[Finding]:
-    """A string instead of True or False, which counts as true.
+    """A setting has a string instead of True or False, and the string counts as true.
 
     ## What it does
-    Finds plain YAML scalars that are nearly `True` or `False` (`Flase`, `Ture`, `Fasle`), and `"True"` or `"False"` in
-    quotes where the setting is a switch: by its name, or because its default is one.
+    Finds plain YAML scalars that are nearly `True` or `False` (`Flase`, `Ture`, `Fasle`), and quoted `"True"` or
+    `"False"` if the setting is a switch, judging by its name or its default.
 
     ## Why is this bad?
-    Any text that is not empty is true to Python. `use_parallel: Flase` starts distributed training; `"False"` switches on.
+    In Python, any non-empty text is true. `use_parallel: Flase` starts distributed training, and `"False"` turns a
+    setting on.
 
     ## Example
         use_parallel: Flase
@@ -107,7 +109,7 @@ def misspelt_boolean(job: Job) -> Iterator[Finding]:
         use_parallel: False
 
     ## Fix safety
-    Unsafe: the setting gets the value that was meant instead of the opposite.
+    Unsafe: the setting gets the intended value instead of the opposite.
 
     ## References
     YAML 1.1, the boolean type; PyYAML resolver: only the words yes, no, true, false, on, off are booleans
@@ -143,7 +145,7 @@ def _of(job: Job, document: Document) -> Iterator[Finding]:
 
 @lru_cache(maxsize=4096)
 def _near(text: str) -> bool:
-    """Whether a text is a switch's value, or nearly."""
+    """Whether a text is, or nearly is, the value of a switch."""
     return meant_boolean(text) is not None
 
 
@@ -168,7 +170,7 @@ def _meant(node: Node, *, switch: bool) -> bool | None:
 
 
 MOST_LETTERS = 3
-"""So many letters more or less are a slip; with more it may be another key."""
+"""Up to this many extra or missing letters are a typo; with more, it may be a different key."""
 
 _FEW = "{where} has keys that this model does not read: {names}"
 _MANY = "{where} has keys that this model does not read: {names} and {more} more"
@@ -176,18 +178,18 @@ _MANY = "{where} has keys that this model does not read: {names} and {more} more
 
 @rule(id="unknown-key", severity=Severity.ERROR, frameworks=("mindformers",))
 def unknown_key(job: Job) -> Iterator[Finding]:
-    """A key that the framework does not know at this place.
+    """The framework does not know a key in this section.
 
     ## What it does
-    Compares the keys of a graph-mode MindFormers config with those of its release: in strict sections (`parallel_config`,
-    `recompute_config`, `swap_config`, `moe_config`, `runner_config`, `monitor_config` since 1.5; those handed to a class
-    before), in `trainer`, in the sections handed to MindSpore (`parallel`, `context`), in `model_config`, and, where a
-    known key is very near, in the datasets and at the top level. In a checkout of MindFormers the keys of `model_config`
-    are the arguments of the class that lies there.
+    Compares the keys of a graph-mode MindFormers config with those of its release. It covers the strict sections (since
+    1.5 `parallel_config`, `recompute_config`, `swap_config`, `moe_config`, `runner_config` and `monitor_config`; before
+    1.5 the sections that are passed to a class), `trainer`, the sections that are passed to MindSpore (`parallel`,
+    `context`), and `model_config`. In the datasets and at the top level, it reports a key only if a known key is very
+    similar. In a checkout of MindFormers, the keys of `model_config` are the arguments of the class in that checkout.
 
     ## Why is this bad?
-    A strict section refuses the file at load. Elsewhere the key is silently ignored and the default trains instead of the
-    value that was meant: `num_hidden_layers` in a `LlamaConfig` gives 32 layers.
+    In a strict section, the file is refused when it is loaded. Elsewhere the key is silently ignored, and the run
+    trains with the default instead of the intended value: `num_hidden_layers` in a `LlamaConfig` gives 32 layers.
 
     ## Example
         parallel_config:
@@ -199,8 +201,8 @@ def unknown_key(job: Job) -> Iterator[Finding]:
           model_parallel: 8
 
     ## Fix safety
-    Unsafe: the value takes effect once the key is spelled right. Where it would be refused under that name, the key can be
-    removed instead.
+    Unsafe: the value takes effect once the key is spelled correctly. If the framework would refuse the key as it is,
+    removing it is offered as well.
 
     ## References
     MindFormers v1.5.0, mindformers/tools/register/template.py:116, Config._update_value
@@ -223,14 +225,14 @@ def unknown_key(job: Job) -> Iterator[Finding]:
 
 
 def _is_taken(stray: Stray, tree: Node, job: Job) -> bool:
-    """Whether the class that a section of the network is handed to takes the key, in the program that lies here."""
+    """Whether the class that receives a section of the network takes the key, according to the local checkout."""
     kind = tree.get(*stray.key[:-1], "type") if stray.key[:1] == ("model",) else None
     takes = job.arguments.certainty.takes(str(kind.value)) if kind is not None else None
     return takes is not None and stray.key[-1] in takes
 
 
 def _unused(found: list[Stray]) -> Iterator[Finding]:
-    """Keys that nothing reads and that look like no other, together."""
+    """One finding for all keys that nothing reads and that resemble no known key."""
     if found:
         names = tuple(str(stray.key[-1]) for stray in found[:8])
         message = Message(_MANY if len(found) > 8 else _FEW, where=found[0].where, names=names, more=len(found) - 8)
@@ -270,12 +272,12 @@ def duplicate_key(job: Job) -> Iterator[Finding]:
     """A key appears twice in one mapping; only the last counts.
 
     ## What it does
-    Reports keys that appear twice in the same mapping. With equal values it is a note, with different ones a
-    warning.
+    Reports keys that appear twice in the same mapping. The finding is a note if the values are equal, and a warning if
+    they differ.
 
     ## Why is this bad?
-    PyYAML, and so the framework, silently takes the last one. A second `parallel_config:` replaces the first completely:
-    what only the first one sets is lost.
+    PyYAML, and therefore the framework, silently uses the last one. A second `parallel_config:` replaces the first
+    completely: settings that appear only in the first one are lost.
 
     ## Example
         runner_config: {batch_size: 1}
@@ -286,10 +288,11 @@ def duplicate_key(job: Job) -> Iterator[Finding]:
         runner_config: {batch_size: 1, epochs: 2}
 
     ## Fix safety
-    Safe: the first one, which never counted, is removed; the run stays the same. Look at which of the two was meant.
+    Safe: the fix removes the first key, which never had an effect, so the run stays the same. Check which of the two
+    was intended.
 
     ## References
-    PyYAML, SafeConstructor.construct_mapping; YAML 1.1, section 3.2.1.3 asks for unique keys
+    PyYAML, SafeConstructor.construct_mapping; YAML 1.1, section 3.2.1.3 requires unique keys
     """
     for document in job.documents:
         for problem in document.problems:
@@ -307,13 +310,13 @@ def unread_key(job: Job) -> Iterator[Finding]:
     """The program that starts Megatron does not know this key.
 
     ## What it does
-    Compares every key with those that the program knows at the release whose sources were read, and reports what happens to
-    the others: slime drops an option silently, Megatron-Bridge skips a key of a YAML file with a warning, ms-swift and
-    MindSpeed-RL refuse the run. An error where the run is refused; a warning where it goes on, or where another release has
-    the key.
+    Compares every key with those that the program knows, based on the sources of its release, and reports what happens
+    to unknown keys: slime silently drops the option, Megatron-Bridge skips a key of a YAML file with a warning, and
+    ms-swift and MindSpeed-RL refuse the run. The finding is an error if the run is refused, and a warning if the run
+    continues or if another release has the key.
 
     ## Why is this bad?
-    The run trains without the setting, or dies at start-up after the queue wait has been paid.
+    The run trains without the setting, or fails at start-up after the job has waited in the queue.
 
     ## Example
         ray job submit -- python3 train.py --rollout-batch-size 32 --max-token-per-gpu 8192
@@ -323,8 +326,8 @@ def unread_key(job: Job) -> Iterator[Finding]:
         ray job submit -- python3 train.py --rollout-batch-size 32 --max-tokens-per-gpu 8192
 
     ## Fix safety
-    Unsafe: the nearest key is a guess. Safe where a key is moved in the release, or where it is gone and the value that is
-    typed is its default.
+    Unsafe: the nearest key is a guess. The fix is safe if the release has moved the key, or if the release has removed
+    it and the given value is its default.
 
     ## References
     slime v0.3.1, slime/backends/megatron_utils/arguments.py:186, ignore_unknown_args
@@ -338,7 +341,8 @@ def unread_key(job: Job) -> Iterator[Finding]:
 
 
 def _renamed(job: Job, problem: Problem) -> Fix | None:
-    """Write the name that may be meant, unless it is there already; what changes nothing that is trained, in place."""
+    """The fix that writes the name that was probably meant, unless that name is already present; a safe fix is used as
+    it is."""
     if problem.fix is None or any(v.key[-1:] == (problem.fix[2],) for v in job.arguments.written.values()):
         return None
     if problem.safe:

@@ -1,1 +1,1 @@
-"""Declared constraints and rules of programs that start Megatron underneath, one module each."""
+"""Declared constraints and rules for programs that start Megatron internally, with one module for each program."""

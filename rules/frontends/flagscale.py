@@ -1,4 +1,4 @@
-"""FlagScale's own checks of process meshes: devices of several kinds, each with its own layout, in one pipeline."""
+"""FlagScale's own checks of process meshes: several kinds of devices in one pipeline, each with a separate layout."""
 
 from preflight.dialects.megatron import megatron_names
 from preflight.frontends.front_end import names
@@ -181,7 +181,7 @@ FLAGSCALE.add(
             "hetero_process_meshes lists meshes of different layouts, but enable_hetero is off: "
             "ranks make process groups that do not match"
         ),
-        why="the ranks of each mesh take its sizes for those of the whole run; creating process groups hangs or fails",
+        why="the ranks of each mesh apply its sizes to the whole run, so creating process groups hangs or fails",
         upstream="flagscale/backends/Megatron-LM/megatron/training/initialize.py.patch:88",
         at=(a.hetero_process_meshes, a.enable_hetero),
         fixes=(put(a.enable_hetero),),

@@ -1,4 +1,4 @@
-"""FlagScale's own checks of its schedule for experts, of adapters, tokenizers, logging, and of how runs are started."""
+"""FlagScale's own checks of its DualPipeV schedule, adapters, tokenizers, logging, and how runs are started."""
 
 from preflight.dialects.megatron import megatron_names
 from preflight.frontends.front_end import names
@@ -116,7 +116,7 @@ FLAGSCALE.add(
         "wandb-without-key",
         all_of(a.wandb_mode == "online", a.wandb_api_key == "", a.wandb_project != ""),
         message="wandb_mode online needs wandb_api_key",
-        why="the ranks that log stop before the first step",
+        why="the ranks that write logs stop before the first step",
         upstream=f"{MEGATRON}/global_vars.py.patch:122",
         at=(a.wandb_mode, a.wandb_project),
         fixes=(put(a.wandb_mode, "offline"),),
@@ -130,7 +130,7 @@ FLAGSCALE.add(
             any_of(a.action.is_none, a.action != "auto_tune"),
         ),
         message="nnodes {runner_nodes} has no effect without a hostfile: the run takes one node",
-        why="the run starts on one node alone, with fewer devices than meant",
+        why="the run starts on a single node, with fewer devices than intended",
         upstream="flagscale/runner/runner_train.py:541",
         severity=Severity.WARNING,
         at=(a.runner_nodes,),

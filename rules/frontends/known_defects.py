@@ -1,4 +1,4 @@
-"""Defects of front ends' releases: rows of tables, whose releases are computed."""
+"""Known defects in releases of front ends, read from tables; the affected releases are computed."""
 
 from preflight.dialects.megatron import megatron_names
 from preflight.frontends.front_end import names

@@ -1,5 +1,5 @@
-"""mcore_adapter's own checks, and ROLL's: dispatch of varying lengths, batches of a rollout over the ranks, devices of
-each role."""
+"""Checks made by mcore_adapter and ROLL: dispatch of variable-length sequences, rollout batches across ranks, and the
+devices of each role."""
 
 from preflight.dialects.megatron import megatron_names
 from preflight.frontends.front_end import names
@@ -8,8 +8,8 @@ from preflight.lint.constraint import ConstraintSet, divides, put, refuse
 from preflight.lint.expressions import Handles, all_of, any_of
 from preflight.source.finding import Safety, Severity
 
-DIES = "the run is refused at start-up, when the arguments are made"
-LATE = "the first training step dies, after the first rollout has been generated"
+DIES = "the run is refused at start-up, when the arguments are created"
+LATE = "the first training step fails, after the first rollout has been generated"
 MCORE_ADAPTER = ConstraintSet("mcore-adapter", why=DIES)
 a = Handles(megatron_names() | names("mcore-adapter") | DERIVED)
 ROLL = a.role_devices.is_set
@@ -42,7 +42,7 @@ MCORE_ADAPTER.add(
         "parameter-gather-in-roll",
         all_of(ROLL, a.overlap_param_gather),
         message="overlap_param_gather is on, and ROLL's Megatron strategy does not support it",
-        why="the worker of the role dies when its strategy is made",
+        why="the worker of the role fails when its strategy is created",
         upstream="roll/distributed/strategy/megatron_strategy.py:119",
         at=(a.overlap_param_gather,),
         fixes=(put(a.overlap_param_gather, False, safety=Safety.SAFE),),
@@ -107,7 +107,7 @@ MCORE_ADAPTER.add(
             "{reference_tensor_model_parallel_size} x pipeline {reference_pipeline_model_parallel_size} x context "
             "{reference_context_parallel_size}"
         ),
-        why="building the reference's process groups dies, after the engines have started",
+        why="creating the reference's process groups fails, after the engines have started",
         upstream="mcore_adapter/src/mcore_adapter/initialize.py:62",
         when=all_of(ACTOR, REFERENCE, a.reference_strategy == "megatron_infer"),
         at=(a.reference_tensor_model_parallel_size, a.reference_devices),
@@ -121,7 +121,7 @@ MCORE_ADAPTER.add(
             "{critic_tensor_model_parallel_size} x pipeline {critic_pipeline_model_parallel_size} x context "
             "{critic_context_parallel_size}"
         ),
-        why="building the critic's process groups dies, after the engines have started",
+        why="creating the critic's process groups fails, after the engines have started",
         upstream="roll/pipeline/base_worker.py:547",
         when=all_of(ACTOR, a.roll_adv_estimator == "gae", a.critic_strategy == "megatron_train"),
         at=(a.critic_tensor_model_parallel_size, a.critic_devices),
@@ -136,7 +136,7 @@ MCORE_ADAPTER.add(
             "the model has {published_layers} layers as it is published, with those that "
             "count as layers, which are not divisible by {all_stages} stages"
         ),
-        why="the config of the network is refused, if the model is the published one",
+        why="the config of the network is refused, if the model is the unmodified published one",
         upstream=f"{CONFIG}:397",
         severity=Severity.WARNING,
         at=(a.pipeline_model_parallel_size, a.model_path),
@@ -145,7 +145,7 @@ MCORE_ADAPTER.add(
         "one-generation-a-prompt",
         all_of(ACTOR, a.num_return_sequences == 1, a.roll_adv_estimator == "grpo"),
         message="grpo compares the responses to a prompt, and num_return_sequences_in_group is 1: nothing is compared",
-        why="every advantage is 0, so nothing is learnt",
+        why="every advantage is 0, so the model learns nothing",
         upstream="roll/utils/functionals.py:655",
         severity=Severity.WARNING,
         at=(a.num_return_sequences,),

@@ -1,4 +1,4 @@
-"""Megatron-Bridge's own checks: two lengths and two batches that must agree, packing, offloading, FSDP, schedules."""
+"""Megatron-Bridge's own checks: lengths and batches that must agree, packing, offloading, FSDP, and schedules."""
 
 from preflight.dialects.megatron import megatron_names
 from preflight.frontends.front_end import names
@@ -6,7 +6,7 @@ from preflight.lint.constraint import ConstraintSet, conflicts, divides, put, re
 from preflight.lint.expressions import Handles, all_of, any_of
 from preflight.source.finding import Safety, Severity
 
-DIES = "the run is refused at start-up, when the devices are there"
+DIES = "the run is refused at start-up, after the devices have been allocated"
 BRIDGE = ConstraintSet("megatron-bridge", why=DIES)
 a = Handles(megatron_names() | names("megatron-bridge"))
 CONFIG = "src/megatron/bridge/training/config.py"
@@ -21,7 +21,7 @@ LENGTHS = any_of(
         *("DirectHFSFTDatasetConfig", "EnergonDatasetConfig", "MockVLMSFTDatasetConfig"),
     ),
 )
-"""Datasets whose length is compared with the model's; one that is not typed is unknown."""
+"""Data sets whose length is compared with the model's; a data set that is not given is unknown."""
 ENERGON = any_of(~a.dataset_target.is_set, a.dataset_target == "EnergonDatasetConfig")
 
 
@@ -44,7 +44,7 @@ BRIDGE.add(
         message=(
             "dataset.sequence_length {sequence_length} has no effect: dataset.seq_length {dataset_seq_length} counts"
         ),
-        why="the run has another sequence length than was meant",
+        why="the run uses a different sequence length than intended",
         upstream=f"{CONFIG}:303",
         severity=Severity.WARNING,
     ),
@@ -64,7 +64,7 @@ BRIDGE.add(
         "nothing-offloaded",
         all_of(a.cpu_offloading, ~a.cpu_offloading_activations, ~a.cpu_offloading_weights),
         message="cpu_offloading is on with neither cpu_offloading_activations nor cpu_offloading_weights",
-        why="Transformer Engine refuses it when the model is built, as nothing is to be offloaded",
+        why="Transformer Engine refuses the setting when the model is built, because there is nothing to offload",
         upstream="megatron/core/extensions/transformer_engine.py:3343",
         fixes=(put(a.cpu_offloading, False, safety=Safety.SAFE), put(a.cpu_offloading_activations, True)),
     ),

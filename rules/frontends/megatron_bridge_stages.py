@@ -1,4 +1,4 @@
-"""How Megatron-Bridge splits the layers of a model over pipeline stages: by their number, by sizes, by a layout."""
+"""How Megatron-Bridge splits the layers of a model across pipeline stages: by number, by sizes, or by a layout."""
 
 from preflight.dialects.megatron import megatron_names
 from preflight.frontends.front_end import names
@@ -7,13 +7,13 @@ from preflight.lint.constraint import ConstraintSet, refuse
 from preflight.lint.expressions import Handles, all_of
 from preflight.source.finding import Severity
 
-PUBLISHED = "the run is refused when the network is built; for a named model the published layers are counted"
+PUBLISHED = "the run is refused when the network is built; if a model is named, its published number of layers is used"
 BRIDGE = ConstraintSet("megatron-bridge", why=PUBLISHED)
 a = Handles(megatron_names() | names("megatron-bridge") | DERIVED)
 CORE = "megatron/core/transformer/transformer_config.py"
 VIRTUAL = a.num_virtual_stages_per_pipeline_rank
 FIRST, LAST = a.decoder_first_pipeline_num_layers, a.decoder_last_pipeline_num_layers
-DIES = "the run is refused at start-up, when the devices are there"
+DIES = "the run is refused at start-up, after the devices have been allocated"
 
 BRIDGE.add(
     refuse(

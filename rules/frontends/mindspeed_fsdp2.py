@@ -1,4 +1,4 @@
-"""What MindSpeed-LLM's FSDP2 entry checks: devices of the mesh, context and expert ranks, batches, data."""
+"""Checks made by MindSpeed-LLM's FSDP2 entry point: mesh devices, context and expert ranks, batches, and data."""
 
 from preflight.dialects.megatron import megatron_names
 from preflight.frontends.front_end import names
@@ -7,7 +7,7 @@ from preflight.lint.constraint import ConstraintSet, divides, put, refuse
 from preflight.lint.expressions import Handles, all_of
 from preflight.source.finding import Safety, Severity
 
-MESH = "every rank dies when the parallel state is made, after the process group"
+MESH = "every rank fails when the parallel state is created, after the process group has been initialized"
 DIES = "the run is refused at start-up, when the arguments are read"
 FSDP2 = ConstraintSet("mindspeed-llm-fsdp2", why=DIES)
 a = Handles(megatron_names() | names("mindspeed-llm-fsdp2") | DERIVED)
@@ -110,7 +110,7 @@ FSDP2.add(
             "the model has {published_heads} attention heads as it is published, which are not divisible by cp_size "
             "{context_parallel_size}"
         ),
-        why="the run dies when the layers are wrapped, if the model is the published one",
+        why="the run fails when the layers are wrapped, if the model is the unmodified published one",
         upstream="mindspeed_llm/fsdp2/distributed/mindspeed_parallel_engine.py:77",
         severity=Severity.WARNING,
         when=a.fsdp2_parallel_cp_type == "ulysses",
@@ -125,7 +125,7 @@ FSDP2.add(
             "the model has {published_experts} experts as it is published, which are not divisible by ep_size "
             "{expert_model_parallel_size}"
         ),
-        why="the run dies when the experts are spread, if the model is the published one",
+        why="the run fails when the experts are distributed, if the model is the unmodified published one",
         upstream="mindspeed_llm/fsdp2/distributed/expert_parallel/expert_parallel.py:48",
         severity=Severity.WARNING,
         when=a.published_experts > 0,

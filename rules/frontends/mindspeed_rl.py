@@ -1,4 +1,4 @@
-"""MindSpeed-RL's own checks: devices and prompts of each role, generation, packed sequences, rewards."""
+"""MindSpeed-RL's own checks: devices and prompts of each role, generation, packed sequences, and rewards."""
 
 from preflight.dialects.megatron import megatron_names
 from preflight.frontends.front_end import names
@@ -6,7 +6,7 @@ from preflight.lint.constraint import ConstraintSet, divides, put, refuse
 from preflight.lint.expressions import Handles, all_of, any_of
 from preflight.source.finding import Safety
 
-DIES = "the run is refused at start-up, after Ray has its devices"
+DIES = "the run is refused at start-up, after Ray has allocated its devices"
 MINDSPEED_RL = ConstraintSet("mindspeed-rl", why=DIES)
 DERIVED = {"generation_ranks", "verifiers", "verifier_weights", "metric_is_verified", "separate_section"}
 a = Handles(megatron_names() | names("mindspeed-rl") | DERIVED)

@@ -1,4 +1,4 @@
-"""ms-swift's own checks: batches of generation, checkpoints, stages, what an option requires."""
+"""ms-swift's own checks: generation batches, checkpoints, pipeline stages, and the requirements of options."""
 
 from preflight.dialects.megatron import megatron_names
 from preflight.frontends.front_end import names
@@ -76,7 +76,7 @@ MS_SWIFT.add(
             "{prompts} prompts for each data-parallel rank are not a multiple of the micro-batch {micro_batch_size}:"
             " ({generation_batch_size} samples / {num_generations} generations) / {data_parallel_size} ranks"
         ),
-        why="prompts, not samples, are counted here; " + REFUSED,
+        why="this check counts prompts, not samples; " + REFUSED,
         upstream=f"{ARGUMENTS}:322",
         shows={"prompts": PROMPTS // a.data_parallel_size},
         at=(a.micro_batch_size, a.generation_batch_size, a.global_batch_size),
@@ -162,7 +162,7 @@ MS_SWIFT.add(
         all_of(a.tuner_type == "lora", a.misspelt_target != ""),
         message="--target_modules names {misspelt_target}; the words for many modules are all-linear, all-embedding, "
         "all-router",
-        why="no module of the network has that name: making the adapters dies, after the weights are loaded",
+        why="no module of the network has that name, so creating the adapters fails after the weights are loaded",
         upstream="swift/megatron/utils/utils.py:96",
         at=(a.target_modules,),
     ),
@@ -176,7 +176,7 @@ MS_SWIFT.add(
             a.scale_rewards != "gdpo",
         ),
         message="grpo compares the generations of a prompt, and --num_generations is 1: nothing is compared",
-        why="every advantage is 0, so nothing is learnt",
+        why="every advantage is 0, so the model learns nothing",
         upstream="swift/rl_core/advantage.py:60",
         severity=Severity.WARNING,
         at=(a.num_generations,),
@@ -196,7 +196,7 @@ MS_SWIFT.add(
             "{pipeline_model_parallel_size} stages, and neither a layout nor the layers of the first or the last stage "
             "are given"
         ),
-        why="the run is refused when the network is built, if the model is the published one",
+        why="the run is refused when the network is built, if the model is the unmodified published one",
         upstream="megatron/core/transformer/transformer_block.py:150",
         severity=Severity.WARNING,
         at=(a.pipeline_model_parallel_size, a.model),
@@ -208,7 +208,7 @@ MS_SWIFT.add(
             "stage {bare_prediction_stage} of the layout {pipeline_model_parallel_layout} has m without a t; ms-swift "
             "takes the layers for multi-token prediction from the decoder layers of the same stage, and finds none"
         ),
-        why="building the network dies with an index out of range",
+        why="building the network fails with an index out of range",
         upstream="megatron/core/models/gpt/gpt_layer_specs.py:761",
         severity=Severity.WARNING,
         at=(a.pipeline_model_parallel_layout,),

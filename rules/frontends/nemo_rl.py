@@ -1,4 +1,4 @@
-"""NeMo RL's own checks: the devices that train, batches over them, packing, offload, devices set apart to generate."""
+"""NeMo RL's own checks: training devices, batches, packing, offloading, and devices reserved for generation."""
 
 from preflight.dialects.megatron import megatron_names
 from preflight.frontends.front_end import names
@@ -7,17 +7,17 @@ from preflight.lint.constraint import ConstraintSet, divides, put, refuse
 from preflight.lint.expressions import Handles, all_of, any_of, total
 from preflight.source.finding import Safety, Severity
 
-DIES = "the run is refused at start-up, after Ray has its devices"
+DIES = "the run is refused at start-up, after Ray has allocated its devices"
 NEMO_RL = ConstraintSet("nemo-rl", why=DIES)
 a = Handles(megatron_names() | names("nemo-rl") | DERIVED)
 POLICY, SETUP = "nemo_rl/models/policy/lm_policy.py", "nemo_rl/models/megatron/setup.py"
 GRPO = "nemo_rl/algorithms/grpo.py"
-LATE = "the first training step dies, after the first rollout has been generated"
+LATE = "the first training step fails, after the first rollout has been generated"
 APART = all_of(~a.generation_colocated, a.generation_backend.is_set)
 PADDING = (1 + total(a.context_parallel_size > 1) * (2 * a.context_parallel_size - 1)) * (
     1 + total(a.sequence_parallel) * (a.tensor_model_parallel_size - 1)
 )
-"""What the length of a packed sample must be a multiple of."""
+"""The number that must divide the length of a packed sample."""
 
 NEMO_RL.add(
     divides(
@@ -158,7 +158,7 @@ NEMO_RL.add(
         "custom-fsdp-unread",
         a.use_custom_fsdp,
         message="use_custom_fsdp is true, and NeMo RL reads it nowhere: weights are not sharded",
-        why="the run needs the memory of weights that are not sharded",
+        why="the run needs enough memory for unsharded weights",
         upstream="nemo_rl/models/policy/__init__.py:282",
         severity=Severity.WARNING,
         fixes=(put(a.use_custom_fsdp, False, safety=Safety.SAFE),),

@@ -1,4 +1,4 @@
-"""What NeMo RL checks of its engines that generate, its teacher and its validation, besides the policy that trains."""
+"""NeMo RL's own checks of everything except the trained policy: generation engines, the teacher, and validation."""
 
 from preflight.dialects.megatron import megatron_names
 from preflight.frontends.front_end import names
@@ -7,7 +7,7 @@ from preflight.lint.constraint import ConstraintSet, divides, put, refuse
 from preflight.lint.expressions import Handles, all_of
 from preflight.source.finding import Safety, Severity
 
-DIES = "the run is refused when its engines start, after Ray has its devices"
+DIES = "the run is refused when its engines start, after Ray has allocated its devices"
 NEMO_RL = ConstraintSet("nemo-rl", why=DIES)
 a = Handles(megatron_names() | names("nemo-rl") | DERIVED)
 VLLM = "nemo_rl/models/generation/vllm/vllm_generation.py"
@@ -84,7 +84,7 @@ NEMO_RL.add(
             "a validation batch of {val_global_batch_size} does not divide into micro-batches of "
             "{val_micro_batch_size} on {data_parallel_size} data ranks"
         ),
-        why="the first validation dies; only the last batch of the data is padded",
+        why="the first validation fails, because only the last batch of the data is padded",
         upstream="nemo_rl/distributed/batched_data_dict.py:831",
         when=all_of(
             a.val_global_batch_size.is_set,
@@ -100,7 +100,7 @@ NEMO_RL.add(
         "save-period-zero",
         all_of(a.checkpointing_enabled, a.save_period == 0),
         message="checkpointing.save_period is 0: each step is divided by it",
-        why="the first step dies with ZeroDivisionError, unless it is the last",
+        why="the first step fails with ZeroDivisionError, unless it is also the last step",
         upstream="nemo_rl/algorithms/grpo.py:2875",
         at=(a.save_period,),
     ),
@@ -108,7 +108,7 @@ NEMO_RL.add(
         "one-generation-a-prompt",
         all_of(a.num_generations_per_prompt == 1, a.nemo_adv_estimator.is_in("grpo", "gdpo")),
         message="{nemo_adv_estimator} compares the generations of a prompt, and there is 1: nothing is compared",
-        why="every advantage is 0, so nothing is learnt",
+        why="every advantage is 0, so the model learns nothing",
         upstream="nemo_rl/algorithms/advantage_estimator.py:54",
         severity=Severity.WARNING,
         at=(a.num_generations_per_prompt,),
@@ -129,7 +129,7 @@ NEMO_RL.add(
             ~a.checkpoint_metric.starts_with("val:"),
         ),
         message="checkpointing.metric_name is {checkpoint_metric}, and begins with val: or train: in no case",
-        why="the first checkpoint dies, after all steps before it",
+        why="the run fails when it saves its first checkpoint, after all the steps before it",
         upstream=f"{GRPO}:2901",
         at=(a.checkpoint_metric,),
     ),
@@ -137,7 +137,7 @@ NEMO_RL.add(
         "asynchronous-and-colocated",
         all_of(a.async_grpo_enabled, a.generation_colocated),
         message="asynchronous GRPO generates on other devices than it trains on, and generation.colocated is enabled",
-        why="the run dies after the models are loaded",
+        why="the run fails after the models are loaded",
         upstream=f"{GRPO}:3421",
         at=(a.async_grpo_enabled, a.generation_colocated),
         fixes=(put(a.async_grpo_enabled, False),),
@@ -146,7 +146,7 @@ NEMO_RL.add(
         "asynchronous-without-async-engine",
         all_of(a.async_grpo_enabled, a.generation_backend == "vllm", ~a.vllm_async_engine),
         message="asynchronous GRPO needs generation.vllm_cfg.async_engine",
-        why="the run dies after the models are loaded",
+        why="the run fails after the models are loaded",
         upstream=f"{GRPO}:3364",
         at=(a.async_grpo_enabled, a.vllm_async_engine),
         fixes=(put(a.vllm_async_engine, True),),
@@ -155,7 +155,7 @@ NEMO_RL.add(
         "asynchronous-without-correction",
         all_of(a.async_grpo_enabled, ~a.use_importance_sampling_correction),
         message="asynchronous GRPO needs loss_fn.use_importance_sampling_correction",
-        why="the run dies after the models are loaded",
+        why="the run fails after the models are loaded",
         upstream=f"{GRPO}:3371",
         at=(a.async_grpo_enabled, a.use_importance_sampling_correction),
         fixes=(put(a.use_importance_sampling_correction, True),),
@@ -174,7 +174,7 @@ NEMO_RL.add(
         "dual-clip-below-one",
         all_of(a.ratio_clip_c.is_set, a.ratio_clip_c <= 1),
         message="loss_fn.ratio_clip_c is {ratio_clip_c}, and has to exceed 1",
-        why="the first step dies, after the first rollout",
+        why="the first step fails, after the first rollout",
         upstream=f"{LOSS}:491",
         at=(a.ratio_clip_c,),
     ),

@@ -1,18 +1,18 @@
-"""What Megatron's schedule of the learning rate refuses, at the keys of the front ends that make it themselves."""
+"""Checks of Megatron's learning-rate schedule for front ends that create the schedule themselves."""
 
 from preflight.dialects.megatron import megatron_names
 from preflight.frontends.front_end import names
 from preflight.lint.constraint import Constraint, ConstraintSet, refuse
 from preflight.lint.expressions import Expression, Handles, all_of
 
-LATE = "the run dies when the schedule is made, after the models are built"
+LATE = "the run fails when the schedule is created, after the models are built"
 CORE = "megatron/core/optimizer_param_scheduler.py"
 VERL, NEMO_RL = ConstraintSet("verl", why=LATE), ConstraintSet("nemo-rl", why=LATE)
 a = Handles(megatron_names() | names("verl") | names("nemo-rl"))
 
 
 def of_schedule(warmup: Expression, trains: Expression) -> tuple[Constraint, ...]:
-    """The checks of a schedule. warmup: the steps of its warm-up; trains: what must be known of the run."""
+    """The checks of a schedule. warmup: the number of warm-up steps; trains: what must be true of the run."""
     return (
         refuse(
             "minimum-above-rate",
@@ -54,4 +54,4 @@ def of_schedule(warmup: Expression, trains: Expression) -> tuple[Constraint, ...
 
 
 VERL.add(*of_schedule(a.optim_warmup_steps, a.nnodes.is_set))
-NEMO_RL.add(*of_schedule(a.lr_warmup_iters, a.megatron_enabled)[:-1])  # its configs have no length of a WSD decay
+NEMO_RL.add(*of_schedule(a.lr_warmup_iters, a.megatron_enabled)[:-1])  # its configs cannot set a WSD decay length

@@ -1,4 +1,4 @@
-"""SkyRL's own checks: batches of prompts over ranks and micro-batches, what Megatron's strategy goes with."""
+"""SkyRL's own checks: batches of prompts across ranks and micro-batches, and what the Megatron strategy supports."""
 
 from preflight.dialects.megatron import megatron_names
 from preflight.frontends.front_end import names
@@ -77,7 +77,7 @@ SKYRL.add(
         "one-sample-a-group",
         all_of(SAMPLES == 1, a.skyrl_trainer_algorithm_advantage_estimator == "grpo"),
         message="grpo compares the samples of a prompt, and n_samples_per_prompt is 1: nothing is compared",
-        why="a group of one has its own reward for an advantage: without a baseline",
+        why="a group with a single sample uses its reward as the advantage, without a baseline",
         upstream="skyrl/backends/skyrl_train/utils/ppo_utils.py:1321",
         severity=Severity.WARNING,
         at=(SAMPLES,),

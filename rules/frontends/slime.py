@@ -1,4 +1,4 @@
-"""slime's own checks: batches of prompts, dynamic batches, what an option requires."""
+"""slime's own checks: batches of prompts, dynamic batches, and the requirements of options."""
 
 from preflight.dialects.megatron import megatron_names
 from preflight.frontends.front_end import names
@@ -6,7 +6,7 @@ from preflight.lint.constraint import ConstraintSet, conflicts, drop, put, refus
 from preflight.lint.expressions import Handles, all_of, any_of
 from preflight.source.finding import Safety, Severity
 
-DIES = "the run is refused at start-up, after Ray has its devices"
+DIES = "the run is refused at start-up, after Ray has allocated its devices"
 SLIME = ConstraintSet("slime", why=DIES)
 a = Handles(megatron_names() | names("slime"))
 OPTIONS = "slime/utils/arguments.py"
@@ -50,7 +50,7 @@ SLIME.add(
             "{advantage_estimator} compares the samples of a prompt, and --n-samples-per-prompt is 1: nothing is "
             "compared"
         ),
-        why="the reward less the mean of its group is 0, so nothing is learnt",
+        why="each reward minus the mean of its group is 0, so the model learns nothing",
         upstream="slime/ray/rollout.py:702",
         severity=Severity.WARNING,
         at=(a.n_samples_per_prompt, a.advantage_estimator),
@@ -163,7 +163,7 @@ SLIME.add(
             "--num-gpus-per-node is {num_gpus_per_node}, and the actor has {actor_num_gpus_per_node} devices on each "
             "of {actor_num_nodes} nodes: engines on the second node get the address of the first"
         ),
-        why="SGLang cannot bind the address of another node, and its engines do not start",
+        why="SGLang cannot bind the address of another node, so its engines do not start",
         upstream="slime/ray/rollout.py:949",
         severity=Severity.WARNING,
         at=(a.num_gpus_per_node, a.actor_num_gpus_per_node),
@@ -286,7 +286,7 @@ SLIME.add(
             ~a.rm_type.starts_with("boxed_"),
         ),
         message="slime has no reward {rm_type}, and no --custom-rm-path is given",
-        why="the first rollout dies",
+        why="the first rollout fails",
         upstream="slime/rollout/rm_hub/__init__.py:93",
         at=(a.rm_type,),
     ),
@@ -302,7 +302,7 @@ SLIME.add(
             "an engine takes {rollout_num_gpus_per_engine} devices, and the {world_size} of the actor are all that "
             "generate"
         ),
-        why="the engine waits for nodes that are not there",
+        why="the engine waits for nodes that do not exist",
         upstream="slime/ray/rollout.py:1140",
         at=(a.rollout_num_gpus_per_engine,),
         fixes=(put(a.rollout_num_gpus_per_engine, a.world_size),),

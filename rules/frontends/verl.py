@@ -1,4 +1,4 @@
-"""verl's own checks: batches of prompts over the ranks that train, micro-batches, and the engines that roll out."""
+"""verl's own checks: batches of prompts across training ranks, micro-batches, and rollout engines."""
 
 from preflight.dialects.megatron import megatron_names
 from preflight.frontends.front_end import names
@@ -6,14 +6,14 @@ from preflight.lint.constraint import ConstraintSet, divides, put, refuse
 from preflight.lint.expressions import Handles, all_of, any_of, nearest_divisor, other_divisor, two_divisors
 from preflight.source.finding import Safety
 
-DIES = "the run is refused at start-up, after Ray has its devices"
+DIES = "the run is refused at start-up, after Ray has allocated its devices"
 VERL = ConstraintSet("verl", why=DIES)
 a = Handles(megatron_names() | names("verl"))
 TRAINER = a.entry == "verl.trainer.main_ppo"
 STATIC = ~a.use_dynamic_bsz
 ACTOR = "verl/workers/config/actor.py"
 ROLLOUT = "verl/workers/config/rollout.py"
-LATE = "the first update of the actor dies, after the first rollout has been generated"
+LATE = "the first update of the actor fails, after the first rollout has been generated"
 SAMPLES = a.ppo_mini_batch_size * a.rollout_n
 EACH = SAMPLES // a.data_parallel_size
 REPLICA = a.rollout_tensor_model_parallel_size * a.rollout_data_parallel_size
@@ -142,7 +142,7 @@ VERL.add(
             "an engine that rolls out takes tensor {rollout_tensor_model_parallel_size} x data "
             "{rollout_data_parallel_size} devices, which is not a multiple of the {n_gpus_per_node} of a node"
         ),
-        why="the run waits for devices that no node has, or is refused",
+        why="the run waits for devices that no node has, or it is refused",
         upstream="verl/workers/rollout/replica.py:114",
         at=(a.rollout_tensor_model_parallel_size, a.rollout_data_parallel_size, a.n_gpus_per_node),
     ),
@@ -171,7 +171,7 @@ VERL.add(
         ~a.engine_use_mbridge,
         message="use_mbridge is False, and weights are converted in no other way",
         upstream="verl/workers/engine/megatron/transformer_impl.py:191",
-        fixes=(put(a.engine_use_mbridge, True, offered=True),),  # before 0.8.0 False is another converter
+        fixes=(put(a.engine_use_mbridge, True, offered=True),),  # before 0.8.0, False selects a different converter
     ),
     refuse(
         "tuning-batch-below-ranks",
@@ -179,7 +179,7 @@ VERL.add(
         message=(
             "a batch of {train_batch_size} samples leaves some of {data_parallel_size} data-parallel ranks without one"
         ),
-        why="a data loader refuses batches of no samples",
+        why="the data loader refuses empty batches",
         upstream="verl/trainer/sft_trainer.py:241",
         at=(a.train_batch_size,),
         fixes=(put(a.train_batch_size, a.data_parallel_size),),

@@ -1,4 +1,4 @@
-"""What verl checks of its roles besides the actor: critic, engines that roll out, teacher, reward model."""
+"""verl's own checks of roles other than the actor: the critic, rollout engines, the teacher, and the reward model."""
 
 from preflight.dialects.megatron import megatron_names
 from preflight.frontends.front_end import names
@@ -6,7 +6,7 @@ from preflight.lint.constraint import ConstraintSet, divides, drop, put, refuse
 from preflight.lint.expressions import Handles, all_of, any_of
 from preflight.source.finding import Safety, Severity
 
-DIES = "the run is refused at start-up, after Ray has its devices"
+DIES = "the run is refused at start-up, after Ray has allocated its devices"
 VERL = ConstraintSet("verl", why=DIES)
 a = Handles(megatron_names() | names("verl"))
 TRAINER = a.entry == "verl.trainer.main_ppo"
@@ -114,7 +114,7 @@ VERL.add(
             any_of(a.rollout_gpu_memory_utilization > 1, a.rollout_gpu_memory_utilization <= 0),
         ),
         message="rollout.gpu_memory_utilization is {rollout_gpu_memory_utilization}; vLLM takes a share from 0 to 1",
-        why="the engine that rolls out does not start, after Ray has its devices",
+        why="the rollout engine fails to start, after Ray has allocated its devices",
         upstream="vllm/config/cache.py",
         at=(a.rollout_gpu_memory_utilization,),
     ),
@@ -133,12 +133,12 @@ VERL.add(
         "one-sample-a-group",
         all_of(
             TRAINER,
-            ~a.distillation_enabled,  # the teacher's loss compares no samples
+            ~a.distillation_enabled,  # the teacher's loss does not compare samples
             a.rollout_n == 1,
             a.adv_estimator.is_in("grpo", "grpo_vectorized", "rloo", "rloo_vectorized", "gpg", "opo", "grpo_passk"),
         ),
         message="{adv_estimator} compares the samples of a prompt, and rollout.n is 1: there is nothing to compare",
-        why="no advantage is computed from other samples of the prompt, so next to nothing is learnt",
+        why="no advantage can be computed from other samples of the prompt, so the model learns next to nothing",
         upstream="verl/trainer/ppo/core_algos.py:268",
         severity=Severity.WARNING,
         at=(a.rollout_n, a.adv_estimator),
@@ -147,7 +147,7 @@ VERL.add(
         "never-saved",
         all_of(TRAINER, a.save_freq == 0),
         message="trainer.save_freq is 0: no checkpoint is written; -1 is the value for that",
-        why="the run ends and nothing of it is kept",
+        why="the run ends without saving anything",
         upstream="verl/trainer/ppo/ray_trainer.py:1679",
         severity=Severity.WARNING,
         at=(a.save_freq,),
@@ -159,7 +159,7 @@ VERL.add(
             "a micro-batch holds ppo_max_token_len_per_gpu {ppo_max_token_len_per_gpu} x context "
             "{context_parallel_size} tokens, and a prompt with its response has up to {seq_length}"
         ),
-        why="training dies at the first sequence that is longer",
+        why="training fails at the first sequence that is longer",
         upstream="verl/utils/seqlen_balancing.py:384",
         severity=Severity.WARNING,
         at=(a.ppo_max_token_len_per_gpu,),
@@ -168,7 +168,7 @@ VERL.add(
         "kl-twice",
         all_of(TRAINER, a.use_kl_in_reward, a.use_kl_loss),
         message="use_kl_in_reward and use_kl_loss are both on: the distance to the reference counts twice",
-        why="the reference holds the policy back more than either coefficient alone",
+        why="the reference restrains the policy more than either coefficient intends",
         upstream="verl/utils/config.py:170",
         severity=Severity.WARNING,
         at=(a.use_kl_in_reward, a.use_kl_loss),
