@@ -33,7 +33,7 @@ _PRINTS = frozenset(["echo", "printf", "cat", "tee"])
 _INNER = ("command_substitution", "process_substitution")
 _QUOTING = lazy_pattern(r"[\\'\"]")
 LONGEST_NAME = 200
-"""Maximum length in bytes of a command name that is read here: a longer one is a substitution with nested ones."""
+"""Maximum bytes of a command name that is read here: a longer one is a substitution with nested ones."""
 _READS = frozenset(["read", "mapfile", "readarray", "getopts"])
 
 

@@ -190,8 +190,8 @@ class Found(NamedTuple):
 class Met(NamedTuple):
     """A followed command: its place, its words, and the variables set in front of it.
 
-    launch: the number of its launch, -1 if it is not one. reached: the number of words that belong to it, if more were intended.
-    lines: the number of lines that are joined to it.
+    launch: the number of its launch, -1 if it is not one. reached: the number of words that belong to it,
+    if more were intended. lines: the number of lines that are joined to it.
     """
 
     place: Span
