@@ -1,9 +1,9 @@
-"""What a tree's own source says of labelled runs, as preflight reads it, beside the labels of its real validators:
-python -m upstream.agreement LABELS [--unknown-machine] [--every N] [--show N] [--trees FOLDER]
+"""The verdicts of a tree's own source on labelled runs, as preflight reads it, compared with the labels of its real
+validators: python -m upstream.agreement LABELS [--unknown-machine] [--every N] [--show N] [--trees FOLDER]
 
 LABELS is a file of JSON lines, packed or not. A row names its tree: `release` of Megatron-LM, `fork` (a repository
 OWNER+NAME), `launcher` or `case` of the stack of MindSpeed and MindSpeed-LLM, otherwise the newest described
-Megatron-LM. Repositories are found as for the other commands; one that is not there is left out and named.
+Megatron-LM. Repositories are found as for the other commands; a missing one is skipped and named.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from upstream.frameworks import FRAMEWORKS, MEGATRON
 from upstream.repositories import VARIABLE, NoRepository, Repositories
 
 VERSIONS = {"torch": "2.8.0", "transformer-engine": "2.17"}
-"""Of the machine on which the labels of releases were made."""
+"""Versions on the machine on which the labels of releases were made."""
 NEWEST = {"torch": "2.13.0", "transformer-engine": "2.19"}
-"""With which no check of a version refuses, as in the labels of rows without a release."""
+"""Versions with which no version check refuses, as in the labels of rows without a release."""
 ASCEND = 0
 DEVICES = {7: "v100", 9: "h100", 10: "gb200", ASCEND: "910b"}
-"""By the architecture that a label names; those of MindSpeed are of Ascend devices."""
+"""Devices by the architecture that a label names; labels of MindSpeed are from Ascend devices."""
 ARGUMENTS = frozenset(("parse", "validate", "config", "microbatches"))
 """The stages that the labels of releases and forks run."""
 PATCHES = "patches"
-"""What MindSpeed does before its parser runs, which no label covers."""
+"""Steps of MindSpeed before its parser runs, which no label covers."""
 CONNECTIONS = {"CUDA_DEVICE_MAX_CONNECTIONS": "1"}
 SAME = {"0.19.2": "core_v0.19.0"}
-"""Releases whose tag a repository may lack, with the tag whose checks are theirs."""
+"""Releases whose tag a repository may lack, each with the tag that has the same checks."""
 STACK = (("megatron", "core_v0.12.1"), ("mindspeed", "028de58c"), ("mindspeed-llm", "c77308a1"))
 
 
@@ -115,19 +115,19 @@ def _put(checkout: Checkout, folder: Path) -> None:
 
 
 def judged(run: Run, tree: Path, known: bool) -> tuple[str, str]:
-    """Whether the source agrees with the label, "beyond" where it refuses in a stage that the label does not run;
-    and what it says. known: the machine is stated."""
+    """Whether the source agrees with the label ("beyond" if it refuses in a stage that the label does not run), and its
+    message. known: the machine is stated."""
     import preflight
     from preflight.checking.program_findings import _verdict
     from preflight.program import judge
 
     stages: list[str] = []
     original = judge.judge
-    _verdict.cache_clear()  # two rows may ask the same, and each has to be heard
+    _verdict.cache_clear()  # two rows may contain the same run, and each must count
 
     def heard(*given: Any, **said: Any) -> Any:
         verdict = original(*given, **said)
-        if not stages or said.get("checkpoint"):  # what is asked later is whether a fix is one
+        if not stages or said.get("checkpoint"):  # later requests only verify fixes
             stages.extend(one.stage for one in verdict.refusals if one.certain)
         return verdict
 
@@ -181,7 +181,7 @@ def compared(wanted: Iterable[Run], trees: Path, repositories: Repositories, kno
 
 
 def main(words: Sequence[str]) -> int:
-    """Print how far preflight's reading agrees with the labels."""
+    """Print how many of preflight's readings agree with the labels."""
     parser = argparse.ArgumentParser(prog="python -m upstream.agreement", description=(__doc__ or "").split("\n")[0])
     parser.add_argument("labels", type=Path)
     parser.add_argument("--unknown-machine", action="store_true", help="state neither versions nor the device")

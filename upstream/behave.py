@@ -1,4 +1,5 @@
-"""Compares the verdicts of releases about the rules' examples with the releases in which the rules hold as written."""
+"""Compares the verdicts of releases on the rules' examples with the releases in which the rules hold according to
+holds.json."""
 
 from __future__ import annotations
 
@@ -19,10 +20,10 @@ WORDS = {True: "refuses", False: "does not refuse", None: "says nothing of"}
 def behave(
     framework: Framework, repositories: Repositories, folder: Path, tags: Sequence[str], verdicts: bool = False
 ) -> Iterator[str]:
-    """A line for each release, and one for each rule about which its program and holds.json disagree.
+    """A line for each release, and one for each rule on which its program and holds.json disagree.
 
-    tags: releases, tags, branches or commits; all releases by default. verdicts: also each example with a different
-    verdict by preflight.
+    tags: releases, tags, branches or commits; all releases by default. verdicts: also list each example on which
+    preflight's verdict differs.
     """
     wanted = list(tags) or [release.name for release in framework.releases]
     held = json.loads((folder / "holds.json").read_text(encoding="utf-8"))
@@ -34,7 +35,7 @@ def behave(
 
 
 def _held(held: Mapping[str, Any], name: str) -> Mapping[str, bool]:
-    """Rule → whether it holds in a release as written; empty for an undescribed release."""
+    """Rule → whether it holds in a release according to holds.json; empty for an undescribed release."""
     if name not in held["commits"]:
         return {}
     number = list(held["commits"]).index(name)

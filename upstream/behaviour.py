@@ -1,4 +1,4 @@
-"""Determines the releases in which each declared check holds, from the verdicts of their programs about the check's
+"""Determines the releases in which each declared check holds, from the verdicts of their programs on the check's
 examples."""
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ Answers = Mapping[Run, Told]
 
 
 class Seen(NamedTuple):
-    """The verdict of a release about one example of a rule.
+    """The verdict of a release on one example of a rule.
 
-    refuses: None if it does not answer: it lacks an option, refuses the neighbour at the same place, or is undecided.
-    told: of the side that the rule refuses.
+    refuses: None if there is no answer: the release lacks an option, refuses the neighbour at the same place, or is
+    undecided. told: the verdict on the side that the rule refuses.
     """
 
     example: Example
@@ -35,7 +35,8 @@ class Seen(NamedTuple):
 
 @dataclass
 class Behaviour:
-    """Rule → release → its verdicts about the examples that are refused at the rule's statement where it was read.
+    """Rule → release → its verdicts on the examples that are refused at the rule's statement in the release in which it
+    was read.
 
     words: rule → the message there, without its numbers.
     """
@@ -46,8 +47,8 @@ class Behaviour:
     words: dict[str, set[str]] = field(default_factory=dict)
 
     def holds(self, rule: str, release: str) -> bool | None:
-        """Whether a release refuses what a rule says: True if it refuses each example that it answers, False if it
-        accepts each; None if it does not answer, or where only others' statements refuse."""
+        """Whether a release refuses what a rule refuses: True if it refuses each example that it decides, False if it
+        accepts each; None if it decides none, or if only statements of other rules refuse."""
         found = self.seen.get(rule, {}).get(release, ())
         accepted = any(one.refuses is False for one in found)
         refused = any(one.refuses and self.mine(rule, one.told) for one in found)
@@ -58,13 +59,13 @@ class Behaviour:
         return any(one.refuses is not None for one in self.seen.get(rule, {}).get(release, ()))
 
     def mine(self, rule: str, told: Told) -> bool:
-        """Whether a refusal is a rule's: at a statement that it stands for, or at one that no rule stands for and that
-        says the same as where it was read."""
+        """Whether a refusal counts for a rule: it is at a statement that the rule covers, or at one that no rule covers
+        and whose message is the same as where the rule was read."""
         owners = self.read.owners(told.statement)
         return rule in owners or (not owners and _wording(told) in self.words.get(rule, ()))
 
     def unread(self, release: str) -> dict[str, list[Told]]:
-        """Rule → refusals of its examples at statements at which no rule was read."""
+        """Rule → refusals of its examples at statements from which no rule was written."""
         found: dict[str, list[Told]] = {}
         for rule, by_release in self.seen.items():
             for one in by_release.get(release, ()):
@@ -120,12 +121,12 @@ def _in_each(framework: Framework, repositories: Repositories, found: Behaviour,
 
 
 def _another(read: ReadStatements, example: Example, told: Told) -> bool:
-    """Whether a run is refused at a statement that its rule was not read at as it is."""
+    """Whether a run is refused at a statement that differs from those from which its rule was written."""
     return told.outcome == REFUSES and told.statement not in read.as_read.get(example.rule, ())
 
 
 def _refuses(told: Told, beside: Told | None) -> bool | None:
-    """The verdict of a release about an example, from both of its sides. beside: the verdict about its neighbour, if
+    """The verdict of a release on an example, from both of its sides. beside: the verdict on its neighbour, if
     relevant."""
     if told.outcome not in (REFUSES, ACCEPTS):
         return None
@@ -148,7 +149,7 @@ def _apart(statements: Iterable[str]) -> tuple[tuple[str, ...], tuple[str, ...]]
 def _asked(
     framework: Framework, repositories: Repositories, wanted: Mapping[str, Iterable[Asked]]
 ) -> dict[str, dict[Run, Told]]:
-    """Ask each release about its runs, with one process per processor."""
+    """Judge the runs of each release, with one process per processor."""
     rows = [(framework, repositories.checkout(framework, name), list(asked)) for name, asked in wanted.items()]
     with ProcessPoolExecutor(cpu_count()) as pool:
         return dict(zip(wanted, pool.map(_judged, rows), strict=True))

@@ -11,7 +11,7 @@ from upstream.behaviour import Behaviour, Seen
 from upstream.examples import Run
 
 MEMORY = "predicted-oom"
-"""What no program says before it runs."""
+"""Findings that no program reports before it runs."""
 
 
 def beside(told: Behaviour, framework: str, release: str) -> Iterator[str]:

@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 
 BLOB = 12
-"""Digits kept of the name of an object."""
+"""Number of digits that are kept of an object's name."""
 
 
 class NoRevision(Exception):
@@ -19,7 +19,7 @@ class NoRevision(Exception):
 
 
 class Checkout:
-    """A bare repository or a clone, read at one revision; its work tree and its configuration are left alone."""
+    """A bare repository or a clone, read at one revision; its work tree and its configuration are not used."""
 
     def __init__(self, repository: Path, revision: str) -> None:
         self.repository, self.revision = repository, revision

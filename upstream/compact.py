@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 MANY = 4
-"""Entries from which on a list stands on lines of its own."""
+"""Number of entries from which on a list is written on separate lines."""
 
 
 class Inline(dict[str, Any]):

@@ -1,4 +1,4 @@
-"""Judges labels, new mutations and preflight's verdicts by the validators of a release."""
+"""Compares labels, new mutations and preflight's verdicts with the validators of a release."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from upstream.repositories import Repositories
 Case = dict[str, Any]
 ROOT = Path(__file__).parent.parent
 NUMBERS = ("0", "1", "2", "3", "4", "8", "128", "-1")
-"""Values that a mutation gives an option that takes a number."""
+"""Values that a mutation assigns to an option that takes a number."""
 
 
 def cases(path: Path, release: str) -> list[Case]:

@@ -1,4 +1,4 @@
-"""Decisions of people about checks, and open decisions."""
+"""Human decisions about checks, and open decisions."""
 
 from __future__ import annotations
 
@@ -17,24 +17,25 @@ from upstream.follow import Line
 from upstream.grouped import grouped
 
 HUMAN = ("sites", "rules", "same", "stands", "within", "covers")
-"""What people write: site → why no rule stands for it; rule → why it has no site; site → hashes that mean the same as
-what a rule was read at; rule → site that it stands for → releases at which it was read; rule → first and last release
-that it is kept to, and why; rule → rules of other releases that refuse all that it refuses."""
+"""The parts written by hand: site → why no rule covers it; rule → why it has no site; site → hashes that mean the same
+as the statement from which a rule was written; rule → site that it covers → releases at which it was read; rule → first
+and last release to which it is limited, and why; rule → rules of other releases that refuse everything that it
+refuses."""
 TOGETHER = ("groups", "reported", "older")
-"""What people write where there is something to write. Where one reason is that of many sites: name → why, how it is
-seen, and where; rule → the sites whose faults it reports, though it holds by no evidence. Of releases of which else
-only the options are described: rule → those that refuse the same in other words, and where."""
+"""Optional parts written by hand. If many sites share one reason: name → why, how it is recognised, and where; rule →
+the sites whose faults it reports although it has no evidence. For releases of which otherwise only the options are
+described: rule → those that refuse the same in other words, and where."""
 
 
 def read(path: Path) -> dict[str, Any]:
-    """The decisions of people, or an empty document."""
+    """The human decisions, or an empty document."""
     known: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
     together = {name: known[name] for name in TOGETHER if known.get(name)}
     return {name: known.get(name, {}) for name in HUMAN} | together
 
 
 def with_ids(decided: Mapping[str, Any], renamed: Mapping[str, str]) -> dict[str, Any]:
-    """The decisions, with the ids that sites have now. renamed: id before → id now."""
+    """The decisions, with the present ids of sites. renamed: former id → present id."""
     found = dict(decided)
     for name in ("sites", "same"):
         rows = {id: value for id, value in found[name].items() if id not in renamed}
@@ -51,7 +52,7 @@ def with_ids(decided: Mapping[str, Any], renamed: Mapping[str, str]) -> dict[str
 
 
 def _joined(sites: Mapping[str, Sequence[str]], renamed: Mapping[str, str]) -> dict[str, list[str]]:
-    """Site → the releases at which it was read, with those of sites that are one now together."""
+    """Site → the releases at which it was read; sites that have become one are combined."""
     found: dict[str, list[str]] = {}
     for id, read in sites.items():
         known = found.setdefault(renamed.get(id, id), [])
@@ -64,7 +65,8 @@ def decisions_document(
 ) -> dict[str, Any]:
     """The decisions, and open cases: sites without a rule, rules without a site, reworded sites.
 
-    rules: those that could have a site here only. told: what the programs of the releases say.
+    rules: those that could have a site only here. told: the
+    verdicts of the releases' programs.
     """
     undecided = _undecided(checks, decided)
     by_group = grouped(undecided, checks.lines, decided.get("groups", {}), lambda site: scoped(checks.framework, site))
@@ -76,7 +78,7 @@ def decisions_document(
         for line in undecided
         if line.id not in by_group
     }
-    upheld = {rule.id for rule in rules if not isinstance(rule, Defect)}  # a defect is no check of upstream
+    upheld = {rule.id for rule in rules if not isinstance(rule, Defect)}  # a defect is not a check of upstream
     without = sorted(upheld - set(checks.mapped.rules) - set(decided["rules"]))
     missing = [
         f"{place.rule} {place.file}:{place.line} {place.release}".rstrip()
@@ -107,8 +109,8 @@ def _undecided(checks: Checks, decided: Mapping[str, Any]) -> list[Line]:
 
 
 def contradicted(checks: Checks, rules: Sequence[Any], decided: Mapping[str, Any]) -> dict[str, list[list[str]]]:
-    """Rule → of the releases that it was read at, those that have its check and that it leaves out, and the other
-    way round. Where the evidence decides, only of rules that name releases themselves."""
+    """Rule → the releases at which it was read that have its check although the rule excludes them, and vice versa. If
+    the evidence decides, only for rules that name releases themselves."""
     lines = checks.by_id
     found: dict[str, list[list[str]]] = {}
     names = [release.name for release in checks.releases]
@@ -138,7 +140,7 @@ def shown(line: Line) -> str:
 
 
 def _reworded(checks: Checks, decided: Mapping[str, Any], told: Behaviour | None) -> dict[str, Any]:
-    """Site → hash → releases, where a rule's site is not as it was read, and no program tells."""
+    """Site → hash → releases in which a rule's site differs from what was read, and no program decides."""
     lines, read = checks.by_id, _hashes(checks)
     found: dict[str, dict[str, set[int]]] = {}
     others = read_exactly(checks.mapped.rules, lines, decided["same"])
@@ -153,8 +155,8 @@ def _reworded(checks: Checks, decided: Mapping[str, Any], told: Behaviour | None
 
 
 def _wider(checks: Checks, decided: Mapping[str, Any], told: Behaviour | None) -> dict[str, Any]:
-    """Rule → the releases in which its check asks for less than where it was read, and that no other rule was read at:
-    the verdict carries over, its words and its fix may not."""
+    """Rule → the releases in which its check asks for less than where it was read, and for which no other rule was
+    written: the verdict still applies, but the message and the fix may not."""
     lines, rules = checks.by_id, checks.mapped.rules
     others = read_exactly(rules, lines, decided["same"])
     found = {
@@ -167,7 +169,7 @@ def _wider(checks: Checks, decided: Mapping[str, Any], told: Behaviour | None) -
 def _untold(
     checks: Checks, rule: str, decided: Mapping[str, Any], told: Behaviour | None, followed: Iterable[int]
 ) -> set[int]:
-    """The followed releases, of those that somebody keeps a rule to, whose programs do not say whether it holds."""
+    """The followed releases to which a rule is limited by hand and whose programs do not show whether it holds."""
     within = kept(checks.framework, decided["within"].get(rule), range(len(checks.framework.releases)))
     return {
         number
@@ -177,7 +179,7 @@ def _untold(
 
 
 def _hashes(checks: Checks) -> dict[str, set[str]]:
-    """Site → what any of its rules was read at."""
+    """Site → the hashes at which any of its rules was read."""
     found: dict[str, set[str]] = {}
     for evidence in checks.mapped.rules.values():
         for id, hashes in evidence.sites.items():

@@ -17,22 +17,22 @@ from upstream.wheel import Wheel
 
 TABLE = "defects.json"
 TAG = re.compile(r"(?:core_)?v(\d+\.\d+\.\d+)(?:_core_r0\.\d+\.\d+)?$")
-"""Tags that are releases: those of described ones whose branch has gone on, and patch releases."""
+"""Tags that are releases: those of described releases whose branch has continued, and patch releases."""
 FIX = re.compile(
     r"(?i)\b(fix(es|ed)?|bug\w*|wrong(ly)?|incorrect\w*|hang\w*|deadlock\w*|nan|race|corrupt\w*|mismatch\w*|crash\w*"
     r"|missing|silent\w*|overwrit\w*|stale|precision|converge\w*)\b"
 )
-"""Words of subjects that tell of a mended defect."""
+"""Words in commit subjects that indicate a fixed defect."""
 ASIDE = re.compile(
     r"(^|/)(tests?|docs?|examples|tools|inference|export|post_training|rl|evaluation|generation|unit_tests|"
     r"functional_tests)/|\.(md|json|ya?ml|txt|sh|toml|lock)$"
 )
-"""Files that no training takes."""
+"""Files that no training run uses."""
 Row = Mapping[str, Any]
 
 
 class Found(NamedTuple):
-    """Where a defect stands: the first and last release of each run of releases, and those of them whose branch has the
+    """The releases with a defect: the first and last of each range of releases, and those whose branch has received the
     fix since."""
 
     runs: list[list[str]]
@@ -75,9 +75,10 @@ class Trees:
 
 
 def releases(framework: Framework) -> dict[str, str]:
-    """Release → its revision, oldest first: the tags of those that are described, and the patch releases between them.
+    """Release → its revision, oldest first: the tags of the described releases, and the patch releases between them.
 
-    A release read from a branch counts as its tag is, where it has one.
+    A release read from a branch counts as its
+    tag, if it has one.
     """
     tags = {match[1]: tag for tag, _ in framework.published if (match := TAG.match(tag)) is not None}
     found = {name: revision for name, revision in branches(framework).items()} | tags
@@ -85,12 +86,13 @@ def releases(framework: Framework) -> dict[str, str]:
 
 
 def branches(framework: Framework) -> dict[str, str]:
-    """Release → the revision described under its name, which may be a branch that went on after the tag."""
+    """Release → the revision described under its name, which may be a branch that continued after the tag."""
     return {one.name: one.revision for one in framework.releases if re.fullmatch(r"[\d.]+(post\d+)?|master", one.name)}
 
 
 def ranges(framework: Framework, repositories: Repositories, rows: Mapping[str, Row]) -> dict[str, Found]:
-    """Defect → the runs of releases that have it, and those whose branch has the fix since. Raises NoRepository."""
+    """Defect → the ranges of releases that have it, and those whose branch has received the fix since. Raises
+    NoRepository."""
     tags, heads = releases(framework), branches(framework)
     trees = Trees(repositories.path(framework))
     paths = {path for row in rows.values() for path in row["source"]["files"]}
@@ -108,7 +110,7 @@ def ranges(framework: Framework, repositories: Repositories, rows: Mapping[str, 
 
 
 def _runs(found: Sequence[tuple[str, bool]]) -> list[list[str]]:
-    """The runs of releases that have something, each as its first and last."""
+    """The ranges of releases that have something, each as its first and last."""
     made: list[list[str]] = []
     before = False
     for name, has in found:
@@ -136,7 +138,7 @@ def written(framework: Framework, repositories: Repositories, schemas: Path) -> 
 
 
 def as_text(table: Mapping[str, Any]) -> str:
-    """A table as it is kept: a defect is a block, and each of what is said of it a line."""
+    """A table as text: each defect is a block, and each of its properties a line."""
     head = [f'"{key}": {_line(value)},' for key, value in table.items() if key != "defects"]
     blocks = (
         f'"{id}": {{\n' + ",\n".join(f'  "{key}": {_line(value)}' for key, value in row.items() if value != []) + "\n}"
@@ -151,9 +153,9 @@ def _line(value: object) -> str:
 
 def candidates(framework: Framework, repositories: Repositories, old: str, new: str, known: str) -> Iterator[str]:
     """Fixes on the training path between two revisions that no row names: the commit, its files, the lines that it
-    takes away and puts in their place, and the releases in which the first of the lines taken away stands.
+    removes and adds, and the releases that contain the first removed line.
 
-    known: the text of the table, in which the commits stand that were read.
+    known: the text of the table, which names the commits that were read.
     """
     repository = repositories.path(framework)
     revisions = releases(framework)
@@ -174,7 +176,7 @@ def candidates(framework: Framework, repositories: Repositories, old: str, new: 
 
 
 MOST_LINES = 4
-"""Of what a fix changes in a file, that are shown."""
+"""Limits on the shown changes of a fix in a file."""
 
 
 def _changed(repository: Path, commit: str) -> Iterator[tuple[str, list[str], list[str]]]:
@@ -192,7 +194,7 @@ def _changed(repository: Path, commit: str) -> Iterator[tuple[str, list[str], li
 
 
 def _standing(repository: Path, revisions: Mapping[str, str], path: str, gone: Sequence[str]) -> str:
-    """The releases in which the line that is taken away stands, in words."""
+    """The releases that contain the removed line, in words."""
     if not gone:
         return "only adds"
     trees = Trees(repository)

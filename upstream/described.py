@@ -34,16 +34,16 @@ class Checks:
         return {line.id: line for line in self.lines}
 
     def number(self, followed_release: int) -> int:
-        """The number among all releases of one of those that are followed."""
+        """The number, among all releases, of a followed release."""
         return self.framework.releases.index(self.releases[followed_release])
 
     @property
     def renamed(self) -> Mapping[str, str]:
-        """Id that a site had before → its id now, where it was two sites and is one."""
+        """Former id of a site → its present id, if two sites have become one."""
         return renamed(self.lines)
 
     def owners(self) -> dict[str, set[str]]:
-        """Line id → the rules that stand for it."""
+        """Line id → the rules that cover it."""
         found: dict[str, set[str]] = {}
         for rule, evidence in self.mapped.rules.items():
             for id in (*evidence.sites, *evidence.mentioned):
@@ -51,8 +51,8 @@ class Checks:
         return found
 
     def wanted(self) -> list[Line]:
-        """The lines that are written down: where a rule stands for one, somebody has to decide about it, or an
-        argument changes silently."""
+        """The lines that are recorded: those that a rule covers, that need a decision, or that change an argument
+        silently."""
         owned = self.owners()
         return [
             line for line in self.lines if line.id in owned or any(self._counts(site) for site in line.places.values())
@@ -63,7 +63,7 @@ class Checks:
 
 
 def kept(framework: Framework, within: Sequence[str] | None, numbers: Iterable[int]) -> set[int]:
-    """The numbers of those releases that somebody keeps a rule to; all where nobody does."""
+    """The numbers of the releases to which a rule is limited by hand; all if it is not limited."""
     if not within:
         return set(numbers)
     first, last = (framework.releases.index(framework.release(name)) for name in within[:2])
@@ -106,7 +106,7 @@ def checks(
 
 
 def renamed(lines: Iterable[Line]) -> dict[str, str]:
-    """Id before → id now, of lines that were several."""
+    """Former id → present id, for lines that have been merged."""
     return {id: line.id for line in lines for id in line.before if id != line.id}
 
 
@@ -120,8 +120,8 @@ def live(release: Release, site: Site) -> bool:
 def tables(
     framework: Framework, repositories: Repositories, python: str, say: Say = print
 ) -> list[Mapping[str, Row | None]]:
-    """The option table of each release; of one built on another's only what differs. Raises NoOptions where a parser
-    does not run: what is written then would say that the release has no options."""
+    """The option table of each release; for one built on another, only the differences. Raises NoOptions if a parser
+    does not run: the written table would then claim that the release has no options."""
     whole: dict[tuple[str, str], Table] = {}
     found: list[Mapping[str, Row | None]] = []
     for release in framework.releases:

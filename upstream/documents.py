@@ -17,7 +17,7 @@ from upstream.options import FIELDS, Row, intervals
 from upstream.repositories import Repositories
 
 TEXT = "text"
-"""A line of documentation: where it is reworded or moves, the framework stays as it is."""
+"""A line of documentation: if it is reworded or moved, the framework itself does not change."""
 Document = dict[str, Any]
 Same = Mapping[str, Sequence[str]]
 
@@ -38,8 +38,8 @@ def head(framework: Framework, repositories: Repositories) -> Document:
 
 
 def releases_document(framework: Framework, repositories: Repositories, blobs: Mapping[str, list[Any]]) -> Document:
-    """Every release in order, with what it is built on, and the git object of each file on the way from a config to
-    a run."""
+    """Every release in order, with what it is built on, and the git object of each file on the path from a config to a
+    run."""
     rows = {}
     for release in framework.releases:
         source = repositories.checkout(framework, release.revision)
@@ -60,8 +60,8 @@ def options_document(
 
 
 def evidence_document(checks: Checks, repositories: Repositories, same: Same) -> Document:
-    """The sites in runs of releases where file, function and condition stay, and the sites that each rule stands
-    for."""
+    """The sites, in ranges of releases with the same file, function and condition, and the sites that each rule
+    covers."""
     wanted = checks.wanted()
     files = sorted({site.file for line in wanted for site in line.places.values()})
     functions = sorted({site.function for line in wanted for site in line.places.values()})
@@ -84,7 +84,7 @@ def evidence_document(checks: Checks, repositories: Repositories, same: Same) ->
 
 
 def _read(checks: Checks, found: Evidence) -> dict[str, list[str]]:
-    """Site → the releases at which somebody read it for a rule."""
+    """Site → the releases at which it was read for a rule."""
     return {id: [checks.releases[number].name for number in sorted(found.anchors[id])] for id in found.sites}
 
 
@@ -100,7 +100,7 @@ def _order(line: Line) -> tuple[str, int, str]:
 def _runs(
     line: Line, files: Mapping[str, int], functions: Mapping[str, int], number_of: Callable[[int], int]
 ) -> list[list[Any]]:
-    """[file, function, hash, first release, lines]: one run where nothing but the line number changes."""
+    """[file, function, hash, first release, lines]: one range in which only the line number changes."""
     runs: list[list[Any]] = []
     before: tuple[int, Site] | None = None
     for number, site in sorted(line.places.items()):
@@ -124,11 +124,11 @@ def holds_document(
     told: Behaviour | None = None,
     before: Mapping[str, Iterable[int]] = MappingProxyType({}),
 ) -> Document:
-    """Rule → the releases, as first and last, in which its examples are refused, or what it stands for is as it was
-    read.
+    """Rule → the releases, as first and last, in which its examples are refused, or its statements are unchanged since
+    they were read.
 
-    decided: what people decided. told: what the programs say. before: rule → releases before the first whose checks
-    are followed, of rules that hold in that one.
+    decided: the human decisions. told: the verdicts of the programs. before: rule → releases before the first whose
+    checks are followed, for rules that hold in that first one.
     """
     lines, same, within = checks.by_id, decided["same"], decided["within"]
     others = read_exactly(checks.mapped.rules, lines, same)
@@ -153,7 +153,7 @@ def holds_document(
 
 
 def _refusing(checks: Checks, rule: str, told: Behaviour | None) -> set[int]:
-    """The releases whose programs refuse a rule's examples, of those that it is not kept from."""
+    """The releases whose programs refuse a rule's examples, except those from which it is excluded."""
     names = [release.name for release in checks.framework.releases]
     return {number for number, name in enumerate(names) if told is not None and told.holds(rule, name)}
 

@@ -30,7 +30,7 @@ def earlier(
         one._replace(options_only=one.options_only and one.name not in framework.earlier) for one in framework.releases
     )
     human = known(folder, decided["stands"], decided["rules"])
-    human = replace(human, ids={})  # a site has another id where it is followed from an earlier release on
+    human = replace(human, ids={})  # a site has another id if it is followed from an earlier release on
     read = checks(replace(framework, releases=releases), repositories, known=human, say=lambda text: None)
     lines, found = read.by_id, dict[str, set[int]]()
     others = read_exactly(read.mapped.rules, lines, decided["same"])

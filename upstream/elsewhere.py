@@ -1,4 +1,4 @@
-"""What the description of a release changes at the other ones: where a rule or an option is no longer as it was, the
+"""The changes that the description of a release causes in other releases: if a rule or an option changes there, the
 description is wrong."""
 
 from __future__ import annotations
@@ -7,12 +7,12 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 Tables = Mapping[str, Mapping[str, Any]]
-"""File name → what it has: holds.json and options.json."""
+"""File name → its content: holds.json and options.json."""
 
 
 def changed_elsewhere(before: Tables, after: Tables, new: str) -> Iterator[str]:
     """The rules that stop or begin to hold at a release other than the new one, and the options that differ there, in
-    words. Releases whose branch has gone on are left out."""
+    words. Releases whose branch has continued are omitted."""
     for rule, there, here in _differing(before["holds.json"], after["holds.json"], "holds", new):
         yield from _lines(f"{rule} no longer holds", [name for name in there if name not in here])
         yield from _lines(f"{rule} now holds", [name for name in here if name not in there])
@@ -29,7 +29,7 @@ def _lines(what: str, names: list[str]) -> Iterator[str]:
 def _differing(
     before: Mapping[str, Any], after: Mapping[str, Any], table: str, new: str
 ) -> Iterator[tuple[str, dict[str, Any], dict[str, Any]]]:
-    """Name of a row, and what it is by release before and after."""
+    """Name of a row, with its value per release before and after."""
     same = {name for name, commit in after["commits"].items() if before["commits"].get(name) == commit and name != new}
     pair = (_by_release(before, table, same), _by_release(after, table, same))
     for name in sorted({*pair[0], *pair[1]}):

@@ -1,5 +1,5 @@
-"""The entry scripts that each release ships: the options that each adds to the framework's parser, the defaults that
-it hands over, and whether it trains. Read off the syntax tree."""
+"""The entry scripts that each release ships: the options that each adds to the framework's parser, the defaults that it
+passes, and whether it trains. Taken from the syntax tree."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from upstream.options import FIELDS, Row, row
 from upstream.repositories import Repositories
 
 STARTS = re.compile(r"\b(initialize_megatron|parse_and_validate_args|pretrain)\(")
-"""By which an entry script has the framework parse and validate its options."""
+"""Calls by which an entry script makes the framework parse and validate its options."""
 ASIDE = re.compile(r"(^|/)(tests?|megatron|mindspeed_llm|modellink|mindspeed)/")
 MAIN, TRAINS, DEFAULTS = "__main__", "pretrain", "args_defaults"
 NOT_READ = "*"
-"""How many words an option takes whose reader is the script's own."""
+"""The number of words taken by an option that the script itself parses."""
 Texts = Mapping[str, str]
 Entry = dict[str, Any]
 
@@ -31,7 +31,7 @@ def entries_document(
 ) -> Document:
     """Every entry script with the first and last release, by number, of each of its forms.
 
-    known: of each release the options that the framework's own parser has.
+    known: for each release the options of the framework's own parser.
     """
     found: dict[str, list[list[Any]]] = {}
     rows: dict[str, int] = {}
@@ -96,7 +96,7 @@ def _providers(texts: Texts, path: str, tree: ast.Module, seen: frozenset[str] =
 
 
 def _closure(functions: Mapping[str, ast.FunctionDef], wanted: set[str]) -> set[str]:
-    """The functions of these that take a parser, with those that they hand it to."""
+    """The functions among these that take a parser, with those to which they pass it."""
     taking = {name for name, one in functions.items() if any(arg.arg == "parser" for arg in one.args.args[:1])}
     used, new = set[str](), wanted & taking
     while new:
@@ -107,7 +107,7 @@ def _closure(functions: Mapping[str, ast.FunctionDef], wanted: set[str]) -> set[
 
 
 def _file(texts: Texts, path: str, imported: ast.ImportFrom) -> str | None:
-    """The file of the repository that an import names: beside the script, in a folder above it, or from the root."""
+    """The file of the repository that an import names: next to the script, in a folder above it, or from the root."""
     name = (imported.module or "").replace(".", "/")
     folders = [str(folder) for folder in PurePosixPath(path).parents]
     if imported.level:

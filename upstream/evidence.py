@@ -12,12 +12,13 @@ from upstream.follow import Line
 from upstream.places import Place
 
 NEAR = 3
-"""Lines by which a rule may miss the site that it means."""
+"""The number of lines by which a rule's place may be off from the intended site."""
 
 
 @dataclass
 class Evidence:
-    """The sites of one rule: line id → hashes of what it was read at. mentioned: ids that only its text names."""
+    """The sites of one rule: line id → hashes of the statements at which it was read. mentioned: ids that only its text
+    names."""
 
     sites: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
     anchors: dict[str, set[int]] = field(default_factory=lambda: defaultdict(set))
@@ -25,13 +26,12 @@ class Evidence:
 
 
 Stands = Mapping[str, tuple[Mapping[str, Sequence[str]], Sequence[str]]]
-"""Rule → the sites that it stands for, each with the releases at which it was read,
-and those that only its text names."""
+"""Rule → the sites that it covers, each with the releases at which it was read, and those that only its text names."""
 
 
 @dataclass
 class Mapped:
-    """What was found: rule → evidence, and the places where no site is."""
+    """The result: rule → evidence, and the places without a site."""
 
     rules: dict[str, Evidence]
     missing: list[Place]
@@ -47,8 +47,8 @@ def mapped(
 ) -> Mapped:
     """The known sites of rules, and the site at each place that a rule names.
 
-    A place is looked up at the release it names, otherwise at those that rules are read at. renamed: id of a site in
-    `stands` → its id now, where it has another one.
+    A place is looked up in the release that it names, otherwise in those at which rules are read. renamed: id of a site
+    in `stands` → its present id, if that differs.
     """
     index = _Index(lines)
     by_id = {line.id: line for line in lines}
@@ -77,7 +77,7 @@ def mapped(
 
 
 def _known(stands: Sequence[Stands], lines: Mapping[str, Line], releases: Sequence[str]) -> dict[str, Evidence]:
-    """Rule → evidence, of what was found before or somebody wrote down; what is no site any more is left out."""
+    """Rule → evidence found earlier or written by hand; former sites are omitted."""
     rules: dict[str, Evidence] = defaultdict(Evidence)
     for known in stands:
         for rule, (sites, mentioned) in known.items():
@@ -103,7 +103,7 @@ class _Index:
                 self._files[number, site.file].append((site, line))
 
     def at(self, number: int, place: Place) -> tuple[int, Line] | None:
-        """The site at a line of a release, and how surely: a refusal there, one whose branch begins there, one next
+        """The site at a line of a release, and its certainty: a refusal there, one whose branch begins there, one next
         to it, another statement."""
         scored = [
             (_score(site, place.line), -abs(site.line - place.line), line)
@@ -132,12 +132,12 @@ def held(
     same: Mapping[str, Sequence[str]],
     others: Others = MappingProxyType({}),
 ) -> tuple[set[int], set[int]]:
-    """The releases in which a rule's checks refuse what they refused where they were read, and those that may differ.
+    """The releases in which a rule's checks refuse what they refused when they were read, and those that may differ.
 
-    same: line id → hashes that somebody found to mean the same. Between two releases at which a rule was read, a line
-    counts as it is; so does one that asks for less than what was read: it refuses all of that, and more. Where another
-    rule was read at such a line, that one has the words and the fix of the release, and this one is neither held nor
-    in doubt. A line of documentation tells of no release.
+    same: line id → hashes that a person found to mean the same. Between two releases at which a rule was read, a line
+    counts unchanged; so does a line that asks for less than what was read, because it refuses all of that and more. If
+    another rule was written for such a line, that rule has the message and the fix of the release, and this one neither
+    holds nor is in doubt there. A line of documentation proves nothing about a release.
     """
     sure: set[int] = set()
     alike: set[int] = set()
@@ -157,7 +157,7 @@ def held(
 
 
 def as_read(evidence: Evidence, id: str, number: int, hash: str, known: Collection[str]) -> bool:
-    """Whether a line is in a release as it was where a rule was read, or that is between two such releases."""
+    """Whether a line is the same in a release as where a rule was read, or the release is between two such releases."""
     return hash in known or min(evidence.anchors[id]) <= number <= max(evidence.anchors[id])
 
 
@@ -174,7 +174,7 @@ def read_exactly(rules: Mapping[str, Evidence], lines: Mapping[str, Line], same:
 
 
 def carried(evidence: Evidence, lines: Mapping[str, Line], others: Others, sure: Collection[int]) -> set[str]:
-    """The rules that refuse all that a rule refuses in releases where its own checks ask for less."""
+    """The rules that refuse everything that a rule refuses, in releases where its own checks ask for less."""
     return {
         rule
         for id in evidence.sites
@@ -187,8 +187,8 @@ def carried(evidence: Evidence, lines: Mapping[str, Line], others: Others, sure:
 def only_wider(
     evidence: Evidence, lines: Mapping[str, Line], same: Mapping[str, Sequence[str]], others: Others
 ) -> dict[int, set[str]]:
-    """The releases in which a rule holds only because its checks ask for less than where it was read: its words and
-    its fix may be wrong there. Each with the lines."""
+    """The releases in which a rule holds only because its checks ask for less than where it was read, each with the
+    lines: the message and the fix may be wrong there."""
     found: dict[int, set[str]] = {}
     exact: set[int] = set()
     for id, hashes in evidence.sites.items():
@@ -206,6 +206,6 @@ def _asks_for_less(evidence: Evidence, line: Line, site: Site) -> bool:
 
 
 def wider(site: Site, read: Site) -> bool:
-    """Whether a check refuses all that another one refuses: it asks for less before it does."""
+    """Whether a check refuses everything that another one refuses, because it requires less before it refuses."""
     both = site.kind in REFUSALS and read.kind in REFUSALS
     return both and site.what == read.what and site.condition < read.condition

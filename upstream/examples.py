@@ -18,9 +18,9 @@ CONNECTIONS = "CUDA_DEVICE_MAX_CONNECTIONS"
 ENVIRONMENT = {CONNECTIONS: "1"}
 TABLES = {"megatron": ("megatron-core", "megatron-training")}
 EDGES = {"megatron": "megatron"}
-"""Tables of pairs, and the folder of edges, of the frameworks whose checks a command line shows."""
+"""Tables of pairs, and the folder of edges, for frameworks whose checks can be triggered by a command line."""
 BOTH_SIDES = "megatron-core"
-"""The table whose variables are of both sides."""
+"""The table whose variables apply to both sides."""
 ENTRIES = {"hybrid": "pretrain_hybrid.py"}
 ENTRY, DEVICE, NEWEST = "pretrain_gpt.py", "h100", "0.20.0"
 
@@ -45,7 +45,8 @@ class Example(NamedTuple):
 
 
 def examples(framework: Framework) -> list[Example]:
-    """Every pair of a framework's checks, and then each edge on which one speaks beside the first silent one."""
+    """Every pair of a framework's checks, then each edge that one of them reports, next to the first edge that it does
+    not report."""
     names = {release.name for release in framework.releases}
     found: dict[tuple[str, Run], Example] = {}
     for one in (*_pairs(framework), *_edges(framework)):
@@ -56,7 +57,7 @@ def examples(framework: Framework) -> list[Example]:
 
 @cache
 def _tests(name: str) -> ModuleType:
-    """A module of the tests, which are not a package."""
+    """A module of the tests, which do not form a package."""
     spec = importlib.util.spec_from_file_location(f"upstream_{name}", TESTS / f"{name}.py")
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -83,7 +84,8 @@ def _side(pair: Any, side: str) -> Run:
 
 
 def _edges(framework: Framework) -> Iterator[Example]:
-    """The runs of a rule at one release are of one list: the first silent one is beside all that speak."""
+    """The runs of a rule at one release form one list: the first silent one is the neighbour of all that are
+    reported."""
     edges = _tests("edges")
     for path in edges.FILES:
         if path.parent.name != EDGES.get(framework.name):
@@ -114,6 +116,6 @@ def _stated(environment: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
 
 
 def _home(framework: Framework, target: str | None) -> str:
-    """The release of a target, "" for one of another framework."""
+    """The release of a target, "" if it names another framework."""
     name, _, release = (target or f"{framework.name}@{NEWEST}").rpartition("@")
     return release if name == framework.name else ""

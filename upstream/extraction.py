@@ -30,5 +30,5 @@ def scoped(framework: Framework, site: Site) -> bool:
 
 
 def changes(framework: Framework, site: Site) -> bool:
-    """Whether a site changes an argument silently, on the way from a config to a run."""
+    """Whether a site changes an argument silently, on the path from a config to a run."""
     return site.kind == "assign" and re.search(framework.scope, site.file) is not None

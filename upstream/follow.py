@@ -10,20 +10,20 @@ from difflib import SequenceMatcher
 from preflight.program.checkout.sites import DIGITS, Site
 
 ALIKE = 0.7
-"""How much two conditions in one function must be alike for one to be the other, reworded."""
+"""The similarity from which one of two conditions in a function counts as the other, reworded."""
 OWN = 0.6
-"""How much what each has of its own must read alike."""
+"""The required similarity of the parts in which they differ."""
 TELLING = 12
-"""Characters of a condition below which it says nothing outside its own file."""
+"""The length in characters below which a condition identifies nothing outside its own file."""
 
 
 Ids = Mapping[tuple[str, int, str], str]
-"""File, line and hash → the id that a site of a release had before."""
+"""File, line and hash → the former id of a site in a release."""
 
 
 class Line:
-    """One site through the releases: release number → the site there. before: the ids that it had when the releases
-    were last followed, the oldest first; more than one where it was several sites then."""
+    """One site through the releases: release number → the site there. before: its ids when the releases were last
+    followed, the oldest first; more than one if it consisted of several sites then."""
 
     def __init__(self, release: int, site: Site) -> None:
         self.places: dict[int, Site] = {release: site}
@@ -46,7 +46,7 @@ KEYS: tuple[Key, ...] = (
     lambda site: (site.file.rpartition("/")[2], site.function.rpartition(".")[2], site.hash) if told(site) else None,
     lambda site: site.hash if told(site) else None,
 )
-"""What makes two sites of different releases the same, the surest first; None: nothing."""
+"""The keys by which two sites of different releases count as the same, the most certain first; None: there is none."""
 
 
 def told(site: Site) -> bool:
@@ -55,8 +55,8 @@ def told(site: Site) -> bool:
 
 
 def followed(releases: Sequence[Iterable[Site]], before: Sequence[Ids] = ()) -> list[Line]:
-    """The lines of all sites, given those of each release, the oldest first. before: the ids that the sites of each
-    release had: what had one id stays one line, whatever release is added in between."""
+    """The lines of all sites, given the sites of each release, the oldest first. before: the former ids of the sites of
+    each release: sites with the same id stay one line, even if a release is added in between."""
     lines: list[Line] = []
     for number, sites in enumerate(releases):
         new = list(sites)
@@ -74,7 +74,7 @@ def followed(releases: Sequence[Iterable[Site]], before: Sequence[Ids] = ()) -> 
 
 
 def _had(sites: Iterable[Site], before: Ids) -> dict[int, str]:
-    """The id that a site had, by the identity of the site; each id once."""
+    """The former id of each site, by the identity of the site; each id once."""
     left, found = dict(before), dict[int, str]()
     for site in sites:
         if (name := left.pop((site.file, site.line, site.hash), None)) is not None:
@@ -83,7 +83,7 @@ def _had(sites: Iterable[Site], before: Ids) -> dict[int, str]:
 
 
 def _same_id(number: int, old: list[Line], new: list[Site], had: Mapping[int, str]) -> tuple[list[Line], list[Site]]:
-    """Joins what had the same id before. Gives back what is left."""
+    """Joins sites that had the same id. Returns the others."""
     lines = {name: line for line in old for name in line.before}
     left, taken = [], set()
     for site in new:
@@ -97,7 +97,8 @@ def _same_id(number: int, old: list[Line], new: list[Site], had: Mapping[int, st
 
 
 def _name(lines: Iterable[Line]) -> None:
-    """Names each line as before, a new one by its oldest place: the name stays when releases are added."""
+    """Keeps the name of each line, and names a new one after its oldest place, so that names stay when releases are
+    added."""
     seen: Counter[str] = Counter()
     kept = {id for line in lines for id in line.before[:1]}
     for line in lines:
@@ -112,9 +113,9 @@ def _name(lines: Iterable[Line]) -> None:
 
 
 def _matched(number: int, old: list[Line], new: list[Site], key: Key) -> tuple[list[Line], list[Site]]:
-    """Joins what has the same key, in order.
+    """Joins sites with the same key, in order.
 
-    Gives back what is left. Of several old ones with a key the youngest counts.
+    Returns the others. If several old ones share a key, the youngest counts.
     """
     known: dict[Hashable, list[Line]] = defaultdict(list)
     for line in sorted(old, key=lambda line: max(line.places), reverse=True):
@@ -133,9 +134,9 @@ def _matched(number: int, old: list[Line], new: list[Site], key: Key) -> tuple[l
 
 
 def _reworded(number: int, old: list[Line], new: list[Site]) -> list[Site]:
-    """Joins those of the release before that stood in the same function and read much alike.
+    """Joins similar sites of the previous release in the same function.
 
-    Gives back what is left.
+    Returns the others.
     """
     before: dict[tuple[str, str, str], list[Line]] = defaultdict(list)
     for line in old:
@@ -163,7 +164,7 @@ def _room(site: Site) -> tuple[str, str, str]:
 def likeness(one: Site, other: Site) -> float:
     """The similarity of two sites: the common share of the condition, or the similarity of its text.
 
-    Where both have something of their own, that has to read alike too: checks under one condition differ in nothing
+    If both have parts that the other lacks, these must be similar, too: checks under one condition differ in nothing
     else.
     """
     if one.what != other.what and _alike(one.what, other.what) < ALIKE:

@@ -39,7 +39,7 @@ def rows(fork: str, labels: Sequence[Case], count: int, python: str, seed: int =
 
 
 def _fitting(run: Case, table: Table) -> Case:
-    """A run without the options that a fork of an older release does not have."""
+    """A run without the options that a fork of an older release lacks."""
     words: list[str] = []
     kept = True
     for word in run["args"]:
@@ -56,7 +56,7 @@ def _version(folder: Path) -> tuple[int, ...]:
 
 
 def _nearest(labels: Sequence[Case], version: tuple[int, ...]) -> list[Case]:
-    """The accepted runs of the first labelled release from this one on, of the last one where none is."""
+    """The accepted runs of the first labelled release from this one on, otherwise those of the last one."""
     of: dict[tuple[int, ...], list[Case]] = {}
     for row in labels:
         if row["accept"]:

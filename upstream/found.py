@@ -11,9 +11,9 @@ FILE = Path(__file__).with_name("found.json")
 
 
 class Found(NamedTuple):
-    """A release by its name. of: the release that it is a patch of, "" where it has a row of its own. rows, agreeing,
-    false: the trial that it passed or failed; false counts runs that preflight refuses and the release accepts.
-    elsewhere: how many rules and options its description changes at other releases: it is not tried then."""
+    """A release by its name. of: the release that it patches, "" if it has its own row. rows, agreeing, false: the
+    trial that it passed or failed; false counts runs that preflight refuses and the release accepts. elsewhere: the
+    number of rules and options that its description changes in other releases; such a release is not tried."""
 
     revision: str
     commit: str

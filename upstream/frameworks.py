@@ -1,4 +1,4 @@
-"""The frameworks that are described: repository, releases, files on the way from a config to a run. Written by hand."""
+"""The described frameworks: repository, releases, files on the path from a config to a run. Written by hand."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ class Release(NamedTuple):
     """One release.
 
     revision: tag, branch, commit, or the name of a wheel. on: framework → release that it is built on.
-    options_only: its checks are not followed. also: other names of it.
-    live: pattern of the `file:function` that a run of it calls, where others are left over that nothing calls.
+    options_only: its checks are not followed. also: its other names. live: pattern of the `file:function` that its runs
+    call, if other functions are unused.
     """
 
     name: str
@@ -29,19 +29,17 @@ class Release(NamedTuple):
 
 @dataclass(frozen=True)
 class Framework:
-    """What is read of a framework.
+    """The parts of a framework that are read.
 
-    roots: folders and files that are read. scope: patterns of the files in which every check is to be decided.
-    internal: patterns of `file:function` that guard only the framework's own code. aside: patterns of files that
-    say nothing of a config. bare: pattern of checking calls that need no condition to refuse. calls: names of functions
-    that check.
-    parser: the module below `upstream.inside` that prints the options, or "keys".
-    read_at: releases that rules are read at where they name none, the likeliest first. docs: pages that rules may name.
-    decides: whether a rule holds by this evidence; else by the versions in its declaration.
-    needs: files and folders that the parser needs, or that hold the keys; by default the packages.
-    entries: it ships entry scripts that add options.
-    published: further tags and branches of a release, each with the release that it is read as.
-    earlier: releases before the first whose checks are followed, in which it is looked up which rules hold.
+    roots: folders and files that are read. scope: patterns of the files in which every check needs a decision.
+    internal: patterns of `file:function` that guard only the framework's own code. aside: patterns of files that do not
+    concern a config. bare: pattern of checking calls that refuse without a condition. calls: names of functions that
+    check. parser: the module below `upstream.inside` that prints the options, or "keys". read_at: releases at which
+    rules are read if they name none, the likeliest first. docs: pages that rules may name. decides: whether this
+    evidence decides if a rule holds; otherwise the versions in its declaration do. needs: files and folders that the
+    parser needs, or that contain the keys; by default the packages. entries: whether it ships entry scripts that add
+    options. published: further tags and branches of a release, each with the release that it is read as. earlier:
+    releases before the first whose checks are followed, which are searched for the rules that hold in them.
     """
 
     name: str
@@ -128,21 +126,21 @@ MEGATRON = Framework(
 )
 _CORE = "0.12.1"
 _BOTH = r"incompatible_check|dependency_check"
-"""Calls of MindSpeed that name another feature, and refuse where both are on, or one without the other."""
+"""Calls of MindSpeed that name another feature, and refuse if both are on, or if one is on without the other."""
 _CALLED_BY_LLM_2 = (
     r"^mindspeed/features_manager/(feature|pipeline_parallel/(fb_overlap|dualpipev)_feature"
     r"|tensor_parallel/unaligned_linear_feature)\.py:"
 )
-"""Of MindSpeed, MindSpeed-LLM 2.0 and 2.1 call the checks of these features only, and make all others themselves."""
+"""MindSpeed-LLM 2.0 and 2.1 call the checks of only these MindSpeed features, and make all others themselves."""
 _LLM_FEATURES = r"^mindspeed_llm/(?!training/arguments\.py:_?valid(?!ate_args_v2))"
-"""From 2.2 on MindSpeed-LLM checks by its features; the functions that checked before stay in the file,
-and nothing calls them."""
+"""From 2.2 on MindSpeed-LLM checks by its features; the functions that checked before remain in the file, but are no
+longer called."""
 _LLM_2_0 = r"^mindspeed_llm/(?!features_manager/)"
 _LLM_2_1 = (
     r"^mindspeed_llm/(?!features_manager/(?!common/(training|data|rotary|embedding|moe_router)"
     r"|models/mamba|communication/|high_availability/))"
 )
-"""The features that MindSpeed-LLM 2.1 lists; 2.0 has none of its own."""
+"""The features that MindSpeed-LLM 2.1 lists; 2.0 lists none."""
 MINDSPEED = Framework(
     "mindspeed",
     "Ascend/MindSpeed",
@@ -271,7 +269,7 @@ def _place(releases: Sequence[Release], name: str) -> int:
 
 
 def _below(releases: Sequence[Release], name: str) -> Release:
-    """The release just below a name."""
+    """The release just before a name."""
     return releases[max(_place(releases, name) - 1, 0)]._replace(also=(), options_only=False)
 
 
@@ -280,7 +278,7 @@ FRAMEWORKS = {framework.name: framework for framework in (MEGATRON, MINDSPEED, M
 
 
 def _front_end(name: str, repository: str, *releases: str) -> Framework:
-    """A program that starts a framework: of its trees only known defects are looked for."""
+    """A program that starts a framework: its trees are only searched for known defects."""
     return Framework(name, repository, tuple(Release(one, f"v{one}") for one in releases), (), r"^$", r"^$", parser="")
 
 
@@ -303,7 +301,7 @@ FRONT_ENDS = {
         _front_end("megatron-bridge", "NVIDIA-NeMo/Megatron-Bridge", "0.4.0", "0.5.0", "0.6.0"),
     )
 }
-"""Programs that start Megatron, whose known defects are tables, too."""
+"""Programs that start Megatron and also have tables of known defects."""
 COMPARED = (
     _front_end("primus", "AMD-AGI/Primus"),
     _front_end("mcore-adapter", "alibaba/ROLL"),
@@ -314,4 +312,4 @@ COMPARED = (
     _front_end("mindspeed-mm", "Ascend/MindSpeed-MM"),
     _front_end("mindspeed-rl", "Ascend/MindSpeed-RL"),
 )
-"""Further programs that start a framework, whose tables are written from their repositories, too."""
+"""Further programs that start a framework, whose tables are also written from their repositories."""

@@ -1,4 +1,4 @@
-"""The files of front ends that would be written otherwise: tables, contracts, and the checks that releases lack."""
+"""The files of front ends that would be written differently: tables, contracts, and the checks that releases lack."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ from upstream.repositories import Repositories, wheels
 
 
 def stale(repositories: Repositories, say: Say = print) -> Iterator[str]:
-    """Their names below `schemas`, of those whose repositories, tags and wheels are there; the others are said."""
+    """Their names below `schemas`, for front ends whose repositories, tags and wheels are available; the others are
+    reported."""
     for front_end in (*FRONT_ENDS.values(), *COMPARED):
         if not repositories.has(front_end):
             say(f"no repository of {front_end.repository}")
@@ -40,7 +41,7 @@ def stale(repositories: Repositories, say: Say = print) -> Iterator[str]:
 
 
 def _tables(front_end: Framework, repositories: Repositories) -> Mapping[Path, str]:
-    """File → what it would be."""
+    """File → its new content."""
     place = repositories.path(front_end)
     if front_end.name in tables.FRONT_ENDS:
         return {SCHEMAS / f"{front_end.name}.json": tables.table_text(front_end.name, place)}

@@ -1,8 +1,9 @@
-"""What is new of programs that start Megatron, read off their source by `upstream.frontends`: the releases of those
-with a contract are described and tried, those of others are named.
+"""New releases of programs that start Megatron, read from their source by `upstream.frontends`: releases of programs
+with a contract are described and tried, those of others are only named.
 
-A release is tried on the runs that it publishes itself: it takes them, so that none may be refused that the described
-release below it takes. A wheel has no runs; what it takes is read off its own configs and classes anyway.
+A release is tried on the
+runs that it publishes itself: it accepts them, so its contract must not refuse any that the previous described release
+accepts. A wheel contains no runs, but its contract comes from its own configs and classes anyway.
 """
 
 from __future__ import annotations
@@ -27,10 +28,10 @@ from upstream.repositories import Repositories, wheels
 from upstream.wheel import Wheel
 
 PROJECTS = {"verl": "verl", "ms-swift": "ms-swift", "megatron-bridge": "megatron-bridge"}
-"""Under which name the package index has a front end."""
+"""The name of a front end in the package index."""
 RUNS = re.compile(r"^(?:examples|scripts|recipe)/.*\.sh$")
 MOST, SHOWN = 200, 400
-"""Runs that are looked at, and lines of a part of the report."""
+"""Maximum number of runs that are examined, and of lines in a part of the report."""
 
 
 class Offered(NamedTuple):
@@ -42,8 +43,8 @@ class Offered(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """A release that was read. lines: what it takes otherwise than the release below; runs: those that it publishes;
-    refused: those of them that are refused now."""
+    """A release that was read. lines: its differences from the previous release; runs: those that it publishes;
+    refused: those that are newly refused."""
 
     name: str
     like: str
@@ -60,7 +61,7 @@ def described(front_end: str) -> frozenset[str]:
 
 
 def offered(front_end: Framework, repositories: Repositories, say: Say, *, offline: bool) -> list[Offered]:
-    """The releases that are newer than all that are described, a tag before a wheel, the oldest first."""
+    """The releases that are newer than all described ones, a tag before a wheel, the oldest first."""
     newest = max(map(numbers, described(front_end.name)))
     found: dict[str, Offered] = {}
     if repositories.has(front_end):
@@ -95,7 +96,7 @@ def contract(front_end: str, one: Offered, repositories: Repositories) -> str | 
 
 
 def describe(front_end: Framework, repositories: Repositories, one: Offered) -> Seen:
-    """Reads a release, and keeps its contract where its own runs are taken as before."""
+    """Reads a release, and keeps its contract if its own runs are accepted as before."""
     like = max(described(front_end.name), key=numbers)
     repository = repositories.path(front_end)
     text = contract(front_end.name, one, repositories)
@@ -119,7 +120,7 @@ def _runs(source: Checkout) -> Iterator[tuple[str, str]]:
 
 
 def _refused(front_end: str, new: str, like: str, runs: Mapping[str, str]) -> Iterator[str]:
-    """The published runs refused at a release and not at the one below."""
+    """The published runs refused at a release and not at the previous one."""
     for name, text in runs.items():
         now, then = (_errors(f"{front_end}@{release}", text) for release in (new, like))
         yield from (f"{name}: {message}" for rule, message in now.items() if rule not in then)
@@ -134,7 +135,7 @@ def _errors(target: str, text: str) -> dict[str, str]:
 
 
 def _differing(before: Any, after: Any) -> Iterator[str]:
-    """What one file has and the other has not, by path."""
+    """The differences of two files, by path."""
     old, new = dict(_leaves(before)), dict(_leaves(after))
     yield from (f"new: {path} {new[path]}" for path in sorted(new.keys() - old.keys()))
     yield from (f"gone: {path}" for path in sorted(old.keys() - new.keys()))
@@ -154,7 +155,7 @@ def _leaves(tree: Any, path: str = "") -> Iterator[tuple[str, str]]:
 
 
 def section(front_end: str, seen: Seen) -> Iterator[str]:
-    """What the report says of a release."""
+    """The section of the report about a release."""
     yield ""
     yield f"## {front_end} {seen.name}: {'described' if seen.written else 'not described'}"
     yield ""

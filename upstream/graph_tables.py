@@ -1,5 +1,5 @@
-"""The key tables of MindFormers' graph mode: a release from one beside it,
-and what differs between them in options.json."""
+"""The key tables of MindFormers' graph mode: the table of a release is derived from a neighbouring one and the
+differences in options.json."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from preflight import schemas
 
 FOLDER = Path(__file__).parent.parent / "schemas" / "mindformers"
 BESIDE: dict[str, str] = schemas.read("releases")["mindformers beside"]
-"""Release → the one beside it, whose table was written by running the framework."""
+"""Release → the neighbouring one, whose table was written by running the framework."""
 CORE = ("ModelParallelConfig", "TransformerConfig", "MLATransformerConfig", "MFModelConfig")
 CONSTRUCTED = {
     "parallel_config": "TransformerOpParallelConfig",
@@ -38,7 +38,7 @@ def sections(options: Mapping[str, Any], release: str) -> dict[str, Section]:
 
 
 def _plain(default: Any) -> Any:
-    """A default as a value; an expression that is none of numbers is not known."""
+    """A default as a value; unknown for an expression of anything but numbers."""
     if not (isinstance(default, str) and default.startswith("`")):
         return default
     try:
@@ -48,7 +48,7 @@ def _plain(default: Any) -> Any:
 
 
 def moved(known: Section, before: Section, after: Section) -> Section:
-    """What is known of a section, with what differs between two releases."""
+    """The known keys of a section, with the differences between two releases."""
     kept = {key: value for key, value in known.items() if key in after or key not in before}
     new = {key: value for key, value in after.items() if key not in before and not key.startswith("_")}
     changed = {key: after[key] for key in kept if key in before and key in after and before[key] != after[key]}
@@ -56,7 +56,7 @@ def moved(known: Section, before: Section, after: Section) -> Section:
 
 
 def graph_table(options: Mapping[str, Any], base: Mapping[str, Any], release: str) -> dict[str, Any]:
-    """The table of a release, from that of one beside it."""
+    """The table of a release, derived from that of a neighbouring one."""
     before, after = sections(options, base["version"]), sections(options, release)
     named = {name: CONSTRUCTED.get(name, name) if not base["general"] else name for name in base["sections"]}
     core = [{key: value for name in CORE for key, value in each.get(name, {}).items()} for each in (before, after)]
@@ -79,7 +79,8 @@ def graph_table(options: Mapping[str, Any], base: Mapping[str, Any], release: st
 def _models(
     known: Mapping[str, Section], before: Mapping[str, Section], after: Mapping[str, Section]
 ) -> dict[str, Section]:
-    """Model types that are in a release, or that options.json does not list because they are no part of the package."""
+    """Model types that are in a release, or that options.json does not list because they are not part of the
+    package."""
     return {
         name: moved(keys, before.get(name, {}), after.get(name, {}))
         for name, keys in known.items()

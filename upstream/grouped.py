@@ -1,4 +1,4 @@
-"""Checks that are decided together: by where they stand, and by what the machine can see of them."""
+"""Checks that are decided together, by their place and by their form."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ CALLED = re.compile(r"(?:self\.|cls\.)?(\w+)\(")
 
 
 class Seen:
-    """What the machine knows of the functions of each release: those that have a check of their own."""
+    """The functions of each release that contain a check."""
 
     def __init__(self, lines: Iterable[Line]) -> None:
         self._refusing: dict[int, set[str]] = {}
@@ -28,24 +28,24 @@ class Seen:
 
 
 def _called(seen: Seen, number: int, site: Site) -> bool:
-    """A call of a function whose checks stand in the list themselves."""
+    """A call of a function whose checks are in the list themselves."""
     name = CALLED.match(site.what)
     return site.kind == "call" and name is not None and seen.refuses(number, name[1])
 
 
 def _silent(seen: Seen, number: int, site: Site) -> bool:
-    """A call of a function that only looks like a check: nothing in it refuses."""
+    """A call of a function that only looks like a check, because nothing in it refuses."""
     name = CALLED.match(site.what)
     return site.kind == "call" and name is not None and not seen.refuses(number, name[1])
 
 
 def _handler(seen: Seen, number: int, site: Site) -> bool:
-    """An error passed on with other words."""
+    """An error that is passed on with another message."""
     return any(part.startswith("except ") for part in site.condition)
 
 
 def _place(seen: Seen, number: int, site: Site) -> bool:
-    """Nothing but the place: somebody read what stands there."""
+    """Only the place: a person read the statement there."""
     return True
 
 
@@ -55,7 +55,7 @@ HOW: Mapping[str, Callable[[Seen, int, Site], bool]] = {
     "handler": _handler,
     "place": _place,
 }
-"""What must hold of a check, in each release that has it, besides its place."""
+"""The condition that a check must meet, besides its place, in each release that has it."""
 
 
 def grouped(
@@ -66,7 +66,7 @@ def grouped(
 ) -> dict[str, str]:
     """Line id → the first group that decides it, of these lines.
 
-    followed: every line of the framework. counts: whether a place is one that somebody has to decide about.
+    followed: every line of the framework. counts: whether a place needs a human decision.
     """
     seen = Seen(followed)
     ways = [

@@ -1,4 +1,4 @@
-"""The verdicts of one release about runs, from its interpreted source; nothing is executed."""
+"""The verdicts of one release on runs, from its interpreted source; nothing is executed."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ PRESENT = frozenset(
     "apex causal-conv1d emerging-optimizers flash-attn mamba-ssm multi-storage-client nvidia-resiliency-ext "
     "torch-memory-saver wandb".split()
 )
-"""A machine that has what a check may ask for, so that the command alone decides."""
+"""A machine that has everything that a check may require, so that only the command decides."""
 OLDER_ENTRIES = {"pretrain_hybrid.py": "pretrain_mamba.py"}
 REFUSES, ACCEPTS, LACKS, UNKNOWN = "refuses", "accepts", "lacks", "unknown"
 FOLDER = "behaviour"
 
 
 class Told(NamedTuple):
-    """The verdict of a release about a run.
+    """The verdict of a release on a run.
 
     outcome: refuses, accepts, lacks (an option or a choice), unknown. place, function, hash: of the statement that
-    refuses, hash "" where an expression raises. also: places at which it may refuse, too. says: the message, or why it
+    refuses; hash is "" if an expression raises. also: other places at which it may refuse. says: the message, or why it
     is unknown.
     """
 
@@ -50,12 +50,13 @@ class Told(NamedTuple):
 
     @property
     def statement(self) -> str:
-        """The hash of the statement, or the function of an expression that raises."""
+        """The hash of the statement, or the function with the expression that raises."""
         return self.hash or self.function
 
 
 class Asked(NamedTuple):
-    """A run, and statements (by hash) or functions ("file:name") without which it is not accepted for sure."""
+    """A run, and the statements (by hash) or functions ("file:name") that must run before it certainly counts as
+    accepted."""
 
     run: Run
     statements: tuple[str, ...] = ()
@@ -63,7 +64,7 @@ class Asked(NamedTuple):
 
 
 class Judge:
-    """One release, asked about runs; answers are kept by its commit and the interpreter's source."""
+    """Judges runs by one release; answers are kept by its commit and the interpreter's source."""
 
     def __init__(self, framework: Framework, source: Checkout) -> None:
         self.framework, self._source = framework, source
@@ -73,7 +74,7 @@ class Judge:
             self._told = {key: Told._make([*row[:4], tuple(row[4]), row[5]]) for key, row in json.loads(text).items()}
 
     def __call__(self, runs: Iterable[Asked]) -> dict[Run, Told]:
-        """The verdict about each run."""
+        """The verdict on each run."""
         wanted = list(dict.fromkeys(runs))
         asked = [one for one in wanted if self._known(one) is None]
         if asked:
@@ -85,7 +86,7 @@ class Judge:
         return {one.run: known for one in wanted if (known := self._known(one)) is not None}
 
     def _known(self, asked: Asked) -> Told | None:
-        """What is known of a run; statements that have to be run matter only where it is accepted."""
+        """The stored verdict on a run; required statements matter only if it is accepted."""
         bare = self._told.get(_key(Asked(asked.run)))
         return bare if bare is not None and bare.outcome != ACCEPTS else self._told.get(_key(asked))
 
@@ -123,21 +124,21 @@ def _entries(run: Run) -> list[str]:
 
 
 class _Texts:
-    """The sites of the files of a tree."""
+    """The sites in the files of a tree."""
 
     def __init__(self, framework: Framework, root: Path) -> None:
         self._framework, self._root = framework, root
         self._sites: dict[str, list[Site]] = {}
 
     def hash(self, refusal: Refusal) -> str:
-        """The hash of the statement that refuses, "" where it is none written to refuse."""
+        """The hash of the statement that refuses, "" if it was not written to refuse."""
         line = refusal.place.line
         found = self._in(refusal.place.file)
         hits = [site for site in found if site.kind in REFUSALS and site.line <= line <= site.end]
         return min(hits, key=lambda site: site.end - site.line).hash if hits else ""
 
     def left(self, asked: Asked, run: Collection[str]) -> str:
-        """A statement or function that would have to be run, and was not; "" where all were."""
+        """A required statement or function that was not run; "" if all were."""
         wanted = {place for hash in asked.statements for place in self._standing.get(hash, ())}
         return next((name for name in sorted({*wanted, *asked.functions}) if name not in run), "")
 
@@ -150,7 +151,7 @@ class _Texts:
 
     @cached_property
     def _standing(self) -> dict[str, set[str]]:
-        """The hash of each statement that refuses → the functions in which one stands, "file:name"."""
+        """The hash of each statement that refuses → the functions that contain it, "file:name"."""
         found: dict[str, set[str]] = {}
         aside = re.compile(self._framework.aside)
         for path in sorted(self._root.rglob("*.py")):
@@ -184,7 +185,7 @@ def _key(asked: Asked) -> str:
 
 @cache
 def _interpreter() -> str:
-    """A stamp of everything else on which the answers depend."""
+    """A digest of everything else on which the answers depend."""
     folder = os.path.dirname(str(preflight.program.__file__))
     files = sorted(path for path in Path(folder).rglob("*.py"))
     own: Mapping[str, object] = {"machine": (VERSIONS, sorted(PRESENT), CAPABILITIES)}

@@ -1,4 +1,5 @@
-"""The keys of a framework that reads YAML: of its template and of its configuration classes, by the syntax tree."""
+"""The keys of a framework that reads YAML: those of its template and of its configuration classes, from the syntax
+tree."""
 
 from __future__ import annotations
 
@@ -10,12 +11,12 @@ from typing import Any
 CLASS = re.compile(r"(Config|Args|Arguments|ConfigTemplate)$")
 """Classes whose fields or arguments are keys of a config."""
 TEMPLATE = "mindformers/tools/register/template.py"
-"""Where the classes stand for sections of a config, under the name that they give themselves."""
+"""The files whose classes represent sections of a config, under the name that they define."""
 Row = list[Any]
 
 
 def keys(texts: Mapping[str, str]) -> dict[str, Row]:
-    """`section.key`, or `Class.key`, → [key, kind, default], from the files that hold them."""
+    """`section.key`, or `Class.key`, → [key, kind, default], from the files that define them."""
     found: dict[str, Row] = {}
     for path, text in sorted(texts.items()):
         try:
@@ -30,7 +31,7 @@ def keys(texts: Mapping[str, str]) -> dict[str, Row]:
 
 
 def _own_name(node: ast.ClassDef) -> str:
-    """The name of the section that a class of the template stands for; the top level is ""."""
+    """The name of the section that a class of the template represents; the top level is ""."""
     for field in node.body:
         if isinstance(field, ast.Assign) and isinstance(field.targets[0], ast.Name) and field.targets[0].id == "_name":
             return str(_literal(field.value))
@@ -68,7 +69,7 @@ def _row(name: str, default: ast.expr | None, annotation: str) -> Row:
 
 
 def _literal(node: ast.expr) -> Any:
-    """A value as JSON has it; of a field its default; of any other expression its text."""
+    """A value in JSON; for a field its default, for any other expression its text."""
     if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("field"):
         given = {one.arg: one.value for one in node.keywords}
         return (

@@ -1,4 +1,4 @@
-"""The known sites of the rules before releases are read: from the written evidence, or added by people."""
+"""The known sites of the rules before releases are read: from the written evidence, or added by hand."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from upstream.follow import Ids
 
 @dataclass(frozen=True)
 class Known:
-    """stands: what the evidence had when it was last written, and what people added. files: those with the sites of
-    rules.
+    """stands: the sites in the evidence when it was last written, and those added by hand.
 
-    without: the rules that have no site, as somebody decided. ids: release → the ids that its sites have.
+    files: those with the sites of rules. without: the rules that have no site by decision. ids: release → the ids of
+    its sites.
     """
 
     stands: tuple[Stands, ...] = ()
@@ -27,7 +27,7 @@ class Known:
 
 
 def known(folder: Path, added: Mapping[str, Mapping[str, list[str]]], without: Mapping[str, str]) -> Known:
-    """What a framework's folder has. added: rule → site → the releases at which somebody read it; without: rule → why
+    """The contents of a framework's folder. added: rule → site → the releases at which it was read; without: rule → why
     it has no site."""
     path = folder / "evidence.json"
     before: dict[str, Any] = (
@@ -43,7 +43,7 @@ def known(folder: Path, added: Mapping[str, Mapping[str, list[str]]], without: M
 
 
 def _ids(evidence: Mapping[str, Any]) -> dict[str, dict[tuple[str, int, str], str]]:
-    """Release → file, line and hash of each site that is written down → its id."""
+    """Release → file, line and hash of each recorded site → its id."""
     names = list(evidence.get("commits", ()))
     found: dict[str, dict[tuple[str, int, str], str]] = {name: {} for name in names}
     for id, (_, runs, *_) in evidence["sites"].items():

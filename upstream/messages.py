@@ -16,16 +16,16 @@ from upstream.frameworks import Framework
 from upstream.repositories import Repositories
 
 LEAST = 2
-"""Fewer words than this tell no message."""
+"""A message with fewer words than this cannot be identified."""
 HOLE = "\0"
-"""Stands where a message has a value."""
+"""Placeholder for a value in a message."""
 BESIDE = re.compile(rf"\w*{HOLE}\w*|%[-+#0-9.]*[a-z]|\{{[^}}]*\}}")
 ASIDE = re.compile(r"/(tests?|unit_tests|functional_tests)/")
 
 
 @dataclass
 class Told:
-    """One message: its words, what is raised, where, and the releases and lines at which it stands."""
+    """One message: its words, the raised exception, the place, and the releases and lines that contain it."""
 
     words: tuple[str, ...]
     raised: str
@@ -37,7 +37,7 @@ class Told:
 def messages_document(
     framework: Framework, repositories: Repositories, evidence: Mapping[str, Any], say: Any = print
 ) -> Document:
-    """The document of a framework's messages. evidence: the document of its checks, whose statements they lead to."""
+    """The document of a framework's messages. evidence: the document of its checks, to whose statements they lead."""
     found: dict[tuple[Any, ...], Told] = {}
     for number, release in enumerate(framework.releases):
         source = repositories.checkout(framework, release.revision)
@@ -53,7 +53,7 @@ def messages_document(
 
 
 def _sites(evidence: Mapping[str, Any]) -> dict[tuple[str, int, int], str]:
-    """File, number of the release and line → the statement of the evidence that stands there."""
+    """File, number of the release and line → the statement of the evidence at that place."""
     return {
         (evidence["files"][file], first + at, line): id
         for id, (_, runs, *_) in evidence["sites"].items()
@@ -95,7 +95,8 @@ def rarest(text: Sequence[str], rare: Mapping[str, int]) -> list[str]:
 
 
 def raised_in(path: str, text: str) -> Iterator[tuple[int, Told]]:
-    """Line and message of every assertion, error and exit of a file; of an assertion without words, its condition."""
+    """Line and message of every assertion, error and exit of a file; for an assertion without a message, its
+    condition."""
     try:
         tree = ast.parse(text)
     except (SyntaxError, ValueError):

@@ -24,16 +24,16 @@ TAGS = {
 }
 """Tags that are releases."""
 PROJECTS = {"megatron": "megatron-core", "mindformers": "mindformers"}
-"""Under which name the package index has a framework whose wheels hold its parser and its checks."""
+"""The name in the package index of a framework whose wheels contain its parser and its checks."""
 WHEEL = re.compile(rf"(?P<project>[\w.]+)-{VERSION}-[\w.-]+\.whl")
 FOR = ("--only-binary=:all:", "--python-version", "3.12", "--no-deps")
-"""Wheels are only read, so those for the newest Python that is asked for everywhere."""
+"""Wheels are only read, so on every machine those for the newest Python are requested."""
 SECONDS = 120
 Say = Callable[[str], None]
 
 
 class News(NamedTuple):
-    """An unknown release. of: the described release that it patches, or ""."""
+    """A release that is not described. of: the described release that it patches, or ""."""
 
     framework: str
     name: str
@@ -53,8 +53,8 @@ def known_patches(name: str) -> frozenset[str]:
 
 
 def patched(framework: Framework, name: str) -> str:
-    """The described release of the same first two numbers that is nearest below a release, otherwise above it; "" where
-    there is none."""
+    """The nearest described release before a release with the same first two numbers, otherwise the nearest after it;
+    "" if there is none."""
     alike = [one.name for one in framework.releases if numbers(one.name)[:2] == numbers(name)[:2]]
     order = sorted(alike, key=numbers)
     below = [one for one in order if numbers(one) < numbers(name)]
@@ -78,8 +78,8 @@ def packed(framework: Framework, folder: Path) -> Iterator[tuple[str, str]]:
 
 
 def news(framework: Framework, offered: Iterable[tuple[str, str]], tried: Iterable[str]) -> list[News]:
-    """Of what is offered, a tag before a wheel, what is neither known nor older than all that is described; the oldest
-    first. tried: names that are left out, too."""
+    """The available releases, a tag before a wheel, that are neither known nor older than all described ones; the
+    oldest first. tried: names that are also left out."""
     have = known(framework) | set(tried)
     oldest = min(numbers(one.name) for one in framework.releases if numbers(one.name))
     found: dict[str, str] = {}
@@ -91,8 +91,8 @@ def news(framework: Framework, offered: Iterable[tuple[str, str]], tried: Iterab
 
 
 def fetched(framework: Framework, folder: Path, tags: Iterable[str], say: Say) -> bool:
-    """Downloads the wheels of unknown releases from the package index into a folder; whether the index answers. tags:
-    releases that the repository has."""
+    """Downloads the wheels of unknown releases from the package index into a folder; returns whether the index answers.
+    tags: releases that the repository has."""
     if framework.name not in PROJECTS:
         return True
     have = known(framework) | {name for name, _ in packed(framework, folder)} | set(tags)
@@ -130,7 +130,7 @@ def _pip(*words: str) -> str | None:
 
 
 def moved(framework: Framework, repositories: Repositories) -> Iterator[str]:
-    """Releases described from a branch which has gone on, in words."""
+    """Releases described from a branch that has since continued, in words."""
     there = schemas.read(f"{framework.name}/releases")["commits"]
     for release in framework.releases:
         if release.revision.endswith(".whl"):

@@ -1,4 +1,5 @@
-"""The option table of a release, from its own parser in a process of its own, and of all releases as intervals."""
+"""The option table of a release, from its own parser in a separate process, and the tables of all releases as
+intervals."""
 
 from __future__ import annotations
 
@@ -16,11 +17,11 @@ from upstream.keys import keys
 from upstream.repositories import Repositories
 
 FIELDS = ("dest", "kind", "default", "nargs", "choices", "also", "required")
-"""What a row says of an option, in order; what is None or false at the end is left out."""
+"""The columns of an option's row, in order; trailing None and false values are omitted."""
 Row = list[Any]
 Table = dict[str, Row]
 HERE = "<current directory>"
-"""What a default is that is the folder where a run starts."""
+"""The default that represents the folder in which a run starts."""
 _SECONDS = 300
 
 
@@ -29,7 +30,7 @@ class NoOptions(Exception):
 
 
 def options(framework: Framework, repositories: Repositories, release: Release, python: str = sys.executable) -> Table:
-    """Option, or key, → row, of one release; with everything that it is built on. Raises NoOptions."""
+    """Option, or key, → row, for one release and everything that it is built on. Raises NoOptions."""
     if framework.parser == "keys":
         return keys(repositories.checkout(framework, release.revision).texts(framework.extracted))
     with tempfile.TemporaryDirectory() as folder:
@@ -50,7 +51,7 @@ def options(framework: Framework, repositories: Repositories, release: Release, 
 
 
 def options_in(folder: str, whose: str, python: str = sys.executable) -> Table:
-    """Option → row, of the parser alone of a Megatron that is in a folder. Raises NoOptions."""
+    """Option → row, from only the parser of a Megatron in a folder. Raises NoOptions."""
     words = [python, "-W", "ignore", "-m", "upstream.inside.megatron_parser", folder, "alone"]
     return _table(_run(words, folder, whose))
 
@@ -94,7 +95,7 @@ def delta(table: Table, base: Table) -> dict[str, Row | None]:
 
 
 def intervals(tables: Sequence[Mapping[str, Row | None]]) -> dict[str, list[list[Any]]]:
-    """Option → its rows, each with the first and the last release that has it so, from the tables of all releases
+    """Option → its rows, each with the first and the last release to which it applies, from the tables of all releases
     in order."""
     found: dict[str, list[list[Any]]] = {}
     for number, table in enumerate(tables):

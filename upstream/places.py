@@ -13,15 +13,16 @@ from upstream.frameworks import FRAMEWORKS, Framework
 
 PLACE = re.compile(r"([\w.-]+(?:/[\w.-]+)*\.(?:py|md)):(\d+)")
 PROGRAMS = frozenset(one.name for one in FRONT_ENDS)
-"""What the ids of rules of programs that start a framework begin with."""
+"""The prefixes of the ids of rules for programs that start a framework."""
 OLDER = re.compile(r"^<")
-"""A range of releases that ends: its places are of the last of those that rules are read at."""
+"""A range of releases with an end: its places belong to the last release in it at which rules are read."""
 
 
 class Place(NamedTuple):
     """An upstream line that a rule names.
 
-    release: the one that it was read at, "" where the rule does not say. declared: not only mentioned in its text.
+    release: the one at which it was read, "" if the rule does not state it. declared: it is not only mentioned in its
+    text.
     """
 
     rule: str
@@ -33,7 +34,7 @@ class Place(NamedTuple):
 
 def places(rules: tuple[Any, ...], framework: Framework) -> list[Place]:
     """The places that rules name in one framework's repository, each once. The rules of a program that starts the
-    framework name lines of the release beneath it, which is none of those that are read: they hold by their own
+    framework name lines of its underlying release, which is not one of those that are read: they hold by their own
     contracts."""
     found: dict[tuple[str, str, int, str], Place] = {}
     for rule in rules:
@@ -48,14 +49,14 @@ def places(rules: tuple[Any, ...], framework: Framework) -> list[Place]:
 
 
 def _of(framework: Framework, file: str, rules_of: str) -> bool:
-    """Whether a file is one of a framework's repository; pages of documentation are of the rule's own framework."""
+    """Whether a file belongs to a framework's repository; pages of documentation belong to the rule's own framework."""
     if file.endswith(".md"):
         return bool(framework.docs) and rules_of == framework.name
     return any(file == root or file.startswith(root.partition("/")[0] + "/") for root in framework.roots)
 
 
 def _release(framework: Framework, key: str, versions: str) -> str:
-    """The release that a place is of, from what the rule keys it by."""
+    """The release to which a place belongs, from the key under which the rule lists it."""
     name, _, release = key.rpartition("@")
     names = {one.name for one in framework.releases}
     if release in names and name in ("", framework.name):
@@ -66,7 +67,7 @@ def _release(framework: Framework, key: str, versions: str) -> str:
 
 
 def _named(rule: Any) -> Iterator[tuple[str, int, str, bool]]:
-    """File, line, key and whether it is declared, of each place in what a rule declares and in the text of a rule
+    """File, line, key and whether it is declared, for each place in a rule's declarations and in the text of a rule
     function's module."""
     for key, text in [*_texts(getattr(rule, "upstream", ())), *_texts(getattr(rule, "also", ()))]:
         yield from ((match[1], int(match[2]), key, True) for match in PLACE.finditer(text))

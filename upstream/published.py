@@ -1,11 +1,11 @@
-"""Additional published states of a release: tags and branches beside the one that is described.
+"""Additional published states of a release: tags and branches other than the one that is described.
 
     python -m upstream.published mindspeed-llm [--tag TAG]... [--repository PATH]
 
-writes schemas/<framework>/published.json: tag → the release that it is read as, its files that differ from that one's,
-the rules that hold there and whose checks it does not have as they were read (`lacks`), and those whose checks it has
-and the release has not (`has`). Its options are those of its own parser, which is beside a run. With --tag only the
-rows of these tags are written anew.
+writes schemas/<framework>/published.json: tag → the release that it is read as, its files that differ from that
+release's, the rules that hold in that release and whose checks the tag lacks in the form in which they were read
+(`lacks`), and those whose checks the tag has and the release lacks (`has`). Its options are those of its own parser,
+which is next to a run. With --tag only the rows of these tags are rewritten.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ FILE = "published.json"
 
 
 def published_document(framework: Framework, repositories: Repositories, only: Collection[str] = ()) -> Document:
-    """Tag → what differs from the release that it is read as. only: the others stay as they are written."""
+    """Tag → the differences from the release that it is read as. only: the other rows stay unchanged."""
     asked = [pair for pair in framework.published if not only or pair[0] in only]
     human = read(SCHEMAS / framework.name / "decisions.json")
     whole = replace(framework, releases=tuple(_with_tags(framework, asked)))
     found = checks(whole, repositories, known=known(SCHEMAS / framework.name, human["stands"], human["rules"]))
-    everywhere = {**human, "within": {}}  # releases that a rule is kept to by name: a tag has the name of none
+    everywhere = {**human, "within": {}}  # releases to which a rule is limited by name: a tag has none of these names
     told = told_by(whole, repositories, SCHEMAS / framework.name)
     holds = holds_document(found, repositories, everywhere, told)["holds"]
     objects = blobs(whole, repositories, files_of(found))
@@ -53,7 +53,7 @@ def published_document(framework: Framework, repositories: Repositories, only: C
 
 
 def _with_tags(framework: Framework, published: Sequence[tuple[str, str]]) -> list[Release]:
-    """The releases, each with its tags behind it."""
+    """The releases, each followed by its tags."""
     rows = []
     for release in framework.releases:
         rows.append(release)

@@ -1,4 +1,4 @@
-"""The statements that each rule was read at, as `schemas/<framework>/evidence.json` has them."""
+"""The statements at which each rule was read, from `schemas/<framework>/evidence.json`."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import Any
 
 
 class ReadStatements:
-    """Rule → the statements that it stands for: by hash in any release, and as somebody read them.
+    """Rule → the statements that it covers: by hash in any release, and as they were read.
 
-    A statement that is none of a check has no hash that tells; its function stands for it, "file:name".
+    A statement that is not a check has no distinctive hash; it is represented by its function, "file:name".
     """
 
     def __init__(self, evidence: Mapping[str, Any]) -> None:
@@ -21,25 +21,26 @@ class ReadStatements:
 
     @classmethod
     def of(cls, folder: Path) -> ReadStatements:
-        """What a framework's folder has."""
+        """The contents of a framework's folder."""
         path = folder / "evidence.json"
         return cls(json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {})
 
     @cached_property
     def anywhere(self) -> Mapping[str, frozenset[str]]:
-        """Rule → its statements as they are in any release."""
+        """Rule → its statements in any release."""
         return {rule: frozenset(self._runs(sites, None)) for rule, sites in self._rules.items()}
 
     @cached_property
     def as_read(self) -> Mapping[str, frozenset[str]]:
-        """Rule → its statements as they are in the releases at which it was read."""
+        """Rule → its statements in the releases at which it was read."""
         return {
             rule: frozenset(one for id, at in sites.items() for one in self._runs({id: at}, at))
             for rule, sites in self._rules.items()
         }
 
     def owners(self, statement: str) -> frozenset[str]:
-        """The rules that stand for a statement: those read at it as it is, otherwise those that it is like."""
+        """The rules that cover a statement: those that were read at exactly this statement, otherwise those of similar
+        ones."""
         read = frozenset(rule for rule, known in self.as_read.items() if statement in known)
         return read or frozenset(rule for rule, known in self.anywhere.items() if statement in known)
 

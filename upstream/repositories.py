@@ -12,12 +12,13 @@ from upstream.frameworks import Framework, Release
 from upstream.wheel import Wheel
 
 VARIABLE = "PREFLIGHT_UPSTREAM"
-"""Names the folder that holds the repositories, and in `wheels` what is only published as such."""
+"""The variable that names the folder with the repositories; its subfolder `wheels` has the releases that are only
+published as wheels."""
 FOLDER = "upstream-repositories"
 
 
 WHEELS = "PREFLIGHT_WHEELS"
-"""Names another folder for them."""
+"""The variable that names another folder for them."""
 
 
 def wheels() -> Path:
@@ -31,7 +32,7 @@ class NoRepository(Exception):
 
 class Repositories:
     """Repositories by framework: given one by one as NAME=PATH or PATH, otherwise found in the folder that the variable
-    names. pinned: framework → release → the commit that it is read at, wherever its branch is."""
+    names. pinned: framework → release → the commit at which it is read, wherever its branch is."""
 
     def __init__(
         self,

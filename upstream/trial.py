@@ -2,7 +2,7 @@
 
     python -m upstream.trial FRAMEWORK NAME REVISION [--like RELEASE] [--count 300] [--python PYTHON]
 
-prints what is told as JSON. The source is interpreted, and nothing of it is run; preflight is asked by the name of the
+prints the result as JSON. The source is interpreted, and nothing of it is run; preflight judges by the name of the
 release, without the source.
 """
 
@@ -34,11 +34,12 @@ from upstream.repositories import Repositories
 from upstream.uncovered import BASES, ENTRY, INTERPRETED, MACHINE, SCRIPTS, extracted, published
 
 COUNT = 300
-"""Runs that a release is tried on."""
+"""Number of runs on which a release is tried."""
 MOST = 4
-"""Times as many mutations are made at most; those that the source does not decide are left out."""
+"""Maximum number of mutations, as a multiple of these; those that the source does not decide are left out."""
 BAR = 0.98
-"""Of the runs that the source decides, preflight has to judge as many alike, and to refuse none that it accepts."""
+"""The share of the runs decided by the source on which preflight must agree; it must also refuse none that the source
+accepts."""
 SHOWN = 25
 CONFIGS = "configs"
 WORLD = 8
@@ -67,7 +68,7 @@ class Trial(NamedTuple):
 def trial(
     framework: Framework, repositories: Repositories, release: Release, like: Release, python: str, count: int = COUNT
 ) -> Trial:
-    """Tries a release. like: whose published runs are changed where the release comes without any."""
+    """Tries a release. like: the release whose published runs are mutated if this one has none."""
     seed = int(repositories.checkout(framework, release.revision).commit.removeprefix("sha256:")[:8], 16)
     table = table_of(framework, repositories, release, python)
     commands = framework.name in INTERPRETED
@@ -102,7 +103,7 @@ def same_before(
     ask: Ask, errors: Callable[[Case], list[Finding]], own: Sequence[Case], run: Case, told: Sequence[Finding]
 ) -> bool:
     """Whether preflight refuses a run of the described release by the same rules while its source accepts it. own:
-    configs that this release accepts, to be changed in the same way where it does not accept the run."""
+    configs that this release accepts, to be changed in the same way if it does not accept the run."""
     rules = {one.rule for one in told}
     same = [run]
     if own and not _sure(ask(run)):
@@ -111,7 +112,7 @@ def same_before(
 
 
 def _texts(framework: Framework, repositories: Repositories, releases: Iterable[Release]) -> list[Case]:
-    """The runs in scripts of the first of these that publishes any."""
+    """The runs in scripts of the first of these releases that publishes any."""
     for release in releases:
         source = repositories.checkout(framework, release.revision)
         texts = source.texts([path for path in source.paths if path.endswith(SCRIPTS)], SCRIPTS)
@@ -121,7 +122,7 @@ def _texts(framework: Framework, repositories: Repositories, releases: Iterable[
 
 
 def _asking(framework: Framework, repositories: Repositories, release: Release, folder: Path) -> Ask:
-    """Asks the source of a release about runs. folder: where it is put."""
+    """Judges runs by the source of a release. folder: the place to which the source is extracted."""
     roots = extracted(framework, repositories, release, folder)
     entry = roots[0] / ENTRY
     program = Program(framework.name, tuple(map(str, roots)), str(entry) if entry.is_file() else None)
@@ -150,7 +151,7 @@ def _accepted(ask: Ask, bases: Sequence[Case], seed: int) -> list[Case]:
 
 
 def _configs(framework: Framework, repositories: Repositories, releases: Iterable[Release]) -> list[Case]:
-    """The configs of the first of these that publishes any."""
+    """The configs of the first of these releases that publishes any."""
     for release in releases:
         texts = repositories.checkout(framework, release.revision).texts([CONFIGS], (".yaml",))
         trees = {path: tree for path, text in sorted(texts.items()) if isinstance(tree := _tree(text), dict)}
@@ -179,7 +180,7 @@ def _world(tree: dict[str, Any]) -> int:
 
 
 def changed_configs(bases: Sequence[Case], table: Table, count: int, seed: int) -> Iterator[Case]:
-    """Configs with one key more, less or otherwise, the same ones for the same seed."""
+    """Configs with one key added, removed or changed, the same ones for the same seed."""
     chance = random.Random(seed)
     for number in range(count if bases else 0):
         base = chance.choice(bases)
@@ -192,7 +193,7 @@ def changed_configs(bases: Sequence[Case], table: Table, count: int, seed: int) 
 
 
 def changed(base: Case, section: str, key: str, value: object) -> Case:
-    """A config with a key of a section set, or left out where the value is None."""
+    """A config with a key of a section set, or removed if the value is None."""
     tree = _plain(base)
     inner = tree[section] if isinstance(tree[section], dict) else {}
     tree[section] = {name: old for name, old in inner.items() if name != key} if value is None else inner | {key: value}
@@ -226,20 +227,20 @@ def _errors(report: preflight.Report) -> list[Finding]:
 
 
 def _beyond(error: Finding, verdict: Verdict) -> bool:
-    """Whether the check that an error tells of is none that was interpreted: in a file of which nothing was, or in no
-    file of the release."""
+    """Whether the check behind an error was not interpreted: its file was not interpreted at all, or is not a file of
+    the release."""
     file = (error.upstream or "").partition(":")[0]
     return file != PARSER and file not in {name.partition(":")[0] for name in verdict.functions}
 
 
 def _counted(errors: Sequence[Finding], verdict: Verdict) -> list[Finding]:
-    """The errors of which the source can be asked; all of them where it refuses."""
+    """The errors that the source can decide; all of them if it refuses."""
     return [one for one in errors if not (_sure(verdict) and _beyond(one, verdict))]
 
 
 def _compared(rows: Sequence[tuple[Case, Verdict, Sequence[Finding]]], as_before: Collection[str]) -> Trial:
-    """as_before: runs that the described release refuses, too, although its source accepts them: what is refused there
-    is a check of a stage that is not interpreted."""
+    """as_before: runs that preflight also refuses at the described release although its source accepts them: these
+    refusals come from a stage that is not interpreted."""
     false, missed, lines = 0, 0, []
     for run, verdict, told in rows:
         accepts = bool(_sure(verdict))

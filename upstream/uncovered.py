@@ -1,5 +1,5 @@
-"""Refusals of a release that no declared rule tells, as a work list: found by interpreting its source on mutations of
-published runs, those that most published runs come near first."""
+"""Refusals of a release that no declared rule covers, as a work list: found by interpreting its source on mutations of
+published runs, those closest to the most published runs first."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ from upstream.options import options as table_of
 from upstream.repositories import Repositories
 
 MACHINE = Machine({"torch": "2.8.0", "transformer-engine": "2.17"}, capability=(9, 0), devices=8)
-"""The machine that `upstream.inside.validator` has."""
+"""The machine that `upstream.inside.validator` simulates."""
 SCRIPTS = (".sh", "model_config.yaml")
-"""How the files of published runs end: scripts, and functional tests."""
+"""The endings of files with published runs: scripts, and functional tests."""
 MODEL_ARGS, ENV_VARS, ENTRY = "MODEL_ARGS", "ENV_VARS", "pretrain_gpt.py"
 PARALLEL = ("--tensor-model-parallel-size", "--pipeline-model-parallel-size", "--context-parallel-size")
 NODE, ASKED, EACH, BASES = 8, 3, 2, 60
-"""Devices of a node; runs at one refusal that rules are asked about; runs with every option; runs that are changed."""
+"""Devices per node; runs per refusal that the rules judge; runs with every option; runs that are changed."""
 SHOWN = 110
 LEFT_OUT = {"argparse", *NEVER_SURE}
-"""Refusals of the parser, and errors that may come of something that was not read."""
+"""Refusals of the parser, and errors that may be caused by code that was not read."""
 INTERPRETED = ("megatron", "mindspeed", "mindspeed-llm")
 """Frameworks whose programs take a command line."""
 Options = frozenset[str]
@@ -42,8 +42,8 @@ Plain = Callable[[Sequence[Case]], list[Case]]
 
 
 class Site(NamedTuple):
-    """A statement that refuses. near: published runs that set all options but one that it reads. told: of the runs
-    that were asked about, how many some declared rule refuses. what: how one run gets there."""
+    """A statement that refuses. near: published runs that set all but one of the options that it reads. told: the
+    number of judged runs that a declared rule refuses. what: the change by which a run reaches it."""
 
     place: str
     function: str
@@ -68,7 +68,7 @@ class Site(NamedTuple):
 
 
 def release_of(framework: Framework, name: str) -> Release:
-    """A release by its name; a tag, branch or commit is read as the last release that is described."""
+    """A release by its name; a tag, branch or commit is read as the last described release."""
     try:
         return framework.release(name)
     except KeyError:
@@ -76,7 +76,7 @@ def release_of(framework: Framework, name: str) -> Release:
 
 
 def published(texts: Mapping[str, str]) -> list[Case]:
-    """The runs in scripts and functional tests, without values that nobody knows; each set of options once."""
+    """The runs in scripts and functional tests, without unknown values; each set of options once."""
     found: dict[tuple[str, ...], Case] = {}
     for path, text in sorted(texts.items()):
         for words, env in _functional(text) if path.endswith(".yaml") else _scripted(text, path):
@@ -130,7 +130,7 @@ def _world(words: Sequence[str]) -> int:
 
 
 def each_option(bases: Sequence[Case], table: Table, seed: int) -> Iterator[Case]:
-    """Runs with every option in some of the ways in which somebody may type it, on one published run after another."""
+    """Runs with every option in several spellings that a user may type, added to one published run after another."""
     chance = random.Random(seed)
     names = sorted(one for one in table if one.startswith("--"))
     for at, name in enumerate(names * EACH if bases else ()):
@@ -139,7 +139,7 @@ def each_option(bases: Sequence[Case], table: Table, seed: int) -> Iterator[Case
 
 
 def _set(words: Sequence[str], option: Sequence[str]) -> list[str]:
-    """The words of a run with one option as it is given."""
+    """The words of a run with one option as given."""
     if option[0] not in words:
         return [*words, *option]
     start = list(words).index(option[0])
@@ -148,7 +148,7 @@ def _set(words: Sequence[str], option: Sequence[str]) -> list[str]:
 
 
 def refusals(session: Session, runs: Iterable[Case]) -> Iterator[tuple[Case, Refusal | None]]:
-    """Each run with the statement that is sure to refuse it, None if it is accepted or undecided."""
+    """Each run with the statement that certainly refuses it, None if it is accepted or undecided."""
     for run in runs:
         env = {"CUDA_DEVICE_MAX_CONNECTIONS": "1", **{name: str(value) for name, value in run["env"].items()}}
         verdict = session.judge(run["args"], env, run["world_size"])
@@ -162,7 +162,8 @@ def sites(
     table: Table,
     scripts: Sequence[Case],
 ) -> list[Site]:
-    """Where runs are refused and some of them by no rule, those that most published runs come near first."""
+    """The statements at which runs are refused, some of them by no rule, those closest to the most published runs
+    first."""
     options: dict[str, str] = {}
     for name, row in table.items():
         options.setdefault(row[0], name)
@@ -235,7 +236,7 @@ def _files(folder: Path) -> Iterator[Path]:
 
 
 def extracted(framework: Framework, repositories: Repositories, release: Release, folder: Path) -> list[Path]:
-    """The trees of a release: its own, and those that it is built on."""
+    """The trees of a release: its own, and those on which it is built."""
     roots = []
     for name, revision in ((framework.name, release.revision), *release.on):
         roots.append(folder / name)
@@ -247,8 +248,8 @@ def extracted(framework: Framework, repositories: Repositories, release: Release
 def _found(
     session: Session, scripts: Sequence[Case], table: Table, options: Mapping[str, Any], plain: Plain
 ) -> tuple[int, int, list[tuple[Case, Refusal]]]:
-    """How many published runs are accepted, how many mutations of them there are, and those that are refused. plain:
-    which of some runs no rule refuses as they are published."""
+    """The number of accepted published runs, the number of their mutations, and the refused ones. plain: selects the
+    runs that no rule refuses as published."""
     accepted = [run for run, refusal in refusals(session, scripts) if refusal is None]
     random.Random(options["seed"]).shuffle(accepted)
     bases = plain(accepted[:BASES])

@@ -1,4 +1,5 @@
-"""Describes what is new upstream, tries it, ships what passes, and reports all of it: python -m upstream update"""
+"""Describes new upstream releases, tries them, ships those that pass, and reports the results: python -m upstream
+update"""
 
 from __future__ import annotations
 
@@ -35,7 +36,7 @@ from upstream.write import SCHEMAS, documents
 ROOT = Path(__file__).parent.parent
 RELEASES = SCHEMAS / "releases.json"
 MOST = 400
-"""Lines of a part of the report."""
+"""Maximum number of lines in a part of the report."""
 Files = Mapping[Path, bytes]
 
 
@@ -44,8 +45,8 @@ class Failed(Exception):
 
 
 class Described(NamedTuple):
-    """A new release with what was seen of it. like: the described release that it is compared with. elsewhere: what its
-    description changes at other releases."""
+    """A new release with the findings about it. like: the described release with which it is compared. elsewhere: the
+    changes that its description causes in other releases."""
 
     news: News
     like: str
@@ -68,7 +69,8 @@ def update(
     again: bool = False,
     say: Say = print,
 ) -> Iterator[str]:
-    """The report, a line each. offline: the package index is left alone. again: what failed a trial is tried again."""
+    """The lines of the report. offline: the package index is not used. again: releases that failed a trial are tried
+    again."""
     began, done = time.monotonic(), list[Described]()
     yield f"# Upstream, {date.today().isoformat()}"
     yield ""
@@ -91,7 +93,7 @@ def update(
         yield from (f"- {_failed(framework, name, one)}" for name, one in tried.items() if not one.shipped)
         for one in wanted:
             say(f"{one.framework} {one.name} from {one.revision}")
-            framework = with_found(framework)  # one that is shipped may have patch releases that are new, too
+            framework = with_found(framework)  # a shipped release may have new patch releases, too
             of = patched(framework, one.name)
             done.append(describe(framework, repositories, one._replace(of=of), python, say))
     seen = list[tuple[str, Seen]]()
@@ -112,7 +114,7 @@ def update(
 
 
 def _failed(framework: Framework, name: str, one: Found) -> str:
-    """What an earlier night saw of a release that it did not ship."""
+    """The result of an earlier night about a release that was not shipped."""
     if one.elsewhere:
         return f"{framework.name} {name} at {one.commit} failed before: its description changes other releases"
     if not one.rows:
@@ -123,7 +125,7 @@ def _failed(framework: Framework, name: str, one: Found) -> str:
 
 
 def describe(framework: Framework, repositories: Repositories, new: News, python: str, say: Say) -> Described:
-    """Describes a release, tries it, and keeps what is written where it passes."""
+    """Describes a release, tries it, and keeps the written files if it passes."""
     began = time.monotonic()
     like = framework.release(new.of or _below(framework, new.name))
     release = like._replace(name=new.name, revision=new.revision, also=())
@@ -134,7 +136,7 @@ def describe(framework: Framework, repositories: Repositories, new: News, python
         lines = tuple(diff(framework, repositories, (like.name, new.revision), python, evidence))
         own = options(framework, repositories, release, python)
         theirs = options(framework, repositories, like, python)
-        if framework.parser != "keys" and new.revision.endswith(".whl"):  # it has not all packages that add options
+        if framework.parser != "keys" and new.revision.endswith(".whl"):  # it lacks some packages that add options
             lines = tuple(line for line in lines if not line.startswith("option gone"))
             theirs = {name: row for name, row in theirs.items() if name in own}
         differing = {name: row for name, row in own.items() if theirs.get(name) != row}
@@ -157,7 +159,7 @@ def describe(framework: Framework, repositories: Repositories, new: News, python
 
 
 def _tables(files: Files) -> Tables:
-    """What holds.json and options.json have."""
+    """The contents of holds.json and options.json."""
     return {path.name: json.loads(data) for path, data in files.items() if path.name in ("holds.json", "options.json")}
 
 
@@ -172,7 +174,7 @@ def _counts(trial: Trial | None) -> tuple[int, int, int]:
 
 
 def _changed_files(framework: Framework, repositories: Repositories, like: Release, revision: str) -> list[str]:
-    """The files on the way from a config to a run that differ."""
+    """The files on the path from a config to a run that differ."""
     files = list(json.loads((SCHEMAS / framework.name / "releases.json").read_text(encoding="utf-8"))["files"])
     here, there = (repositories.checkout(framework, one).blobs(files) for one in (revision, like.revision))
     return sorted(path for path in {*here, *there} if here.get(path) != there.get(path))
@@ -207,7 +209,7 @@ def _written(
     differing: Mapping[str, Any],
     alike: bool,
 ) -> None:
-    """Writes the tables with a release, as a patch or with a row of its own; -1 rows: it is not tried yet."""
+    """Writes the tables with a release, as a patch or with its own row; -1 rows: it has not been tried yet."""
     table = json.loads(RELEASES.read_text(encoding="utf-8"))
     if new.of:
         row: dict[str, Any] = {"of": new.of}
@@ -234,7 +236,7 @@ def _written(
 
 
 def _complete(framework: Framework, repositories: Repositories, table: Mapping[str, Any], new: News) -> str:
-    """Of the releases whose tables of keys were written by running the framework, the one with the most keys alike."""
+    """The release with the most similar keys among those whose key tables were written by running the framework."""
     beside = table[f"{framework.name} beside"]
     own = keys(repositories.checkout(framework, new.revision).texts(framework.extracted))
 
@@ -246,14 +248,14 @@ def _complete(framework: Framework, repositories: Repositories, table: Mapping[s
 
 
 def _copied(folder: Path, beside: str, name: str) -> None:
-    """Rules load with a table of keys: that of a release nearby, until the release has its own."""
+    """Rules need a table of keys to load: that of a nearby release is used until the release has its own."""
     data = json.loads((folder / f"{beside}.json").read_text(encoding="utf-8"))
     text = json.dumps({**data, "version": name}, ensure_ascii=False, separators=(",", ":"))
     (folder / f"{name}.json").write_text(text + "\n", encoding="utf-8")
 
 
 def as_text(table: Mapping[str, Any]) -> str:
-    """releases.json: one line an entry, and one a patch release."""
+    """releases.json: one line per entry, and one per patch release."""
     lines = [f'"{name}": {json.dumps(value)}' for name, value in table.items() if name != "patches"]
     parts = []
     for framework, rows in table["patches"].items():
@@ -265,7 +267,7 @@ def as_text(table: Mapping[str, Any]) -> str:
 
 
 def _tried(framework: Framework, new: News, like: Release, python: str) -> Trial:
-    """The trial of what is written, by a process that reads it anew."""
+    """The trial of the written files, in a process that reads them afresh."""
     words = (framework.name, new.name, new.revision, "--like", like.name, "--python", python)
     found = json.loads(_run("upstream.trial", *words).splitlines()[-1])
     return Trial(**{**found, "lines": tuple(found["lines"])})
@@ -280,7 +282,7 @@ def _run(module: str, *words: str) -> str:
 
 
 def _fixed(framework: Framework, old: str, new: str, before: Files) -> tuple[str, ...]:
-    """Writes the releases of the known defects anew; those that a release has and the next has not."""
+    """Rewrites the releases of the known defects; returns those that a release has and the next one lacks."""
     path = SCHEMAS / framework.name / TABLE
     if path not in before:
         return ()
@@ -298,7 +300,7 @@ def _fixed(framework: Framework, old: str, new: str, before: Files) -> tuple[str
 
 
 def _candidates(framework: Framework, repositories: Repositories, like: Release, new: News) -> tuple[str, ...]:
-    """Fixes that may be of further known defects; of a wheel nobody knows the commits."""
+    """Fixes that may point to further known defects; the commits of a wheel are unknown."""
     if new.revision.endswith(".whl") or like.revision.endswith(".whl"):
         return ()
     path = SCHEMAS / framework.name / TABLE
@@ -369,5 +371,5 @@ def pinned() -> dict[str, dict[str, str]]:
 
 
 def chosen(names: Sequence[str]) -> list[Framework]:
-    """The frameworks of these names, all where none is named."""
+    """The frameworks with these names, all if none is named."""
     return [FRAMEWORKS[name] for name in names or FRAMEWORKS]

@@ -1,4 +1,4 @@
-"""A release published only as a wheel, read like a repository at a revision."""
+"""A release that is published only as a wheel, read like a repository at one revision."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Wheel:
             }
 
     def texts(self, paths: Iterable[str], suffixes: tuple[str, ...] = (".py",)) -> Mapping[str, str]:
-        """Path → text of the files at and below these paths that end in one of the suffixes."""
+        """Path → text of the files at and below these paths with one of the suffixes."""
         return {
             name: data.decode("utf-8", errors="replace")
             for name, data in self._data(paths).items()
@@ -62,7 +62,7 @@ class Wheel:
         return {name: _object(data) for name, data in self._data(paths).items()}
 
     def extract(self, folder: Path, paths: Iterable[str]) -> None:
-        """Puts the files at and below these paths into a folder."""
+        """Extracts the files at and below these paths into a folder."""
         with zipfile.ZipFile(self.path) as archive:
             archive.extractall(folder, members=list(self._data(paths)))
 

@@ -51,7 +51,8 @@ def documents(
 
 
 def told_by(framework: Framework, repositories: Repositories, folder: Path, say: Say = print) -> Behaviour | None:
-    """What the programs of a framework's releases say of the examples of its rules; None if it has no such."""
+    """The verdicts of the programs of a framework's releases on the examples of its rules; None if it has no
+    examples."""
     if framework.name not in TABLES:
         return None
     names = [release.name for release in framework.releases]
@@ -59,7 +60,7 @@ def told_by(framework: Framework, repositories: Repositories, folder: Path, say:
 
 
 def files_of(found: Checks) -> list[str]:
-    """The files on the way from a config to a run that any release has."""
+    """The files on the path from a config to a run, in any release."""
     files = {site.file for line in found.lines for site in line.places.values()}
     return sorted(file for file in files if re.search(found.framework.scope, file))
 

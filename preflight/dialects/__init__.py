@@ -16,17 +16,17 @@ from preflight.source.hints import TYPE_CHECKING, Protocol
 from preflight.source.record import NamedTuple
 from preflight.source.text import InputError
 
-if TYPE_CHECKING:  # most files are in no checkout
+if TYPE_CHECKING:  # most files are not in a checkout
     from preflight.program.checkout.around import Checkout, Checkouts
 
 
 class Surroundings(NamedTuple):
     """The surroundings that a dialect may use in addition to the document.
 
-    read: opens another file that the config names (a path relative to the document), or None when it is missing or must
-    not be opened. device: finds an accelerator by name or alias, None when the name is not known; likely: the same of a
-    word that a job uses for what it asks of its cluster. checkout: the one around a document, None if there is none or
-    it must not be looked at. around: the same of scripts next to a document. data: the bytes of another file, None if
+    read: opens another file that the config names (a path relative to the document), or None if it is missing or must
+    not be opened. device: finds an accelerator by name or alias, None if the name is unknown; likely: the same for the
+    word that a job uses in its request to the cluster. checkout: the one around a document, None if there is none or it
+    must not be examined. around: the same for scripts next to a document. data: the bytes of another file, None if
     there is none or it must not be opened.
     """
 

@@ -1,4 +1,4 @@
-"""The machine that a document is for, and the release that identifies itself."""
+"""The machine that a document is written for, and the release that a checkout or a file names."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def which(document: Document, surroundings: Surroundings) -> tuple[Device | None, Value]:
-    """The accelerator, and where the job names it."""
+    """The accelerator, and the place where the job names it."""
     asked, word = surroundings.request.device, document.launch.device if document.launch is not None else None
     if asked:
         return surroundings.device(asked), unknown("named by the caller")
@@ -46,7 +46,7 @@ _MB = 2**20
 
 
 def completed(cluster: Cluster, document: Document, request: Request, plan: Plan) -> Cluster:
-    """The cluster with the size of a buffer, and with what was measured on it."""
+    """The cluster with the size of a buffer, and with the measurements made on it."""
     cluster = replace(cluster, measured=request.measured, pace=request.pace, network=request.network, link=request.link)
     cluster = replace(cluster, software=request.software or _container(document.source.text))
     if request.factors:
@@ -102,7 +102,7 @@ def rank_table(document: Document, surroundings: Surroundings) -> Document | Non
 
 
 def listed_devices(ranks: Document, document: Document) -> Value:
-    """How many devices a rank table lists, pointing at where the launch names it."""
+    """The number of devices that a rank table lists, at the place where the launch names the table."""
     assert ranks.tree is not None and document.launch is not None
     span = document.launch.environment[RANK_TABLE_VARIABLE].span
     total = sum(len(server_devices(server)) for server in servers(ranks.tree))
@@ -161,7 +161,7 @@ def identify(checkout: Checkout | None, frameworks: Iterable[str]) -> Identity |
 
 
 def _shown(package: Package) -> str:
-    """What identifies a package, and the release that it names if it is read as another one."""
+    """The file that identifies a package, and the release that it names if it is read as another one."""
     other = bool(package.said) and numbers(package.said)[:2] != numbers(package.release)[:2] and not package.tag
     return f"{package.evidence}: {package.said}" if other else package.evidence
 
@@ -234,7 +234,7 @@ _TELLING = ("core_v", "core_r", "egatron-", "egatron_", "EGATRON-", "EGATRON_", 
 
 
 def most_like(found: Identity | None) -> str:
-    """What the code of a checkout is most like if nothing states its release: a release, or "none"; "" otherwise."""
+    """The release that the code of a checkout resembles most if nothing states its release, or "none"; "" otherwise."""
     package = found.package if found is not None else None
     if package is None or package.said or package.tag or package.proven or package.ancient:
         return ""
@@ -242,7 +242,7 @@ def most_like(found: Identity | None) -> str:
 
 
 def undescribed(found: Identity | None) -> str:
-    """The framework and the release that a checkout or a file names, if it is none that is described; "" otherwise."""
+    """The framework and the release that a checkout or a file names, if that release is not described; "" otherwise."""
     if found is None:
         return ""
     package, framework = found.package, found.target.framework

@@ -1,7 +1,7 @@
-"""How large a tokenizer's vocabulary is, as its files show: a Hugging Face folder, or a SentencePiece model alone.
+"""The size of a tokenizer's vocabulary, from its files: a Hugging Face folder, or a single SentencePiece model.
 
-No library is loaded. Embeddings may have more rows than a tokenizer has tokens, and a folder need not be the one that
-the job will find: such a size is assumed.
+No library is loaded. Embeddings may have more rows than a tokenizer has tokens, and the job may find another folder, so
+such a size is an assumption.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Releases and programs that are described, or are read as another."""
+"""Programs that are not described, and the described releases of front ends."""
 
 from __future__ import annotations
 

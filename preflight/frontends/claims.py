@@ -15,8 +15,8 @@ from preflight.source.record import NamedTuple
 
 
 class FrontEndDialect(NamedTuple):
-    """A front end without its reader. sign: whether a document belongs to it, by evidence that no other program has;
-    module: its reader."""
+    """A front end without its reader. sign: decides whether a document belongs to it, by evidence that no other program
+    has; module: its reader."""
 
     name: str
     release: str
@@ -233,7 +233,7 @@ def is_nemo_rl(document: Document) -> bool:
     engine, parents = tree.get("policy", "megatron_cfg"), tree.get("defaults")
     if engine is not None and engine.kind == "mapping":
         enabled = engine.get("enabled")
-        whole = parents is not None or tree.get("policy", "model_name") is not None  # otherwise others take it in
+        whole = parents is not None or tree.get("policy", "model_name") is not None  # otherwise a parent of others
         return whole and (enabled is None or enabled.value is not False)
     listed = parents is not None and parents.kind != "scalar"  # as Hydra has it, too
     if listed and all(tree.get(section) is None for section in _NEMO_SECTIONS):
@@ -278,7 +278,7 @@ def _is_bridge_config(tree: Node) -> bool:
         return False
     made = tree.get("_target_")
     if made is not None:
-        data = tree.get("dataset")  # null in the record next to a checkpoint that was converted: nothing trains by it
+        data = tree.get("dataset")  # null in the record next to a converted checkpoint, which is not used for training
         converted = data is not None and data.kind == "scalar" and data.value is None
         return str(made.value).startswith("megatron.bridge.") and not converted
     steps = all(tree.get("train", key) is not None for key in ("train_iters", "micro_batch_size", "global_batch_size"))

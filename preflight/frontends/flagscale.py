@@ -173,8 +173,8 @@ def read(document: Document, surroundings: Surroundings) -> Reading:
 
 
 def of_missing(document: Document, missing: Sequence[str]) -> Iterator[Problem]:
-    """Parts that are missing, where the folder has a file that differs by a slip; a config may have been copied without
-    its parts."""
+    """Missing parts for which the folder has a file with a similar name; other parts are unknown, because a config may
+    have been copied without them."""
     named = document.tree.get("defaults") if document.tree is not None else None
     path = document.source.path
     for entry in (entry for item in (named.items if named is not None else ()) for entry in item.entries):

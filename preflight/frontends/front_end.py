@@ -95,13 +95,13 @@ class FrontEnd(NamedTuple):
     lacks: frozenset[str] = frozenset()
     stated: bool = False
     evidence: str = ""
-    """What names the run's own release."""
+    """The source that names the run's own release."""
 
     named: str = ""
-    """The run's own release, where it is not a described one."""
+    """The run's own release, if it is not described."""
 
     older: str = ""
-    """Why that is one before all described ones."""
+    """Why that release is older than all described ones."""
 
     fits: Callable[[str], tuple[str, ...]] = lambda option: ()
     """Finds the described releases that the run's keys fit; none if no release has this option."""

@@ -148,7 +148,7 @@ def of_keys(
 
 
 def _of_other_release(contract: Contract, one: Override, having: Sequence[Contract]) -> Problem:
-    """A key that other releases have: where it is moved to, or taken away where its value is their default."""
+    """A key of other releases: it is moved to its new place, or removed if its value is their default."""
     releases = tuple(other.release for other in having)
     moved = _moved_to(contract, one, having)
     if moved:
@@ -175,8 +175,8 @@ def _of_other_release(contract: Contract, one: Override, having: Sequence[Contra
 
 
 def _moved_to(contract: Contract, one: Override, having: Sequence[Contract]) -> str:
-    """The only key of the same name below the same section that no release with the old key has; "" where there is
-    no such key, or the value is not one word."""
+    """The only key of the same name below the same section that no release with the old key has; "" if there is no such
+    key, or the value is not a single word."""
     section, _, name = one.key.rpartition(".")
     if one.node is None or one.node.kind != "scalar" or not isinstance(contract.at(section.split(".")), dict):
         return ""
@@ -199,7 +199,7 @@ def _no_key(contract: Contract, one: Override, hint: str) -> Message:
 
 
 def _unknown(contract: Contract, one: Override) -> Problem:
-    """A key without + that no release has: a slip, or one that has to be added."""
+    """A key without + that no release has: a misspelling, or a key that must be added with +."""
     length, fields = contract.fields_at(one.path)
     addable = bool(fields) and one.path[length] in fields
     inside = next((n for n in range(len(one.path) - 1, 0, -1) if isinstance(contract.at(one.path[:n]), dict)), 0)
@@ -225,7 +225,7 @@ def of_another_engine(contract: Contract, refused: Iterable[Refused]) -> Iterato
 
 
 ALWAYS = ("actor_rollout_ref.actor", "actor_rollout_ref.rollout", "actor_rollout_ref.model")
-"""Sections instantiated as a class in every run."""
+"""Sections that every run instantiates as a class."""
 
 
 def of_classes(
@@ -256,9 +256,9 @@ def of_interpolations(config: Composed, overrides: Iterable[Override]) -> Iterat
     """Interpolations of a key that the config lacks."""
     for one in overrides:
         node = one.node
-        whole = one.value is not None and one.value.text is not None  # not a variable of the shell that is not set
+        whole = one.value is not None and one.value.text is not None  # not an unset variable of the shell
         lost = config.dead(one.path, node) if whole and node is not None and node.kind == "scalar" else ""
-        if "." in lost and node is not None:  # a name alone may be a variable of the shell
+        if "." in lost and node is not None:  # a bare name may be a variable of the shell
             yield Problem(
                 REFUSED,
                 Message("{key} leads to {lost}, which the config does not have", lost=lost, key=one.key),
@@ -269,8 +269,8 @@ def of_interpolations(config: Composed, overrides: Iterable[Override]) -> Iterat
 def of_choices(
     contract: Contract, config: Composed, own: Source, more: Mapping[str, Sequence[object]], made: Iterable[str]
 ) -> Iterator[Problem]:
-    """Typed values that the program does not take. more: keys with the values that they take, besides those
-    of classes; made: the sections of which classes are made."""
+    """Typed values that the program does not accept. more: keys with their accepted values, in addition to those of
+    classes; made: the sections from which classes are instantiated."""
     for key, choices in {**dict(contract.choices(made)), **more}.items():
         found = config.at(*key.split("."))
         node = found.node

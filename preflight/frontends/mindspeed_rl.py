@@ -66,7 +66,7 @@ def generation(run: Run) -> None:
 
 @derives("verifiers", "verifier_weights", "metric_is_verified")
 def rewards(run: Run) -> None:
-    """The number of metrics, and whether one of them is what groups are filtered by."""
+    """The number of metrics, and whether one of them is the metric by which groups are filtered."""
     run.derive("verifiers", len(run.verifier_function), of="verifier_function")
     run.derive("verifier_weights", len(run.verifier_weight), of="verifier_weight")
     run.derive("metric_is_verified", run.filter_groups_metric in run.verifier_function, of="verifier_function")
@@ -91,7 +91,7 @@ OLD_KEYS = frozenset(
         *("rope_scaling_beta_fast", "rope_scaling_beta_slow"),
     ]
 )
-"""Keys of releases before 2.3, removed since."""
+"""Keys of releases before 2.3 that have been removed since."""
 
 
 class Writer(SectionWriter):

@@ -1,4 +1,5 @@
-"""Options of a front end that are called otherwise in the stated release, or are gone and set to their default."""
+"""Options of a front end that have another name in the stated release, or that were removed and are set to their
+default."""
 
 from __future__ import annotations
 
@@ -20,8 +21,8 @@ NOTHING = frozenset({"None", "null", "none"})
 
 
 def with_moves(front_end: FrontEnd, faults: Iterable[Problem], words: Sequence[Word] = ()) -> Iterator[Problem]:
-    """The faults of a run; an option of other releases gets its name in this one, or is taken away where its value is
-    its default. words: those of a launch."""
+    """The faults of a run; an option of other releases gets its name in this one, or is removed if it is set to its
+    default. words: those of a launch."""
     by_start = {(word.span.path, word.span.start): at for at, word in enumerate(words)}
     for fault in faults:
         if fault.kind != UNREAD or not fault.in_use or not front_end.stated:
@@ -34,14 +35,14 @@ def with_moves(front_end: FrontEnd, faults: Iterable[Problem], words: Sequence[W
 
 
 def moved_to(front_end: FrontEnd, option: str) -> str:
-    """The name of an option of an older release in this one, "" where it has none."""
+    """The name in this release of an option of an older one, "" if it has none."""
     return names_since(front_end.name, front_end.release).get(_spelt(front_end.name, option), "")
 
 
 @cache
 def names_since(front_end: str, release: str) -> dict[str, str]:
-    """Key of an older release → what it is called in this one. The table has them by the first described release with
-    the new names."""
+    """Key of an older release → its name in this one. The table lists them by the first described release with the new
+    names."""
     table: dict[str, dict[str, str]] = schemas.read("frontends/moved").get(front_end, {})
     return {
         old: new for since, names in table.items() if numbers(since) <= numbers(release) for old, new in names.items()
@@ -54,7 +55,7 @@ def _option(fault: Problem) -> str:
 
 
 def _spelt(front_end: str, option: str) -> str:
-    """An option as the tables have it."""
+    """An option in the spelling of the tables."""
     return f"--{option[2:].replace('-', '_')}" if data(front_end).get("dashes") else option
 
 
@@ -72,7 +73,7 @@ def _renamed(front_end: FrontEnd, fault: Problem, name: str) -> Problem:
 
 
 def _removed(front_end: FrontEnd, fault: Problem, words: Sequence[Word]) -> Problem:
-    """Taken away where every release that has the option has the typed value as its default."""
+    """The removal of an option whose typed value is its default in every release that has it."""
     option, joined, value = (words[0].text or "").partition("=")
     last = words[0] if joined else next(iter(words[1:]), None)
     following = words[1:] if joined else words[2:]
@@ -90,7 +91,7 @@ def _removed(front_end: FrontEnd, fault: Problem, words: Sequence[Word]) -> Prob
 
 
 def _together(first: Word, last: Word) -> Span | None:
-    """What to delete for two words next to each other."""
+    """The text to delete for two adjacent words."""
     source, begin, end = first.span.source, widened(first.span), widened(last.span)
     if last.span.source is not source or source.text[begin.end : end.start].replace("\\\n", "").strip():
         return None
@@ -98,7 +99,7 @@ def _together(first: Word, last: Word) -> Span | None:
 
 
 def _flags(front_end: FrontEnd, option: str) -> Iterator[Flag]:
-    """An option in each described release that has it."""
+    """The rows of an option in the described releases that have it."""
     table = data(front_end.name)["release"]
     for release in (*contracts(front_end.name), table):
         keys = front_end._replace(own=None, release=table) if release == table else at_release(front_end, release)

@@ -334,7 +334,7 @@ def _taken(config: Composed) -> Iterator[tuple[str, tuple[str, ...]]]:
 
 
 def of_choices(config: Composed, own: Callable[[str], bool]) -> Iterator[Problem]:
-    """Values that their keys do not accept. own: whether the program at hand has a name itself."""
+    """Values that their keys do not accept. own: whether the available program defines a name itself."""
     for key, choices in _taken(config):
         found = config.at(*key.split("."))
         if found.known and found.node is not None and isinstance(found.value, str) and found.value not in choices:
@@ -386,7 +386,8 @@ _NAMED = lazy_pattern(r"[\"'.](\w+)\b(?!\s+\w)")
 
 
 def _without_own_keys(faults: Sequence[Problem], document: Document, surroundings: Surroundings) -> Iterator[Problem]:
-    """The faults without keys that a script in the folder of the config names, or the program in the checkout."""
+    """The faults, without those for keys that a script in the folder of the config, or the program in the checkout,
+    names."""
     path, texts = document.source.path, list[str | None]()
     if path is not None and surroundings.around is not None and any(fault.kind == UNREAD for fault in faults):
         files = Files(os.path.dirname(os.path.abspath(path)))
@@ -416,7 +417,7 @@ def read(document: Document, surroundings: Surroundings) -> Reading:
     documents = found.documents if document.launch is None else (document, *found.documents)
     made = typed(NEMO_RL, Dotted(config, documents, given), surroundings)
     if config.at("policy", "megatron_cfg", "enabled").value is not True:
-        made.parsed.written.clear()  # another engine trains, or it is unknown which
+        made.parsed.written.clear()  # another engine trains, or the engine is unknown
         missing = missing or "Megatron is not enabled"
     made.parsed.open = bool(missing) or open_to_more(document)
     made.parsed.faults += [] if missing else refusals(NEMO_RL, not_taken, surroundings)

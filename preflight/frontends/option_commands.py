@@ -121,7 +121,7 @@ def _words(tree: Node) -> Iterator[Word]:
     for entry in tree.entries:
         if entry.shadowed or entry.key.value == ENVIRONMENT:
             continue
-        if entry.value.kind == "mapping":  # what is specific to a role, or a text of JSON
+        if entry.value.kind == "mapping":  # specific to a role, or JSON text
             continue
         yield Word(f"--{entry.key.value}", entry.key.span)
         if entry.value.kind == "sequence":

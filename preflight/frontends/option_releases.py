@@ -27,7 +27,7 @@ def at_stated(front_end: FrontEnd, asked: Target | None) -> FrontEnd:
 
 
 def at_release(front_end: FrontEnd, release: str) -> FrontEnd:
-    """The front end at a described release other than that of its table, over what that release is built on."""
+    """The front end at a described release other than that of its table, on the framework release under it."""
     described = _described(front_end.name, release)
     core, on = described.get("core", front_end.core), front_end.on
     on = on._replace(version=described["on"]) if on is not None and "on" in described else on

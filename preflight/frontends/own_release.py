@@ -1,4 +1,4 @@
-"""The release of a front end's run: stated, of the source around it, named in a file, or shown by its keys."""
+"""The release of a front end's run: stated, that of the source around it, named in a file, or shown by its keys."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from preflight.source.record import NamedTuple
 
 
 class Shown(NamedTuple):
-    """The release that something other than the keys shows. named: it is not that of a source around the run."""
+    """The release that something other than the keys shows. named: it does not come from a source around the run."""
 
     target: Target
     evidence: str = ""
@@ -27,8 +27,8 @@ class Shown(NamedTuple):
 
 
 def shown(front_end: FrontEnd, document: Document, surroundings: Surroundings) -> Shown | None:
-    """The stated release, that of the source around a run, or the one that its own text or a file of its repository
-    installs."""
+    """The stated release, that of the source around a run, or the one that is installed by the run's own text or by a
+    file of its repository."""
     if surroundings.request.target is not None:
         return Shown(surroundings.request.target)
     package = package_of(front_end, document, surroundings)
@@ -45,7 +45,7 @@ def shown(front_end: FrontEnd, document: Document, surroundings: Surroundings) -
 
 
 def with_evidence(front_end: FrontEnd, found: Shown | None) -> FrontEnd:
-    """A front end at a described release, with what shows the run's own."""
+    """A front end at a described release, with the source that shows the run's own release."""
     if found is None or not found.named:
         return front_end
     own, here = numbers(found.target.version), numbers(front_end.release)
@@ -64,8 +64,8 @@ def at_shown(front_end: FrontEnd, document: Document, surroundings: Surroundings
 
 
 def of_options(front_end: FrontEnd, document: Document, surroundings: Surroundings) -> FrontEnd:
-    """A front end with options as keys at the release of a run; where nothing shows it, as it is, with the releases
-    that have its options."""
+    """A front end with options as keys at the release of a run; if nothing shows the release, the unchanged front end,
+    with the releases that have the run's options."""
     if (known := at_shown(front_end, document, surroundings)) is not None:
         return known
     typed = frozenset(_typed(document))
@@ -78,11 +78,11 @@ def of_options(front_end: FrontEnd, document: Document, surroundings: Surroundin
 
 
 MOST_NAMED = 2
-"""Options of older releases that are named."""
+"""Maximum number of options of older releases that a message names."""
 
 
 def best(described: Sequence[str], usual: str, lacking: Callable[[str], int]) -> str:
-    """The usual release where it has all keys, otherwise the newest of those that have most of them."""
+    """The usual release if it has all keys, otherwise the newest of those that have most of them."""
     if not (least := lacking(usual)):
         return usual
     fewest = min(((lacking(release), release != usual, at) for at, release in enumerate(reversed(described))))
@@ -90,7 +90,7 @@ def best(described: Sequence[str], usual: str, lacking: Callable[[str], int]) ->
 
 
 def fitting(described: Sequence[str], lacking: Callable[[str], int]) -> tuple[str, ...]:
-    """The described releases that have all keys that one of them has, oldest first."""
+    """The described releases that have every key known to any of them, oldest first."""
     return tuple(release for release in described if not lacking(release))
 
 
@@ -109,7 +109,7 @@ def _typed(document: Document) -> Iterable[str]:
 
 
 def _fitting(front_end: FrontEnd, typed: frozenset[str], described: Sequence[str], option: str) -> tuple[str, ...]:
-    """The described releases that have all options that one of them has; none if none has this option."""
+    """The described releases that have every option known to any of them; none if no release has this option."""
     tables = {release: _at(front_end, release).keys.options for release in described}
 
     def has(release: str, one: str) -> bool:
@@ -122,7 +122,7 @@ def _fitting(front_end: FrontEnd, typed: frozenset[str], described: Sequence[str
 
 
 def _of_none(front_end: FrontEnd, typed: frozenset[str], described: Sequence[str]) -> tuple[str, ...]:
-    """Options that releases before all described ones have, and none since."""
+    """Options that only releases before all described ones have."""
     candidates = sorted(option for option in typed if _spelt(option) in front_end.known)
     if not candidates:
         return ()
@@ -131,15 +131,15 @@ def _of_none(front_end: FrontEnd, typed: frozenset[str], described: Sequence[str
 
 
 def _spelt(option: str) -> str:
-    """An option with underscores, as the tables of programs that take both spellings have it."""
+    """An option spelled with underscores, as in the tables of programs that accept both spellings."""
     return f"--{option[2:].replace('-', '_')}"
 
 
 def of_overrides(
     front_end: str, usual: str, keys: Sequence[str], engine: str = ""
 ) -> tuple[str, Callable[[str], tuple[str, ...]]]:
-    """The described release of a program with composed configs whose config has most of some keys, and what finds all
-    such releases. engine: the engine whose config is composed, "" for the usual one."""
+    """The described release of a program with composed configs whose config has most of the given keys, and a function
+    that finds all such releases. engine: the engine whose config is composed, "" for the usual one."""
     described = contracts(front_end)[::-1]
 
     def at(release: str) -> Contract:

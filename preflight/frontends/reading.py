@@ -44,7 +44,7 @@ def with_own_options(front_end: FrontEnd, document: Document, surroundings: Surr
     package = package_of(front_end, document, surroundings)
     options = package.options if package is not None else ()
     beneath = table(MEGATRON, front_end.core).options
-    # one that is named without its type is Megatron's, with another default
+    # an option that is named without its type is Megatron's, with another default
     named = (one for one in options if one.kind or one.option not in beneath)
     own = tuple(flag for one in named if (flag := merged(front_end.keys, one)) is not None)
     return front_end._replace(own=front_end.keys.with_own(own)) if own else front_end
@@ -94,7 +94,7 @@ def _in_checkout(front_end: FrontEnd, package: FrontEndPackage) -> Certainty:
         return False if older and _is_new(rule, front_end.core) else None
 
     def lies_here(file: str) -> bool:
-        """A file, or the one with the check of a rule."""
+        """A file, or the file with the check of a rule."""
         file = front_end.own_checks.get(file, file)
         return file.endswith(".py") and package.files.text(file) is not None
 
@@ -103,7 +103,7 @@ def _in_checkout(front_end: FrontEnd, package: FrontEndPackage) -> Certainty:
 
 
 def _later(front_end: FrontEnd, release: str) -> frozenset[str]:
-    """The rules whose check came after a release; none where no release is known."""
+    """The rules whose check was added after a release; none if the release is unknown."""
     here = numbers(release)
     return frozenset(rule for rule, first in front_end.since.items() if here and here < numbers(first))
 
@@ -183,7 +183,7 @@ class Front(NamedTuple):
 
     @property
     def lost(self) -> str:
-        """Why values that are not set are unknown; "" if they are known."""
+        """Why unset values are unknown; "" if they are known."""
         return "options may be added when the job starts" if self.parsed.open else ""
 
     @property

@@ -131,7 +131,7 @@ def _nemo_packed(run: Run) -> int | None:
 def ms_swift(plan: Plan, run: Run) -> Plan:
     """Full training keeps a reference model, while adapters are simply switched off (rlhf_mixin.py:27-37); vLLM in the
     same process keeps its part of the device unless --sleep_level frees it (rollout_mixin.py:415). Samples that are not
-    packed are padded to the longest of a micro-batch alone."""
+    packed are only padded to the longest of their micro-batch."""
     plan = replace(plan, batch=replace(plan.batch, varying=_of(run, lambda r: not r.packing)))
     kind = run.value("rlhf_type").raw
     dropped = _of(run, lambda r: r.lora_dropout > 0 and bool(r.lora_target_modules))

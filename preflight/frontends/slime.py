@@ -103,7 +103,7 @@ SLIME = FrontEnd(
 
 
 def _by_fsdp(document: Document) -> bool:
-    """Whether FSDP trains, also at a release that has no such backend any more."""
+    """Whether FSDP trains, also at a release that no longer has this backend."""
     texts = [word.text or "" for word in document.launch.words] if document.launch is not None else []
     return ("--train-backend", "fsdp") in pairwise(texts) or "--train-backend=fsdp" in texts
 

@@ -193,7 +193,7 @@ def never_read(fields: Fields, master: Mapping[str, Sequence[Any]]) -> Iterator[
 
 
 def moved(fields: Fields, front_end: str, release: str) -> Iterator[Problem]:
-    """Keys of older releases that have other places in this one, and are not read where they were."""
+    """Keys of older releases that have moved in this one, and are not read at their old place."""
     for old, new in names_since(front_end, release).items():
         found = fields.config.at(*old.split("."))
         if found.absent or found.key is None or found.value is None:

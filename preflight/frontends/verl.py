@@ -221,7 +221,7 @@ MINDSPEED = "mindspeed"
 
 
 def _of_run(document: Document, overrides: Sequence[Override], surroundings: Surroundings) -> FrontEnd:
-    """The front end at the release of a run; where nothing shows it, at the one that has most of its keys."""
+    """The front end at the release of a run; if nothing shows it, at the release that has most of the run's keys."""
     said = shown(VERL, document, surroundings)
     if said is not None:
         return with_evidence(at_release(nearest_release("verl", RELEASES, said.target, VERL.release)), said)
@@ -248,7 +248,7 @@ def _inside(engine: str) -> Mapping[str, Mapping[str, str | None]]:
 
 
 def _of_names(front_end: FrontEnd, named: str, document: Document, surroundings: Surroundings) -> Iterator[Problem]:
-    """Slips in the names of its module and its config, unless the program at hand has them."""
+    """Misspelt names of its module and its config, unless the available program has them."""
     assert document.launch is not None
     if not has_module(front_end, document.launch.entry.text or "", document, surroundings):
         yield from of_entry(document.launch)

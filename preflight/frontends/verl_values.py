@@ -1,4 +1,5 @@
-"""Values of verl's keys that its code takes: names of its registries, numbers that it counts with, its own modules."""
+"""Values that verl's code accepts for its keys: names of its registries, numbers with which it computes, its own
+modules."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ LOGGERS = (
 """verl/utils/tracking.py, of all releases."""
 RESUMING = ("disable", "auto", "resume_path")
 ENGINE_TYPES = ("auto", "half", "float16", "bfloat16", "float", "float32")
-"""The types of values that vLLM and SGLang take."""
+"""The types of values that vLLM and SGLang accept."""
 TRANSFORMER = {
     "recompute_granularity": ("full", "selective", None),
     "recompute_method": ("uniform", "block", None),
@@ -40,7 +41,7 @@ SIZES = (
     *(f"{ACTOR}.megatron.{kind}_model_parallel_size" for kind in ("tensor", "pipeline", "expert")),
     f"{ACTOR}.megatron.context_parallel_size",
 )
-"""Numbers that it divides by or counts with in every run."""
+"""Numbers by which it divides, or with which it computes, in every run."""
 TOKENS = "ppo_max_token_len_per_gpu"
 NUMBERS = (
     *(f"{ACTOR}.clip_ratio{kind}" for kind in ("", "_low", "_high", "_c")),
@@ -53,7 +54,7 @@ MODULES = ("verl.trainer.main_ppo", "verl.trainer.sft_trainer", "verl.trainer.ma
 
 
 def taken(known: Contract, config: Composed, own: Callable[[str], bool]) -> Iterator[tuple[str, Sequence[object]]]:
-    """Keys with their allowed values. own: whether the program at hand has registered a name itself."""
+    """Keys with their allowed values. own: whether the available program has registered a name itself."""
     for key, values in _listed(known, config):
         value = config.at(*key.split(".")).value
         if value in values or not isinstance(value, str) or not own(value):
@@ -86,7 +87,7 @@ def _listed(known: Contract, config: Composed) -> Iterator[tuple[str, Sequence[o
 
 
 def of_sizes(config: Composed, own: Source) -> Iterator[Problem]:
-    """Typed numbers that are text, sizes below 1, and batches of tokens without their number. own: the program's
+    """Typed numbers that are text, sizes less than 1, and batches of tokens without their number. own: the program's
     config."""
     for key in (*SIZES, *NUMBERS):
         found = config.at(*key.split("."))
@@ -105,7 +106,7 @@ def of_sizes(config: Composed, own: Source) -> Iterator[Problem]:
 
 
 def of_loggers(config: Composed, source: Source, own: Callable[[str], bool]) -> Iterator[Problem]:
-    """Names of loggers that it does not have. source: the program's config."""
+    """Names of loggers that it lacks. source: the program's config."""
     node = config.at("trainer", "logger").node
     if node is None or node.span.source is source:
         return
@@ -131,7 +132,7 @@ def slip_of(name: str, known: Sequence[str]) -> str:
 
 
 def of_entry(launch: Launch) -> Iterator[Problem]:
-    """A module that differs from one of verl's by a slip."""
+    """A misspelt name of one of verl's modules."""
     module = launch.entry.text or ""
     near = slip_of(module, MODULES) if launch.entry.text is not None else ""
     if near:
@@ -140,7 +141,7 @@ def of_entry(launch: Launch) -> Iterator[Problem]:
 
 
 def of_name(named: str, known: Sequence[str], words: Sequence[Word]) -> Iterator[Problem]:
-    """The name of a config that differs from one of verl's by a slip. known: verl's."""
+    """A misspelt name of one of verl's configs. known: verl's own names."""
     near = slip_of(named, known)
     word = next((word for word in words if (word.text or "").removesuffix(".yaml").endswith(named)), None)
     if near and word is not None:

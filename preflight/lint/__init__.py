@@ -1,2 +1,1 @@
-"""What a rule is: rule functions, declared constraints and their evaluation, certainty, suppression,
-the table of rules."""
+"""Rules: rule functions, declared constraints and their evaluation, certainty, suppression, the table of rules."""

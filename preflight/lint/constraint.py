@@ -28,19 +28,17 @@ Upstream = str | Mapping[str, str]
 
 @dataclass(frozen=True)
 class Constraint:
-    """A check of a framework. The run breaks it when `refuse` is true; unknown never breaks it.
+    """A check of a framework. A run violates it if `refuse` is true; an unknown value never violates it.
 
     why: what it costs, one sentence; "": that of the file's ConstraintSet.
-    message: one sentence, `{name}` is an argument's effective value, other placeholders come from `shows`; of several
-    there the first one that the release has.
-    upstream: where no evidence has the place: "file:line", or version → "file:line", or framework → "file:line" where a
-    framework on top makes the same check elsewhere. also: further places that make it. unless_framework: it
-    does not hold where this one takes part.
-    at: where to point, first the place a human would change; by default the handles of `refuse` in order.
-    versions: e.g. ">=0.13,<0.20" of `framework`; "" means every version.
-    always: evaluate even when none of its arguments is typed (something required is missing).
-    near: fixes of a misspelling, which come first. after: ids whose error is the same mistake. layout: another layout
-    would cure it.
+    message: one sentence, `{name}` is an argument's effective value, other placeholders come from `shows`; if `shows`
+    has several, the first one that the release has. upstream: used if no evidence has the place: "file:line", or
+    version → "file:line", or framework → "file:line" if a framework built on it makes the same check elsewhere. also:
+    further places that make it. unless_framework: it does not hold if this framework takes part. at: where to point,
+    first the place a human would change; by default the handles of `refuse` in order. versions: e.g. ">=0.13,<0.20" of
+    `framework`; "" means every version. always: evaluate even when none of its arguments is typed (something required
+    is missing). near: fixes of a misspelling, which come first. after: ids of rules whose error reports the same
+    mistake. layout: another layout would fix it.
     """
 
     id: str

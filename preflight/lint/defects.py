@@ -106,7 +106,7 @@ class Defect(Constraint):
         return bool(versions) and all(affected(self.framework, self.row, version) for version in versions)
 
     def _drops(self, job: Job) -> Iterator[Repair]:
-        yield from ()  # only its row knows what keeps the training
+        yield from ()  # only its row states which fix does not change the training
 
 
 def _stated(job: Job, framework: str) -> str:

@@ -138,7 +138,8 @@ def _bounded_product(left: Any, right: Any) -> Any:
 
 
 def _nearest_divisor(number: int, near: int, multiple: int) -> Any:
-    """The divisor of a number that is nearest to another one and a multiple of a third; Unknown if there is none."""
+    """The divisor of a number that is nearest to a second number and a multiple of a third; Unknown if there is
+    none."""
     if not 0 < number < 1_000_000:
         return UNKNOWN
     found = [d for d in range(max(multiple, 1), number + 1, max(multiple, 1)) if number % d == 0]

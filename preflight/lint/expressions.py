@@ -195,7 +195,7 @@ def all_of(*conditions: Expression) -> Expression:
 
 
 def nearest_divisor(number: Expression, near: Expression, multiple: object = 1) -> Expression:
-    """The divisor of a number that is nearest to another one, among the multiples of a third."""
+    """The divisor of a number that is nearest to a second number, among the multiples of a third."""
     return Expression("nearest divisor", number, near, multiple)
 
 
@@ -210,7 +210,7 @@ def two_divisors(number: Expression, near: Expression, multiple: object = 1) -> 
 
 
 def where(condition: Expression, value: object) -> Expression:
-    """A value under a condition; unknown if that does not hold, so that nothing is written."""
+    """A value under a condition; unknown if the condition does not hold, so that nothing is written."""
     return Expression("where", condition, value)
 
 

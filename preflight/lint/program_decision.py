@@ -12,7 +12,7 @@ from preflight.source.record import replace
 SHOWN = 3
 """Options that one finding names."""
 PARSER = "argparse"
-"""Instead of a file: the parser of the options refuses it."""
+"""Used instead of a file if the option parser refuses the run."""
 
 
 def decided_by_source(found: list[Finding], job: Job, own: str) -> list[Finding]:

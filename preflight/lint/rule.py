@@ -1,4 +1,4 @@
-"""What a rule is: an id, a severity, a page, and a generator that looks at a Job."""
+"""A rule: an id, a severity, a page, and a generator that examines a Job."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ class Rule:
 
     @property
     def name(self) -> str:
-        """The name of what is about this rule only: of its function where that has the page, otherwise of its
+        """The name of the object that belongs only to this rule: its function if that has the page, otherwise its
         module."""
         return self.function.__name__ if self.paged else self.function.__module__.rpartition(".")[2]
 
@@ -187,7 +187,7 @@ def rule(
     `after`, `beside`: ids of rules whose error already reports it, on the run or at the same place.
     noticed: the rule only passes on what loaders, or the parser of the options, noticed under its id.
     reads: the rule reports nothing about a run that touches none of these arguments.
-    kind: what its errors rest on.
+    kind: the basis of its errors.
     """
 
     def make(function: Callable[..., Iterator[Said]]) -> Rule:

@@ -174,7 +174,8 @@ def _plainly(value: object) -> str:
 
 
 def _row(rule: Checkable, conditions: list[str]) -> tuple[Any, ...]:
-    """What the table has of a rule, but its condition, which is added to the others: a run asks few of them."""
+    """The table's entry for a rule, without its condition, which is stored separately because a run needs few of
+    them."""
     triggers = None if rule.triggers is None else sorted(rule.triggers)
     ids = (rule.frameworks, rule.after, rule.beside)
     return (rule.id, rule.severity.value, rule.kind.value, *ids, rule.noticed, triggers, _gate(rule, conditions))
@@ -232,7 +233,7 @@ def tree(kept: object) -> object:
     return Expression(kept[0], *(tree(part) for part in kept[1:])) if isinstance(kept, list) else kept
 
 
-MOST = 256  # runs whose rules are kept in mind
+MOST = 256  # number of runs whose rules are remembered
 
 
 class RuleTableError(Exception):

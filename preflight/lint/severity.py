@@ -19,7 +19,7 @@ POSITIONAL = lazy_pattern(r"\$\{([1-9]\d?):?-[\"']?\Z")
 """The beginning of a positional parameter's default."""
 LONGEST_DEFAULT = 8
 PARSER = "argparse"
-"""Instead of a file: the parser of the options refuses it."""
+"""Used instead of a file if the option parser refuses the run."""
 SHOWN = 3
 """Options that one finding names."""
 
@@ -38,7 +38,7 @@ class SecondLook(NamedTuple):
 def settled(document: Document, found: list[Finding], job: Job, look: SecondLook) -> list[Finding]:
     """The findings, each with the severity that remains after considering the run's release, program, options and
     nodes."""
-    found = _on_other_nodes(document, found, look)  # first: it compares with what no doubt has changed
+    found = _on_other_nodes(document, found, look)  # first, because it compares with findings that no doubt has changed
     found = _where_the_rest_runs(document, found, look)
     found = _with_added_options(document, found, job, look)
     doubts = (_of_a_checkout, _of_older_releases, _of_older_programs, _of_another_program, _of_releases, _of_words)
@@ -78,7 +78,7 @@ def _offered_only(finding: Finding) -> Finding:
 
 def _unsafe(fix: Fix) -> Fix:
     if all(edit.action == "remove" for edit in fix.edits):
-        return fix._replace(safety=Safety.UNSAFE, offered=True)  # another release heeds what this one ignores
+        return fix._replace(safety=Safety.UNSAFE, offered=True)  # another release uses what this one ignores
     return fix._replace(safety=Safety.UNSAFE) if fix.safety is Safety.SAFE else fix
 
 
@@ -189,7 +189,7 @@ def _arguments(finding: Finding) -> Iterator[str]:
 
 
 def _of_older_releases(job: Job) -> Doubt | None:
-    """What a release refuses is a warning where the options are those of one before all that are described."""
+    """A refusal by a release is a warning if the options belong to a release before all described ones."""
     because = job.arguments.certainty.older
     if not because:
         return None
@@ -291,7 +291,7 @@ def _of_releases(job: Job) -> Doubt | None:
     }
 
     def unsure(finding: Finding) -> bool:
-        """Whether one of the releases may heed what a fix takes away."""
+        """Whether one of the releases may use a setting that a fix removes."""
         undescribed = finding.kind.of_release and len(described) < len(possible)
         return undescribed or _not_all(finding, stacks) is not None
 
@@ -301,7 +301,7 @@ def _of_releases(job: Job) -> Doubt | None:
         if option and finding.kind in (Kind.OPTIONS, Kind.ABSENCE):
             if finding.severity is not Severity.ERROR:
                 return finding
-            own = finding.kind is Kind.OPTIONS and finding.span.start not in slips  # it may be the fork's own
+            own = finding.kind is Kind.OPTIONS and finding.span.start not in slips  # it may be specific to the fork
             return _unfixed(noted(finding, fork)) if own else lowered(finding, fork)
         because = _not_all(finding, stacks)
         return finding if because is None else _to_choose_from(_offered_only(lowered(finding, because)))
@@ -310,13 +310,13 @@ def _of_releases(job: Job) -> Doubt | None:
 
 
 def _extends(text: str, known: str) -> bool:
-    """Whether a value is a known one with another word: a variant of the fork, no slip."""
+    """Whether a value is a known one with an additional word: a variant of the fork, not a misspelling."""
     words, others = text.strip("\"'").replace("-", "_").split("_"), known.replace("-", "_").split("_")
     return len(words) > len(others) and others in (words[: len(others)], words[-len(others) :])
 
 
 def _unfixed(finding: Finding) -> Finding:
-    """The finding of what a fork has, for which no other program knows a better value."""
+    """The finding about a setting of a fork, without a fix, because no other program knows a better value."""
     return replace(finding, fix=None, alternatives=())
 
 
@@ -411,7 +411,7 @@ def _one_of_a_fork(found: list[Finding], job: Job) -> list[Finding]:
 
 
 def _as_one(found: list[Finding], problems: Iterable[Problem], job: Job, template: str) -> list[Finding]:
-    """The findings, with one instead of those about several options."""
+    """The findings, with those about several options replaced by one."""
     unknown = {(p.span.path, p.span.start) for p in problems}
     own = [f for f in found if f.kind is Kind.OPTIONS and (f.path, f.span.start) in unknown]
     if len(own) < 2:

@@ -15,7 +15,7 @@ from preflight.source.text import Span
 
 _RATE = lazy_pattern(r"(?i)(?:^|_)(?:lr|learning_rate)(?:_|$)")
 _SMALL = lazy_pattern(r"(?i)(?:^|_)(?:lr|rate|eps|epsilon|decay|std|coeff?|dropout)(?:_|$)")
-"""Names of numbers that are below 1 in use."""
+"""Names of numbers that are less than 1 in practice."""
 
 
 def spellings(text: str) -> tuple[str, ...]:

@@ -1,5 +1,5 @@
-"""Text to documents. YAML by its shape, Kubernetes manifests by what they are, scripts by name or first line,
-commands as a list of words."""
+"""From text to documents: YAML files, Kubernetes manifests (recognised by their content), scripts (by name or first
+line), and commands as lists of words."""
 
 from __future__ import annotations
 

@@ -228,7 +228,7 @@ class Document:
 
     @property
     def start(self) -> Span:
-        """The place of faults that belong nowhere in particular: the entry script's word, or the first character."""
+        """The place of faults without a particular place: the entry script's word, or the first character."""
         return self.launch.entry.span if self.launch else self.source.span(0)
 
 

@@ -192,7 +192,7 @@ class _Taker(FrontReader):
             elif not name and _runs_launcher(words):
                 break
             elif name == "command" and words[1:] and (words[1].text or "")[:2] in ("-v", "-V"):
-                return None  # it only shows where the command is
+                return None  # it only prints the location of the command
             elif name == "coverage" and _starts(name, words):
                 words = self.run_by(words[1:])
             elif name == "uv" and (at := _module(words)):

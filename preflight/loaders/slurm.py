@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _LINE = lazy_pattern(r"#SBATCH[ \t]+([^\r\n]*)")
 _COMMENT = lazy_pattern(r"(?:^|\s)#.*")
 _PLACEHOLDER = lazy_pattern(r"(?<![^\s=])<[\w /.-]+>(?!\S)")
-"""What a user is to fill in, as <SLURM OPTIONS>: the other options are those of the job."""
+"""A placeholder for the user to fill in, such as <SLURM OPTIONS>: the other options are those of the job."""
 
 
 def sbatch(source: Source) -> tuple[Allocation, tuple[Word, ...]]:
@@ -40,7 +40,7 @@ def sbatch(source: Source) -> tuple[Allocation, tuple[Word, ...]]:
 
 
 def _filled(found: re.Match[str]) -> str:
-    """A placeholder as a word of the same length where it is the value of an option, and as nothing otherwise."""
+    """A placeholder replaced by a word of the same length if it is the value of an option, otherwise by nothing."""
     before = found.string[: found.start()].rstrip()
     option = before.endswith("=") or before.rpartition(" ")[2].startswith("-")
     return ("_" if option else " ") * len(found[0])

@@ -65,13 +65,13 @@ MAX_EVENTS = 400_000
 MAX_DIRECTIVES = 100
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _PROPERTIES = lazy_pattern(r"(?:[&!][^\s,\[\]{}]*(?:\s+|$))*")
-_new: Any = tuple.__new__  # what a NamedTuple's own constructor does, without a frame of Python
+_new: Any = tuple.__new__  # the same as a NamedTuple's constructor, without a Python frame
 
 
 def load_yaml(source: Source) -> Document:
     """Read a YAML file. Raises InputError with line and column for anything safe_load would refuse, and for bombs."""
     builder = _Builder(source)
-    # libyaml compares each with all before it
+    # libyaml compares each key with all previous ones
     if source.text.startswith("%") and source.text.count("\n%") >= MAX_DIRECTIVES:
         raise InputError(f"has more than {MAX_DIRECTIVES} directives", source.name)
     try:
@@ -204,7 +204,7 @@ class _Builder:
             return constructed(resolve(text) if tag is None or tag == "!" else tag, text)
         except LookupError:
             raise self._error(f"the tag {tag} is not one that the framework can read", event.start_mark) from None
-        # PyYAML trips over a tagged scalar
+        # PyYAML fails on a tagged scalar
         except (ValueError, OverflowError, AttributeError, yaml.YAMLError) as error:
             kind = (resolve(text) if tag is None or tag == "!" else tag)[len(PREFIX) :]
             raise self._error(f"{text[:40]!r} cannot be read as {kind}: {error}", event.start_mark) from None

@@ -117,7 +117,7 @@ def _standing_at(document: Document, span: Span | None) -> tuple[Node | None, En
         node = stack.pop()
         if not node.span.start <= span.start <= node.span.end:
             continue
-        # those that came in by `<<` are in front
+        # entries merged by `<<` come first
         first = bisect_left(node.entries, True, key=lambda entry: not entry.merged)
         at = bisect_left(node.entries, span.start, lo=first, key=lambda entry: entry.key.span.start)
         if at < len(node.entries) and node.entries[at].key.span == span:

@@ -1,1 +1,1 @@
-"""Tables of the programs that start Megatron underneath."""
+"""Tables of the programs that start Megatron internally."""

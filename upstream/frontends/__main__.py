@@ -1,6 +1,6 @@
 """Writes the tables of front ends, schemas/frontends/<front end>.json: python -m upstream.frontends NAME CLONE
 
-Reads the parser of the release that the table names, off its syntax tree: nothing is imported or run.
+Reads the parser of the release that the table names from its syntax tree: nothing is imported or run.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ FRONT_ENDS: dict[str, tuple[str, Extract, tuple[str, ...]]] = {
     "verl": ("v0.9.0", verl, ("v0.6.0", "v0.6.1", "v0.7.0", "v0.7.1", "v0.8.0")),
     "ms-swift": ("v4.5.2", ms_swift, SWIFT_RELEASES),
 }
-"""Front end → the tag that is read, what reads it, and the other releases whose keys are no mistake."""
+"""Front end → the tag that is read, its reader, and the other releases whose keys are not reported."""
 
 
 def table_text(front_end: str, clone: Path) -> str:
@@ -57,7 +57,7 @@ def table_text(front_end: str, clone: Path) -> str:
     }
 
     def at(release: str) -> dict[str, Any]:
-        listed = ("ls-tree", "-r", "--name-only", release)  # what "" names: every file
+        listed = ("ls-tree", "-r", "--name-only", release)  # "" names every file
         return extract(lambda path: git("show", f"{release}:{path}") if path else git(*listed))
 
     found |= at(tag)
@@ -71,7 +71,7 @@ def table_text(front_end: str, clone: Path) -> str:
 
 
 def _other_choices(keys: dict[str, Row], others: Iterable[dict[str, Row]]) -> dict[str, list[str]]:
-    """The choices of each key that other releases have and this one has not."""
+    """The choices of each key that other releases have but this one lacks."""
     found: dict[str, set[str]] = {}
     for key, choices in ((key, row_[4]) for other in others for key, row_ in other.items() if len(row_) > 4):
         own = keys[key][4] if len(keys.get(key, ())) > 4 else None

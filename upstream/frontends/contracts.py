@@ -1,7 +1,7 @@
-"""Writes what a release of a front end takes: python -m upstream.frontends.contracts NAME RELEASE CLONE_OR_FOLDER
+"""Writes the contract of a front end's release: python -m upstream.frontends.contracts NAME RELEASE CLONE_OR_FOLDER
 
 The composed config with the class of each section, the fields of these classes, the options of each group of its
-defaults and the names that decorators register, off syntax trees and YAML: nothing is imported or run. A release
+defaults and the names that decorators register, from syntax trees and YAML: nothing is imported or run. A release
 without a tag is read from the folder of its unpacked wheel.
 """
 
@@ -26,7 +26,7 @@ from preflight.source.text import Source, Span
 from upstream.frontends.rows import SCHEMAS
 
 CONTRACTS = SCHEMAS / "contracts"
-"""One file a front end and release."""
+"""There is one file per front end and release."""
 
 
 class Sources:
@@ -45,9 +45,9 @@ class Sources:
     def _git(self, *words: str) -> str:
         return subprocess.run(["git", "-C", str(self.place), *words], capture_output=True, text=True, check=True).stdout
 
-    @cache  # noqa: B019 - one object a run of the command
+    @cache  # noqa: B019 - one object per run of the command
     def text(self, path: str) -> str:
-        """A file, "" where the release has none."""
+        """A file, "" if the release lacks it."""
         if path not in self.names:
             return ""
         return self._git("show", f"{self.tag}:{path}") if self.tag else (self.place / path).read_text(encoding="utf-8")
@@ -63,7 +63,7 @@ class Sources:
 
 
 def classes(sources: Sources, folder: str) -> dict[str, ast.ClassDef]:
-    """The classes of a package by name; the first of several that are called alike."""
+    """The classes of a package by name; the first of several with the same name."""
     found: dict[str, ast.ClassDef] = {}
     for path in sources.below(folder):
         for node in sources.tree(path).body:
@@ -87,8 +87,8 @@ def fields(name: str, known: Mapping[str, ast.ClassDef]) -> dict[str, str]:
 
 
 def choices(name: str, known: Mapping[str, ast.ClassDef], names: Mapping[str, list[Any]]) -> dict[str, list[Any]]:
-    """The values that the class of a section takes for some fields, as it asserts in every run. names: lists that stand
-    beside the classes."""
+    """The values that the class of a section accepts for some fields, as it asserts in every run. names: lists next to
+    the classes."""
     node = known.get(name)
     if node is None:
         return {}
@@ -112,7 +112,7 @@ def choices(name: str, known: Mapping[str, ast.ClassDef], names: Mapping[str, li
 
 
 def listed(body: Iterable[ast.stmt]) -> dict[str, list[Any]]:
-    """The lists of literals that statements name."""
+    """The lists of literals to which statements give a name."""
     found = {}
     for one in body:
         if isinstance(one, ast.Assign) and isinstance(one.targets[0], ast.Name) and (values := _literal(one.value)):
@@ -186,7 +186,7 @@ REGISTRIES: dict[str, tuple[tuple[str, ...], str]] = {
 
 
 def verl(sources: Sources) -> dict[str, Any]:
-    """What a release of verl takes."""
+    """The contract of a release of verl."""
     tree = yaml.safe_load(sources.text(f"{CONFIG}/_generated_ppo_megatron_trainer.yaml"))
     engines = groups(sources, "ppo_trainer").get("model_engine", [])
     others = {name: trainer(sources, name) for name in ("dp", "mindspeed") if name in engines}
@@ -226,7 +226,7 @@ def trainer(sources: Sources, engine: str) -> Any:
 
 
 def keyed(sources: Sources, path: str, name: str) -> list[str]:
-    """The first of the texts of each key of a mapping that a module has."""
+    """The first text of each key in a mapping of a module."""
     for node in ast.walk(sources.tree(path)):
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == name and isinstance(node.value, ast.Dict):
             keys = [ast.literal_eval(key) for key in node.value.keys if key is not None]
@@ -235,7 +235,7 @@ def keyed(sources: Sources, path: str, name: str) -> list[str]:
 
 
 def groups(sources: Sources, primary: str) -> dict[str, list[str]]:
-    """The groups of a config's defaults, as an override names them, with the options that are there."""
+    """The groups of a config's defaults, as an override names them, with the available options."""
     entries = (yaml.safe_load(sources.text(f"{CONFIG}/{primary}.yaml")) or {}).get("defaults") or []
     found: dict[str, list[str]] = {}
     for entry in entries:
@@ -256,8 +256,8 @@ SIMPLE = {"int", "float", "bool", "str"}
 
 
 def kind(annotation: ast.expr | None, known: Mapping[str, ast.ClassDef]) -> Any:
-    """A type as the tables have it: a name, or ["union" | "list" | "literal" | "class", …]; "any" for one that nobody
-    reads here."""
+    """A type in the notation of the tables: a name, or ["union" | "list" | "literal" | "class", …]; "any" for types
+    that are not read here."""
     if isinstance(annotation, ast.Constant):
         return "none" if annotation.value is None else kind(_parsed(annotation.value), known)
     if isinstance(annotation, ast.BinOp) and isinstance(annotation.op, ast.BitOr):
@@ -297,7 +297,7 @@ def _union(kinds: list[Any]) -> Any:
 
 
 def typed(node: ast.ClassDef, known: Mapping[str, ast.ClassDef]) -> dict[str, list[Any]]:
-    """The fields of a TypedDict or pydantic model: name → its type and whether it must be there."""
+    """The fields of a TypedDict or pydantic model: name → its type and whether it is required."""
     found: dict[str, list[Any]] = {}
     for base in node.bases:
         above = known.get(ast.unparse(base).rpartition(".")[2])
@@ -321,7 +321,7 @@ ALGORITHMS = ("distillation", "dpo", "grpo", "ppo", "rm", "sft")
 
 
 def nemo_rl(sources: Sources) -> dict[str, Any]:
-    """What a release of NeMo RL takes: the fields of its configs, and whether it checks their types."""
+    """The contract of a release of NeMo RL: the fields of its configs, and whether it checks their types."""
     known = classes(sources, "nemo_rl/")
     masters: dict[str, Any] = {}
     for name in ALGORITHMS:
@@ -338,7 +338,7 @@ def nemo_rl(sources: Sources) -> dict[str, Any]:
 
 
 def _reached(masters: Mapping[str, Any], listed_: Mapping[str, Any]) -> dict[str, Any]:
-    """The classes that the configs lead to."""
+    """The classes reached from the configs."""
     found: dict[str, Any] = {}
     left = [field[0] for fields_ in masters.values() for field in fields_.values()]
     while left:

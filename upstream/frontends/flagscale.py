@@ -1,4 +1,4 @@
-"""The options of FlagScale: what its patch changes in Megatron's parser, and the keys of its runner."""
+"""The options of FlagScale: the changes of its patch to Megatron's parser, and the keys of its runner."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from preflight.program.checkout.parser_options import OwnOption, own_options
 from upstream.frontends.rows import row
 
 FLAGSCALE = "flagscale/backends/Megatron-LM/megatron/training/arguments.py.patch"
-"""What FlagScale changes in Megatron's parser."""
+"""FlagScale's changes to Megatron's parser."""
 ENTRIES = ("train_llava.py", "train_llava_onevision.py", "train_qwen2_5_vl.py")
-"""Its entry scripts with options of their own."""
+"""Its entry scripts with additional options."""
 TOKENIZERS = (
     *("AquilaTokenizerFS", "HFTokenizerFS", "HFTokenizersTokenizerFS", "Llama3TokenizerFS", "QwenTokenizerFS"),
     *("Qwen2TokenizerFS", "Qwen2VLTokenizer"),
 )
-"""What FlagScale adds to --tokenizer-type."""
+"""The choices that FlagScale adds to --tokenizer-type."""
 RUNNER = {
     "experiment.task.entrypoint": ["entrypoint", "str", None],
     "experiment.runner.hostfile": ["hostfile", "str", None],
@@ -38,7 +38,7 @@ RUNNER = {
 def flagscale(text: Callable[[str], str]) -> dict[str, Any]:
     """The options that FlagScale's patch adds to Megatron's parser or changes there, and those of its entry scripts.
 
-    The commit below it is called 0.14.0rc1: its parser is that of 0.13 with one option more.
+    The patched commit is called 0.14.0rc1: its parser is that of 0.13 with one more option.
     """
     try:
         calls = "\n".join(_changed_calls(text(FLAGSCALE)))
@@ -56,12 +56,12 @@ def flagscale(text: Callable[[str], str]) -> dict[str, Any]:
 
 
 def _differs(one: OwnOption, flag: Flag | None) -> bool:
-    """Whether an option is none of Megatron's, or takes other values."""
+    """Whether an option is missing in Megatron, or takes other values there."""
     return flag is None or (one.choices is not None and tuple(one.choices) != flag.choices)
 
 
 def _changed_calls(patch: str) -> Iterator[str]:
-    """The calls that add an option, of which a patch adds or changes a line."""
+    """The calls that add an option and of which a patch adds or changes a line."""
     for hunk in re.split(r"^@@.*$", patch, flags=re.MULTILINE)[1:]:
         lines = [line for line in hunk.splitlines() if line[:1] in (" ", "+")]
         for at, line in enumerate(lines):

@@ -20,7 +20,7 @@ NAMES = {
     "max_grad_norm": "clip_grad",
     "per_device_train_batch_size": "micro_batch_size",
 }
-"""Keys that Megatron has under another name."""
+"""Keys that have another name in Megatron."""
 ROLES: dict[str, Row] = {
     "pretrain": ["model_path", "str", None],
     "role.model_args.model_name_or_path": ["model_path", "str", None],
@@ -54,8 +54,8 @@ ROLES: dict[str, Row] = {
         )
     },
 }
-"""Keys of ROLL's own config classes (roll/configs/base_config.py, worker_config.py, rlvr_config.py); `role` stands for
-the one that trains."""
+"""Keys of ROLL's own config classes (roll/configs/base_config.py, worker_config.py, rlvr_config.py); `role` represents
+the role that trains."""
 KINDS = {"true": "bool", "false": "bool", "pair": "bool"}
 
 
@@ -81,7 +81,7 @@ def _fields(code: str) -> Iterator[tuple[str, ast.AnnAssign]]:
 
 
 def _row(name: str, field: ast.AnnAssign, known: dict[str, str]) -> Row:
-    """A field as a row: under Megatron's name where that has one of its kind."""
+    """A field as a row: under Megatron's name if Megatron has one of its kind."""
     annotation = ast.unparse(field.annotation)
     plain = annotation.removeprefix("Optional[").removesuffix("]") if annotation.startswith("Optional[") else annotation
     kind = plain if plain in ("int", "float", "bool", "str") else "str" if plain.startswith("Literal[") else "any"
@@ -91,7 +91,7 @@ def _row(name: str, field: ast.AnnAssign, known: dict[str, str]) -> Row:
 
 
 def _default(field: ast.AnnAssign) -> Any:
-    """What a field is where nothing is typed; None if code makes it."""
+    """The default of a field; None if code computes it."""
     words = field.value.keywords if isinstance(field.value, ast.Call) else []
     found = next((word.value for word in words if word.arg == "default"), None)
     return ast.literal_eval(found) if found is not None else None

@@ -2,7 +2,8 @@
 
 python -m upstream.frontends.megatron_bridge BRIDGE MEGATRON
 
-Reads the dataclasses of its configuration, and of Megatron-LM beneath, off their syntax trees: nothing is imported.
+Reads the dataclasses of its configuration, and of the underlying Megatron-LM, from their syntax trees: nothing is
+imported.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from upstream.frontends.rows import SCHEMAS, Row, value_lines
 
 TAG, CORE = "v0.6.0", "core_v0.19.0"
 OTHERS = (("v0.5.0", "core_v0.18.0"), ("v0.4.0", "core_v0.16.0"))
-"""Other releases whose keys are no mistake, with the release of Megatron-LM beneath."""
+"""Other releases whose keys are not reported, with their underlying release of Megatron-LM."""
 CONFIG = "src/megatron/bridge/training/config.py"
 BELOW = (
     *("megatron/training/config/training_config.py", "megatron/training/config/common_config.py"),
@@ -38,7 +39,7 @@ SECTIONS = {
     **{"dist": "DistributedInitConfig", "rng": "RNGConfig", "logger": "LoggerConfig", "profiling": "ProfilingConfig"},
     **{"rerun_state_machine": "RerunStateMachineConfig", "straggler": "StragglerDetectionConfig"},
 }
-"""Sections that always have the same class: only there a key can be unknown."""
+"""Sections that always have the same class: only there can a key be unknown."""
 RENAMED = {
     **{"model.num_moe_experts": "num_experts", "model.layernorm_epsilon": "norm_epsilon"},
     "model.virtual_pipeline_model_parallel_size": "num_virtual_stages_per_pipeline_rank",
@@ -64,14 +65,14 @@ LISTS = frozenset(
         *("hierarchical_context_parallel_sizes", "rampup_batch_size"),
     ]
 )
-"""Megatron's arguments that are lists here, too."""
+"""Megatron's arguments that are also lists here."""
 FIRST = ("cfg", "config", "model_cfg", "model_config", "model", "provider", "recipe_cfg")
-"""Names of the argument that is a configuration, or a part of it."""
+"""Names of an argument that is a configuration or a part of one."""
 KINDS = {"true": "bool", "false": "bool", "pair": "bool"}
 
 
 def bridge(text: Callable[[str], str], core: Callable[[str], str]) -> dict[str, Any]:
-    """The keys of a configuration: fields of its sections, with Megatron's argument where one has the same name."""
+    """The keys of a configuration: fields of its sections, with Megatron's argument if one has the same name."""
     found: dict[str, ast.ClassDef] = {}
     above: dict[str, ast.ClassDef] = {}
     for path in BELOW:
@@ -85,7 +86,7 @@ def bridge(text: Callable[[str], str], core: Callable[[str], str]) -> dict[str, 
 
 
 def _rows(names: Mapping[str, Sequence[str]], network: set[str]) -> Iterator[tuple[str, Row]]:
-    """A row for each field that Megatron has an option for; the first section that has it is the one that counts."""
+    """A row for each field for which Megatron has an option; the first section with the field counts."""
     below = {flag.dest: flag for flag in table("megatron", "0.19.0").options.values()}
     taken = set(RENAMED.values()) | {dest for dest, _ in OWN.values()}
     for section, fields in {"model": sorted(network), **names}.items():
@@ -114,7 +115,7 @@ def _classes(text: Callable[[str], str], path: str) -> dict[str, ast.ClassDef]:
 
 
 def _own(of: ast.ClassDef) -> Iterator[str]:
-    """Fields, and properties that can be set."""
+    """Fields and settable properties."""
     for node in of.body:
         if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
             yield node.target.id
@@ -123,14 +124,15 @@ def _own(of: ast.ClassDef) -> Iterator[str]:
 
 
 def _fields(above: Mapping[str, ast.ClassDef], below: Mapping[str, ast.ClassDef], name: str) -> Iterator[str]:
-    """The fields of a class of Bridge and of what it is made from."""
+    """The fields of a class of Bridge and of its bases."""
     yield from (one for of in (above.get(name), below.get(name)) if of is not None for one in _own(of))
     if name == "OptimizerConfig":
         yield from (one for key, of in below.items() if key.endswith(name) for one in _own(of))
 
 
 def helpers(show: Callable[..., str]) -> dict[str, list[str] | None]:
-    """The functions that recipes hand their configuration to, and which keys each may set; None if any may be."""
+    """The functions to which recipes pass their configuration, and the keys that each may set; None if any may be
+    set."""
     functions: dict[str, ast.FunctionDef] = {}
     twice: set[str] = set()
     for path in show("ls-tree", "-r", "--name-only", TAG, "src/megatron/bridge").splitlines():

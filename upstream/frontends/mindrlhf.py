@@ -1,4 +1,4 @@
-"""The keys of MindRLHF: the fields of its dataclasses, a section each, and what MindFormers calls them."""
+"""The keys of MindRLHF: the fields of its dataclasses, one section per class, and their names in MindFormers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ NAMES = {
     "rl_config.use_parallel": "use_parallel",
     "context.": "context.",
 }
-"""Where MindRLHF writes a key of its own into the config of MindFormers (mindrlhf/worker/train_worker.py:65-74)."""
+"""The places where MindRLHF writes one of its keys into the config of MindFormers
+(mindrlhf/worker/train_worker.py:65-74)."""
 Row = list[Any]
 
 
@@ -42,7 +43,7 @@ def _sections(root: ast.ClassDef) -> Iterator[tuple[str, str]]:
 
 
 def _fields(classes: dict[str, ast.ClassDef], name: str, above: str) -> Iterator[tuple[str, Row]]:
-    """The fields of a class; those of a class within have the field's name in front, too."""
+    """The fields of a class; those of a nested class are prefixed with the name of its field."""
     for node in classes[name].body:
         if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
             key, of = f"{above}{node.target.id}", ast.unparse(node.annotation)

@@ -25,7 +25,7 @@ NAMES = {
     "data.cutoff_len": "seq_length",
     "model.model_name_or_path": "model_path",
 }
-"""Options that are an argument of Megatron under another name."""
+"""Options that correspond to an argument of Megatron with another name."""
 
 
 def mindspeed_fsdp2(text: Callable[[str], str]) -> dict[str, Any]:
@@ -52,7 +52,7 @@ def _name(field: ast.AnnAssign) -> str:
 
 
 def _row(dest: str, field: ast.AnnAssign) -> Row:
-    """A field as its parser takes it."""
+    """A field in the form that its parser accepts."""
     annotation = field.annotation
     while isinstance(annotation, ast.Subscript) and ast.unparse(annotation.value) == "Optional":
         annotation = annotation.slice
@@ -74,7 +74,7 @@ def _tuple(annotation: ast.expr) -> ast.expr:
 
 
 def _default(field: ast.AnnAssign) -> Any:
-    """What a field is where nothing is typed; None if code makes it."""
+    """The default of a field; None if code computes it."""
     words = field.value.keywords if isinstance(field.value, ast.Call) else []
     found = next((word.value for word in words if word.arg == "default"), None)
     return ast.literal_eval(found) if found is not None else None

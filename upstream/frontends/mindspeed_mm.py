@@ -14,7 +14,7 @@ CORE = "0.12.1"
 
 
 def mindspeed_mm(text: Callable[[str], str]) -> dict[str, Any]:
-    """The options of its parser; what Megatron's has as well stays as it is there."""
+    """The options of its parser; options that Megatron's parser also has are unchanged."""
     below = table("megatron", CORE).options
     own = {one.option: row(one) for one in own_options(text(OPTIONS)) if one.option not in below}
     return {"takes megatron": True, "keys": own}

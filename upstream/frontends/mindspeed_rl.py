@@ -1,5 +1,5 @@
-"""The keys of MindSpeed-RL: the attributes that its config classes set, of which those of MegatronConfig become options
-of MindSpeed-LLM."""
+"""The keys of MindSpeed-RL: the attributes that its config classes set; those of MegatronConfig become options of
+MindSpeed-LLM."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from preflight.dialects.megatron.options import Flag, Table, table
 
 CLASSES = "mindspeed_rl/config_cls"
 LLM = "2.3.0"
-"""The release of MindSpeed-LLM under it."""
+"""The underlying release of MindSpeed-LLM."""
 RESOURCES = {"actor": "actor", "reference": "reference", "reward": "reward", "critic": "critic", "vit": "vit"}
 ROLES = {"ref_config": "reference", "critic_config": "critic"}
 LAYOUT = ("tensor_model_parallel_size", "pipeline_model_parallel_size", "context_parallel_size")
@@ -20,7 +20,7 @@ Row = list[Any]
 
 
 def mindspeed_rl(text: Callable[[str], str]) -> dict[str, Any]:
-    """MegatronConfig's keys by their names, those of the other sections with the section in front."""
+    """MegatronConfig's keys by their names, and those of the other sections prefixed with the section."""
     below = table("mindspeed-llm", LLM)
     taken = {flag.dest for flag in below.options.values()} | {"data_parallel_size"}
     keys = {key: _megatron(key, raw, below) for key, raw in _attributes(text(f"{CLASSES}/megatron_config.py"))}
@@ -54,7 +54,7 @@ def _attributes(code: str) -> Iterator[tuple[str, Any]]:
 
 
 def _literal(value: ast.expr) -> Any:
-    """A value; None if code makes it."""
+    """A value; None if code computes it."""
     if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Pow):
         return ast.literal_eval(value.left) ** ast.literal_eval(value.right)
     if isinstance(value, ast.Call) and ast.unparse(value.func) == "config_dict.get" and len(value.args) == 2:

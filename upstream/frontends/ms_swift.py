@@ -34,9 +34,9 @@ SWIFT = {  # the classes that make the parser of `megatron rlhf`, from the first
     "swift/megatron/arguments/sft_args.py": ("MegatronSftArguments",),
 }
 EXPORT = ("swift/megatron/arguments/export_args.py", ("MegatronExportArguments",))
-"""What `megatron export` takes beside, or with other defaults."""
+"""Additional options of `megatron export`, or options with other defaults there."""
 MEGATRONS = ("MegatronArguments", "MegatronExportArguments")
-"""Classes whose fields mean what Megatron's arguments of that name mean."""
+"""Classes whose fields have the same meaning as Megatron's arguments of that name."""
 RENAMED = {
     **{"max_length": "seq_length", "output_dir": "save", "mcore_model": "load"},
     "dataloader_num_workers": "num_workers",
@@ -45,7 +45,7 @@ RENAMED = {
     "muon_use_nesterov": "muon_nesterov",
     "virtual_pipeline_model_parallel_size": "num_virtual_stages_per_pipeline_rank",
 }
-"""Keys of ms-swift that Megatron calls otherwise."""
+"""Keys of ms-swift with another name in Megatron."""
 
 
 NAMED = {"attention_backend": ["auto", "flash", "flash_2", "flash_3", "flash_4", "fused", "local", "unfused"]}
@@ -53,7 +53,7 @@ NAMED = {"attention_backend": ["auto", "flash", "flash_2", "flash_3", "flash_4",
 
 
 def ms_swift(text: Callable[[str], str]) -> dict[str, Any]:
-    """The fields of ms-swift's argument classes, of which transformers makes options."""
+    """The fields of ms-swift's argument classes, which transformers turns into options."""
     below = table("megatron", "0.18.0").defaults
     keys: dict[str, Row] = {}
     for file, classes in SWIFT.items():
@@ -79,7 +79,7 @@ def _of_file(file: str, classes: Sequence[str], text: Callable[[str], str], belo
 
 
 def _swift_options(name: str, dest: str, field: ast.AnnAssign) -> dict[str, Row]:
-    """The option of a field, and `--no_NAME` where it is a switch that is on."""
+    """The option of a field, and `--no_NAME` if it is a switch that is on by default."""
     of, default = ast.unparse(field.annotation), _field_default(field.value)
     choices = sorted(set(re.findall(r"'([^']*)'", of))) or None if "Literal" in of else NAMED.get(name)
     word = next((kind for kind in ("bool", "int", "float") if re.search(rf"\b{kind}\b", of)), "str")
@@ -94,7 +94,7 @@ def _swift_options(name: str, dest: str, field: ast.AnnAssign) -> dict[str, Row]
 
 
 def _field_default(value: ast.expr | None) -> Any:
-    """A literal default, or that of a dataclass field; None if it is made by code."""
+    """A literal default, or that of a dataclass field; None if code computes it."""
     if isinstance(value, ast.Call) and ast.unparse(value.func) == "field":
         said = {one.arg: one.value for one in value.keywords}
         made = said.get("default_factory")

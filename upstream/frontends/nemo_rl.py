@@ -1,4 +1,4 @@
-"""The keys of NeMo RL, off its largest base config."""
+"""The keys of NeMo RL, from its largest base config."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ NEMO = "examples/configs/grpo_math_1B.yaml"
 
 
 def nemo_rl(text: Callable[[str], str]) -> dict[str, Any]:
-    """NeMo RL's keys have no defaults but those of a config's parents; which Megatron knows is written by hand."""
+    """NeMo RL's keys have no defaults except those of a config's parents; the corresponding arguments of Megatron are
+    written by hand."""
     table = json.loads((SCHEMAS / "nemo-rl.json").read_text(encoding="utf-8"))
     known = sorted(paths(yaml.safe_load(text(NEMO))))
     return {"inside": table["inside"], "keys": table["keys"], "all keys": known}

@@ -1,11 +1,11 @@
-"""Writes what other releases of a front end take:
+"""Writes the options of other releases of a front end:
 
 python -m upstream.frontends.option_releases NAME CLONE [WHEELS [MEGATRON]]
 
-A file of each in schemas/frontends/contracts: the options that are other than in the release of its table, those that
-it does not have, and the checks that it does not make, off syntax trees: nothing is imported or run. A release that the
-clone has no tag of is read from its wheel in the folder WHEELS; without one, it is left as it is. MEGATRON: the clone
-of Megatron-LM, where a table is read from it.
+Each gets a file in schemas/frontends/contracts with the options that differ from the release of its table, those that
+it lacks, and the checks that it does not make, from syntax trees: nothing is imported or run. A release without a tag
+in the clone is read from its wheel in the folder WHEELS; without one, its file is left unchanged. MEGATRON: the clone
+of Megatron-LM, if a table is read from it.
 """
 
 from __future__ import annotations
@@ -49,13 +49,13 @@ from upstream.wheel import Wheel
 
 Text = Callable[[str], str]
 PARTS = ("keys", "export")
-"""Parts of a table that are options by their spelling."""
+"""Parts of a table that list options by their spelling."""
 
 
 class Described(NamedTuple):
-    """What reads a front end's options, from its files and those of Megatron-LM; where its checks stand. cores: the
-    release of Megatron-LM beneath, where that is another one than that of the table. on: the releases of what it starts
-    instead of Megatron-LM. whole: parts of the table that a release has as its own."""
+    """The reader of a front end's options, from its files and those of Megatron-LM, and the location of its checks.
+    cores: the underlying release of Megatron-LM, if it differs from that of the table. on: the releases of the
+    framework that it starts instead of Megatron-LM. whole: parts of the table that each release has separately."""
 
     extract: Callable[[Text, Text], dict[str, Any]]
     folder: str
@@ -87,9 +87,9 @@ READ: dict[str, Described] = {
     "mcore-adapter": Described(_alone(mcore_adapter), "mcore_adapter/", whole=("strategy", "training")),
     "mindspeed-llm-fsdp2": Described(_alone(mindspeed_fsdp2), "mindspeed_llm/"),
 }
-"""Every front end whose other releases are described so."""
+"""Every front end whose other releases are described in this way."""
 LACKING = {"verl": "verl/", "nemo-rl": "nemo_rl/"}
-"""Front ends whose contracts upstream/frontends/contracts.py writes: where their checks are."""
+"""Front ends whose contracts upstream/frontends/contracts.py writes: the location of their checks."""
 SETS = (
     *(MS_SWIFT, SLIME, FLAGSCALE, FLAGSCALE_RUNS, MINDSPEED_RL, BRIDGE, BRIDGE_STAGES, MCORE_ADAPTER, FSDP2),
     *(VERL, VERL_ROLES, NEMO_RL, NEMO_RL_ROLES),
@@ -105,7 +105,7 @@ REWORDED = {
     "megatron-bridge/two-lengths-of-training": ("assert not (has_train_iters and has_train_samples)",),
     "megatron-bridge/background-checkpoint-format": ("assert checkpoint.ckpt_format == 'torch_dist'",),
 }
-"""Conditions with which other releases refuse what a rule does: each was read."""
+"""Conditions with which other releases refuse the same as a rule; each was read by a person."""
 
 
 class Clone:
@@ -115,14 +115,14 @@ class Clone:
     def __init__(self, place: Path, front_end: str = "", packed: Path | None = None) -> None:
         self.place, self.front_end, self.packed = place, front_end, packed
 
-    @cache  # noqa: B019 - one object a run of the command
+    @cache  # noqa: B019 - one object per run of the command
     def git(self, *words: str) -> str:
-        """What git prints."""
+        """The output of git."""
         return subprocess.run(["git", "-C", str(self.place), *words], capture_output=True, text=True, check=True).stdout
 
     @cache  # noqa: B019
     def revision(self, release: str) -> str:
-        """The commit of a release, "" where there is no tag or branch of it."""
+        """The commit of a release, "" if it has no tag or branch."""
         for name in (f"v{release}", f"core_v{release}", release):
             try:
                 return self.git("rev-parse", "--verify", "-q", f"{name}^{{commit}}").strip()
@@ -132,23 +132,23 @@ class Clone:
 
     @cache  # noqa: B019
     def wheel(self, release: str) -> Wheel | None:
-        """The wheel of a release that the repository does not have."""
+        """The wheel of a release that the repository lacks."""
         if self.packed is None or self.revision(release):
             return None
         found = sorted(self.packed.glob(f"{self.front_end.replace('-', '_')}-{release}-*.whl"))
         return Wheel(found[0]) if found else None
 
     def has(self, release: str) -> bool:
-        """Whether the files of a release are there."""
+        """Whether the files of a release are available."""
         return bool(self.revision(release)) or self.wheel(release) is not None
 
     def commit(self, release: str) -> str:
-        """What names a release: the commit of its tag, or the hash of its wheel."""
+        """The identity of a release: the commit of its tag, or the hash of its wheel."""
         wheel = self.wheel(release)
         return wheel.commit[:17] if wheel is not None else self.revision(release)[:7]
 
     def text(self, release: str, path: str) -> str:
-        """A file, or the names of all for "". Raises subprocess.CalledProcessError where a repository lacks it."""
+        """A file, or the names of all for "". Raises subprocess.CalledProcessError if a repository lacks it."""
         if (wheel := self.wheel(release)) is not None:
             return wheel.texts([path]).get(path, "") if path else "\n".join(sorted(wheel.paths))
         at = self.revision(release)
@@ -175,7 +175,7 @@ def _condition(test: ast.expr) -> str:
 
 
 def lacking(front_end: str, clone: Clone, release: str) -> list[str]:
-    """The rules whose check a release does not make: none of its refusals has the condition."""
+    """The rules whose check a release does not make, because none of its refusals has the condition."""
     folder = LACKING[front_end] if front_end in LACKING else READ[front_end].folder
     base = data(front_end)["release"]
     found = []
@@ -193,7 +193,7 @@ def lacking(front_end: str, clone: Clone, release: str) -> list[str]:
 
 
 def difference(base: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
-    """The options of another release as they differ from those of the table."""
+    """The options of another release that differ from those of the table."""
     plain = json.loads(json.dumps(other))
     return {
         "changed": {key: row for key, row in plain.items() if base.get(key) != row},
@@ -222,7 +222,7 @@ def contract_text(clone: Clone, release: str, megatron: Clone | None = None) -> 
 
 
 def write(clone: Clone, megatron: Clone | None = None) -> list[Path]:
-    """Write the files of a front end anew, of the described releases whose files are there."""
+    """Rewrite the files of a front end, for the described releases whose files are available."""
     out = list[Path]()
     for release in filter(clone.has, contracts(clone.front_end)):
         path = SCHEMAS / "contracts" / f"{clone.front_end}-{release}.json"
@@ -232,7 +232,7 @@ def write(clone: Clone, megatron: Clone | None = None) -> list[Path]:
 
 
 def write_lacks(clone: Clone) -> list[Path]:
-    """Write which rules of a front end its older releases lack, in the file that has those of all such front ends."""
+    """Write the rules that older releases of a front end lack, in the file for all such front ends."""
     path, base = SCHEMAS / "contracts" / "lacks.json", numbers(data(clone.front_end)["release"])
     found = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     older = [one for one in contracts(clone.front_end) if numbers(one) < base and clone.has(one)]
@@ -243,8 +243,8 @@ def write_lacks(clone: Clone) -> list[Path]:
 
 
 def main(words: Sequence[str]) -> int:
-    """NAME of a front end, the clone of its repository, the folder with the wheels of what has no tag, and the clone of
-    Megatron-LM."""
+    """NAME of a front end, the clone of its repository, the folder with the wheels of releases without a tag, and the
+    clone of Megatron-LM."""
     name, place, *more = words
     clone = Clone(Path(place), name, Path(more[0]) if more else None)
     megatron = Clone(Path(more[1])) if len(more) > 1 else None

@@ -1,4 +1,4 @@
-"""The presets of AMD's Primus, each with those that it extends."""
+"""The presets of AMD's Primus, each with the presets that it extends."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _own(path: str, folder: str, text: Callable[[str], str]) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """A value with the defaults of the variables of the environment that it names."""
+    """A value with the defaults of the environment variables that it names."""
     if isinstance(value, str) and _ENV.search(value):
         return yaml.safe_load(_ENV.sub(lambda match: match[1], value))
     return value

@@ -1,4 +1,4 @@
-"""Rows of a front end's table, and how the table is written."""
+"""The rows of a front end's table, and the layout of its file."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def paths(tree: dict[str, Any], above: str = "") -> Iterator[str]:
 
 
 def value_lines(value: Any) -> str:
-    """A mapping with a line for each key, anything else on one."""
+    """A mapping with one line per key; anything else on one line."""
     if not isinstance(value, dict) or not value:
         return json.dumps(value)
     rows = (f"    {json.dumps(key)}: {json.dumps(value[key])}" for key in sorted(value))

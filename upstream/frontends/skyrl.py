@@ -1,4 +1,4 @@
-"""The keys of SkyRL: the fields of its config's dataclasses, by the path that leads to them."""
+"""The keys of SkyRL: the fields of its config's dataclasses, by their paths."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ NAMES = {
     "trainer.policy.model.path": "model_path",
     "trainer.micro_train_batch_size_per_gpu": "micro_batch_size",
 }
-"""Keys that are an argument of Megatron."""
+"""Keys that correspond to an argument of Megatron."""
 
 
 def skyrl(text: Callable[[str], str]) -> dict[str, Any]:
-    """Every field that is no section, with its default."""
+    """Every field that is not a section, with its default."""
     classes = {node.name: node for node in ast.walk(ast.parse(text(CONFIG))) if isinstance(node, ast.ClassDef)}
     found = dict(_fields(classes, ROOT, ""))
     keys = {key: [NAMES.get(key, f"skyrl_{key.replace('.', '_')}"), *row] for key, row in found.items()}
@@ -52,7 +52,7 @@ def _fields(classes: Mapping[str, ast.ClassDef], name: str, above: str) -> Itera
 
 
 def _default(value: ast.expr | None) -> Any:
-    """A default; None if code makes it."""
+    """A default; None if code computes it."""
     try:
         return ast.literal_eval(value) if value is not None else None
     except ValueError:

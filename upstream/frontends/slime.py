@@ -1,4 +1,4 @@
-"""slime's own options, off its parser."""
+"""slime's own options, from its parser."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from preflight.program.checkout.parser_options import own_options
 from upstream.frontends.rows import row
 
 PATCHED = ("--post-self-attn-layernorm", "--post-mlp-layernorm", "--use-gated-attention", "--offload-optimizer-states")
-"""Options that the commit under slime, and its patch (docker/patch/latest/megatron.patch), add to Megatron-LM 0.16."""
+"""Options that slime's underlying commit, and its patch (docker/patch/latest/megatron.patch), add to Megatron-LM
+0.16."""
 
 
 def slime(text: Callable[[str], str]) -> dict[str, Any]:
@@ -24,7 +25,7 @@ def slime(text: Callable[[str], str]) -> dict[str, Any]:
     defaults = {name: raw for name, raw in resets.items() if name in below and below[name].default != raw}
     keys = {one.option: row(one) for one in found if one.option not in below}
     keys |= {name: [name[2:].replace("-", "_"), "true", False] for name in PATCHED}
-    keys["--sglang-mem-fraction-static"] = ["sglang_mem_fraction_static", "float", None]  # of SGLang's, which it takes
+    keys["--sglang-mem-fraction-static"] = ["sglang_mem_fraction_static", "float", None]  # SGLang's, which it accepts
     return {"takes megatron": True, "defaults": defaults, "keys": keys}
 
 

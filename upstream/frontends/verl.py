@@ -1,4 +1,4 @@
-"""verl's config, as its trainer composes it."""
+"""verl's config, as composed by its trainer."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ import yaml
 from upstream.frontends.rows import SCHEMAS, paths, without_targets
 
 VERL = "verl/trainer/config/_generated_ppo_megatron_trainer.yaml"
-"""The config of its trainer with Megatron, with all its parts in it."""
+"""The config of its trainer with Megatron, including all of its parts."""
 _FALLBACK = re.compile(r"\$\{oc\.select:[\w.]+,\s*([^${}]*)\}")
 
 
 def verl(text: Callable[[str], str]) -> dict[str, Any]:
-    """verl's trainer config; which of its keys Megatron knows, and by which name, is written by hand in the table."""
+    """verl's trainer config; the corresponding arguments of Megatron, and their names, are written by hand in the
+    table."""
     trainer = without_targets(yaml.safe_load(text(VERL)))
     table = json.loads((SCHEMAS / "verl.json").read_text(encoding="utf-8"))
     keys = {key: [*row_[:2], _value_at(trainer, key), *row_[3:]] for key, row_ in table["keys"].items()}
@@ -27,7 +28,7 @@ def verl(text: Callable[[str], str]) -> dict[str, Any]:
 
 
 def _sft(text: Callable[[str], str]) -> dict[str, Any]:
-    """The config of its fine-tuning with Megatron, of the parts that its `defaults` would take."""
+    """The config of its fine-tuning with Megatron, composed from the parts in its `defaults`."""
 
     def part(name: str) -> dict[str, Any]:
         try:
@@ -45,7 +46,7 @@ def _sft(text: Callable[[str], str]) -> dict[str, Any]:
 
 
 def _value_at(tree: Any, key: str) -> Any:
-    """A default; of one that is another key's value, what it is without that."""
+    """A default; if it refers to the value of another key, the default without that key."""
     for part in key.split("."):
         tree = tree.get(part) if isinstance(tree, dict) else None
     found = _FALLBACK.fullmatch(tree) if isinstance(tree, str) else None

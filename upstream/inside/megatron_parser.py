@@ -16,7 +16,7 @@ from upstream.inside.standins import hide_installed, install, load
 STANDINS = ("torch", "numpy", "modelopt")
 OWN = ("megatron", "pretrain_gpt")
 ARGUMENTS = ("megatron.training.arguments", "megatron.arguments")
-"""The module of the parser as newer and older releases call it."""
+"""The name of the parser's module in newer and older releases."""
 
 
 class _Parsing(BaseException):
@@ -27,8 +27,8 @@ class _Parsing(BaseException):
 
 
 def parser_of(arguments: Any) -> argparse.ArgumentParser:
-    """The parser that a release builds: by the function that adds the options, or, before there is one, as it comes
-    to parse."""
+    """The parser that a release builds: from the function that adds the options or, before that existed, at the moment
+    of parsing."""
     if hasattr(arguments, "add_megatron_arguments"):
         return arguments.add_megatron_arguments(argparse.ArgumentParser(allow_abbrev=False))  # type: ignore
 
@@ -49,10 +49,9 @@ def arguments_in(root: str) -> str:
 
 
 def main(root: str, *, alone: bool = False) -> None:
-    """Prints the options as JSON, with the packages that got a stand-in. alone: without those that an entry script
-    adds.
+    """Prints the options as JSON, with the packages that got a stand-in.
 
-    What the release itself prints goes to stderr.
+    alone: without those that an entry script adds. The output of the release itself goes to stderr.
     """
     out, sys.stdout = sys.stdout, sys.stderr
     sys.path.insert(0, root)

@@ -32,11 +32,11 @@ ADDERS = (
     ("mindspeed_llm.training.arguments", "process_args"),
     ("modellink.arguments", "process_args"),
 )
-"""What adds the options of the frameworks on top of MindSpeed, the newest way first."""
+"""The code that adds the options of the frameworks built on MindSpeed, the newest way first."""
 
 
 def added(root: str, parser: argparse.ArgumentParser, finder: Finder) -> argparse.ArgumentParser:
-    """The parser with a framework's own options, as its patched `parse_args` makes it."""
+    """The parser with a framework's own options, as built by its patched `parse_args`."""
     parser.conflict_handler = "resolve"
     for module, function in ADDERS:
         if Path(root, *module.split(".")).with_suffix(".py").is_file():
@@ -49,7 +49,7 @@ def added(root: str, parser: argparse.ArgumentParser, finder: Finder) -> argpars
 
 
 def _mindspeed(root: str, parser: argparse.ArgumentParser, finder: Finder) -> argparse.ArgumentParser:
-    """By features where the release has a manager of them that its `parse_args` asks, otherwise by one function."""
+    """By features if the release has a manager of features that its `parse_args` calls, otherwise by one function."""
     if (
         Path(root, "mindspeed", "core", "megatron_basic", "arguments_basic.py").is_file()
         or Path(root, "mindspeed", "args_utils.py").is_file()
@@ -61,7 +61,7 @@ def _mindspeed(root: str, parser: argparse.ArgumentParser, finder: Finder) -> ar
 
 
 def main(roots: list[str]) -> None:
-    """Prints the options as JSON; what the releases themselves print goes to stderr."""
+    """Prints the options as JSON; the output of the releases themselves goes to stderr."""
     out, sys.stdout = sys.stdout, sys.stderr
     sys.path[:0] = roots
     sys.argv = ["pretrain_gpt.py"]

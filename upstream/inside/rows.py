@@ -17,7 +17,7 @@ KINDS = {
     "parse_list_for_virtual_optimizer": "swap",
     "loads": "json",
 }
-"""How the text of a value is read, by the name of the function that reads it; what is not here keeps that name."""
+"""How the text of a value is read, by the name of the function that reads it; other functions keep their name."""
 SWITCHES = {
     "_StoreTrueAction": "true",
     "_StoreFalseAction": "false",
@@ -57,7 +57,7 @@ def kind(action: argparse.Action) -> str:
 
 
 def enums(action: argparse.Action) -> list[type[enum.Enum]]:
-    """The enumerations that a type is, or that a lambda reads its text as."""
+    """The enumerations that form a type, or as which a lambda reads its text."""
     if isinstance(action.type, type):
         return [action.type] if issubclass(action.type, enum.Enum) else []
     if not isinstance(action.type, types.FunctionType) or action.type.__name__ != "<lambda>":
@@ -78,8 +78,8 @@ def _words(function: Any) -> list[str]:
 
 
 def choices(action: argparse.Action) -> list[Any] | None:
-    """What an option takes: as the parser says, otherwise the members of the enumeration and the words that a lambda
-    lets pass besides."""
+    """The accepted values of an option: its choices in the parser, otherwise the members of the enumeration and the
+    additional words that a lambda accepts."""
     if action.choices is not None:
         return [plain(one) for one in action.choices]
     members = [member.name for one in enums(action) for member in one]

@@ -1,8 +1,7 @@
-"""Stand-ins for packages that a framework imports and that its parser and validators do not need.
+"""Stand-ins for packages that a framework imports but that its parser and validators do not need.
 
-A name that is missing answers to everything: classes can be inherited from, functions decorate or return another stand-
-in.
-Packages that a framework imports only if they are there stay absent, as on a machine without them.
+A missing name can be used in any way: classes can be inherited from, and functions decorate or return another stand-
+in. Packages that a framework imports only if they are installed stay absent, as on a machine without them.
 """
 
 from __future__ import annotations
@@ -24,14 +23,14 @@ VERSIONS = {
     "numpy": "1.26.4",
     "torch-npu": "2.7.1",
 }
-"""Versions that stand-ins give where a framework asks for them."""
+"""Versions that stand-ins report if a framework requests them."""
 TYPES = frozenset({"dtype", "device", "finfo"})
-"""Names in lower case that are classes."""
+"""Lower-case names that are classes."""
 REAL = {
     "pkg_resources.packaging.version": "packaging.version",
     "pkg_resources.extern.packaging.version": "packaging.version",
 }
-"""Packages that are there, under names that stand-ins have."""
+"""Installed packages that share a name with a stand-in."""
 _ATTEMPTS = 80
 
 
@@ -75,7 +74,7 @@ class Standin:
         ):
             return arguments[0]
         if self.__name__.rpartition(".")[2].startswith(("is_", "has_")):
-            return False  # nothing is set up, nothing is there
+            return False  # nothing is initialised or available
         return Standin(f"{self.__name__}()")
 
     def __getattr__(self, name: str) -> Any:
@@ -114,10 +113,7 @@ class Standin:
 
 
 def _kept(owner: Any, name: str) -> Any:
-    """What stands under a name that is missing: a module that was imported, a class, or something to call.
-
-    Always the same.
-    """
+    """The object for a missing name: an imported module, a class, or a callable; always the same one."""
     if name == "__file__":
         return f"<{owner.__name__}>"
     if name.startswith("__"):
@@ -167,15 +163,15 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 
 def hide_installed(kept: Sequence[str] = ("packaging",)) -> None:
-    """Takes away what is installed but for these packages: what a release imports where it is there would change with
-    the machine, and goes wrong beside stand-ins."""
+    """Hides all installed packages except these: optional imports of a release would otherwise depend on the machine,
+    and fail next to stand-ins."""
     for name in kept:
         importlib.import_module(name)
     sys.path[:] = [folder for folder in sys.path if not folder.rstrip("/").endswith(("site-packages", "dist-packages"))]
 
 
 def install(names: Sequence[str]) -> Finder:
-    """Puts stand-ins for these packages before everything else, and what newer Pythons have into older ones."""
+    """Puts stand-ins for these packages before everything else, and adds features of newer Pythons to older ones."""
     finder = Finder(names)
     sys.meta_path.insert(0, finder)
     if not hasattr(typing, "override"):
@@ -190,7 +186,7 @@ def install(names: Sequence[str]) -> Finder:
 
 
 def load(module: str, own: Sequence[str], finder: Finder) -> Any:
-    """Imports a module of a framework; what it cannot go without gets a stand-in, one package a try.
+    """Imports a module of a framework; missing packages that it needs get a stand-in, one per attempt.
 
     own: the packages of the framework itself, which never get one.
     """

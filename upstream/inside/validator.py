@@ -2,9 +2,8 @@
 
 python -m upstream.inside.validator ROOT < CASES > VERDICTS
 
-What is run: the parser, `validate_args`, the model configuration, the calculator of micro-batches; on the devices,
-processes
-and packages that a case would have, but that are not here. Not run: process groups, optimizer, scheduler, the model.
+These parts run: the parser, `validate_args`, the model configuration, the calculator of micro-batches, with simulated
+devices, processes and packages. These do not: process groups, optimizer, scheduler, the model.
 """
 
 from __future__ import annotations
@@ -26,10 +25,10 @@ from upstream.inside.megatron_parser import OWN, STANDINS, arguments_in
 from upstream.inside.standins import install, load
 
 BATCHES = ("megatron.core.num_microbatches_calculator", "megatron.training.microbatches", "megatron.microbatches")
-"""The module as newer and older releases call it."""
+"""The name of the module in newer and older releases."""
 TOKENIZER = {"tokenizer_type": "GPT2BPETokenizer"}
 VOCABULARY = 50304
-"""Rows of the embedding where a case does not say: files of tokenizers are not here."""
+"""Rows of the embedding if a case does not state them, because tokenizer files are not available."""
 FUSED = (
     (
         "megatron.core.models.common.embeddings.rope_utils",
@@ -52,9 +51,9 @@ FUSED = (
         ("fused_permute", "fused_permute_with_probs", "fused_sort_chunks_by_index", "fused_unpermute"),
     ),
 )
-"""Kernels that a validator asks for, and that a machine for training has."""
+"""Kernels that a validator requires, and that a training machine has."""
 THERE = ("HAVE_APPLY_ROPE_FUSION",)
-"""By which releases up to 0.10 remember that such kernels are there."""
+"""The names under which releases up to 0.10 record that such kernels are available."""
 
 
 class Judge:
@@ -130,13 +129,13 @@ class Judge:
         build(**{name: known.get(name, getattr(args, name, None)) for name in inspect.signature(build).parameters})
 
     def _where(self, error: BaseException) -> str | None:
-        """The last place in the checkout that an exception went through."""
+        """The last place in the checkout that an exception passed through."""
         frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename.startswith(self.root)]
         return f"{os.path.relpath(frames[-1].filename, self.root)}:{frames[-1].lineno}" if frames else None
 
 
 def _build_once(arguments: Any) -> None:
-    """Make a release build its parser only once, because that takes longest."""
+    """Make a release build its parser only once, because that is the slowest part."""
     build = getattr(arguments, "add_megatron_arguments", None)
     if build is not None:
         built: list[Any] = []

@@ -44,7 +44,7 @@ DERIVED = frozenset(
         "activation_func",  # "gelu", "silu", "squared_relu", "quick_gelu", "openai_gelu", "fast_gelu"
         "moe_layer_pattern",  # tuple of bool per layer; None when dense
         "padded_vocab_size",
-        "mtp_position_embedding_type",  # the positions that the check of multi-token prediction sees
+        "mtp_position_embedding_type",  # the positions that the check of multi-token prediction reads
         "cpu_offloading",
         "variable_seq_lengths",
         # switches that upstream keeps as attributes
@@ -54,10 +54,10 @@ DERIVED = frozenset(
         # the run around it
         "device_architecture",  # CUDA major: 9 Hopper, 10 Blackwell; 0 on other accelerators; unknown without a device
         "entry_is_known",  # the entry script defines no additional options
-        "entry_is_shipped",  # the entry script is one that releases have, with the options that it adds there
+        "entry_is_shipped",  # releases contain the entry script, with the options that it adds there
         "entry_trains",
         "target_is_stated",
-        "core_release",  # of Megatron-LM, of a release that is not described, too
+        "core_release",  # of Megatron-LM, even of a release that is not described
         "adam_in_place",  # MindSpeed's Adam is known to update in place
         "entry",  # name of the entry script, "" when there is none
     }

@@ -42,7 +42,7 @@ def microbatches(run: Run) -> None:
         batch = schedule_of(run)[0][1]
     elif run.is_core("<0.18") and run.rampup_batch_size:
         batch = int(run.rampup_batch_size[0])
-    if run.step_batch_size_schedule is not None:  # rounded down without a word, even to nothing
+    if run.step_batch_size_schedule is not None:  # rounded down silently, even to zero
         run.derive("num_microbatches", batch // size, f"{batch} samples / {size}")
         return
     if batch % size and run.decrease_batch_size_if_needed:

@@ -217,7 +217,7 @@ def _bounded(
     releases = possible_releases(target, typed)
     if found is not None and found.target.version in releases:
         releases = (found.target.version,)
-    evidence = found.evidence if found is not None and found.target.version else ""  # else of the framework alone
+    evidence = found.evidence if found is not None and found.target.version else ""  # otherwise only of the framework
     lacks = lacking(found.target) if found is not None else frozenset[str]()
     stack, named = stack_of(target.framework), undescribed(found)
     told = begun._replace(releases=releases, stack=stack, evidence=evidence, lacks=lacks, named=named)
@@ -229,7 +229,7 @@ def _bounded(
 
 
 GONE_ENTRIES = ("pretrain_gpt2.py", "evaluate_gpt2.py", "generate_samples_gpt2.py", "pretrain_albert.py")
-"""Entry scripts of releases before those that are described."""
+"""Entry scripts of releases before the described ones."""
 
 
 GONE = {
@@ -238,12 +238,12 @@ GONE = {
     "--warmup": ("--lr-warmup-fraction", "--lr-warmup-iters", "--lr-warmup-samples"),
     "--checkpoint-activations": ("--recompute-activations", "--recompute-granularity"),
 }
-"""Options that all described releases only have to refuse them, each with those that came instead."""
+"""Options that all described releases have only to refuse them, each with its replacements."""
 
 
 def _of_an_older_release(typed: Mapping[str, str | None]) -> str:
-    """Why a launch is of a release before those that are described: several of its options were removed since, and
-    none came instead of one; "" where it is not."""
+    """Why a launch belongs to a release before the described ones: several of its options have been removed since, and
+    it uses none of their replacements; "" if it does not."""
     gone = tuple(option for option in GONE if option in typed)
     if len(gone) < 2 or any(option in typed for new in GONE.values() for option in new):
         return ""
@@ -302,7 +302,7 @@ def merged(table: Table, own: OwnOption) -> Flag | None:
             nargs = "*"
         return Flag(own.option, own.dest, kind, own.default, nargs, own.choices, own.also)
     changed = known
-    # other code of the checkout may add to those that a parser lists
+    # other code in the checkout may add options to those that a parser lists
     if known.choices is not None and own.choices is not None:
         changed = changed._replace(choices=tuple(dict.fromkeys((*known.choices, *own.choices))))
     elif known.choices is not None and own.kind:

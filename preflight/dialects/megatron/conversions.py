@@ -82,7 +82,7 @@ def convert(flag: Flag, text: str) -> Any:
         value = _READ[flag.kind](text)
     except (ValueError, TypeError, KeyError, SyntaxError, RecursionError, MemoryError) as error:
         choices = GRAPH_MODULES if flag.kind == "graph" else ()
-        crash = "pattern" if isinstance(error, SyntaxError) else ""  # argparse does not catch it
+        crash = "pattern" if isinstance(error, SyntaxError) else ""  # argparse does not catch this exception
         raise BadValue(WORDS.get(flag.kind, "another value"), choices, crash) from None
     if flag.choices is not None and value not in flag.choices:
         raise BadValue("one of the choices", flag.choices)

@@ -137,7 +137,7 @@ FORMER = {"tensor_model_parallel_size": "model_parallel_size", "micro_batch_size
 
 @derives(*FORMER)
 def former_sizes(run: Run) -> None:
-    """The sizes of a run of a release before those that are described."""
+    """The sizes of a run of a release before the described ones."""
     for name, former in FORMER.items():
         given = run.written.get(former)
         if given is not None and name not in run.written and isinstance(given.raw, int):
@@ -266,7 +266,7 @@ def _ends(stages: tuple[int, ...] | None) -> dict[str, object]:
 
 def _recompute(arguments: Arguments, sizes: Sizes) -> dict[str, object]:
     granularity = None if sizes.recompute == "none" else sizes.recompute
-    if sizes.full_layers is not None and granularity == "full":  # so many of each stage, or of each of its chunks
+    if sizes.full_layers is not None and granularity == "full":  # this many per stage, or per chunk of a stage
         count = max(sizes.full_layers) // sizes.virtual
         return {"recompute_granularity": "full", "recompute_method": "block", "recompute_num_layers": count}
     now = arguments.get("recompute_granularity")

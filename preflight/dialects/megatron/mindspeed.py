@@ -205,7 +205,7 @@ def inflates(run: Run) -> bool:
 
 @derives("attention_mask_type")
 def context_mask(run: Run) -> None:
-    """Before 2.2 MindSpeed-LLM takes the mask of context parallelism for all."""
+    """Before 2.2 MindSpeed-LLM uses the mask of context parallelism for all runs."""
     if before(run, "2.2"):
         place = "mindspeed_llm/training/arguments.py:1324"
         run.switch("attention_mask_type", run.cp_attention_mask_type, "--cp-attention-mask-type wins", place)

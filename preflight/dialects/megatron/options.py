@@ -119,7 +119,7 @@ ASKED = (
 """Releases that a run is read as only if it is stated or its options show it."""
 
 ON_THE_TAG = {("mindspeed-llm", "2.3.0"): {"--mg-cache-dir": ["mg_cache_dir", "str"]}}
-"""Options that the tag of a release has and that the branch described under its name has renamed."""
+"""Options of a release's tag that were renamed in the branch described under its name."""
 
 
 @cache

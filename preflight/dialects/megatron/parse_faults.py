@@ -116,7 +116,7 @@ _IS_ON = "{parser} has no option {option}: it is on unless {opposite} is given"
 _IS_OFF = "{parser} has no option {option}: it is off unless {opposite} is given"
 _WHOLE_ARRAY = lazy_pattern(r"\$\{\w+\[[@*]\]\}")
 CLOSE = 0.93
-"""The similarity from which a name counts as a misspelling of another one; below it the option may come from another
+"""The similarity from which a name counts as a misspelling of another one; a less similar option may come from another
 release."""
 
 

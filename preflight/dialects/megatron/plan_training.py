@@ -121,7 +121,7 @@ def _shared(run: Run) -> bool:
 def _modules(run: Run) -> tuple[str, ...]:
     if run.recompute_granularity != "selective":
         return ()
-    # in brackets as Megatron-LM's functional tests write lists
+    # in brackets, as lists are written in Megatron-LM's functional tests
     modules = " ".join(run.recompute_modules).strip("[]").split()
     if run.moe_layer_recompute and "moe" not in modules:
         modules.append("moe")
@@ -146,7 +146,7 @@ def precision(source: Source) -> Precision:
             lambda r: r.exp_avg_sq_dtype if r.use_precision_aware_optimizer and not is_on(r, "o2_optimizer") else None,
             "exp_avg_sq_dtype",
         ),
-        # linear layers of Megatron's own do not compute in FP8, whatever is asked for
+        # Megatron's own linear layers never compute in FP8, even if it is requested
         fp8=compute(lambda r: r.fp8_recipe if r.fp8 and r.transformer_impl != "local" else None, "fp8"),
         fp8_parameters=compute(lambda r: bool(r.fp8 and r.fp8_param_gather), "fp8_param_gather"),
         fp4=compute(lambda r: r.fp4_recipe if r.fp4 else None, "fp4"),
@@ -182,8 +182,8 @@ def _master(run: Run) -> str | None:
 
 
 def _remainders(run: Run) -> bool:
-    """Transformer Engine's Adam, since 2.1, keeps the 16 bits of an fp32 weight that the bf16 weight lacks; not where
-    FP8 weights are scaled by other than delayed scaling, or states are on the host (core_v0.11.0,
+    """Transformer Engine's Adam, since 2.1, keeps the 16 bits of an fp32 weight that the bf16 weight lacks; not if FP8
+    weights use a scaling other than delayed scaling, or states are on the host (core_v0.11.0,
     optimizer/__init__.py:290; core_v0.19.0, :576-584, optimizer_config.py:436-446)."""
     scaled = run.fp8 and run.fp8_recipe != "delayed"
     return bool(

@@ -1,4 +1,4 @@
-"""The plan of a run of Megatron, and options that its step time has no term for."""
+"""The plan of a run of Megatron, and options for which its step time has no term."""
 
 from __future__ import annotations
 

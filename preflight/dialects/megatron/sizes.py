@@ -78,7 +78,7 @@ def rows(run: Run) -> int:
 
 
 def padded(run: Run, size: int) -> int:
-    """A size rounded up to divide over tensor-parallel ranks, unless padding is off."""
+    """A size rounded up so that it is divisible by the number of tensor-parallel ranks, unless padding is off."""
     multiple = 1 if run.pad_vocab_size is False else run.make_vocab_size_divisible_by * run.tensor_model_parallel_size
     return -(-size // multiple) * multiple
 
@@ -178,7 +178,8 @@ def _pattern(frequency: int | Sequence[int] | None, layers: int) -> tuple[bool, 
 
 @derives("padded_vocab_size")
 def vocabulary(run: Run) -> None:
-    """Rows of the embedding: the vocabulary rounded up to divide over tensor-parallel ranks."""
+    """Rows of the embedding: the vocabulary rounded up so that it is divisible by the number of tensor-parallel
+    ranks."""
     if run.padded_vocab_size is not None:
         return
     size = run.vocab_size
@@ -214,7 +215,7 @@ def sequence(run: Run) -> None:
 
 @derives("mtp_position_embedding_type")
 def prediction_positions(run: Run) -> None:
-    """The positions that the check of multi-token prediction sees: since 0.17 those set by the user, before that with
+    """The positions that the check of multi-token prediction reads: since 0.17 those set by the user, before that with
     --use-rotary-position-embeddings (core_v0.16.0 arguments.py:990, :1232; core_v0.17.0 :732, :1276)."""
     rotary = run.use_rotary_position_embeddings and run.is_core("<0.17")
     run.derive("mtp_position_embedding_type", "rope" if rotary else run.position_embedding_type)

@@ -356,7 +356,7 @@ def _perform(run: Run, target: Target, *, checkpoint: bool) -> None:
 
 
 def release(run: Run, target: Target, asked: Target | None, *, stated: bool) -> None:
-    """What the run knows about the requested release, or the one that its checkout shows."""
+    """The facts about the requested release, or about the one that the run's checkout shows."""
     run.derive("target_is_stated", stated)
     run.derive("core_release", core_release(target, asked))
     run.derive("adam_in_place", updates_in_place(asked))

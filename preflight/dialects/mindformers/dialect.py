@@ -1,4 +1,4 @@
-"""The dialect of MindFormers, and the release that a checkout is of."""
+"""The dialect of MindFormers, and the release of a checkout."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Keys of configs: those of a release, and what they do to the training."""
+"""Keys of configs: those of a release, and their effect on the training."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A launch of run_mindformer.py: the YAML file that it names, and the options that it puts over the file."""
+"""A launch of run_mindformer.py: the YAML file that it names, and the options that override the file."""
 
 from __future__ import annotations
 

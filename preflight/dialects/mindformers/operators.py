@@ -143,7 +143,7 @@ def compiled(part: str) -> re.Pattern[str] | str:
     if cost(part) > MAX_COST:
         return f"unsure:{part[:60]!r} repeats too much to be tried safely"
     try:
-        with warnings.catch_warnings():  # what a future Python may read otherwise is not the user's concern
+        with warnings.catch_warnings():  # warnings about future Python syntax do not concern the user
             warnings.simplefilter("ignore")
             return re.compile(part)
     except (re.error, OverflowError, RecursionError) as error:

@@ -165,7 +165,7 @@ def _global_batch(run: Run, mode: str, world: int | None) -> Any:
 
 
 Stages = tuple[tuple[int, ...], ...]
-MOST = 100_000  # layers or places for them; no model has more, and a larger number is a slip or an attack
+MOST = 100_000  # layers or places for them; no model has more, and a larger number is a mistake or an attack
 
 
 class Spread(NamedTuple):

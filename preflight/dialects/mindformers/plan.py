@@ -1,4 +1,4 @@
-"""The plan of a graph-mode config, and what its step time has no term for."""
+"""The plan of a graph-mode config, and the features for which its step time has no term."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from preflight.run.arguments import Switch
 from preflight.run.value import Value, derived, unknown
 
 _TRAINER = "mindformers/pynative/trainer/trainer.py"
-MOST_LAYERS = 100_000  # no model has more; a larger number is a slip or an attack
+MOST_LAYERS = 100_000  # no model has more; a larger number is a mistake or an attack
 _RANGE = re.compile(r"\s*(\d+)\s*(?:-\s*(\d+)\s*)?")
 
 

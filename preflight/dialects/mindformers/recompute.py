@@ -31,7 +31,7 @@ _DEFAULTS = {
     "comm": (".*\\.norm",),
 }
 Stages = tuple[tuple[int, ...], ...]
-MOST_LAYERS = 100_000  # no model has more; a larger number is a slip or an attack
+MOST_LAYERS = 100_000  # no model has more; a larger number is a mistake or an attack
 
 
 class Run(Protocol):

@@ -38,7 +38,7 @@ def load_script(
     """The launches of a script; one document without a launch if there is none. Raises InputError.
 
     environment: variables known to be set. spent: the work of the scripts before this one, to which its own is added.
-    whole: also read what follows the place at which bash stops, without reporting it.
+    whole: also read the text after the place at which bash stops, without reporting it.
     """
     refused = refusal(source) if not whole else None
     tree = parse(source, MAX_PADDED, None if refused is None or refused.readable else refused.unit)

@@ -149,7 +149,7 @@ _LEVELS: tuple[dict[str, Callable[[int, int], int]], ...] = (
     {"*": lambda a, b: a * b, "/": _divided, "%": lambda a, b: a - _divided(a, b) * b},
     {"**": _power},
 )
-"""Operators between two values, those that bind loosest first."""
+"""Binary operators, the loosest-binding first."""
 _OPERATORS = {sign: operate for level in _LEVELS for sign, operate in level.items()}
 _LEVEL_OF = {sign: number for number, level in enumerate(_LEVELS) for sign in level}
 _UNARY: dict[str, Callable[[int], int]] = {
@@ -240,7 +240,7 @@ class _Parser:
         kind, text = self.peek()
         self.at += 1
         if kind == "step":  # ++x
-            name = self.peek().text  # the reader of tokens makes sure that it is one
+            name = self.peek().text  # the tokenizer ensures this
             self.at += 1
             return self.put(name, self.named(name) + (1 if text == "++" else -1))
         if kind == "name":
@@ -268,7 +268,7 @@ class _Parser:
         return value
 
     def applied(self, sign: str, a: int, b: int) -> int:
-        return _wrap(_OPERATORS[sign](a, b)) if self.live or sign == "**" else 0  # bash looks at a power in any case
+        return _wrap(_OPERATORS[sign](a, b)) if self.live or sign == "**" else 0  # bash always evaluates a power
 
 
 MAX_DEPTH = 40

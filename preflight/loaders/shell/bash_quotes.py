@@ -23,12 +23,12 @@ _CLOSING = {"(": ")", "[": "]", "{": "}"}
 
 
 class Refused(Exception):
-    """Raised where bash stops in a script.
+    """Raised at the place where bash stops in a script.
 
-    fault: "quote" where something is opened and never closed, "token" where a word does not fit, "array" for one in an
+    fault: "quote" if something is opened and never closed, "token" if a word does not fit, "array" for a word in an
     array, "loop" for the parts of for (( )), "condition" for a wrong [[ ]] and "arithmetic" for a (( that has no )): at
-    these two bash ends like the command before. text: the sign that is not closed, otherwise the word; empty at the end
-    of the script.
+    these two bash ends with the status of the previous command. text: the unclosed sign, otherwise the word; empty at
+    the end of the script.
     """
 
     def __init__(self, fault: str, at: int, text: str) -> None:
@@ -37,11 +37,11 @@ class Refused(Exception):
 
 
 MOST_OPEN = 100
-"""Quotes and brackets within each other."""
+"""Maximum number of nested quotes and brackets."""
 
 
 class TooDeep(Exception):
-    """Raised if the text nests too deep."""
+    """Raised if the text is nested too deeply."""
 
 
 class Quotes:

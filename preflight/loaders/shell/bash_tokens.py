@@ -23,7 +23,7 @@ _BEFORE_TIME = frozenset(
     ["", "\n", "$(", TIME_OPTION, TIME_END, *"; && || & while do until if then elif else { ( ) ! time".split()]
 )
 _BEFORE_COMMANDS = _BEFORE_TIME | frozenset([ARITHMETIC, *"| } |& ]] done esac fi ;; ;& ;;& coproc $(".split()])
-"""Behind these bash knows its reserved words and assignments."""
+"""After these tokens bash recognises its reserved words and assignments."""
 _CASE_ENDS = frozenset([";;", ";&", ";;&"])
 _PAIRS = frozenset(["<&", ">&", "<>", ">|", "&>", "|&", ";&", "<<", ">>", ";;", "&&", "||"])
 _BUILTINS = frozenset(["alias", "declare", "export", "local", "readonly", "typeset", "eval", "let"])
@@ -38,7 +38,7 @@ _RUN = lazy_pattern(
     r"|\$\{[^}'\"\\`$<>]*\}|\$(?:\$|(?![({\['\"\\$])))[^ \t\n()<>;&|\\'\"`$]*)*",
     re.DOTALL,
 )
-"""As much of a word as nests nothing."""
+"""The part of a word without nested constructs."""
 _NAME = lazy_pattern(r"(?:[A-Za-z_]|\\\n)(?:[A-Za-z0-9_]|\\\n)*")
 _ELEMENT = lazy_pattern(r"[A-Za-z_]\w*(?:\[[^\]\s'\"$`\\]*\])?\+?=", re.ASCII)
 _EQUALS = lazy_pattern(r"(?:\\\n)*(?:\+(?:\\\n)*)?=(?:\\\n)*")
@@ -72,10 +72,10 @@ class Tokens:
         self.esacs = self.awaits_in = self.braces = 0
         self.documents: list[_Pending] = []
         self.resume: dict[int, int] = {}
-        """Line ends behind which the text of a here-document is read already, and where it ends."""
+        """Line ends after which the text of a here-document has already been read, and the end of that text."""
         self.substitutions = 0
         self.misread = -1
-        """Where a (( ended last that has no )), so that bash took it for two parentheses."""
+        """The end of the last (( without a )), which bash therefore treats as two parentheses."""
 
     def read(self) -> str:
         """The next token."""

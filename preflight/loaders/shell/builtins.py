@@ -37,9 +37,9 @@ def shift(expander: Expander, words: list[Field]) -> None:
 
 
 CHANGES = frozenset(["cd", "pushd", "popd"])
-"""Commands after which another folder is the working one."""
+"""Commands that change the working directory."""
 NAME = "(working folder)"
-"""The variable that holds it: no script has one of that name, and branches and subshells treat it as any other."""
+"""The variable that stores it: no script has one of that name, and branches and subshells treat it like any other."""
 
 
 def change_folder(expander: Expander, tree: Tree, node: Node) -> None:

@@ -33,7 +33,7 @@ _PRINTS = frozenset(["echo", "printf", "cat", "tee"])
 _INNER = ("command_substitution", "process_substitution")
 _QUOTING = lazy_pattern(r"[\\'\"]")
 LONGEST_NAME = 200
-"""Bytes of the name of a command that is read here: a longer one is a substitution, with others in it."""
+"""Maximum bytes of a command name that is read here: a longer one is a substitution with nested ones."""
 _READS = frozenset(["read", "mapfile", "readarray", "getopts"])
 
 
@@ -55,14 +55,14 @@ class Commands:
         self.nounset = False
         self.exits: tuple[Tree, Node, str] | None = None
         self.ended = self.through = False
-        """exits: the last `exit` that was met, with its code; ended: the script surely ends at it; through: go on."""
+        """exits: the last `exit` reached, with its code; ended: the script certainly ends there; through: go on."""
         self.removed: list[tuple[Span, str]] = []
         self.traps: dict[str, Nested] = {}
         self.scripts = WrittenScripts(self.printer, self.launches, lambda text: self._script_text(text, meant=True))
         self.stdin: Read | None = None
-        """What the shell that runs the present text reads."""
+        """The stdin of the shell that runs the present text."""
         self.inside: set[tuple[int, int]] = set()
-        """Substitutions that the present command has run."""
+        """Substitutions that the present command has already run."""
 
     @property
     def found(self) -> list[Found]:
@@ -205,7 +205,7 @@ class Commands:
             self._script_text(nested([Field(list(value))]), meant=True)
 
     def _goes_on(self, tree: Tree, node: Node, words: list[Field]) -> bool:
-        """Whether a command is only the continuation of the one above it."""
+        """Whether a command only continues the one above it."""
         if self.follower.dry:
             return False
         return self.launches.continues(tree.span(node), words, Front(self.prefix, self.asked), self._follow_script)
@@ -307,7 +307,7 @@ class Commands:
         other = Commands(self.files.source, self.environment, self.asked, self.given)
         other.files, other.texts, other.calls = self.files, self.texts, self.calls + 1
         other.prefix = _in_front(taken)
-        other.state.foreign = self.state.foreign  # an unread file may export what the other script expands
+        other.state.foreign = self.state.foreign  # an unread file may export variables that the other script expands
         for name, variable in self.state.variables.items():
             if variable.exported:
                 other.state.put(name, variable)

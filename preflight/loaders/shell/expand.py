@@ -182,7 +182,7 @@ class Expander(Parameters):
 
     @contextmanager
     def _quoting(self, inside: bool) -> Iterator[None]:
-        """What a place is inside of, for the time that it is read."""
+        """The construct that contains a place, while that place is read."""
         before, self.inside = self.inside, inside
         try:
             yield

@@ -23,7 +23,7 @@ _PARAMETER = lazy_pattern(
     r"(!?#?|#!)([A-Za-z_]\w*|\d+|[@*#?$!-])(\[(?:[^\]]*)\])?(:?[-=+?]|%%?|##?|//|/#|/%|/|:|\^\^?|,,?|@)?", re.DOTALL
 )
 _COMMANDS = lazy_pattern(r"[;\n'\"`]|\$\(")
-"""What occurs in commands, and not in plain arithmetic."""
+"""Text that occurs in commands, but not in plain arithmetic."""
 _SLICED = lazy_pattern(r"\$\{(?:@|\w+\[@\]):[^-=+?].*\}", re.DOTALL)
 # fmt: off
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\", "'": "'", '"': '"', "a": "\a", "b": "\b", "e": "\x1b", "f":
@@ -191,7 +191,8 @@ def ansi(span: Span) -> Bit:
 _SLICE = lazy_pattern(r"\s*(-?[0-9]{1,9})\s*(?::\s*(-?[0-9]{1,9})\s*)?")
 
 _LONGEST = (4000, 4000, 200, 60)
-"""Limit of a text, in characters, for a pattern with this number of stars: some milliseconds of work at most."""
+"""Maximum characters of a text for a pattern with this number of stars, so that matching takes a few milliseconds at
+most."""
 
 
 def transform(text: str, operator: str, operand: str) -> str | None:
@@ -279,6 +280,6 @@ def _pattern(text: str, greedy: bool) -> str | None:
     found = "".join(parts)
     try:
         re.compile(found)
-    except re.error:  # a range that runs backwards
+    except re.error:  # a reversed range
         return None
     return found

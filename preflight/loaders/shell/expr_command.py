@@ -16,7 +16,8 @@ _ATOM = lazy_pattern(
     r"(?P<set>\[\^?\]?(?:\[:\w+:\]|[^\]\[\\])*\])|\\(?P<escaped>[.*\[\]^$/\\-])|(?P<mark>\\[()])|(?P<plain>[^\\\[])"
 )
 _MAX_TEXT, _MAX_INVOLVED = 200, 60
-"""Characters of a text to which a pattern is applied; the second where it repeats more than twice."""
+"""Maximum characters of a text to which a pattern is applied; the second limit applies if it repeats more than
+twice."""
 _MAX_REPEATED = 4
 
 
@@ -129,7 +130,7 @@ def _quotient(a: int, b: int) -> int:
 def _computing(operate: Callable[[int, int], int]) -> Callable[[str, str], str]:
     def computed(a: str, b: str) -> str:
         result = operate(_number(a), _number(b))
-        if not -_LIMIT <= result < _LIMIT:  # builds of expr differ in what they do beyond 64 bits
+        if not -_LIMIT <= result < _LIMIT:  # builds of expr differ beyond 64 bits
             raise _NotKnown
         return str(result)
 
@@ -187,14 +188,14 @@ _LEVELS: tuple[dict[str, Callable[[str, str], str]], ...] = (
     },
     {":": _matched},
 )
-"""Operators between two values, those that bind loosest first."""
+"""Binary operators, the loosest-binding first."""
 _FUNCTIONS: dict[str, tuple[int, Callable[..., str]]] = {
     "match": (2, _matched),
     "substr": (3, _part),
     "index": (2, _first_of),
     "length": (1, lambda text: str(len(text))),
 }
-"""Operators before their values, with how many there are."""
+"""Prefix operators, with their number of operands."""
 
 
 class _Reader:
@@ -231,7 +232,7 @@ class _Reader:
         word = self.word()
         if depth > _MAX_DEPTH or word == ")":
             raise _NotKnown
-        if word == "+":  # the next word is a text, whatever it looks like
+        if word == "+":  # the next word is a text, regardless of its form
             return self.word()
         if word in _FUNCTIONS:
             count, function = _FUNCTIONS[word]

@@ -49,7 +49,7 @@ def meant_variable(name: str, commands: Commands, used: set[str]) -> str:
 
 
 def _abbreviated(name: str, known: str) -> bool:
-    """Whether two names differ in one word only, which one of them has in short: SEQ_LENGTH and SEQ_LEN."""
+    """Whether two names differ in only one word, which one of them abbreviates: SEQ_LENGTH and SEQ_LEN."""
     parts, others = name.upper().split("_"), known.upper().split("_")
     odd = [tuple(sorted(pair, key=len)) for pair in zip(parts, others, strict=False) if pair[0] != pair[1]]
     same = len(parts) == len(others) > 1 and len(odd) == 1
@@ -171,7 +171,7 @@ MOST_BROKEN = 200
 MOST_LINES = 10
 """Additional lines without a continuation that a finding shows."""
 _BELOW = 10_000
-"""Characters of a command that goes on below a broken line."""
+"""Maximum characters that are searched below a broken line for the rest of its command."""
 _CRLF = lazy_pattern(r"^(?![ \t]*(?:#|echo\b|\r?$))[^\n]*\r\n", re.MULTILINE)
 """A line on which a carriage return matters."""
 _CRLF_STRICT = lazy_pattern(r"^(?![ \t]*(?:#|echo\b))[^\n]*\r\n", re.MULTILINE)

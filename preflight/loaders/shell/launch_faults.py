@@ -36,9 +36,9 @@ _SPREADS = re.compile(
     r"xargs)\b"
     r"|SLURM_(?:PROCID|NODEID|LOCALID)|\$\{?[A-Z_]*RANK\b"
 )
-"""What starts a command on other nodes, or distinguishes one of several."""
+"""Text that starts a command on other nodes, or distinguishes one of several nodes."""
 _MEETS = re.compile(r".*--(?:rdzv|master)[_-]")
-"""Options with the place where the nodes meet: alike on all of them."""
+"""Options for the rendezvous address, which is the same on all nodes."""
 _IF = ("if_statement", "elif_clause", "while_statement")
 _EXPANSION = re.compile(r"\$\{(\w+):?\+")
 _SAID = re.compile(r"^[ \t]*#.*$", re.MULTILINE)
@@ -250,11 +250,12 @@ RULE = "script-ends-before-launch"
 _NAMES = lazy_pattern(r"\$\{?([A-Za-z_]\w*)")
 _SUM, _IN_SUM = lazy_pattern(r"\(\((.{0,200}?)\)\)"), lazy_pattern(r"(?<![\w$])[A-Za-z_]\w*")
 _OUTSIDE = lazy_pattern(r"\$[0-9@*#?!]|\$\((?!\()|\$\{[0-9@*#!]|`|(?<!\S)-[a-zA-Z] |\$\{\w+:?[-+=?]")
-"""What a condition requires from the caller of the script, or from the machine."""
+"""Values that a condition requires from the caller of the script, or from the machine."""
 _LITERAL = lazy_pattern(r"\w+=(?P<value>\"[^\"$`\n]*\"|'[^'\n]*'|[^\s$`\"';|&()]*)(?=[ \t]*(?:[\n;#]|\Z))")
 _DEFAULT = lazy_pattern(r"(?P<name>\w+)=\"?\$\{(?P=name):?[-=](?P<value>[\w.+-]+)\}\"?(?=[ \t]*(?:[\n;#]|\Z))")
 CLOSE = 0.75
-"""The similarity from which a default is a slip of a branch, and not a mark that the caller has to give a value."""
+"""The similarity from which a default counts as a misspelling of a branch, and not as a placeholder for the caller's
+value."""
 
 
 def own_exit(tree: Tree, commands: Commands) -> Problem | None:
@@ -329,7 +330,7 @@ def _not_launched_asked(tree: Tree, around: Node) -> str:
 
 
 def _slip(name: str, around: Node, tree: Tree, commands: Commands) -> tuple[Span | None, str]:
-    """Where a script gives a variable a default that no branch of a case takes, and the branch that is meant."""
+    """The place where a script gives a variable a default that matches no branch of a case, and the intended branch."""
     variable = commands.state.variables.get(name)
     if around.type != "case_statement" or variable is None or variable.array or variable.sometimes:
         return None, ""
@@ -345,7 +346,7 @@ def _slip(name: str, around: Node, tree: Tree, commands: Commands) -> tuple[Span
 
 
 def _set_here(name: str, tree: Tree, commands: Commands) -> Span | None:
-    """Where a script sets a variable to plain text, which nothing outside replaces."""
+    """The place where a script sets a variable to plain text that cannot be overridden from outside."""
     variable = commands.state.variables.get(name)
     if variable is None or name in commands.state.held or variable.array or variable.sometimes:
         return None

@@ -84,7 +84,7 @@ def settle(
 
 
 _BETWEEN = lazy_pattern(r"(?:[ \t]*(?:\\[ \t]*)?(?:#[^\n]*|\r)?\n)+[ \t]*(?:\\[ \t]*)?(?:#[^\n]*)?")
-"""What may be between a command and the line meant to go on with it: ends of lines and comments."""
+"""Text that may be between a command and the line meant to continue it: line ends and comments."""
 _NUMBER = lazy_pattern(r"-?[\d.]+(?:[eE][-+]?\d+)?")
 _STARTERS = frozenset("torchrun msrun deepspeed accelerate srun mpirun mpiexec orterun".split())
 """Commands that start another one: by themselves they do nothing."""
@@ -190,8 +190,8 @@ class Found(NamedTuple):
 class Met(NamedTuple):
     """A followed command: its place, its words, and the variables set in front of it.
 
-    launch: the number of its launch, -1 if it is none. reached: how many of the words are its own, where more of them
-    were meant to be. lines: how many lines of these are joined to it.
+    launch: the number of its launch, -1 if it is not one. reached: the number of words that belong to it,
+    if more were intended. lines: the number of lines that are joined to it.
     """
 
     place: Span
@@ -279,7 +279,7 @@ class Launches:
         return not options and not any(v.holds_options for v in self.state.variables.values())
 
     def continues(self, place: Span, words: list[Field], front: Front, follow: Follow) -> bool:
-        """Whether a command is in fact words meant for the command above; they are read as part of it then."""
+        """Whether a command consists of words meant for the command above; they are then read as part of it."""
         last = self.last
         started = last is not None and last.launch == len(self.found) - 1 >= 0
         joins = last is not None and last.lines < MAX_LINES

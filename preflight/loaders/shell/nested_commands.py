@@ -1,4 +1,4 @@
-"""Commands that hand a text to a shell: eval, bash -c, su -c, srun."""
+"""Commands that pass a text to a shell: eval, bash -c, su -c, srun."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ UNKNOWN = "_unknown_to_preflight"
 
 
 class Nested(NamedTuple):
-    """The text, the pieces it is made of, where each begins in it, and where the text is used,
-    if elsewhere than it is."""
+    """The text, its pieces, the start of each piece in it, and the place where the text is used, if that is
+    elsewhere."""
 
     source: Source
     pieces: tuple[Piece, ...]

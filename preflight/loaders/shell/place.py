@@ -162,6 +162,6 @@ def _comment(source: Source, start: int, end: int, following: Node | None) -> Co
 
 
 def word_removal(word: Word) -> Span | None:
-    """What to delete so that a word that is typed whole is gone; None where it is composed or taken from elsewhere."""
+    """The range to delete to remove a literal word; None if it is composed or comes from elsewhere."""
     whole = word.editable and not word.maybe and word.text is not None
     return removal(word.span.source, widened(word.span)) if whole else None

@@ -1,4 +1,5 @@
-"""Where and why bash stops at a script because it is not valid shell, in terms that its author understands."""
+"""The place at which bash stops because a script is not valid shell, and the reason, in terms that its author
+understands."""
 
 from __future__ import annotations
 
@@ -60,8 +61,8 @@ def has_open_quote(source: Source) -> bool:
 
 
 def refusal(source: Source) -> Refusal | None:
-    """Where bash rejects a script; None if it accepts it, or if that is unknown: for another shell, for an unrendered
-    template, and for too deep nesting."""
+    """The place where bash rejects a script; None if bash accepts it, or if that is unknown: for another shell, an
+    unrendered template, or too deep nesting."""
     text = source.text
     if len(text) > MAX_SCRIPT or (text.startswith("#!") and _SHELL.match(text) is None):
         return None
@@ -103,7 +104,7 @@ def _refusal(text: str) -> Refusal | None:
 
 
 def _judged(text: str) -> tuple[Refused, Commands] | None:
-    """Where bash stops in a text, with what it had read; None if it does not stop, or that is unknown."""
+    """The place where bash stops in a text, with the part read so far; None if it does not stop, or that is unknown."""
     for patterns in (False, True) if "extglob" in text else (False,):
         commands = Commands(text, patterns=patterns)
         try:

@@ -107,7 +107,7 @@ class Files:
 
     def _shown(self, script: Path, path: Path) -> str:
         """The name of another file, relative to the displayed location of the script."""
-        if os.path.abspath(self.source.name) != os.path.abspath(script):  # a submission, called as it was typed
+        if os.path.abspath(self.source.name) != os.path.abspath(script):  # a submission, named as typed
             return os.path.relpath(path, script.parent.resolve())
         return os.path.normpath(Path(self.source.name).parent / os.path.relpath(path, script.parent.resolve()))
 

@@ -104,7 +104,8 @@ def _unread(tree: Tree, node: Node) -> Iterator[Problem]:
 def _never_set(
     tree: Tree, nodes: Iterable[Node], commands: Commands, told: set[str], *, tested: bool = False
 ) -> Iterator[Problem]:
-    """Names that nothing sets, in tests or behind `set -u`: slips of one that is set, and those at which that stops."""
+    """Names that are never set, in tests or after `set -u`: misspellings of a name that is set, and those at which `set
+    -u` ends the script."""
     used = referenced(commands)
     for node in nodes:
         if node.type not in _EXPANSIONS:
@@ -138,7 +139,7 @@ def _runs(node: Node) -> bool:
 
 
 def _is_assigned(name: str, text: str) -> bool:
-    """Whether a script assigns a name somewhere, if only in a branch that is not taken."""
+    """Whether a script assigns a name anywhere, even in a branch that is not taken."""
     assigned = rf"(?<![\w$-]){name}(?:\[[^]\n]*\])?\+?=(?!=)"
     filled = rf"\b(?:printf -v|mapfile|readarray|getopts)\b[^\n]{{0,400}}\b{name}\b"
     return re.search(f"{assigned}|{filled}", text) is not None

@@ -1,4 +1,4 @@
-"""The variables of a script, and what resolves them."""
+"""The variables of a script, and the functions that resolve them."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ class State:
             self.early.add(name)
 
     def late(self, name: str, use: Span) -> bool:
-        """Whether a variable was read before it is set further down."""
+        """Whether a variable is read before it is set later in the script."""
         variable = self.variables.get(name) if name in self.early else None
         return variable is not None and variable.place.source is use.source and variable.place.start > use.start
 
