@@ -17,7 +17,7 @@ from upstream.messages import raised_in
 SOURCE = """
 class Config:
     def __post_init__(self):
-        assert self.a % self.b == 0, f"{self.a} heads are not divisible by rank{self.b} of {self.c}_ranks today"
+        assert self.a % self.b == 0, f"{self.a} heads do not divide over rank{self.b} of {self.c}_ranks today"
         if self.a:
             raise ValueError("hidden size {} is odd".format(self.a) + " and so is the rest")
         assert self.learning_rate is not None
