@@ -6,7 +6,8 @@ import gc
 import os
 import sys
 
-from preflight.cli.exits import INTERRUPTED, TERMINATED, USAGE
+INTERRUPTED, TERMINATED = 130, 143
+"""Exit codes after Ctrl-C and after SIGTERM: 128 plus the signal's number, as in shells."""
 
 FEW_COLLECTIONS = (200_000, 20, 20)
 """A check allocates many objects and creates few cycles: Python's default thresholds cost a sixth of its time. One file
@@ -83,6 +84,8 @@ def _unwritten(error: OSError) -> int:
 
     with contextlib.suppress(OSError):
         print(f"preflight: stdout cannot be written: {error.strerror or error}", file=sys.stderr, flush=True)
+    from preflight.cli.exits import USAGE
+
     return USAGE
 
 

@@ -8,6 +8,8 @@ import os
 import sys
 from collections.abc import Callable
 
+from preflight.cli import INTERRUPTED as INTERRUPTED
+from preflight.cli import TERMINATED as TERMINATED
 from preflight.plugins.manager import PluginError
 from preflight.report.terminal import plain
 from preflight.source.budget import keep_watch
@@ -17,9 +19,8 @@ from preflight.source.text import InputError
 
 OK, FOUND, USAGE, FAILED = 0, 1, 2, 3
 LEVELS = ("error", "warning", "note", "never")
-INTERRUPTED, TERMINATED, UNREAD = 130, 143, 141
-"""Exit codes after Ctrl-C, after SIGTERM, and when the report has no reader: 128 plus the signal's number, as in
-shells."""
+UNREAD = 141
+"""The exit code when the report has no reader: 128 plus the number of SIGPIPE."""
 
 
 class Gone(BaseException):
