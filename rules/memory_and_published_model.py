@@ -178,7 +178,7 @@ def differs_from_published(job: Job) -> Iterator[Finding | Unverified]:
 
 def _traits(job: Job, model: Published) -> Iterator[Finding | Unverified]:
     """A trait that differs although the sizes match those of the published model."""
-    wanted: dict[str, object] = {name: bool(model.traits.get(name)) for name in ("tied", "bias")}
+    wanted: dict[str, object] = {trait: bool(model.traits.get(trait)) for trait in ("tied", "bias")}
     wanted["qkv_bias"] = bool(model.traits.get("bias") or model.traits.get("qkv_bias"))
     if not model.traits.get("post_norm"):  # other options decide the MLP of Gemma
         wanted["gated"] = True
