@@ -70,11 +70,12 @@ def check(job: Job) -> Iterator[Finding | Unverified]:
         return
     hint = Message("; did you mean {near}", near=" ".join(meant)) if meant else ""
     edits = value.becomes(meant) if meant else ()
+    title: str = Message("set --spec {module} {name}", module=meant[0], name=meant[-1]) if meant else ""
     yield Finding(
         Message("MindSpeed-LLM has no layer specification {wrong}{hint}", wrong=wrong, hint=hint),
         job.place(value),
         key=value.key,
-        fix=Fix(f"set --spec {' '.join(meant)}", edits) if edits else None,
+        fix=Fix(title, edits) if edits else None,
         severity=Severity.ERROR if certain else Severity.WARNING,
     )
 

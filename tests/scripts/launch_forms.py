@@ -293,7 +293,7 @@ QUIET = [
 
 UNSEEN = {
     "python - <<EOF\nimport os\nos.system('@L')\nEOF\n": 'a program in another language',
-    'echo dG9yY2hydW4= | base64 -d | bash\n': 'what is decoded',
+    'echo dG9yY2hydW4= | base64 -d | bash\n': 'decoded text',
     'make train\n': '`make`',
     'curl -s http://x/run.sh | bash\n': 'downloaded',
     'bash <(wget -qO- http://x/run.sh)\n': 'downloaded',
@@ -313,7 +313,7 @@ UNSEEN = {
     "while read -r line; do $line; done <<'EOF'\n@L\nEOF\n": 'line by line',
     'cat tpl.sh > x.sh\nbash x.sh\n': 'from another file',
     'echo \'@L\' | while read -r line; do eval "$line"; done\n': 'line by line',
-    'jsrun -n 8 python @E\n': 'another launcher',
+    'jsrun -n 8 python @E\n': 'a launcher other than',
     'source train.env && $RUN\n': 'from unknown values',
     "printf -v RUN '%s ' @L\n$RUN\n": 'from unknown values',
     "read -r RUN <<< '@L'\n$RUN\n": 'from unknown values',

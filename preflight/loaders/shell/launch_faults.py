@@ -60,13 +60,14 @@ def launch_faults(found: Found, commands: Commands) -> Iterator[Problem]:
         template = _DEFINED_LATER if commands.state.late(name, span) else _NEVER_DEFINED
         message = Message(template, name=name, hint=hint, stops=stops)
         yield Problem("undefined-option-variable", message, span, (), *_meant_group(name, meant, span, commands))
+    trees: dict[int, Tree | None] = {}
     for name, flag, span in found.settled.unset[:MOST_BROKEN]:
         late, given = commands.state.late(name, span), _GIVEN.fullmatch(name) is not None
         if re.search(rf"(?m)^[ \t]*(?:export[ \t]+)?{name}[ \t]+=", found.statement.source.text):
             continue  # blanks-at-equals reports it
         if not late and (not given or name.endswith("_PATH")) and (meant := meant_variable(name, commands, used)):
             yield misspelt_variable(name, meant, flag, span)
-        elif not given and not _is_guarded(name, span):
+        elif not given and not _is_guarded(name, span, trees):
             template = _SET_LATER if late else _NEVER_SET
             yield Problem("unset-variable", Message(template, name=name, flag=flag, stops=stops), span)
     yield from _first_words(found.statement, commands)
@@ -76,15 +77,24 @@ def launch_faults(found: Found, commands: Commands) -> Iterator[Problem]:
     yield from _split_values(found.taken.launch.words)
 
 
-def _is_guarded(name: str, span: Span) -> bool:
-    """Whether a use is in a branch of a test of the same variable, behind one in a list, or in ${NAME:+…}."""
-    try:
-        tree = parse(span.source)
-    except (InputError, RecursionError):
+def _is_guarded(name: str, span: Span, trees: dict[int, Tree | None]) -> bool:
+    """Whether a use is in a branch of a test of the same variable, behind one in a list, or in ${NAME:+…}. trees: the
+    sources parsed so far, by identity."""
+    if id(span.source) not in trees:
+        trees[id(span.source)] = _parsed(span.source)
+    tree = trees[id(span.source)]
+    if tree is None:
         return False
     node = tree.root.descendant_for_byte_range(span.start, max(span.start, span.end - 1))
     mentioned = re.compile(rf"\$\{{?{name}\b|-v[ \t]+\"?{name}\b")
     return node is not None and any(_guards(tree, one, name, mentioned, span.start) for one in ancestors(node))
+
+
+def _parsed(source: Source) -> Tree | None:
+    try:
+        return parse(source)
+    except (InputError, RecursionError):
+        return None
 
 
 def _guards(tree: Tree, node: Node, name: str, mentioned: re.Pattern[str], at: int) -> bool:
