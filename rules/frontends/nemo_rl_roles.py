@@ -128,7 +128,7 @@ NEMO_RL.add(
             ~a.checkpoint_metric.starts_with("train:"),
             ~a.checkpoint_metric.starts_with("val:"),
         ),
-        message="checkpointing.metric_name is {checkpoint_metric}, and begins with val: or train: in no case",
+        message="checkpointing.metric_name is {checkpoint_metric}; it must begin with val: or train:",
         why="the run fails when it saves its first checkpoint, after all the steps before it",
         upstream=f"{GRPO}:2901",
         at=(a.checkpoint_metric,),
@@ -173,7 +173,7 @@ NEMO_RL.add(
     refuse(
         "dual-clip-below-one",
         all_of(a.ratio_clip_c.is_set, a.ratio_clip_c <= 1),
-        message="loss_fn.ratio_clip_c is {ratio_clip_c}, and has to exceed 1",
+        message="loss_fn.ratio_clip_c is {ratio_clip_c}; it must be greater than 1",
         why="the first step fails, after the first rollout",
         upstream=f"{LOSS}:491",
         at=(a.ratio_clip_c,),
