@@ -71,7 +71,8 @@ class Policy:
         if change is Change.REMOVAL:
             offered = offered or fix.safety is not Safety.SAFE or finding.severity is Severity.ERROR
         same = change is Change.CORRECTION or fix.safety is Safety.SAFE  # what was meant is trained
-        return fix._replace(title=fix.title if same else self._titled(fix), change=change, offered=offered)
+        judged = fix._replace(change=change, offered=offered)
+        return judged if same else self._explained(judged)
 
     def _trains_alike(self, finding: Finding, fixes: Sequence[Fix]) -> bool:
         """Whether an accepted run could keep its training, or train something else: the intention is unknown."""
@@ -162,16 +163,17 @@ class Policy:
             and _between(value.raw, value.setting.span.text if value.setting else "", edit.value) is Change.CORRECTION
         )
 
-    def _titled(self, fix: Fix) -> str:
-        """The title, with the change to the training that the fix causes."""
+    def _explained(self, fix: Fix) -> Fix:
+        """The fix, its title with the change to the training that it causes."""
         changes = [
             said
             for edit in fix.edits
             if edit.action in ("set", "remove", "rename") and (said := self.job.arguments.decides(self._name(edit.key)))
         ]
-        if not changes or ", which " in fix.title or fix.layout:
-            return fix.title
-        return f"{fix.title}, which changes {' and '.join(dict.fromkeys(changes))}"
+        if not changes or fix.explained or fix.layout:
+            return fix
+        title = f"{fix.title}, which changes {' and '.join(dict.fromkeys(changes))}"
+        return fix._replace(title=title, explained=True)
 
 
 def ranked(findings: Iterable[Finding], job: Job) -> list[Finding]:

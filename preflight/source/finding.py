@@ -204,7 +204,7 @@ class Fix(NamedTuple):
 
     change: what it does to what was typed; the policy decides. offered: it is written only where the user chooses it.
     cost: what it costs compared with other solutions, where that is estimated. layout: it writes another parallel
-    layout, and the global batch stays.
+    layout, and the global batch stays. explained: the title states the effect on the training.
     """
 
     title: str
@@ -214,6 +214,7 @@ class Fix(NamedTuple):
     offered: bool = False
     cost: str = ""
     layout: bool = False
+    explained: bool = False
 
 
 class Related(NamedTuple):
