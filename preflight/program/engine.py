@@ -377,7 +377,7 @@ def _mixed(one: Value, other: Value, cause: Unknown) -> Unknown:
         if isinstance(value, Unknown):
             facts |= value.facts
             gaps |= value.gaps
-    kind = Perhaps if one is MISSING or other is MISSING else Unknown
+    kind = Perhaps if any(value is MISSING or isinstance(value, Perhaps) for value in (one, other)) else Unknown
     return kind((parted(fact)[0] for fact in facts), gaps, computed=True)
 
 
@@ -394,10 +394,11 @@ def _copied(container: Value) -> Value:
 
 
 def _differ(one: Value, other: Value) -> bool:
-    """Whether a container is unknown after two paths: with different lengths, or an array with different numbers."""
+    """Whether a container is unknown after two paths: with different lengths, an array with different numbers, or a
+    set with different members."""
     if is_array(one):
         return one.shape != other.shape or bool((one != other).any())
-    return len(one) != len(other)
+    return one != other if isinstance(one, set) else len(one) != len(other)
 
 
 def _fill(container: Value, content: Value) -> None:

@@ -11,6 +11,8 @@ from preflight.program.values import Class, Names, Object, Symbol, Unknown, Valu
 
 SCALARS = (str, float, bool, type(None))
 LONGEST, DEEPEST = 64, 3
+OUTSIDE = "mindspore.nn"
+"""The module of lists of layers: they are filled after they are made, so none is a copy of another one."""
 VARIED = 2
 """Numbers that may differ from one layer to the next."""
 Key = tuple[Any, ...]
@@ -47,7 +49,7 @@ class Layers:
     def make(self, cls: Class, given: list[Value], named: Names) -> Value:
         """A layer: a copy of one built with other numbers, if these would have changed nothing."""
         run = self.run
-        if not run.journals:
+        if not run.journals or any(one.module.name == OUTSIDE for one in cls.lineage):
             return run.instance_of(cls, given, named)
         names = sorted(named)
         values = [*given, *(named[name] for name in names)]

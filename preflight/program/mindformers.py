@@ -59,9 +59,9 @@ LOGGER = "mindformers.tools.logger.logger"
 DATASET = ("create_train_dataset", "create_eval_dataset", "create_dataset")
 PRESENT = frozenset(("mindspore", "pyyaml", "numpy"))
 """Packages installed where MindFormers runs."""
-STEPS = 150_000
+STEPS = 250_000
 """Maximum steps of one configuration; beyond it the configuration is not read."""
-LATER = 60_000
+LATER = 140_000
 """Maximum steps of the network's construction; beyond it the network is skipped."""
 REGISTERED = re.compile(r"\bregister(?:_cls)?\(([^()]*(?:\([^()]*\)[^()]*)*)\)")
 QUOTED = re.compile(r"['\"]([\w.-]+)['\"]")

@@ -18,7 +18,14 @@ from mindformers.trainer import Trainer
 def main(config):
     build_context(config)
     trainer = Trainer(config)
-    trainer.train()
+    if config.run_mode == "predict":
+        trainer.predict(
+            predict_checkpoint=config.load_checkpoint,
+            input_data=config.input_data,
+            batch_size=config.predict_batch_size,
+        )
+    else:
+        trainer.train()
 
 
 main(MindFormerConfig("configuration.yaml"))
@@ -39,7 +46,7 @@ is not."""
 CONFIGURATION = "configuration"
 """The name that holds the file's content there."""
 REST = "the trainer of PyNative mode"
-TRAINS = ("train", "finetune")
+STARTED = ("train", "finetune", "predict")
 GRAPH_TRAINER, PYNATIVE_CONFIG = "mindformers.trainer.trainer", "mindformers.pynative.config"
 PYNATIVE_TRAINER = "mindformers.pynative.trainer.trainer"
 OF_PYNATIVE = ("training", "parallelism", "lr_scheduler")
@@ -65,5 +72,5 @@ def start(document: Mapping[str, Value], sources: Sources, has_script: bool) -> 
         known = document.get("run_mode", "train") == "train" and sources.find(PYNATIVE_CONFIG) is not None
         whole = known and sources.find(PYNATIVE_TRAINER) is not None
         return Start(PYNATIVE if whole else PYNATIVE_WITHOUT_TRAINER, REST) if known else None
-    known = document.get("run_mode") in TRAINS and sources.find(GRAPH_TRAINER) is not None
+    known = document.get("run_mode") in STARTED and sources.find(GRAPH_TRAINER) is not None
     return Start(GRAPH) if known and not has_script else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from preflight.program.interpreter import Interpreter
+from preflight.program.ir import compile_source
 from preflight.program.mindspore_setters import (
     Veto,
     coefficient_fault,
@@ -12,7 +13,19 @@ from preflight.program.mindspore_setters import (
     memory_fault,
     parallel_fault,
 )
-from preflight.program.values import OPAQUE_VALUES, Builtin, Class, Names, Object, Raised, Symbol, Unknown, Value
+from preflight.program.values import (
+    OPAQUE_VALUES,
+    Builtin,
+    Class,
+    Module,
+    Names,
+    Object,
+    Raised,
+    Scope,
+    Symbol,
+    Unknown,
+    Value,
+)
 from preflight.source.hints import Any
 
 WORLD = "world size"
@@ -75,7 +88,51 @@ RETURNING = ("shard", "add_prim_attr", "recompute", "set_prim_instance_name", "d
 TENSORS = frozenset(("Tensor", "Parameter", "MutableTensor"))
 NO_TENSORS = ("mindspore.common.initializer.", "mindspore.ops.", "mindspore.nn.")
 """Places of classes that are not tensors."""
+TYPES = {
+    f"mindspore.{prefix.lower()}{bits}": f"{prefix}{bits}"
+    for prefix, widths in {
+        "Float": (16, 32, 64),
+        "BFloat": (16,),
+        "Int": (8, 16, 32, 64),
+        "UInt": (8, 16, 32, 64),
+    }.items()
+    for bits in widths
+}
+"""The types of numbers and their texts (mindspore/core/ir/dtype/number.cc)."""
 CELL = "mindspore.nn.Cell"
+CONTAINERS = """
+class CellList(Cell):
+    def __init__(self, *cells, **named):
+        super().__init__()
+        self._cells = {}
+        if len(cells) == 1:
+            self.extend(cells[0])
+
+    def append(self, cell):
+        self._cells[str(len(self._cells))] = cell
+        return self
+
+    def extend(self, cells):
+        for cell in cells:
+            self.append(cell)
+        return self
+
+    def __bool__(self):
+        return bool(self._cells)
+
+    def __len__(self):
+        return len(self._cells)
+
+    def __iter__(self):
+        return iter(list(self._cells.values()))
+
+    def __getitem__(self, index):
+        return list(self._cells.values())[index]
+
+    def __setitem__(self, index, cell):
+        self._cells[str(index)] = cell
+"""
+"""The list of layers (mindspore/nn/layer/container.py): its layers are kept by their number as text."""
 NEVER_INHERITED = frozenset(("params", "submodules"))
 """Attributes of layers that MindFormers uses, and mindspore.nn.Cell lacks."""
 DATA = "mindspore.dataset.Dataset()"
@@ -127,10 +184,24 @@ class MindSpore:
         self.run.never_inherited = NEVER_INHERITED
         self.run.inherited_values = {"_cells": self._cells}
         self.run.apart = apart
+        self.run.texts = TYPES
         self.run.facts.learn_methods(OPERATORS, dict.fromkeys(RETURNING, self.run.symbol))
+        values |= self._containers()
         data = self.run.symbol(DATA)
         calls |= {f"{DATA}.{name}": lambda *given, **named: data for name in ("take", "repeat", "batch", "project")}
         self.run.facts.learn(values, calls)
+
+    def _containers(self) -> Names:
+        """The classes that hold layers, by the names under which they are imported."""
+        module = Module("mindspore.nn", "", "", False)
+        module.names["Cell"] = self.run.symbol(CELL)
+        scope = Scope(module.names, None, module, "module", "")
+        self.run.block(compile_source(CONTAINERS), scope)
+        made = module.names["CellList"]
+        return {
+            f"{place}.CellList": made
+            for place in ("mindspore.nn", "mindspore.nn.layer", "mindspore.nn.layer.container")
+        }
 
     def _size(self, size: Value) -> Value:
         """The number of devices; a value that a module keeps while loading would outlast this configuration."""

@@ -230,7 +230,10 @@ class Natives(Statements):
                 return self.gap("an unhashable key")
             self.recall(receiver, key)
             return receiver.get(key, arguments[1] if len(arguments) > 1 else None)
-        return list(function()) if name != "copy" else dict(receiver)
+        if name == "copy":
+            return dict(receiver)
+        unsure = self.unsure(receiver)
+        return list(function()) if unsure is None else unsure
 
     def _text_method(self, receiver: str, name: str, arguments: list[Value], keywords: Names) -> Value:
         """An answer for cases in which Python's own method must not be called; otherwise None."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 import enum
 import operator
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from preflight.program import arrays
@@ -165,8 +166,8 @@ class Operators(Attributes):
             return _threshold(sign, one, other)
         if isinstance(one, Symbol) or isinstance(other, Symbol):
             return self._compared_symbols(sign, one, other)
-        if id(one) in self.blurred or id(other) in self.blurred:
-            return self.blurred.get(id(one), self.blurred.get(id(other), (None, Unknown())))[1]
+        if (unsure := self.unsure(one) or self.unsure(other)) is not None:
+            return unsure
         if isinstance(one, Object) or isinstance(other, Object):
             return self._compared_objects(sign, one, other)
         if sign in ("Eq", "NotEq") and isinstance(one, (list, tuple)) and type(one) is type(other):
@@ -262,6 +263,13 @@ class Operators(Attributes):
                 unsure = found
         return True if unsure is None else unsure
 
+    def unsure(self, value: Value) -> Unknown | None:
+        """Why the length of a container and its keys are unknown; None if they are known."""
+        if id(value) in self.blurred:
+            return self.blurred[id(value)][1]
+        perhaps = [one for one in value.values() if isinstance(one, Perhaps)] if isinstance(value, dict) else ()
+        return both(*perhaps) if perhaps else None
+
     def truth(self, value: Value) -> bool | Unknown:
         """Whether a value counts as true."""
         if value is None or value is True or value is False:
@@ -280,19 +288,23 @@ class Operators(Attributes):
             )
         if isinstance(value, (*OWN, type)):
             return True
-        if id(value) in self.blurred:
-            return self.blurred[id(value)][1]
+        if (unsure := self.unsure(value)) is not None:
+            sure = isinstance(value, dict) and not all(isinstance(one, Perhaps) for one in value.values())
+            return True if sure and id(value) not in self.blurred else unsure
         try:
             return bool(value)
         except Exception:
             return self.gap("a truth")
+
+    texts: Mapping[str, str] = MappingProxyType({})
+    """What str() gives of external objects that are not printed by their name."""
 
     def text(self, value: Value) -> str | Unknown:
         """What str() gives."""
         if isinstance(value, Unknown):
             return value
         if isinstance(value, Symbol):
-            return value.name
+            return self.texts.get(value.name, value.name)
         if isinstance(value, Object):
             for name in ("__str__", "__repr__"):
                 method = value.cls.find(name)
@@ -326,8 +338,8 @@ class Operators(Attributes):
             return self.gap(f"the items of {self.text(value)}")
         if isinstance(value, range) and len(value) > 1_000_000:
             return self.gap("a range that is too long")
-        if (blurred := self.blurred.get(id(value))) is not None:
-            return blurred[1]
+        if (unsure := self.unsure(value)) is not None:
+            return unsure
         try:
             return list(value)
         except Raised:

@@ -308,9 +308,8 @@ class Specials(Signatures):
         value = self.plain(value)
         if isinstance(value, OPAQUE):
             return both(value) if isinstance(value, Unknown) else self.gap("a length")
-        if id(value) in self.blurred:
-            return self.blurred[id(value)][1]
-        return self.native(len, [value])
+        unsure = self.unsure(value)
+        return self.native(len, [value]) if unsure is None else unsure
 
     def _dict(self, given: list[Value], named: Names) -> Value:
         found: Names = {}

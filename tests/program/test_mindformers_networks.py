@@ -146,6 +146,95 @@ def test_a_traced_number_tells_which_others_decide_the_same_way() -> None:
     assert not holds(log, [5])  # type: ignore[arg-type]
 
 
+HOLDING = (
+    HEAD
+    + """
+from mindspore import dtype, get_unknown_switch, nn as layers_of
+
+class Layer(nn.Cell):
+    def __init__(self, number):
+        super().__init__()
+        self.number = number
+
+class Numbered(nn.CellList):
+    def __init__(self, cells):
+        super().__init__()
+        for number, cell in cells:
+            self._cells[str(number)] = cell
+
+    def __getitem__(self, number):
+        return self._cells[str(number)]
+
+@MindFormerRegister.register(MindFormerModuleType.MODELS)
+class Model(nn.Cell):
+    def __init__(self, layers, stages, case="", start=0, kind="bfloat16"):
+        super().__init__()
+        self.layers = nn.CellList()
+        for number in range(layers):
+            self.layers.append(Layer(number))
+        self.others = layers_of.CellList([Layer(number) for number in range(start)])
+        if case == "empty" and not self.others:
+            raise ValueError("no layer")
+        if case == "length" and len(self.layers) != 4:
+            raise ValueError(f"{len(self.layers)} layers")
+        if case == "order" and [one.number for one in self.layers][-1] != 3:
+            raise ValueError(f"last is {self.layers[-1].number}")
+        if case == "apart" and len(self.others) == len(self.layers):
+            raise ValueError("one list stands for both")
+        if case == "extended":
+            self.layers.extend(self.others)
+            if len(self.layers) > 6:
+                raise ValueError(f"{len(self.layers)} layers in all")
+        if case == "replaced":
+            self.layers[0] = Layer(9)
+            if self.layers[0].number != start:
+                raise ValueError(f"{self.layers[0].number} is not {start}")
+        if case == "numbered":
+            chosen = Numbered((one, Layer(one)) for one in range(start, start + 2))
+            if start not in (one.number for one in chosen) or chosen[start + 1].number > 3:
+                raise ValueError(f"{chosen[start + 1].number} is beyond the last")
+        if case == "cell" and not isinstance(self.layers, Cell):
+            raise TypeError("a list of layers is a layer")
+        if case == "unknown":
+            if get_unknown_switch():
+                self.others.append(Layer(0))
+            if not self.others:
+                raise ValueError("perhaps no layer")
+        if case == "type" and str(getattr(dtype, kind)).lower() != kind:
+            raise KeyError(f"no type {kind}")
+"""
+)
+HELD = {
+    "no list": ({}, ""),
+    "empty": ({"case": "empty"}, "Model: no layer"),
+    "filled when it is made": ({"case": "empty", "start": 1}, ""),
+    "length": ({"case": "length"}, ""),
+    "another length": ({"case": "length", "layers": 5}, "Model: 5 layers"),
+    "order": ({"case": "order", "layers": 3}, "Model: last is 2"),
+    "two lists": ({"case": "apart", "start": 2}, ""),
+    "extended": ({"case": "extended", "start": 3}, "Model: 7 layers in all"),
+    "replaced": ({"case": "replaced", "start": 9}, ""),
+    "replaced by another": ({"case": "replaced"}, "Model: 9 is not 0"),
+    "numbered": ({"case": "numbered", "start": 2}, ""),
+    "numbered beyond": ({"case": "numbered", "start": 3}, "Model: 4 is beyond the last"),
+    "is a cell": ({"case": "cell"}, ""),
+    "type of numbers": ({"case": "type"}, ""),
+    "another type": ({"case": "type", "kind": "int8"}, ""),
+}
+
+
+@pytest.mark.parametrize("name", HELD)
+def test_a_list_of_layers_holds_what_was_appended(tmp_path: Path, name: str) -> None:
+    arguments, message = HELD[name]
+    verdict = network(tmp_path, HOLDING, **arguments)
+    assert (verdict.outcome, refusal(verdict)) == ("refuses" if message else "accepts", message), verdict
+
+
+def test_a_list_that_may_be_empty_refuses_nothing_for_sure(tmp_path: Path) -> None:
+    assert network(tmp_path, HOLDING, case="unknown").outcome == "may refuse"
+    assert network(tmp_path, HOLDING, case="unknown", start=1).outcome == "accepts"
+
+
 PERHAPS = (
     HEAD
     + """

@@ -572,7 +572,7 @@ class Layer:
     def __init__(self, steps):
         if steps == 24:
             raise ValueError("no layer has 24 steps")
-        self.layers = nn.CellList([nn.Dense(1, 1)])
+        self.layers = nn.SequentialCell([nn.Dense(1, 1)])
 """
 
 

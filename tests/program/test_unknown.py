@@ -355,3 +355,37 @@ def test_an_error_behind_one_that_may_be_caught(tmp_path: Path) -> None:
     assert judged(again).outcome == "refuses"
     both = write_tree(tmp_path / "both", either.format(caught="(KeyError, ValueError)", then="pass"), head=switch)
     assert judged(both).outcome == "accepts"
+
+
+PERHAPS_HELD = {
+    "an empty dictionary": ("held = {}", "held['a'] = 1", "assert held", "may refuse"),
+    "a dictionary of known length": ("held = {}", "held['a'] = 1", "assert len(held) == 1", "may refuse"),
+    "a key": ("held = {}", "held['a'] = 1", "assert 'a' in held", "may refuse"),
+    "no key": ("held = {}", "held['a'] = 1", "assert 'a' not in held", "may refuse"),
+    "equality": ("held = {}", "held['a'] = 1", "assert {} == held", "may refuse"),
+    "the keys": ("held = {'b': 1}", "held['a'] = 1", "assert list(held.keys()) == ['b']", "may refuse"),
+    "a walk": ("held = {}", "held['a'] = 1", "for name in held:\n    assert name == 'b'", "may refuse"),
+    "a removed key": ("held = {'a': 1}", "del held['a']", "assert held", "may refuse"),
+    "a set": ("held = {'b'}", "held.discard('b')\n    held.add('a')", "assert 'a' in held", "may refuse"),
+    "two keys": (
+        "held = {}",
+        "held['a'] = 1\nif HAVE_KERNELS:\n    held['b'] = 1",
+        "assert len(held) == 2",
+        "may refuse",
+    ),
+    "another key is there": ("held = {'b': 1}", "held['a'] = 1", "assert held and 'b' in held", "accepts"),
+    "both paths set it": ("held = {}", "held['a'] = 1\nelse:\n    held['a'] = 2", "assert 'a' in held", "accepts"),
+}
+
+
+@pytest.mark.parametrize("name", PERHAPS_HELD)
+def test_what_one_path_alone_puts_into_a_container_leaves_its_keys_unknown(tmp_path: Path, name: str) -> None:
+    before, within, check, outcome = PERHAPS_HELD[name]
+    root = write_tree(tmp_path, f"{before}\nif HAVE_KERNELS:\n    {within}\n{check}", head=KERNELS)
+    assert judged(root, []).outcome == outcome
+
+
+def test_a_key_that_is_set_on_some_paths_of_one_path_stays_in_doubt(tmp_path: Path) -> None:
+    inner = "if HAVE_KERNELS:\n    if has('2.1'):\n        held['a'] = 1\nelse:\n    held['a'] = 2"
+    root = write_tree(tmp_path, f"held = {{}}\n{inner}\nassert 'a' in held", head=VERSION + KERNELS)
+    assert judged(root, []).outcome == "may refuse"
