@@ -10,10 +10,9 @@ from preflight.checking.engine import Report
 from preflight.fix.edit_proof import prove
 from preflight.loaders import load
 from preflight.loaders.document import Document
-from preflight.loaders.yaml_edit import CannotEdit, Splice, splice
 from preflight.source.finding import Edit, Finding, Fix
 from preflight.source.record import NamedTuple
-from preflight.source.text import Position, Source
+from preflight.source.text import CannotEdit, Position, Source, Splice, splice
 
 Sources = dict[str, Source]
 

@@ -13,11 +13,10 @@ from preflight.job import Job
 from preflight.loaders import load
 from preflight.loaders.command_edit import occurrences
 from preflight.loaders.document import Document, Word
-from preflight.loaders.yaml_edit import CannotEdit
 from preflight.memory.advice import LEAST, SHOWN, Saving, savings
 from preflight.source.finding import Edit, Finding, Fix, Kind, NotProven, Severity
 from preflight.source.record import replace
-from preflight.source.text import InputError, Source
+from preflight.source.text import CannotEdit, InputError, Source
 
 
 def retyped(document: Document, edits: Sequence[Edit]) -> Document | None:

@@ -9,10 +9,9 @@ from preflight.checking.engine import Report
 from preflight.checking.workspace import Workspace
 from preflight.fix.apply import Sources, apply
 from preflight.fix.branches import prove_branches
-from preflight.loaders.yaml_edit import CannotEdit
 from preflight.source.finding import Finding, Kind, NotProven, Severity
 from preflight.source.record import NamedTuple
-from preflight.source.text import InputError, Source
+from preflight.source.text import CannotEdit, InputError, Source
 
 
 def prove_better(before: Report, after: Report, fixed: Sequence[Finding]) -> None:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import shlex
 
 from preflight.loaders.document import Document, Word
-from preflight.loaders.yaml_edit import CannotEdit, Splice
 from preflight.source.finding import Edit
-from preflight.source.text import Span
+from preflight.source.text import CannotEdit, Span, Splice
 
 
 def splices(document: Document, edits: tuple[Edit, ...]) -> list[Splice]:

@@ -12,9 +12,8 @@ from preflight.loaders.command_edit import occurrences
 from preflight.loaders.document import Document, Word
 from preflight.loaders.inline import Inline, outer
 from preflight.loaders.manifest import part_of
-from preflight.loaders.yaml_edit import CannotEdit, Splice
 from preflight.source.finding import Edit
-from preflight.source.text import Span
+from preflight.source.text import CannotEdit, Span, Splice
 
 
 def splices(document: Document, edits: tuple[Edit, ...]) -> list[Splice]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from preflight.loaders.document import Document
-from preflight.loaders.yaml_edit import CannotEdit, Splice
 from preflight.source.finding import Edit
+from preflight.source.text import CannotEdit, Splice
 
 
 def splices(document: Document, edits: tuple[Edit, ...]) -> list[Splice]:

@@ -10,9 +10,8 @@ from itertools import pairwise
 
 from preflight.loaders.document import Document, Launch, Word
 from preflight.loaders.shell.place import Place, context, quoted, removal, site, splits, widened
-from preflight.loaders.yaml_edit import CannotEdit, Splice
 from preflight.source.finding import Edit
-from preflight.source.text import Span
+from preflight.source.text import CannotEdit, Span, Splice
 
 
 def splices(document: Document, edits: tuple[Edit, ...]) -> list[Splice]:

@@ -4,17 +4,12 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Sequence
 
 from preflight.loaders.document import Document, Entry, Node
 from preflight.loaders.yaml_comments import yaml_comments
 from preflight.loaders.yaml_scalars import resolve
 from preflight.source.finding import Edit, Key
-from preflight.source.text import Span
-
-
-class CannotEdit(Exception):
-    """An edit without an unambiguous place in the text; the message gives the reason."""
+from preflight.source.text import CannotEdit, Span, Splice
 
 
 def spell(value: object, old: Node | None, document: Document) -> str:
@@ -55,18 +50,6 @@ def spell_string(text: str, style: str) -> str:
     if plain and style not in ("'", '"'):
         return text
     return "'" + text.replace("'", "''") + "'"
-
-
-Splice = tuple[Span, str]
-
-
-def splice(text: str, changes: Sequence[Splice]) -> str:
-    """The text with stretches replaced; insertions at one place keep their order."""
-    parts, at = [], 0
-    for span, new in sorted(changes, key=lambda change: (change[0].start, change[0].end)):
-        parts += [text[at : span.start], new]
-        at = span.end
-    return "".join([*parts, text[at:]])
 
 
 def splices(document: Document, edits: tuple[Edit, ...]) -> list[Splice]:

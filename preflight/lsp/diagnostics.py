@@ -11,12 +11,12 @@ from preflight.checking.engine import Report
 from preflight.fix.apply import text_edits
 from preflight.fix.fixer import fix
 from preflight.fix.offers import proven_offers
-from preflight.loaders.yaml_edit import Splice
 from preflight.lsp.buffers import Buffer
 from preflight.lsp.hover import address
 from preflight.lsp.places import exactly, position_of, range_of, uri_of
 from preflight.source.finding import Finding, Fix, Safety, Severity
 from preflight.source.language import local
+from preflight.source.text import Splice
 
 SEVERITIES = {
     Severity.ERROR: types.DiagnosticSeverity.Error,

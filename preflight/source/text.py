@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 from bisect import bisect_right
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
@@ -273,3 +273,19 @@ class Span(NamedTuple):
     @property
     def end_position(self) -> Position:
         return self.source.position(self.end)
+
+
+class CannotEdit(Exception):
+    """An edit without an unambiguous place in the text; the message gives the reason."""
+
+
+Splice = tuple[Span, str]
+
+
+def splice(text: str, changes: Sequence[Splice]) -> str:
+    """The text with stretches replaced; insertions at one place keep their order."""
+    parts, at = [], 0
+    for span, new in sorted(changes, key=lambda change: (change[0].start, change[0].end)):
+        parts += [text[at : span.start], new]
+        at = span.end
+    return "".join([*parts, text[at:]])

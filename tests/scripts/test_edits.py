@@ -9,9 +9,8 @@ import pytest
 from preflight.loaders.document import Document
 from preflight.loaders.shell import load_script
 from preflight.loaders.shell_edit import splices
-from preflight.loaders.yaml_edit import CannotEdit, splice
 from preflight.source.finding import Edit
-from preflight.source.text import Source
+from preflight.source.text import CannotEdit, Source, splice
 
 SCRIPT = """#!/bin/bash
 TP=2

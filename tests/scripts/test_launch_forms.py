@@ -14,10 +14,9 @@ from preflight.gate.verdict import Policies, judge
 from preflight.loaders.document import Document
 from preflight.loaders.shell import load_script
 from preflight.loaders.shell_edit import splices
-from preflight.loaders.yaml_edit import CannotEdit, splice
 from preflight.plugins.manager import load
 from preflight.source.finding import Edit
-from preflight.source.text import Source
+from preflight.source.text import CannotEdit, Source, splice
 
 pytestmark = pytest.mark.slow
 

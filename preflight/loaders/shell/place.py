@@ -9,8 +9,7 @@ from functools import lru_cache
 
 from preflight.loaders.document import Comment, Word
 from preflight.loaders.shell.syntax import Node, Tree, ancestors, parse
-from preflight.loaders.yaml_edit import CannotEdit, Splice
-from preflight.source.text import Source, Span
+from preflight.source.text import CannotEdit, Source, Span, Splice
 
 
 @lru_cache(maxsize=4)
