@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from preflight.lint.rule import Checkable, RulePack
 
-_FRAMEWORKS = {
+FRAMEWORKS = {
     "megatron": ("megatron", "megatron-yaml"),
     "mindspeed": ("mindspeed", "mindspeed-llm"),
     "mindformers": ("mindformers", "pynative"),
@@ -28,6 +28,7 @@ _FRAMEWORKS = {
         "skyrl",
     ),
 }
+"""Folder of rules → the frameworks whose runs load them."""
 
 
 FAMILIES = {
@@ -59,5 +60,5 @@ def packs() -> Sequence[RulePack]:
     """The framework-independent rules, and one pack per framework."""
     return [
         _pack("preflight.rules", ()),
-        *(_pack(f"preflight.rules.{folder}", frameworks) for folder, frameworks in _FRAMEWORKS.items()),
+        *(_pack(f"preflight.rules.{folder}", frameworks) for folder, frameworks in FRAMEWORKS.items()),
     ]

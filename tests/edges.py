@@ -1,6 +1,7 @@
 """Runs near what rules find: tests/edges/**/*.yaml, a file for each file of rules.
 
-    table: megatron-core                  the file of tests/constraints that has the bases, or bases: of the file's own
+    table: megatron-core                  the file of tests/constraints that has the bases (and for launches of a front
+                                          end their entry), or bases: of the file's own
     megatron/offload-nothing:             a rule
     - run: --fine-grained-… --x 8         words after the base (base: the first unless said); the rule speaks
       speaks:                             changes of the run with which it still speaks
@@ -31,11 +32,11 @@ import re
 import shlex
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import yaml
+from pairs import PREFIXES, read
 
 from preflight.source.finding import Finding
 from preflight.testing import Case
@@ -44,21 +45,9 @@ HERE = Path(__file__).parent
 FILES = sorted((HERE / "edges").rglob("*.yaml"))
 TARGETS = {"megatron-core": "megatron@0.20.0", "megatron-training": "megatron@0.20.0", "mindspeed": "mindspeed-llm"}
 TARGETS |= {"mindformers-graph": "1.5.0", "mindformers-pynative": "2.1.0"}
-TARGETS |= {
-    "frontends-slime": "slime",
-    "frontends-ms-swift": "ms-swift",
-    "frontends-verl": "verl",
-    "frontends-nemo-rl": "nemo-rl",
-}
-TARGETS |= {"frontends-megatron-bridge": "megatron-bridge"}
-TARGETS |= {"frontends-mindspeed-rl": "mindspeed-rl", "frontends-flagscale": "flagscale"}
-TARGETS |= {"frontends-skyrl": "skyrl"}
-TARGETS |= {"frontends-mcore-adapter": "mcore-adapter", "frontends-mindspeed-llm-fsdp2": "mindspeed-llm-fsdp2"}
-ENTRIES = {"hybrid": "pretrain_hybrid.py", "frontends-slime": "train.py", "frontends-ms-swift": "megatron rlhf"}
-ENTRIES |= {"frontends-skyrl": "skyrl.train.entrypoints.main_base"}
-ENTRIES |= {"frontends-verl": "verl.trainer.main_ppo", "tuning": "verl.trainer.sft_trainer"}
-DOTTED = ("frontends-verl", "frontends-skyrl")
-"""Tables whose runs are key=value."""
+TARGETS |= {table: prefix.rstrip("/") for table, prefix in PREFIXES.items() if table.startswith("frontends-")}
+ENTRIES = {"hybrid": "pretrain_hybrid.py", "tuning": "verl.trainer.sft_trainer"}
+"""The scripts of bases that are not started by the script of their table."""
 DEVICES = {"frontends-ms-swift": 8, "mindspeed": 16, "mindformers-graph": 8, "mindformers-pynative": 8}
 WRITTEN = ("at once: ", "offered: ")
 UNSET = re.compile(r"(?:[\w.]+=)?\$[A-Z]+")
@@ -90,10 +79,18 @@ def offered(finding: Finding, edge: Edge) -> str:
     return " / ".join(fix.title for fix in (fixes if " / " in (edge.fix or "") else fixes[:1]))
 
 
-@cache
 def bases(table: str) -> dict[str, Any]:
-    found: dict[str, Any] = _read(HERE / "constraints" / f"{table}.yaml")["bases"]
+    found: dict[str, Any] = read(table)["bases"]
     return found
+
+
+def script(table: str) -> str:
+    """What starts the runs of a table of launches: `entry:` of a front end's table."""
+    if not table.startswith("frontends-"):
+        return "pretrain_gpt.py"
+    entry: str | None = read(table).get("entry")
+    assert entry, f"tests/constraints/{table}.yaml needs `entry:`, the script or module that starts its runs"
+    return entry
 
 
 def edges(path: Path) -> Iterator[Edge]:
@@ -145,21 +142,22 @@ def _command(table: str, own: dict[str, Any], run: dict[str, Any], change: list[
     around = {name: run[name] for name in ELSE if name in run}
     around |= dict(word.split("=", 1) for word in change if word.partition("=")[0] in ELSE)
     base = around.get("base") or next(iter(own))
+    dotted = re.match(r"[\w.]+=", own[base]) is not None  # a base of key=value
     options: dict[str, list[str]] = {}
     last: list[str] = []
     for word in (*shlex.split(own[base]), *shlex.split(run["run"]), *change):
         if word.startswith("--"):
             last = options[word] = []
-        elif table in DOTTED and "=" in word and word.partition("=")[0] not in ELSE:
+        elif dotted and "=" in word and word.partition("=")[0] not in ELSE:
             options[word.partition("=")[0]] = [word]
         elif word.startswith("~"):
-            (options if word.startswith("~--") or table in DOTTED else env).pop(word[1:], None)  # type: ignore[attr-defined]
+            (options if word.startswith("~--") or dotted else env).pop(word[1:], None)  # type: ignore[attr-defined]
         elif (found := re.fullmatch(r"([A-Z][A-Z0-9_]*)=(.*)", word)) is not None:
             env[found[1]] = found[2]
         elif word.partition("=")[0] not in ELSE:
             last.append(word)
     words = (
-        *around.get("entry", ENTRIES.get(base) or ENTRIES.get(table, "pretrain_gpt.py")).split(),
+        *(around.get("entry") or ENTRIES.get(base) or script(table)).split(),
         *(word for option, values in options.items() for word in ((option,) if option[:1] == "-" else ()) + (*values,)),
     )
     device = around.get("device", "h100" if table.startswith("megatron") else None)

@@ -19,18 +19,10 @@ PREFIXES = {
     "mindspeed": "",
     "mindformers-graph": "mindformers/",
     "mindformers-pynative": "pynative/",
-    "frontends-slime": "slime/",
-    "frontends-ms-swift": "ms-swift/",
-    "frontends-verl": "verl/",
-    "frontends-nemo-rl": "nemo-rl/",
-    "frontends-flagscale": "flagscale/",
-    "frontends-mindspeed-rl": "mindspeed-rl/",
-    "frontends-megatron-bridge": "megatron-bridge/",
-    "frontends-mcore-adapter": "mcore-adapter/",
-    "frontends-skyrl": "skyrl/",
-    "frontends-mindspeed-llm-fsdp2": "mindspeed-llm-fsdp2/",
 }
 """The tables, and what stands before the ids in each."""
+PREFIXES |= {path.stem: f"{path.stem.removeprefix('frontends-')}/" for path in sorted(FOLDER.glob("frontends-*.yaml"))}
+"""Those of front ends: frontends-NAME.yaml has the checks of the front end NAME."""
 Run = str | Mapping[str, Any]
 """What is put over a base: options, or values by dotted name."""
 

@@ -9,7 +9,12 @@ from pathlib import Path
 import pytest
 
 import preflight
+from preflight.frontends.claims import FRONT_ENDS
 
+FRAMEWORKS = {
+    *("megatron", "mindspeed", "mindspeed-llm", "mindformers"),
+    *(front_end.name for front_end in FRONT_ENDS),
+}
 EXAMPLE = Path(__file__).parent.parent / "examples/mindformers/run_llama2_7b.yaml"
 
 
@@ -20,9 +25,7 @@ EXAMPLE = Path(__file__).parent.parent / "examples/mindformers/run_llama2_7b.yam
         ({"target": "mindformer"}, "no framework is called 'mindformer'; did you mean 'mindformers'?"),
         (
             {"target": preflight.Target("nobody")},
-            "no framework is called 'nobody'; there are flagscale, mcore-adapter, megatron, megatron-bridge, "
-            "mindformers, mindrlhf, mindspeed, mindspeed-llm, mindspeed-llm-fsdp2, mindspeed-mm, mindspeed-rl, "
-            "ms-swift, nemo-rl, primus, skyrl, slime, verl",
+            f"no framework is called 'nobody'; there are {', '.join(sorted(FRAMEWORKS))}",
         ),
         ({"world_size": 0}, "--world-size must be at least 1, not 0"),
     ],

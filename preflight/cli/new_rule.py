@@ -211,6 +211,7 @@ Id = Annotated[
 Into = Annotated[Path, typer.Option("--into", metavar="FOLDER", help="Folder of the rules.")]
 Fixtures = Annotated[Path, typer.Option("--fixtures", metavar="FOLDER", help="Folder of their fixtures.")]
 NO_PLACE = "new: its upstream statement is not recorded yet"
+COUNT = "next: add 1 to NUMBERS in {file}"
 PAGES = "next: python tests/write_examples.py && preflight rules --write-docs docs/rules"
 
 
@@ -222,6 +223,8 @@ def new_rule(id: Id, into: Into = Path("rules"), fixtures: Fixtures = Path("test
     framework, _, name = id.rpartition("/")
     if not re.fullmatch(r"[a-z][a-z0-9]*(-[a-z0-9]+)*", name):
         raise InputError(f"a rule's id is kebab case, like device-count; {name!r} is not")
+    if (own := into / "frontends" / f"{framework.replace('-', '_')}.py").is_file():
+        raise InputError("add an entry here by hand, with its pair and its edges", str(own))
     if framework and framework not in FRAMEWORKS:
         raise InputError(f"there are no declared checks of {framework!r}{did_you_mean(framework, FRAMEWORKS)}")
     if not into.is_dir():
@@ -231,6 +234,8 @@ def new_rule(id: Id, into: Into = Path("rules"), fixtures: Fixtures = Path("test
     else:
         file = name.replace("-", "_")
         _write({into / f"{file}.py": FUNCTION, fixtures / f"{file}.yaml": FIXTURE.replace("{id}", name)})
+    if (numbers := fixtures.parent / "test_rules.py").is_file():
+        typer.echo(COUNT.format(file=numbers))
     return OK
 
 

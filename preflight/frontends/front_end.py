@@ -141,13 +141,19 @@ def data(front_end: str) -> dict[str, Any]:
 
 @cache
 def keys(front_end: str, release: str, on: Target) -> Keys:
-    """The keys of a front end: its own, added to all options of the program that it starts if it accepts those."""
+    """The keys of a front end: its own, before all options of the program that it starts if it accepts those. Of two
+    keys for one argument, the first gives the default and is the one that a fix writes."""
     found, below = data(front_end), table(on.framework, on.version)
     flags = {flag.option: flag for flag in below.options.values()} if found.get("takes megatron") else {}
     for option, raw in found.get("defaults", {}).items():
         flags[option] = flags[option]._replace(default=raw)
-    flags |= {flag.option: flag for flag in listed(front_end, "keys")}
-    return Keys(front_end, release, list(flags.values()), below)
+    return Keys(front_end, release, _first(listed(front_end, "keys"), flags.values()), below)
+
+
+def _first(own: Iterable[Flag], below: Iterable[Flag]) -> list[Flag]:
+    """Options of a front end, and those of the program that it starts which it does not have itself."""
+    flags = {flag.option: flag for flag in own}
+    return [*flags.values(), *(flag for flag in below if flag.option not in flags)]
 
 
 def listed(front_end: str, part: str) -> list[Flag]:
@@ -165,8 +171,7 @@ def as_flags(front_end: str, rows: Mapping[str, list[Any]]) -> list[Flag]:
 def _given_keys(front_end: str, release: str, core: str, options: tuple[Flag, ...], takes_megatron: bool) -> Keys:
     """The keys of a front end that defines them itself."""
     below = table("megatron", core)
-    flags = {flag.option: flag for flag in (*(below.options.values() if takes_megatron else ()), *options)}
-    return Keys(front_end, release, list(flags.values()), below)
+    return Keys(front_end, release, _first(options, below.options.values() if takes_megatron else ()), below)
 
 
 def _flag(option: str, row: list[Any]) -> Flag:
@@ -242,7 +247,7 @@ def unread(
     near = "" if elsewhere else nearest(key, alike, CLOSE) or ""
     if shown:  # the key of a file
         near = near.removeprefix("--")
-        near = near.replace("-", "_") if "_" in shown else near
+        near = near.replace("-", "_") if "_" in shown and near.replace("-", "_") != shown else near
     hint: str = Message("; did you mean {near}", near=near) if near else ""
     if elsewhere:
         hint = Message("; other releases have it")

@@ -82,7 +82,7 @@ def typed_in_file(front_end: FrontEnd, document: Document, surroundings: Surroun
 
 
 def behind_file(front_end: FrontEnd, document: Document, surroundings: Surroundings) -> Typed:
-    """The options of a launch; if its first word is a file of options, they override those."""
+    """The options of a launch; if --config, or its first word, names a file of options, they override those."""
     launch = document.launch
     texts = [word.text for word in launch.words] if launch is not None else []
     at = texts.index(CONFIG) + 1 if CONFIG in texts else 0
@@ -90,7 +90,8 @@ def behind_file(front_end: FrontEnd, document: Document, surroundings: Surroundi
     if launch is None or path is None or not path.endswith((".yaml", ".yml", ".json")):
         return typed(front_end, document, surroundings)
     found = surroundings.read(document, path)
-    rest = replace(document, launch=launch._replace(words=launch.words[:at] + launch.words[at + 1 :]))
+    words = launch.words[: max(at - 1, 0)] + launch.words[at + 1 :]
+    rest = replace(document, launch=launch._replace(words=words))
     over = typed(front_end, rest, surroundings)
     if found is None or found.tree is None:
         over.parsed.open = True

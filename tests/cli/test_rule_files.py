@@ -114,6 +114,16 @@ def test_new_rule_says_that_nobody_has_named_the_statement_of_a_check(rows: str,
     assert json.loads(decisions.read_text())["rules"] == {**json.loads(rows), "pynative/declared-fault": reason}
 
 
+def test_new_rule_names_the_file_of_a_front_end_and_the_number_of_rules(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "rules" / "frontends").mkdir(parents=True)
+    (tmp_path / "rules" / "frontends" / "ms_swift.py").write_text("")
+    said = cli("new-rule", "ms-swift/x").err
+    assert said == "preflight: rules/frontends/ms_swift.py: add an entry here by hand, with its pair and its edges\n"
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests" / "test_rules.py").write_text("")
+    assert cli("new-rule", "odd-size").out.endswith("\nnext: add 1 to NUMBERS in tests/test_rules.py\n")
+
+
 def test_new_rule_names_the_frameworks_it_knows(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "rules").mkdir()
     assert (

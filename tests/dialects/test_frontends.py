@@ -9,8 +9,13 @@ from harness import Cli
 
 import preflight
 from preflight import Severity
+from preflight.frontends.front_end import unread
+from preflight.loaders.yaml import load_yaml
+from preflight.plugin import Flag, FrontEnd
 from preflight.plugins.manager import load
+from preflight.source.text import Source
 
+TENSOR = "tensor_model_parallel_size"
 SIZES = "--num-layers 4 --hidden-size 512 --num-attention-heads 8 --vocab-size 32000 --seq-length 1024"
 ROLLOUTS = "--rollout-batch-size 32 --n-samples-per-prompt 8 --num-rollout 100 --global-batch-size 256"
 SLIME = f"""#!/bin/bash
@@ -199,6 +204,15 @@ def test_options_come_from_a_file_in_front(tmp_path: Path, real_cli: Cli) -> Non
     assert said(preflight.check([str(script)])) == {}
 
 
+def test_options_come_from_a_file_behind_config(tmp_path: Path) -> None:
+    (tmp_path / "sft.yaml").write_text("model: Qwen/Qwen3-8B\ntensor_model_parallel_size: 8\n", encoding="utf-8")
+    script = tmp_path / "run.sh"
+    script.write_text("NPROC_PER_NODE=8 megatron sft --config sft.yaml --micro_batch_size 2\n", encoding="utf-8")
+    (job,) = preflight.check([str(script)]).jobs
+    layout = job.plan.layout
+    assert (layout.tensor.raw, layout.pipeline.raw, job.plan.batch.micro.raw) == (8, 1, 2)
+
+
 def test_a_flat_file_is_read_by_itself(tmp_path: Path) -> None:
     config = tmp_path / "sft.yaml"
     config.write_text(FLAT, encoding="utf-8")
@@ -218,6 +232,20 @@ def test_a_slip_in_a_flat_file_is_written_as_its_keys_are(tmp_path: Path, real_c
     config.write_text(slip, encoding="utf-8")
     assert real_cli("fix", "--unsafe", str(config)).code == 0
     assert config.read_text(encoding="utf-8") == FLAT.replace(": 3", ": 2")
+
+
+def test_a_slip_in_the_separators_of_a_key_is_written_as_the_key_is(tmp_path: Path) -> None:
+    front_end = FrontEnd("mine", "1", core="0.16.0", takes_megatron=True, options=(Flag("--tp", TENSOR, "int", 2),))
+    text = Source("num_layers: 4\n", "mine.yaml")
+    (entry,) = load_yaml(text).tree.entries  # type: ignore[union-attr]
+    found = unread(front_end, "--num_layers", entry.key.span, path=("num_layers",), shown="num_layers")
+    assert str(found.message) == "mine 1 has no key num_layers: it refuses the run; did you mean num-layers"
+
+
+def test_a_key_of_a_front_end_counts_before_megatrons_for_the_same_argument() -> None:
+    own = Flag("--tp", TENSOR, "int", 2)
+    keys = FrontEnd("mine", "1", core="0.16.0", takes_megatron=True, options=(own,)).keys
+    assert (keys.defaults[TENSOR], keys.flags(TENSOR)[0]) == (2, own)
 
 
 def test_every_front_end_has_a_target_that_is_known() -> None:
