@@ -145,7 +145,9 @@ def _restate(job: Job, before: int, after: int) -> tuple[Fix, ...]:
     if more and more % after == 0 and (others := job.plan.batch.count.becomes(more // after)):
         template = "set data parallel to {data} and the micro-batches to {count}, which keeps the global batch"
         both = Message(template, data=after, count=more // after)
-        return Fix(both, edits + others, offered=True, explained=True), Fix(f"set data parallel to {after}", edits, offered=True)
+        return Fix(both, edits + others, offered=True, explained=True), Fix(
+            f"set data parallel to {after}", edits, offered=True
+        )
     return (Fix(f"set data parallel to {after}", edits),)
 
 

@@ -187,9 +187,12 @@ class MindSpore:
         self.run.texts = TYPES
         self.run.facts.learn_methods(OPERATORS, dict.fromkeys(RETURNING, self.run.symbol))
         values |= self._containers()
+        self.run.facts.learn(values, calls | self._data())
+
+    def _data(self) -> dict[str, Callable[..., Value]]:
+        """The methods of a data set that return one."""
         data = self.run.symbol(DATA)
-        calls |= {f"{DATA}.{name}": lambda *given, **named: data for name in ("take", "repeat", "batch", "project")}
-        self.run.facts.learn(values, calls)
+        return {f"{DATA}.{name}": lambda *given, **named: data for name in ("take", "repeat", "batch", "project")}
 
     def _containers(self) -> Names:
         """The classes that hold layers, by the names under which they are imported."""
