@@ -28,7 +28,7 @@ OF_COMMUNICATION: tuple[Signature, ...] = (
         + r"|Notify register times out"
         r"|[Hh]eartbeat [Ll]ost|wait timeout|Timeout at NCCL|HCCL [Tt]ime ?out|SeqNum="
         r"|failure detected by watchdog|Some NCCL operations have failed|flight recorder dumps"
-        r"|we are taking the entire process down",
+        r"|we are taking the entire process down|[Ww]ait (?:socket|links?) establish",
         "ranks waited for others that did not come: they had died, hung, or were slow",
         "the cause is on the rank that did not come: read its log, or the IP/ID that EI0002 names",
         weak=True,
@@ -56,6 +56,7 @@ OF_COMMUNICATION: tuple[Signature, ...] = (
         r"RendezvousTimeoutError|RendezvousConnectionError|c10d store|failed to connect to.*(?:MASTER|store)"
         r"|client socket has (?:timed out|failed)"
         r"|Topology.*registered|init_process_group.*timed out|Timed out (?:initializing|waiting for clients)"
+        r"|store->get\('[^']{1,40}'\) got error|is setting up NCCL communicator and retr"
         r"|DistStoreError|DistNetworkError",
         "processes did not find one another at the start",
         "the same MASTER_ADDR, MASTER_PORT and number of nodes on each node, a different rank for each, and an "
@@ -89,9 +90,15 @@ MESSAGE = re.compile(
     r"|taking ERR code|507048|Heartbeat Lost|HcclAllreduce failed|wait for notify|Fail to get rank table"
     r"|[Mm]onitor(?:ed)?Barrier|peer (?:down|closed)|Unhandled error \(suppress with|destroy_process_group"
     r"|CUDA error: unspecified launch failure.*ProcessGroup|Worker exited|Application abort"
+    r"|in a background process|[Ss]ee (?:the )?(?:root cause|stack ?trace)|Failed core proc"
 )
 FUNCTIONS = frozenset({"_terminate_process_handler", "launch_agent", "_invoke_run_with_any_failed", "run_result"})
 """Functions of launchers in which such an exception ends."""
+TEARDOWN = frozenset(
+    "shutdown _shutdown __del__ close _close teardown _teardown cleanup _cleanup stop join kill terminate"
+    " _exit_function _run_exitfuncs _shutdown_backend destroy_process_group destroy_model_parallel".split()
+)
+"""Functions that end a process: an exception in them follows what ended it."""
 
 
 LAUNCHERS = re.compile(
@@ -108,4 +115,6 @@ def of_launcher(files: Iterable[str]) -> bool:
 
 def follows(kind: str, message: str, function: str = "") -> bool:
     """Whether a failure is caused by the death of another process."""
-    return kind in KINDS or function in FUNCTIONS or MESSAGE.search(f"{kind}: {message[:2000]}") is not None
+    if kind in KINDS or function in FUNCTIONS or function in TEARDOWN:
+        return True
+    return MESSAGE.search(f"{kind}: {message[:2000]}") is not None

@@ -47,7 +47,8 @@ OF_DEVICES: tuple[Signature, ...] = (
         r"basic_string::_M_\w+|vector::_M_\w+|std::(?:length_error|out_of_range|runtime_error|logic_error)"
         r"|free\(\): invalid|double free|corrupted (?:size|double|unsorted)|malloc\(\): |stack smashing"
         r"|Fatal Python error: (?:Aborted|Bus error|Illegal)|[Ii]llegal instruction|SIGILL|SIGABRT|Floating point exc"
-        r"|^LLVM ERROR|: Assertion [`'](?!.*thread: ).{1,200}' failed\.?$|\] Check failed: ",
+        r"|^LLVM ERROR|: Assertion [`'](?!.*thread: ).{1,200}' failed\.?$|[\]:] +Check failed: "
+        r"|^pure virtual method called|^terminate called without an active exception",
         "a library in C++ failed",
         "libraries that were built for another version of torch, Python or the device are the usual cause: build "
         "them again, or take an image that was built whole",
@@ -56,6 +57,7 @@ OF_DEVICES: tuple[Signature, ...] = (
     Signature(
         "operator-of-cann", C.ENVIRONMENT,
         r"does not has? any binary|call aclnn\w+ failed|aclnn\w+ failed|aclnnStatus|error code is [135]61\d{3}"
+        r"|aclnn\w+ not in lib\w+\.so"
         r"|\bERR0\d007 (?:OPS|PTA|GRAPH)|setup failed!$|Select kernel failed|No kernel (?:is )?registered"
         r"|Unsupported op \[|[Oo]p(?:erator)? \S{1,40} (?:is )?not (?:supported|implemented) (?:on|for) (?:Ascend|npu)"
         r"|Could not run '\S+' with arguments from the '\S+' backend|Load op info form json",

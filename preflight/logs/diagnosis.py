@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
+from preflight.logs.aftermath import TEARDOWN
 from preflight.logs.causes import Cause, Signature
 from preflight.logs.failures import Failure
 from preflight.logs.origin import PROGRAMS, cut_off, placed
@@ -144,12 +145,15 @@ Meaning = tuple[Cause, str, str, Statement | None, Signature | None]
 def _meaning(root: Failure) -> Meaning:
     statement = None if root.aftermath else statement_of(root)
     signature = root.signature
+    if root.aftermath and root.frames and root.frames[-1].function in TEARDOWN:
+        says = Message("the log has only what follows when a process ends")
+        return Cause.UNKNOWN, says, "read the lines before it, and the logs of all ranks", None, None
     if statement is not None and statement.rules:
         return Cause.CONFIG, _refused(statement), "", statement, signature
     stage = None if root.aftermath else stage_of(root)
     if signature is not None and signature.id in BY_STAGE and stage is not None:
         return stage[0], signature.says, signature.advice, statement, signature
-    if signature is not None and signature.id in AFTER_STAGE and stage is not None and _precedes(stage[0]):
+    if signature is not None and signature.id in AFTER_STAGE and stage is not None and _precedes(stage[0], signature):
         return stage[0], stage[1], "", statement, signature
     strong = signature is not None and not signature.weak
     if signature is not None and strong and not (statement is not None and signature.id == "unknown-argument"):
@@ -181,8 +185,8 @@ def _meaning(root: Failure) -> Meaning:
     return Cause.UNKNOWN, (not root.whole and cut_off(root)) or "I don't know", "", statement, None
 
 
-def _precedes(cause: Cause) -> bool:
-    return cause is not Cause.CHECKPOINT
+def _precedes(cause: Cause, signature: Signature) -> bool:
+    return cause is not Cause.CHECKPOINT and (cause is not Cause.PROGRAM or signature.weak)
 
 
 def _imports(root: Failure) -> bool:

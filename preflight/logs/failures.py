@@ -194,7 +194,7 @@ class Failures:
             self._again(open_.last, open_.last.message, (Frame(place[1], int(place[2]), place[3]),))
             open_.last = None
             return
-        if open_.last is not None and open_.more > 0 and text.strip() and (OF_CANN.match(text) or not signed(text)):
+        if open_.last is not None and open_.more > 0 and text.strip() and _belongs(text, open_.last.message):
             whole = f"{open_.last.message}\n{text.strip()}"
             self._again(open_.last, whole)
             waits = open_.last.aftermath or WAITS.search(text) is not None
@@ -258,7 +258,7 @@ class Failures:
             # Ray's driver names the exception of an actor before the frames
             if open_.told and signed(f"RayTaskError: ({open_.told})") is None:
                 made_ = self._failure(name, open_.at, written, open_.told, "", tuple(open_.frames))
-                self._keep(made_._replace(text=open_.told))
+                self._keep(made_._replace(text=open_.told, whole=False))
                 open_.frames, open_.told = [], ""
                 return
             made_ = self._failure(name, open_.at, written, "", open_.frames[-1].source, tuple(open_.frames))
@@ -281,6 +281,11 @@ class Failures:
             longer = kept._replace(message=message, aftermath=waits, frames=kept.frames or frames)
             longer = longer._replace(signature=_stronger(longer.signature, message.replace("\n", " ")))
             self._found[(one.file, one.rank, *longer.alike)] = longer
+
+
+def _belongs(text: str, message: str) -> bool:
+    """Whether a line below an exception continues its message."""
+    return message.endswith((":", ": ")) or OF_CANN.match(text) is not None or not signed(text)
 
 
 def _names_exception(name: str) -> bool:

@@ -38,7 +38,8 @@ OF_PYTHON: tuple[Signature, ...] = (
         r"|Cannot find data file|Not able to read records|Dataset \S+ load failed|Couldn't find cache for"
         r"|deserialize thrift|DecordError|Invalid data found when processing"
         r"|No valid (?:data|sample)|dataset (?:is|was) empty|dataset length: 0\b|train_dataset: None$"
-        r"|[Uu]nable to create tensor, you should probably activate|num_samples should be a positive integer",
+        r"|[Uu]nable to create tensor, you should probably activate|num_samples should be a positive integer"
+        r"|is out of bounds for size 0\b",
         "a file of the data cannot be read, or holds no sample",
         "the file and line in the message; a cut download and a Git LFS pointer look so, too",
     ),
@@ -72,7 +73,7 @@ OF_PYTHON: tuple[Signature, ...] = (
         "look at the weights that were loaded, the learning rate and the precision",
     ),
     Signature(
-        "autograd", C.UPSTREAM,
+        "autograd", C.PROGRAM,
         r"backward through the graph a second time|modified by an inplace operation|Cannot copy out of meta tensor"
         r"|to finish(?:ed)? reduction in the prior iteration|mark a variable ready only once"
         r"|does not require grad and does not have a grad_fn|leaf [Vv]ariable that requires grad"
@@ -104,7 +105,7 @@ OF_PYTHON: tuple[Signature, ...] = (
         weak=True,
     ),
     Signature(
-        "own-code", C.UPSTREAM,
+        "own-code", C.PROGRAM,
         r"AttributeError: '\w+' object has no attribute|'\w+' object is not (?:subscriptable|iterable|callable)"
         r"|cannot unpack non-iterable|(?:too many|not enough) values to unpack|UnboundLocalError"
         r"|unsupported operand type|RecursionError|object cannot be interpreted as an integer",

@@ -90,7 +90,8 @@ SIGNATURES: tuple[Signature, ...] = (
     Signature(
         "port-in-use", C.ENVIRONMENT,
         r"Address already in use|EADDRINUSE|errno: 98|error code: -?98\b|EI0019"
-        r"|The IP address and port have been bound|server socket has failed to listen",
+        r"|The IP address and port have been bound|server socket has failed to listen"
+        r"|listen on ip\[[^\]]{0,60}\] and specific port\[\d+\] fail",
         "the port that processes meet at is taken",
         "another MASTER_PORT, or end the job that still holds this one",
     ),
@@ -136,6 +137,13 @@ SIGNATURES: tuple[Signature, ...] = (
         r"|requires? .* to be installed",
         "a package is missing, or of another version",
         "install the version that this release of the framework asks for in the environment of the job",
+    ),
+    Signature(
+        "import-failed", C.ENVIRONMENT,
+        r"Failed to import \S+ because of the following error|Error importing (?:module|plugin)",
+        "a package cannot be imported",
+        "the lines below it name the package or the library that does not fit",
+        weak=True,
     ),
     Signature(
         "no-transformer-engine", C.ENVIRONMENT,

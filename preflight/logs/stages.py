@@ -212,7 +212,7 @@ def stage_of(failure: Failure) -> tuple[Cause, str] | None:
     if own and failure.kind == "NotImplementedError":
         return Cause.CONFIG, "the program does not implement this combination of options"
     if failure.kind in OWN_CODE and any(map(of_framework, failure.frames[-NEAR_THE_END:])):
-        return Cause.UPSTREAM, "the program fails in its own code, on a value that it does not expect"
+        return Cause.PROGRAM, "the program fails in its own code, on a value that it does not expect"
     return None
 
 
