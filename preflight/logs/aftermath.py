@@ -113,8 +113,14 @@ def of_launcher(files: Iterable[str]) -> bool:
     return LAUNCHERS.search(first) is not None
 
 
-def follows(kind: str, message: str, function: str = "") -> bool:
+BUILDS = re.compile(r"/(?:triton|_inductor|op_builder|setuptools|triton_ascend)/|cpp_extension\.py")
+"""Files that start compilers: an exception about a command that failed in them is no consequence."""
+
+
+def follows(kind: str, message: str, function: str = "", files: Iterable[str] = ()) -> bool:
     """Whether a failure is caused by the death of another process."""
+    if kind == "CalledProcessError" and any(BUILDS.search(file) for file in files):
+        return False
     if kind in KINDS or function in FUNCTIONS or function in TEARDOWN:
         return True
     return MESSAGE.search(f"{kind}: {message[:2000]}") is not None

@@ -73,6 +73,13 @@ OF_DEVICES: tuple[Signature, ...] = (
         weak=True,
     ),
     Signature(
+        "other-call", C.ENVIRONMENT,
+        r"\b(?:CUDA|HIP|MUSA)(?: driver| runtime)? error(?: \(\d+\))?: ",
+        "a call to the device's runtime was refused",
+        "the driver, the runtime's libraries and torch must belong together; CUDA_LAUNCH_BLOCKING=1 names the operator",
+        weak=True,
+    ),
+    Signature(
         "mindspore-strategy", C.CONFIG,
         r"[Ss]trategy (?:is )?(?:invalid|not valid)|Failure:operator .{0,80}init failed"
         r"|The strategy .{0,80}(?:shape|dim)"

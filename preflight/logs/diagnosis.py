@@ -136,7 +136,7 @@ def _preferred(ordered: Sequence[Group]) -> Group:
 BY_STAGE = ("no-file",)
 """Signatures that take the class of the job's stage."""
 AFTER_STAGE = ("own-code", "name-not-there", "autograd", "data-reader", "sizes-of-tensors")
-"""Signatures that give way to the stage of the job, except to a checkpoint's, whose code fails on versions, too."""
+"""Signatures that give way to the stage of the job, which the frames show."""
 IMPORTS = re.compile(r"(?:from|fro|import|impor|impo|imp)\b")
 LOADS = "it died while packages were loaded or processes started"
 Meaning = tuple[Cause, str, str, Statement | None, Signature | None]
@@ -186,7 +186,9 @@ def _meaning(root: Failure) -> Meaning:
 
 
 def _precedes(cause: Cause, signature: Signature) -> bool:
-    return cause is not Cause.CHECKPOINT and (cause is not Cause.PROGRAM or signature.weak)
+    if cause is Cause.ENVIRONMENT:
+        return signature.id != "sizes-of-tensors"
+    return cause is not Cause.PROGRAM or signature.weak
 
 
 def _imports(root: Failure) -> bool:

@@ -39,7 +39,8 @@ OF_ENGINES: tuple[Signature, ...] = (
         "tokenizer", C.ENVIRONMENT,
         r"data did not match any variant of untagged enum|Couldn't instantiate the backend tokenizer"
         r"|sentencepiece_processor\.cc|chat_template is not set|Cannot use (?:apply_)?chat[_ ]template"
-        r"|jinja2\.exceptions|TypeError: not a string$|can't load a tokenizer|Error parsing line .{0,40}tiktoken",
+        r"|jinja2\.exceptions|TypeError: not a string$|can't load a tokenizer|Error parsing line .{0,40}tiktoken"
+        r"|[Pp]rocessor was not found|Can't load (?:image|feature) (?:processor|extractor)",
         "the tokenizer's files do not fit the library that reads them, or are not there",
         "the whole folder of the tokenizer, and a version of transformers and tokenizers that is not older than it",
     ),

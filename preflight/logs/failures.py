@@ -147,7 +147,8 @@ class Failures:
             open_.frames, open_.began, open_.at, open_.last = [], True, line, None
             self._until = self._order + NEAR
         elif text.startswith(CHAINED):
-            open_.chained, open_.last = True, None
+            # without the first exception of the chain, which was cut off, the second one shows most
+            open_.chained, open_.last = bool(self._found), None
         elif told := OF_RAY.match(text):
             made_ = self._failure(name, line, written, "RayTaskError", f"({told[1]})", ())
             self._keep(made_._replace(text=text.strip()))
@@ -246,7 +247,7 @@ class Failures:
         rank = written.rank if written.rank is not None else rank_inside(message)
         text = f"{kind}: {message}" if kind else message
         signature = signed(text) or (signed(frames[-1].source) if frames else None)
-        after = follows(kind, message, frames[-1].function if frames else "")
+        after = follows(kind, message, frames[-1].function if frames else "", (frame.file for frame in frames))
         return Failure(
             kind, message, frames, rank, written.time, name, line.number, text, self._order, after, signature
         )

@@ -78,6 +78,7 @@ OF_PYTHON: tuple[Signature, ...] = (
         r"|to finish(?:ed)? reduction in the prior iteration|mark a variable ready only once"
         r"|does not require grad and does not have a grad_fn|leaf [Vv]ariable that requires grad"
         r"|all tensors to be on the same device|cannot be accessed from Triton|[Cc]an(?:not|'t) pickle"
+        r"|Tensors must be CUDA and dense|No backend type associated with device|mixed torch\.Tensor and DTensor"
         r"|attempt has been made to start a new process|Tensors must be contiguous|tensors? (?:is|are) on (?:cpu|meta)",
         "the program uses tensors in a way that torch refuses",
         "recomputation, offloading, frozen parts and LoRA are the usual causes: try without them; then " + DEFECT,
@@ -86,6 +87,7 @@ OF_PYTHON: tuple[Signature, ...] = (
     Signature(
         "sizes-of-tensors", C.PROGRAM,
         r"shape '.{0,80}' is invalid for input of size|[Ss]izes? of tensors? .{0,40}must (?:match|be)"
+        r"|cannot reshape tensor of"
         r"|mat1 and mat2 shapes"
         r"|[Tt]ensors must have same number of dimensions|split_with_sizes expects|expanded size of the tensor"
         r"|shape mismatch: |size mismatch, |must match the existing size|output with shape .{0,60} doesn't match"

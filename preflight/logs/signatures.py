@@ -157,7 +157,8 @@ SIGNATURES: tuple[Signature, ...] = (
         "compiler-of-kernels", C.ENVIRONMENT,
         r"\b\d+ active drivers \(\[|triton\.compiler\.errors|triton\.runtime\.errors|\(CompilationError\)|PTXASError"
         r"|Triton Error \[|libcuda\.so cannot found|_inductor\.exc\.|_dynamo\.exc\.(?!TorchRuntime)"
-        r"|InductorError|OutOfResources",
+        r"|InductorError|OutOfResources|\bptxas\S{0,20} (?:fatal|\S{0,200}, line \d|.{0,40}failed)|Triton PTX codegen error"
+        r"|Command '\['(?:[^']*/)?(?:ptxas|nvcc|hipcc|gcc|g\+\+|clang|cc|c\+\+|ccec|bisheng\S*)'",
         "Triton could not compile or load a kernel",
         "versions of Triton, torch and the driver that belong together, a compiler on the node, and on NPUs "
         "triton-ascend",
@@ -275,7 +276,8 @@ SIGNATURES: tuple[Signature, ...] = (
     Signature(
         "missing-checkpoint", C.CHECKPOINT,
         r"(?:FileNotFoundError|No such file).*(?:common\.pt|\.metadata\b|metadata\.json"
-        r"|latest_checkpointed|model_optim_rng|\.distcp|\.safetensors|\.ckpt|pytorch_model)|Checkpoint path not found",
+        r"|latest_checkpointed|model_optim_rng|\.distcp|\.safetensors|\.ckpt|pytorch_model)|Checkpoint path not found"
+        r"|Checkpoint not found for|could not find the checkpoint file",
         "a file of the checkpoint is not there",
         "look at the folder from every node: each reads the checkpoint's own description, so it has to be shared",
     ),
@@ -328,7 +330,8 @@ SIGNATURES: tuple[Signature, ...] = (
         "placeholders", C.DATA,
         r"masked_scatter_size_check|totalElements <= srcSize"
         r"|(?:[Ii]mage|[Vv]ideo|[Aa]udio) features and \w+ tokens do not"
-        r"|[Nn]umber of placeholder|multimodal tokens? .* (?:mismatch|placeholders)",
+        r"|[Nn]umber of placeholder|multimodal tokens? .* (?:mismatch|placeholders)"
+        r"|[Nn]umber of (?:image|video|audio)s? .{0,60}(?:not|n't) match",
         "a sample has another number of places for images, video or sound than features of them",
         "a sample that was cut at the maximum length loses places: a longer one, or smaller pictures",
     ),
@@ -368,7 +371,8 @@ SIGNATURES: tuple[Signature, ...] = (
     Signature(
         "device-fault", C.ENVIRONMENT,
         r"uncorrectable (?:NVLink|ECC)|\bXid\b|ECC error|unspecified launch failure|illegal memory access"
-        r"|Memory access fault by GPU|NVLink.*error|fell off the bus"
+        r"|Memory access fault by GPU|NVLink.*error|f(?:ell|allen) off the bus|Unable to determine the device handle"
+        r"|GPU is lost|PCIe Bus Error|HSA_STATUS_ERROR_\w+"
         r"|EZ9999.*AICore|aicore (?:execution|exception)|507015|507011|\bUCE\b|HBM.*(?:multi|error)"
         r"|misaligned address",
         "a device failed, or a kernel reached outside of its memory",

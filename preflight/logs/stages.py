@@ -89,7 +89,7 @@ STAGES = (
     Stage(
         Cause.COMMUNICATION,
         r"distributed_c10d\.py:(?:barrier|all_\w+|broadcast\w*|reduce\w*|gather\w*|scatter\w*|i?send|i?recv)$"
-        r"|^:[\w.]*barrier$",
+        r"|^:[\w.]*(?:barrier|main_process_first|zero_first)$",
         "it died in a call that waits for other ranks",
         kinds="$^",
         near=2,
@@ -102,7 +102,8 @@ STAGES = (
     ),
     Stage(
         Cause.ENVIRONMENT,
-        r":(?:_?load_(?:\w+_)?(?:library|extension|cudnn|nvrtc|cublas|curand)\w*|_get_shared_object_file|_try_load_\w+)$"
+        r":(?:make_cubin|make_ptx|make_amdgcn|_compile_triton\w*)$"
+        r"|:(?:_?load_(?:\w+_)?(?:library|extension|cudnn|nvrtc|cublas|curand)\w*|_get_shared_object_file|_try_load_\w+)$"
         r"|op_builder/\w+\.py:(?:load|jit_load|builder)$|^:\w+Builder$",
         "it died while packages were loaded or processes started",
     ),
@@ -141,6 +142,8 @@ MESSAGES = re.compile(
     r"|must be (?:specified|set|provided|given)|--?[a-z]+[-_][a-z-_]+ (?:must|requires?|is|cannot|should|needs?|has)"
     r"|(?:must|should|cannot|can not) be|please check the config|^For '[\w.]+',.* but got\b"
     r"|[Oo]nly support|not support|[Uu]nsupported"
+    r"|^(?!Path|File|Dir|Folder|Dataset|Checkpoint)\w+ [\w.-]{1,60} (?:does not exist|is not (?:registered|recognized|valid))"
+    r"|^[Uu]n(?:known|recognized) (?:\w+ ){0,3}(?:type|name|option|template|backend|optimizer|scheduler|loss|mode)\b"
     r"|^assert (?:args|self\.config|config)\.|^[Ii]nvalid (?:\w+ ){0,2}arguments?\b"
     r"|^[Ii]nvalid (?:\w+ ){1,4}specified\b"
 )
@@ -223,9 +226,12 @@ NEAR_THE_CUT = 6
 def _walked(failure: Failure) -> tuple[Frame, ...]:
     """The frames of a traceback; of one that is cut off also the call that its last line makes."""
     last = failure.frames[-1:]
-    if failure.whole or not last or not (name := called(last[0])):
+    if failure.whole or not last:
         return failure.frames
-    return (*failure.frames, Frame("", 0, name))
+    # the end of a block of a context manager that is a generator: the line before opened it
+    at = failure.frames[-2] if len(failure.frames) > 1 and last[0].source.startswith("next(self.gen") else last[0]
+    name = called(at)
+    return (*failure.frames, Frame("", 0, name)) if name else failure.frames
 
 
 NEAR_THE_END = 3
