@@ -71,7 +71,7 @@ KINDS = frozenset(
     " RendezvousConnectionError RendezvousClosedError KeyboardInterrupt CalledProcessError RayTaskError "
     "DistNetworkError"
     " ProcessRaisedException ProcessExitedException TaskUnschedulableError NodeDiedError OwnerDiedError "
-    "EOFError EngineDeadError AsyncEngineDeadError HTTPStatusError".split()
+    "TrainingFailedError EOFError EngineDeadError AsyncEngineDeadError HTTPStatusError".split()
 )
 """Exceptions in processes that wait for, start or watch the process that died."""
 MESSAGE = re.compile(
@@ -91,6 +91,7 @@ MESSAGE = re.compile(
     r"|[Mm]onitor(?:ed)?Barrier|peer (?:down|closed)|Unhandled error \(suppress with|destroy_process_group"
     r"|CUDA error: unspecified launch failure.*ProcessGroup|Worker exited|Application abort"
     r"|in a background process|[Ss]ee (?:the )?(?:root cause|stack ?trace)|Failed core proc"
+    r"|(?:[Ii]nspect|[Ss]ee|[Cc]heck) the (?:previous|earlier|above) (?:error|log|message|traceback)"
 )
 FUNCTIONS = frozenset({"_terminate_process_handler", "launch_agent", "_invoke_run_with_any_failed", "run_result"})
 """Functions of launchers in which such an exception ends."""
@@ -113,13 +114,15 @@ def of_launcher(files: Iterable[str]) -> bool:
     return LAUNCHERS.search(first) is not None
 
 
+STARTS = re.compile(r"Command '(?:\[')?(?:\S*/)?(?:ssh|pdsh|scp|docker|srun)\b")
+"""A command that a launcher needs before any process of the job runs."""
 BUILDS = re.compile(r"/(?:triton|_inductor|op_builder|setuptools|triton_ascend)/|cpp_extension\.py")
-"""Files that start compilers: an exception about a command that failed in them is no consequence."""
+"""Files that start compilers. A command that fails in them is a failure of its own."""
 
 
 def follows(kind: str, message: str, function: str = "", files: Iterable[str] = ()) -> bool:
     """Whether a failure is caused by the death of another process."""
-    if kind == "CalledProcessError" and any(BUILDS.search(file) for file in files):
+    if kind == "CalledProcessError" and (STARTS.match(message) or any(BUILDS.search(file) for file in files)):
         return False
     if kind in KINDS or function in FUNCTIONS or function in TEARDOWN:
         return True

@@ -48,7 +48,7 @@ OF_DEVICES: tuple[Signature, ...] = (
         r"|free\(\): invalid|double free|corrupted (?:size|double|unsorted)|malloc\(\): |stack smashing"
         r"|Fatal Python error: (?:Aborted|Bus error|Illegal)|[Ii]llegal instruction|SIGILL|SIGABRT|Floating point exc"
         r"|^LLVM ERROR|: Assertion [`'](?!.*thread: ).{1,200}' failed\.?$|[\]:] +Check failed: "
-        r"|^pure virtual method called|^terminate called without an active exception",
+        r"|^pure virtual method called|^terminate called without an active exception|\bAssertion failed: ",
         "a library in C++ failed",
         "libraries that were built for another version of torch, Python or the device are the usual cause: build "
         "them again, or take an image that was built whole",

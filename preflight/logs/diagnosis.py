@@ -59,7 +59,8 @@ def diagnosed(failures: Sequence[Failure]) -> Diagnosis:
     rest = [group for group in groups if group is not root]
     followed = tuple(group for group in rest if group.first.aftermath)
     others = tuple(group for group in rest if not group.first.aftermath)
-    cause, says, advice, statement, signature = _meaning(root.first)
+    ends = root.first.aftermath and root.first.frames and root.first.frames[-1].function in TEARDOWN
+    cause, says, advice, statement, signature = ENDED if ends else _meaning(root.first)
     return Diagnosis(root, cause, says, advice, statement, signature, followed, others)
 
 
@@ -140,14 +141,19 @@ AFTER_STAGE = ("own-code", "name-not-there", "autograd", "data-reader", "sizes-o
 IMPORTS = re.compile(r"(?:from|fro|import|impor|impo|imp)\b")
 LOADS = "it died while packages were loaded or processes started"
 Meaning = tuple[Cause, str, str, Statement | None, Signature | None]
+ENDED: Meaning = (
+    Cause.UNKNOWN,
+    "the log has only what follows when a process ends",
+    "read the lines before it, and the logs of all ranks",
+    None,
+    None,
+)
+"""The meaning of an exception in a function that ends a process."""
 
 
 def _meaning(root: Failure) -> Meaning:
     statement = None if root.aftermath else statement_of(root)
     signature = root.signature
-    if root.aftermath and root.frames and root.frames[-1].function in TEARDOWN:
-        says = Message("the log has only what follows when a process ends")
-        return Cause.UNKNOWN, says, "read the lines before it, and the logs of all ranks", None, None
     if statement is not None and statement.rules:
         return Cause.CONFIG, _refused(statement), "", statement, signature
     stage = None if root.aftermath else stage_of(root)
@@ -188,6 +194,8 @@ def _meaning(root: Failure) -> Meaning:
 def _precedes(cause: Cause, signature: Signature) -> bool:
     if cause is Cause.ENVIRONMENT:
         return signature.id != "sizes-of-tensors"
+    if cause is Cause.DATA:
+        return signature.id != "name-not-there"
     return cause is not Cause.PROGRAM or signature.weak
 
 

@@ -78,6 +78,7 @@ OF_ENGINES: tuple[Signature, ...] = (
         r"srun: error: (?:Task launch|Application launch|Unable to|Munge|If munged)|Munge encode failed"
         r"|slurm\w*: error: (?:pyxis: (?:container start|failed|couldn't|error)|execve|Unable to)|enroot-\w+: "
         r"|ORTE (?:was unable|has lost)|Host key verification failed|Permission denied \(publickey"
+        r"|Command '(?:\[')?(?:\S*/)?(?:ssh|pdsh|scp|docker|srun)\b"
         r"|mpirun was unable|There are not enough slots available|docker: Error|OCI runtime|nvidia-container-cli: "
         r"|Error response from daemon|[Ee]xec format error|ImagePullBackOff|CrashLoopBackOff|Unable to create step",
         "the scheduler, the container's runtime or MPI could not start the processes on a node",

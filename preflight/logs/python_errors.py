@@ -16,7 +16,7 @@ OF_PYTHON: tuple[Signature, ...] = (
     ),
     Signature(
         "file-system", C.ENVIRONMENT,
-        r"\[Errno (?:5|16|17|36|39|112|116|121)\]|Input/output error|Stale file handle|Remote I/O error"
+        r"\[Errno (?:5|16|17|36|39|112|116|121)\]|Input/output error|Stale file handle|(?:Remote )?I/O error"
         r"|Transport endpoint is not connected|Directory not empty|FileExistsError|Device or resource busy",
         "the file system refused, or several processes make the same file",
         "look at the path in the message: a network file system under load, or a folder that each rank makes for "
@@ -87,7 +87,7 @@ OF_PYTHON: tuple[Signature, ...] = (
     Signature(
         "sizes-of-tensors", C.PROGRAM,
         r"shape '.{0,80}' is invalid for input of size|[Ss]izes? of tensors? .{0,40}must (?:match|be)"
-        r"|cannot reshape tensor of"
+        r"|cannot reshape tensor of|For '(?:primitive\[)?\w+\]?', .{0,120}(?:dimension|shape)s? .{0,80}(?:must|should)"
         r"|mat1 and mat2 shapes"
         r"|[Tt]ensors must have same number of dimensions|split_with_sizes expects|expanded size of the tensor"
         r"|shape mismatch: |size mismatch, |must match the existing size|output with shape .{0,60} doesn't match"
@@ -96,6 +96,13 @@ OF_PYTHON: tuple[Signature, ...] = (
         "the sizes in the message against those of the model, the sequence and the batch: padding and packing of "
         "samples, the layout, and weights of another model are the usual causes",
         weak=True,
+    ),
+    Signature(
+        "argument-not-there", C.ENVIRONMENT,
+        r"AttributeError: 'Namespace' object has no attribute",
+        "the program asks for an argument that its parser does not have",
+        "parts of one version: an installed package of the same name as the checkout, a patched framework, or a script "
+        "of another release are the usual causes",
     ),
     Signature(
         "name-not-there", C.ENVIRONMENT,
