@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from preflight import Finding, Job, Message, Severity, Unverified, rule
-from preflight.run.versions import matches
 from preflight.rules.megatron.saved_arguments import FORCED, alike, goes_on, is_known, is_on, loaded, shown
+from preflight.run.versions import matches
 
 TRACKER = "{path} has no latest_checkpointed_iteration.txt: the run starts from random weights"
 FOLDER = "{path} is not there (looked for on {host}): the run starts from random weights"
