@@ -117,7 +117,7 @@ def of_launcher(files: Iterable[str]) -> bool:
 STARTS = re.compile(r"Command '(?:\[')?(?:\S*/)?(?:ssh|pdsh|scp|docker|srun)\b")
 """A command that a launcher needs before any process of the job runs."""
 BUILDS = re.compile(r"/(?:triton|_inductor|op_builder|setuptools|triton_ascend)/|cpp_extension\.py")
-"""Files that start compilers. A command that fails in them is a failure of its own."""
+"""Files that start compilers. A command that fails in them has failed itself."""
 
 
 def follows(kind: str, message: str, function: str = "", files: Iterable[str] = ()) -> bool:
