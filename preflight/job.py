@@ -159,13 +159,14 @@ class Checkpoint(NamedTuple):
 
 class NamedPath(NamedTuple):
     """A file or folder that a run names. fault: "missing", "no-files" for a folder without files of the expected kind,
-    "cut-off" for an incomplete one, "unread" if that is unknown, for the reason `because`. kind: the format of weights,
-    "" where it is not known; width: their hidden size, 0 if it is not known."""
+    "cut-off" for an incomplete one, "not-usable" for strategies that MindSpore cannot read, "unread" if that is
+    unknown, for the reason `because`. kind: the format of weights, "" where it is not known; width: their hidden size,
+    0 if it is not known."""
 
     name: str
     argument: str
     path: str = ""
-    fault: Literal["", "unread", "missing", "no-files", "cut-off"] = ""
+    fault: Literal["", "unread", "missing", "no-files", "cut-off", "not-usable"] = ""
     because: str = ""
     kind: str = ""
     width: int = 0

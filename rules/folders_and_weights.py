@@ -132,7 +132,10 @@ def save_folder_too_small(job: Job) -> Iterator[Finding | Unverified]:
         yield Finding(message, place)
 
 
-CUT_OFF = "the weights are not whole: {because}"
+CUT_OFF = {
+    "cut-off": "the weights are not whole: {because}",
+    "not-usable": "the strategies of the weights cannot be read: {because}",
+}
 
 
 @rule(id="weights-cut-off", severity=Severity.ERROR, reads=("(site)",))
@@ -143,7 +146,9 @@ def weights_cut_off(job: Job) -> Iterator[Finding]:
     With `--site`, checks whether every file exists that the index of a Hugging Face folder or the `metadata.json` of a
     MindFormers checkpoint lists, whether the latest iteration of the checkpoint has `common.json`, and whether each
     safetensors or `.ckpt` file is as long as its headers require. In `rank_N` folders, only the file that is loaded is
-    checked.
+    checked. If `auto_trans_ckpt` transforms `.ckpt` files, the files of strategies at `src_strategy_path_or_dir` are
+    checked too: none may be empty or cut off. In a folder all must have the same format, and each needs operators and
+    tensors.
 
     ## Why is this bad?
     The run fails when it loads the weights. An interrupted download leaves such a folder.
@@ -157,8 +162,9 @@ def weights_cut_off(job: Job) -> Iterator[Finding]:
 
     ## References
     MindFormers 1.9.0, mindformers/checkpoint/checkpoint.py; safetensors, README, Format;
-    MindSpore 2.7.1, mindspore/ccsrc/utils/checkpoint.proto
+    MindSpore 2.7.1, mindspore/ccsrc/utils/checkpoint.proto; MindSpore
+    2.10.0, mindspore/parallel/checkpoint_transform.py::merge_pipeline_strategys
     """
     for found in job.site.paths if job.site is not None else ():
-        if found.fault == "cut-off":
-            yield Finding(Message(CUT_OFF, because=found.because), job.place(job.arguments.given(found.argument)))
+        if (template := CUT_OFF.get(found.fault)) is not None:
+            yield Finding(Message(template, because=found.because), job.place(job.arguments.given(found.argument)))

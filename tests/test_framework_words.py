@@ -20,6 +20,7 @@ KNOW_FRAMEWORKS = {
     "preflight/report/coverage.py": "names the data file that it shows",
     "preflight/program/mindformers_start.py": "is how that trainer starts where no script says it",
     "preflight/logs/signatures.py": "says what texts of libraries mean, and libraries say their names",
+    "preflight/logs/checkpoints.py": "says what texts about checkpoints mean, and a loader says its releases",
     "preflight/logs/stages.py": "tells parts of a run by the files that a traceback names",
     "preflight/logs/origin.py": "tells programs apart by the paths in a traceback",
     "preflight/program/checkpoint_arguments.py": "runs that trainer's own loader of a checkpoint's arguments",

@@ -28,7 +28,7 @@ OF_COMMUNICATION: tuple[Signature, ...] = (
         + r"|Notify register times out"
         r"|[Hh]eartbeat [Ll]ost|wait timeout|Timeout at NCCL|HCCL [Tt]ime ?out|SeqNum="
         r"|failure detected by watchdog|Some NCCL operations have failed|flight recorder dumps"
-        r"|we are taking the entire process down",
+        r"|we are taking the entire process down|[Ww]ait (?:socket|links?) establish",
         "ranks waited for others that did not come: they had died, hung, or were slow",
         "the cause is on the rank that did not come: read its log, or the IP/ID that EI0002 names",
         weak=True,
@@ -56,6 +56,7 @@ OF_COMMUNICATION: tuple[Signature, ...] = (
         r"RendezvousTimeoutError|RendezvousConnectionError|c10d store|failed to connect to.*(?:MASTER|store)"
         r"|client socket has (?:timed out|failed)"
         r"|Topology.*registered|init_process_group.*timed out|Timed out (?:initializing|waiting for clients)"
+        r"|store->get\('[^']{1,40}'\) got error|is setting up NCCL communicator and retr"
         r"|DistStoreError|DistNetworkError",
         "processes did not find one another at the start",
         "the same MASTER_ADDR, MASTER_PORT and number of nodes on each node, a different rank for each, and an "
@@ -70,7 +71,7 @@ KINDS = frozenset(
     " RendezvousConnectionError RendezvousClosedError KeyboardInterrupt CalledProcessError RayTaskError "
     "DistNetworkError"
     " ProcessRaisedException ProcessExitedException TaskUnschedulableError NodeDiedError OwnerDiedError "
-    "EOFError EngineDeadError AsyncEngineDeadError HTTPStatusError".split()
+    "TrainingFailedError EOFError EngineDeadError AsyncEngineDeadError HTTPStatusError".split()
 )
 """Exceptions in processes that wait for, start or watch the process that died."""
 MESSAGE = re.compile(
@@ -89,9 +90,16 @@ MESSAGE = re.compile(
     r"|taking ERR code|507048|Heartbeat Lost|HcclAllreduce failed|wait for notify|Fail to get rank table"
     r"|[Mm]onitor(?:ed)?Barrier|peer (?:down|closed)|Unhandled error \(suppress with|destroy_process_group"
     r"|CUDA error: unspecified launch failure.*ProcessGroup|Worker exited|Application abort"
+    r"|in a background process|[Ss]ee (?:the )?(?:root cause|stack ?trace)|Failed core proc"
+    r"|(?:[Ii]nspect|[Ss]ee|[Cc]heck) the (?:previous|earlier|above) (?:error|log|message|traceback)"
 )
 FUNCTIONS = frozenset({"_terminate_process_handler", "launch_agent", "_invoke_run_with_any_failed", "run_result"})
 """Functions of launchers in which such an exception ends."""
+TEARDOWN = frozenset(
+    "shutdown _shutdown __del__ close _close teardown _teardown cleanup _cleanup stop join kill terminate"
+    " _exit_function _run_exitfuncs _shutdown_backend destroy_process_group destroy_model_parallel".split()
+)
+"""Functions that end a process: an exception in them follows what ended it."""
 
 
 LAUNCHERS = re.compile(
@@ -106,6 +114,16 @@ def of_launcher(files: Iterable[str]) -> bool:
     return LAUNCHERS.search(first) is not None
 
 
-def follows(kind: str, message: str, function: str = "") -> bool:
+STARTS = re.compile(r"Command '(?:\[')?(?:\S*/)?(?:ssh|pdsh|scp|docker|srun)\b")
+"""A command that a launcher needs before any process of the job runs."""
+BUILDS = re.compile(r"/(?:triton|_inductor|op_builder|setuptools|triton_ascend)/|cpp_extension\.py")
+"""Files that start compilers. A command that fails in them has failed itself."""
+
+
+def follows(kind: str, message: str, function: str = "", files: Iterable[str] = ()) -> bool:
     """Whether a failure is caused by the death of another process."""
-    return kind in KINDS or function in FUNCTIONS or MESSAGE.search(f"{kind}: {message[:2000]}") is not None
+    if kind == "CalledProcessError" and (STARTS.match(message) or any(BUILDS.search(file) for file in files)):
+        return False
+    if kind in KINDS or function in FUNCTIONS or function in TEARDOWN:
+        return True
+    return MESSAGE.search(f"{kind}: {message[:2000]}") is not None

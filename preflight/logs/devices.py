@@ -47,7 +47,8 @@ OF_DEVICES: tuple[Signature, ...] = (
         r"basic_string::_M_\w+|vector::_M_\w+|std::(?:length_error|out_of_range|runtime_error|logic_error)"
         r"|free\(\): invalid|double free|corrupted (?:size|double|unsorted)|malloc\(\): |stack smashing"
         r"|Fatal Python error: (?:Aborted|Bus error|Illegal)|[Ii]llegal instruction|SIGILL|SIGABRT|Floating point exc"
-        r"|^LLVM ERROR|: Assertion [`'](?!.*thread: ).{1,200}' failed\.?$|\] Check failed: ",
+        r"|^LLVM ERROR|: Assertion [`'](?!.*thread: ).{1,200}' failed\.?$|[\]:] +Check failed: "
+        r"|^pure virtual method called|^terminate called without an active exception|\bAssertion failed: ",
         "a library in C++ failed",
         "libraries that were built for another version of torch, Python or the device are the usual cause: build "
         "them again, or take an image that was built whole",
@@ -56,6 +57,7 @@ OF_DEVICES: tuple[Signature, ...] = (
     Signature(
         "operator-of-cann", C.ENVIRONMENT,
         r"does not has? any binary|call aclnn\w+ failed|aclnn\w+ failed|aclnnStatus|error code is [135]61\d{3}"
+        r"|aclnn\w+ not in lib\w+\.so"
         r"|\bERR0\d007 (?:OPS|PTA|GRAPH)|setup failed!$|Select kernel failed|No kernel (?:is )?registered"
         r"|Unsupported op \[|[Oo]p(?:erator)? \S{1,40} (?:is )?not (?:supported|implemented) (?:on|for) (?:Ascend|npu)"
         r"|Could not run '\S+' with arguments from the '\S+' backend|Load op info form json",
@@ -68,6 +70,13 @@ OF_DEVICES: tuple[Signature, ...] = (
         r"\bE[ZB-H]\d{4}: |\bE[1-9]\d{4}: ",
         "CANN reports an error of an operator or of its compiler",
         "look at the lines below it and in the log of the device (plog)",
+        weak=True,
+    ),
+    Signature(
+        "other-call", C.ENVIRONMENT,
+        r"\b(?:CUDA|HIP|MUSA)(?: driver| runtime)? error(?: \(\d+\))?: ",
+        "a call to the device's runtime was refused",
+        "the driver, the runtime's libraries and torch must belong together; CUDA_LAUNCH_BLOCKING=1 names the operator",
         weak=True,
     ),
     Signature(

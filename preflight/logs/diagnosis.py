@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
+from preflight.logs.aftermath import TEARDOWN
 from preflight.logs.causes import Cause, Signature
 from preflight.logs.failures import Failure
 from preflight.logs.origin import PROGRAMS, cut_off, placed
@@ -58,7 +59,8 @@ def diagnosed(failures: Sequence[Failure]) -> Diagnosis:
     rest = [group for group in groups if group is not root]
     followed = tuple(group for group in rest if group.first.aftermath)
     others = tuple(group for group in rest if not group.first.aftermath)
-    cause, says, advice, statement, signature = _meaning(root.first)
+    ends = root.first.aftermath and root.first.frames and root.first.frames[-1].function in TEARDOWN
+    cause, says, advice, statement, signature = ENDED if ends else _meaning(root.first)
     return Diagnosis(root, cause, says, advice, statement, signature, followed, others)
 
 
@@ -135,10 +137,18 @@ def _preferred(ordered: Sequence[Group]) -> Group:
 BY_STAGE = ("no-file",)
 """Signatures that take the class of the job's stage."""
 AFTER_STAGE = ("own-code", "name-not-there", "autograd", "data-reader", "sizes-of-tensors")
-"""Signatures that give way to the stage of the job, except to a checkpoint's, whose code fails on versions, too."""
+"""Signatures that give way to the stage of the job, which the frames show."""
 IMPORTS = re.compile(r"(?:from|fro|import|impor|impo|imp)\b")
 LOADS = "it died while packages were loaded or processes started"
 Meaning = tuple[Cause, str, str, Statement | None, Signature | None]
+ENDED: Meaning = (
+    Cause.UNKNOWN,
+    "the log has only what follows when a process ends",
+    "read the lines before it, and the logs of all ranks",
+    None,
+    None,
+)
+"""The meaning of an exception in a function that ends a process."""
 
 
 def _meaning(root: Failure) -> Meaning:
@@ -149,7 +159,7 @@ def _meaning(root: Failure) -> Meaning:
     stage = None if root.aftermath else stage_of(root)
     if signature is not None and signature.id in BY_STAGE and stage is not None:
         return stage[0], signature.says, signature.advice, statement, signature
-    if signature is not None and signature.id in AFTER_STAGE and stage is not None and _precedes(stage[0]):
+    if signature is not None and signature.id in AFTER_STAGE and stage is not None and _precedes(stage[0], signature):
         return stage[0], stage[1], "", statement, signature
     strong = signature is not None and not signature.weak
     if signature is not None and strong and not (statement is not None and signature.id == "unknown-argument"):
@@ -181,8 +191,12 @@ def _meaning(root: Failure) -> Meaning:
     return Cause.UNKNOWN, (not root.whole and cut_off(root)) or "I don't know", "", statement, None
 
 
-def _precedes(cause: Cause) -> bool:
-    return cause is not Cause.CHECKPOINT
+def _precedes(cause: Cause, signature: Signature) -> bool:
+    if cause is Cause.ENVIRONMENT:
+        return signature.id != "sizes-of-tensors"
+    if cause is Cause.DATA:
+        return signature.id != "name-not-there"
+    return cause is not Cause.PROGRAM or signature.weak
 
 
 def _imports(root: Failure) -> bool:

@@ -39,7 +39,8 @@ OF_ENGINES: tuple[Signature, ...] = (
         "tokenizer", C.ENVIRONMENT,
         r"data did not match any variant of untagged enum|Couldn't instantiate the backend tokenizer"
         r"|sentencepiece_processor\.cc|chat_template is not set|Cannot use (?:apply_)?chat[_ ]template"
-        r"|jinja2\.exceptions|TypeError: not a string$|can't load a tokenizer|Error parsing line .{0,40}tiktoken",
+        r"|jinja2\.exceptions|TypeError: not a string$|can't load a tokenizer|Error parsing line .{0,40}tiktoken"
+        r"|[Pp]rocessor was not found|Can't load (?:image|feature) (?:processor|extractor)",
         "the tokenizer's files do not fit the library that reads them, or are not there",
         "the whole folder of the tokenizer, and a version of transformers and tokenizers that is not older than it",
     ),
@@ -77,6 +78,7 @@ OF_ENGINES: tuple[Signature, ...] = (
         r"srun: error: (?:Task launch|Application launch|Unable to|Munge|If munged)|Munge encode failed"
         r"|slurm\w*: error: (?:pyxis: (?:container start|failed|couldn't|error)|execve|Unable to)|enroot-\w+: "
         r"|ORTE (?:was unable|has lost)|Host key verification failed|Permission denied \(publickey"
+        r"|Command '(?:\[')?(?:\S*/)?(?:ssh|pdsh|scp|docker|srun)\b"
         r"|mpirun was unable|There are not enough slots available|docker: Error|OCI runtime|nvidia-container-cli: "
         r"|Error response from daemon|[Ee]xec format error|ImagePullBackOff|CrashLoopBackOff|Unable to create step",
         "the scheduler, the container's runtime or MPI could not start the processes on a node",

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 
 from preflight.logs.aftermath import follows, of_launcher
-from preflight.logs.causes import Signature
+from preflight.logs.causes import Cause, Signature
 from preflight.logs.prefixes import Written, rank_inside, rank_of_file, taken_apart
 from preflight.logs.signatures import signed
 from preflight.logs.stream import Line
@@ -89,6 +89,7 @@ class _Open:
     def __init__(self) -> None:
         self.frames: list[Frame] = []
         self.path, self.order, self.told = "", 0, ""
+        self.colon = False
         self.began, self.chained = False, False
         self.last: Failure | None = None
         self.more = 0
@@ -147,7 +148,8 @@ class Failures:
             open_.frames, open_.began, open_.at, open_.last = [], True, line, None
             self._until = self._order + NEAR
         elif text.startswith(CHAINED):
-            open_.chained, open_.last = True, None
+            # without the first exception of the chain, which was cut off, the second one shows most
+            open_.chained, open_.last = bool(self._found), None
         elif told := OF_RAY.match(text):
             made_ = self._failure(name, line, written, "RayTaskError", f"({told[1]})", ())
             self._keep(made_._replace(text=text.strip()))
@@ -186,6 +188,7 @@ class Failures:
             made_ = made_._replace(aftermath=True)
         self._keep(made_)
         open_.frames, open_.began, open_.last, open_.more, open_.told = [], False, made_, GOES_ON, ""
+        open_.colon = written.text.rstrip().endswith(":")
         self._until = self._order + NEAR
 
     def _other(self, name: str, line: Line, written: Written, open_: _Open) -> None:
@@ -194,11 +197,12 @@ class Failures:
             self._again(open_.last, open_.last.message, (Frame(place[1], int(place[2]), place[3]),))
             open_.last = None
             return
-        if open_.last is not None and open_.more > 0 and text.strip() and (OF_CANN.match(text) or not signed(text)):
+        if open_.last is not None and open_.more > 0 and text.strip() and (open_.colon or _belongs(text)):
             whole = f"{open_.last.message}\n{text.strip()}"
             self._again(open_.last, whole)
             waits = open_.last.aftermath or WAITS.search(text) is not None
             open_.last, open_.more = open_.last._replace(message=whole, aftermath=waits), open_.more - 1
+            open_.colon = False
             return
         open_.more = 0
         if self._is_noise(text):
@@ -206,7 +210,7 @@ class Failures:
         if parser := OF_PARSER.match(text):
             if parser[2]:
                 self._keep(self._failure(name, line, written, "argparse", parser[2], ())._replace(text=text.strip()))
-        elif (signature := signed(text)) is not None:
+        elif (signature := signed(text)) is not None and not _only_informs(text, signature):
             made_ = self._failure(name, line, written, "", text.strip(), tuple(open_.frames))
             self._keep(made_._replace(signature=signature))
         elif not self._found and len(self._prose) < MOST_KINDS and text.count(" ") >= FEW_WORDS:
@@ -246,7 +250,7 @@ class Failures:
         rank = written.rank if written.rank is not None else rank_inside(message)
         text = f"{kind}: {message}" if kind else message
         signature = signed(text) or (signed(frames[-1].source) if frames else None)
-        after = follows(kind, message, frames[-1].function if frames else "")
+        after = follows(kind, message, frames[-1].function if frames else "", (frame.file for frame in frames))
         return Failure(
             kind, message, frames, rank, written.time, name, line.number, text, self._order, after, signature
         )
@@ -258,7 +262,7 @@ class Failures:
             # Ray's driver names the exception of an actor before the frames
             if open_.told and signed(f"RayTaskError: ({open_.told})") is None:
                 made_ = self._failure(name, open_.at, written, open_.told, "", tuple(open_.frames))
-                self._keep(made_._replace(text=open_.told))
+                self._keep(made_._replace(text=open_.told, whole=False))
                 open_.frames, open_.told = [], ""
                 return
             made_ = self._failure(name, open_.at, written, "", open_.frames[-1].source, tuple(open_.frames))
@@ -281,6 +285,16 @@ class Failures:
             longer = kept._replace(message=message, aftermath=waits, frames=kept.frames or frames)
             longer = longer._replace(signature=_stronger(longer.signature, message.replace("\n", " ")))
             self._found[(one.file, one.rank, *longer.alike)] = longer
+
+
+def _only_informs(text: str, signature: Signature) -> bool:
+    """Whether a line is a note of NCCL about plugins and files that it does not need."""
+    return "NCCL INFO" in text and signature.cause is not Cause.COMMUNICATION
+
+
+def _belongs(text: str) -> bool:
+    """Whether a line below an exception continues its message."""
+    return OF_CANN.match(text) is not None or not signed(text)
 
 
 def _names_exception(name: str) -> bool:

@@ -16,7 +16,7 @@ OF_PYTHON: tuple[Signature, ...] = (
     ),
     Signature(
         "file-system", C.ENVIRONMENT,
-        r"\[Errno (?:5|16|17|36|39|112|116|121)\]|Input/output error|Stale file handle|Remote I/O error"
+        r"\[Errno (?:5|16|17|36|39|112|116|121)\]|Input/output error|Stale file handle|(?:Remote )?I/O error"
         r"|Transport endpoint is not connected|Directory not empty|FileExistsError|Device or resource busy",
         "the file system refused, or several processes make the same file",
         "look at the path in the message: a network file system under load, or a folder that each rank makes for "
@@ -38,7 +38,8 @@ OF_PYTHON: tuple[Signature, ...] = (
         r"|Cannot find data file|Not able to read records|Dataset \S+ load failed|Couldn't find cache for"
         r"|deserialize thrift|DecordError|Invalid data found when processing"
         r"|No valid (?:data|sample)|dataset (?:is|was) empty|dataset length: 0\b|train_dataset: None$"
-        r"|[Uu]nable to create tensor, you should probably activate|num_samples should be a positive integer",
+        r"|[Uu]nable to create tensor, you should probably activate|num_samples should be a positive integer"
+        r"|is out of bounds for size 0\b",
         "a file of the data cannot be read, or holds no sample",
         "the file and line in the message; a cut download and a Git LFS pointer look so, too",
     ),
@@ -72,11 +73,12 @@ OF_PYTHON: tuple[Signature, ...] = (
         "look at the weights that were loaded, the learning rate and the precision",
     ),
     Signature(
-        "autograd", C.UPSTREAM,
+        "autograd", C.PROGRAM,
         r"backward through the graph a second time|modified by an inplace operation|Cannot copy out of meta tensor"
         r"|to finish(?:ed)? reduction in the prior iteration|mark a variable ready only once"
         r"|does not require grad and does not have a grad_fn|leaf [Vv]ariable that requires grad"
         r"|all tensors to be on the same device|cannot be accessed from Triton|[Cc]an(?:not|'t) pickle"
+        r"|Tensors must be CUDA and dense|No backend type associated with device|mixed torch\.Tensor and DTensor"
         r"|attempt has been made to start a new process|Tensors must be contiguous|tensors? (?:is|are) on (?:cpu|meta)",
         "the program uses tensors in a way that torch refuses",
         "recomputation, offloading, frozen parts and LoRA are the usual causes: try without them; then " + DEFECT,
@@ -85,6 +87,7 @@ OF_PYTHON: tuple[Signature, ...] = (
     Signature(
         "sizes-of-tensors", C.PROGRAM,
         r"shape '.{0,80}' is invalid for input of size|[Ss]izes? of tensors? .{0,40}must (?:match|be)"
+        r"|cannot reshape tensor of|For '(?:primitive\[)?\w+\]?', .{0,120}(?:dimension|shape)s? .{0,80}(?:must|should)"
         r"|mat1 and mat2 shapes"
         r"|[Tt]ensors must have same number of dimensions|split_with_sizes expects|expanded size of the tensor"
         r"|shape mismatch: |size mismatch, |must match the existing size|output with shape .{0,60} doesn't match"
@@ -93,6 +96,13 @@ OF_PYTHON: tuple[Signature, ...] = (
         "the sizes in the message against those of the model, the sequence and the batch: padding and packing of "
         "samples, the layout, and weights of another model are the usual causes",
         weak=True,
+    ),
+    Signature(
+        "argument-not-there", C.ENVIRONMENT,
+        r"AttributeError: 'Namespace' object has no attribute",
+        "the program asks for an argument that its parser does not have",
+        "parts of one version: an installed package of the same name as the checkout, a patched framework, or a script "
+        "of another release are the usual causes",
     ),
     Signature(
         "name-not-there", C.ENVIRONMENT,
@@ -104,7 +114,7 @@ OF_PYTHON: tuple[Signature, ...] = (
         weak=True,
     ),
     Signature(
-        "own-code", C.UPSTREAM,
+        "own-code", C.PROGRAM,
         r"AttributeError: '\w+' object has no attribute|'\w+' object is not (?:subscriptable|iterable|callable)"
         r"|cannot unpack non-iterable|(?:too many|not enough) values to unpack|UnboundLocalError"
         r"|unsupported operand type|RecursionError|object cannot be interpreted as an integer",

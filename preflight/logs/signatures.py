@@ -9,6 +9,7 @@ from functools import cache
 from preflight.logs.aftermath import OF_COMMUNICATION
 from preflight.logs.ascend import ENVELOPES, OF_ASCEND, OUT_OF_MEMORY
 from preflight.logs.causes import Cause, Signature
+from preflight.logs.checkpoints import OF_CHECKPOINTS
 from preflight.logs.devices import OF_DEVICES
 from preflight.logs.engines import OF_ENGINES
 from preflight.logs.python_errors import OF_PYTHON
@@ -90,7 +91,8 @@ SIGNATURES: tuple[Signature, ...] = (
     Signature(
         "port-in-use", C.ENVIRONMENT,
         r"Address already in use|EADDRINUSE|errno: 98|error code: -?98\b|EI0019"
-        r"|The IP address and port have been bound|server socket has failed to listen",
+        r"|The IP address and port have been bound|server socket has failed to listen"
+        r"|listen on ip\[[^\]]{0,60}\] and specific port\[\d+\] fail",
         "the port that processes meet at is taken",
         "another MASTER_PORT, or end the job that still holds this one",
     ),
@@ -138,6 +140,13 @@ SIGNATURES: tuple[Signature, ...] = (
         "install the version that this release of the framework asks for in the environment of the job",
     ),
     Signature(
+        "import-failed", C.ENVIRONMENT,
+        r"Failed to import \S+ because of the following error|Error importing (?:module|plugin)",
+        "a package cannot be imported",
+        "the lines below it name the package or the library that does not fit",
+        weak=True,
+    ),
+    Signature(
         "no-transformer-engine", C.ENVIRONMENT,
         r"custom_layers\.transformer_engine import"
         r"|^transformer_layer_spec = get_gpt_layer_with_transformer_engine_spec",
@@ -149,7 +158,9 @@ SIGNATURES: tuple[Signature, ...] = (
         "compiler-of-kernels", C.ENVIRONMENT,
         r"\b\d+ active drivers \(\[|triton\.compiler\.errors|triton\.runtime\.errors|\(CompilationError\)|PTXASError"
         r"|Triton Error \[|libcuda\.so cannot found|_inductor\.exc\.|_dynamo\.exc\.(?!TorchRuntime)"
-        r"|InductorError|OutOfResources",
+        r"|InductorError|OutOfResources|\bptxas\S{0,20} (?:fatal|\S{0,200}, line \d|.{0,40}failed)"
+        r"|Triton PTX codegen error"
+        r"|Command '\['(?:[^']*/)?(?:ptxas|nvcc|hipcc|gcc|g\+\+|clang|cc|c\+\+|ccec|bisheng\S*)'",
         "Triton could not compile or load a kernel",
         "versions of Triton, torch and the driver that belong together, a compiler on the node, and on NPUs "
         "triton-ascend",
@@ -202,84 +213,7 @@ SIGNATURES: tuple[Signature, ...] = (
         "versions of the framework and of what sits on it that belong together; a configuration that an older version "
         "saved is such a part, too",
     ),
-    Signature(
-        "class-not-there", C.CHECKPOINT,
-        r"Can't get attribute '\w+' on <module",
-        "a pickled file names a class that this program does not have: another version wrote it",
-        "load it with the version that wrote it, or save it again with this one",
-    ),
-    Signature(
-        "tensor-not-saved", C.CHECKPOINT,
-        r"KeyError: [\"']*(?:decoder|embedding|output_layer)\.[\w.]+ from model not in state dict",
-        "the network has a tensor that the checkpoint has not",
-        "norms, biases, positions, experts and tied embeddings must be those that the checkpoint was written with: "
-        "`preflight check --site` compares them",
-    ),
-    Signature(
-        "other-weight-names", C.ENVIRONMENT,
-        r"KeyError: '?\"?(?:decoder|model|module|embedding|layers)\.[\w.]+(?:weight|bias)",
-        "the checkpoint and the program name a weight otherwise: one of the two is of another version",
-        "use versions of the framework and of what sits on it that belong together, or convert the checkpoint for "
-        "this one",
-    ),
-    Signature(
-        "no-tracker", C.ENVIRONMENT,
-        r"could not find the metadata file|will not load any checkpoints and will start from random",
-        "no tracker file is in the folder of --load: the run starts from random weights, without an error",
-        "name a folder with latest_checkpointed_iteration.txt, and set --exit-on-missing-checkpoint",
-        weak=True,
-    ),
-    Signature(
-        "optimizer-not-saved", C.CHECKPOINT,
-        r"KeyError: '?[\"']?optimizer|state_dict\[[\"']optimizer[\"']\].*KeyError"
-        r"|Unable to load optimizer from checkpoint",
-        "the checkpoint has no state of the optimizer",
-        "resume with --no-load-optim, or from a checkpoint that was saved with it",
-    ),
-    Signature(
-        "flattened-range", C.UPSTREAM,
-        r"flattened_range is not supported",
-        "Megatron core 0.17 and later refuse optimizer states that were saved in the form fully_sharded_model_space",
-        "save in the form fully_reshardable (--dist-ckpt-optim-fully-reshardable), or load with core 0.16",
-    ),
-    Signature(
-        "weights-only", C.UPSTREAM,
-        r"Weights only load fail|WeightsUnpickler error|weights_only.*Unsupported|Unsupported global: GLOBAL",
-        "the checkpoint holds classes that this release does not unpickle: since core 0.14 only listed ones are",
-        "load it with the release that wrote it and save it again, or add the class to torch.serialization's "
-        "safe globals",
-    ),
-    Signature(
-        "checkpoint-mismatch", C.CHECKPOINT,
-        r"Global shape mismatch|size mismatch for|Error\(s\) in loading state_dict|Missing key\(s\) in state_dict"
-        r"|Unexpected key|not found in param_group"
-        r"|[Ss]ize mismatch between saved|value from checkpoint \("
-        r"|Shape mismatch.*(?:loaded|checkpoint)|is not equal to the input argument value"
-        r"|load_param_into_net|net_param.*shape|is not in ckpt|Checkpoint(?:ing)?Exception"
-        r"|Missing key in checkpoint"
-        r"|dist_checkpointing\.load\(sharded_state_dict"
-        r"|_load_base_checkpoint|checkpoint = dist_checkpointing\.load|validate_sharding_integrity"
-        r"|torch\.load.*failed",
-        "the checkpoint and the model do not match",
-        "the sizes of the model must be those that the checkpoint was written with: `preflight check --site` compares "
-        "them, and `preflight show` prints the config's",
-    ),
-    Signature(
-        "missing-checkpoint", C.CHECKPOINT,
-        r"(?:FileNotFoundError|No such file).*(?:common\.pt|\.metadata\b|metadata\.json"
-        r"|latest_checkpointed|model_optim_rng|\.distcp|\.safetensors|\.ckpt|pytorch_model)|Checkpoint path not found",
-        "a file of the checkpoint is not there",
-        "look at the folder from every node: each reads the checkpoint's own description, so it has to be shared",
-    ),
-    Signature(
-        "broken-checkpoint", C.CHECKPOINT,
-        r"PytorchStreamReader failed|HeaderTooLarge|InvalidHeaderDeserialization|SafetensorError"
-        r"|MetadataIncompleteBuffer|invalid load key"
-        r"|Ran out of input|No checkpoint could be resumed|EOFError: Ran out|pickle data was truncated"
-        r"|UnpicklingError|corrupt file\?|[Tt]he file might be corrupted|storage has wrong byte size",
-        "a checkpoint file is cut off, or is none",
-        "its last save may not have finished: resume from the one before; a Git LFS pointer is not a checkpoint either",
-    ),
+    *OF_CHECKPOINTS,
     Signature(
         "hugging-face", C.ENVIRONMENT,
         r"huggingface_hub\.|HfHubHTTPError|LocalEntryNotFoundError|RepositoryNotFoundError|HFValidationError"
@@ -320,7 +254,8 @@ SIGNATURES: tuple[Signature, ...] = (
         "placeholders", C.DATA,
         r"masked_scatter_size_check|totalElements <= srcSize"
         r"|(?:[Ii]mage|[Vv]ideo|[Aa]udio) features and \w+ tokens do not"
-        r"|[Nn]umber of placeholder|multimodal tokens? .* (?:mismatch|placeholders)",
+        r"|[Nn]umber of placeholder|multimodal tokens? .* (?:mismatch|placeholders)"
+        r"|[Nn]umber of (?:image|video|audio)s? .{0,60}(?:not|n't) match",
         "a sample has another number of places for images, video or sound than features of them",
         "a sample that was cut at the maximum length loses places: a longer one, or smaller pictures",
     ),
@@ -352,6 +287,7 @@ SIGNATURES: tuple[Signature, ...] = (
     Signature(
         "driver", C.ENVIRONMENT,
         r"CUDA error: (?:operation not supported|unknown error|initialization error|system (?:not yet|has unsupported))"
+        r"|driver on your system is too old|[Dd]river version is (?:too old|insufficient)"
         r"|cuInit.*failed|forward compatibility was attempted|nvmlInit\w* failed|Failed to initialize NVML",
         "the driver refused a call",
         "the driver, the container's runtime and torch must belong together; a virtual device does not offer "
@@ -360,7 +296,8 @@ SIGNATURES: tuple[Signature, ...] = (
     Signature(
         "device-fault", C.ENVIRONMENT,
         r"uncorrectable (?:NVLink|ECC)|\bXid\b|ECC error|unspecified launch failure|illegal memory access"
-        r"|Memory access fault by GPU|NVLink.*error|fell off the bus"
+        r"|Memory access fault by GPU|NVLink.*error|f(?:ell|allen) off the bus|Unable to determine the device handle"
+        r"|GPU is lost|PCIe Bus Error|HSA_STATUS_ERROR_\w+"
         r"|EZ9999.*AICore|aicore (?:execution|exception)|507015|507011|\bUCE\b|HBM.*(?:multi|error)"
         r"|misaligned address",
         "a device failed, or a kernel reached outside of its memory",

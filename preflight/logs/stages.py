@@ -71,11 +71,17 @@ STAGES = (
     ),
     Stage(
         Cause.CHECKPOINT,
-        r"checkpointing\.py|dist_checkpointing|:[\w.]{0,80}load_\w{0,40}(?:checkpoint|ckpt|state_dict|param)"
+        r"checkpointing\.py|dist_checkpointing|:[\w.]{0,80}(?:load|save)_\w{0,40}(?:checkpoint|ckpt|state_dict|param)"
         r"|(?:checkpoint_\w{1,40}|(?<=\w)(?<!activation)_checkpoint)\.py:(?!checkpoint)|/\w{0,40}convert\w{0,40}checkpoint\w{0,40}/"
         r"|distributed/checkpoint/|:(?:transform_and_load_checkpoint"
         r"|(?:\w+_)?resume\w*|load_megatron_model|build_and_load_model)$|safetensors|torch/serialization\.py|mindformers/(?:checkpoint|utils/load_checkpoint)",
         "it died while a checkpoint was loaded or saved",
+    ),
+    Stage(
+        Cause.ENVIRONMENT,
+        r":_?pin_memory\w*$",
+        "it died while memory of the host was prepared for copies to the device",
+        near=2,
     ),
     Stage(
         Cause.DATA,
@@ -89,7 +95,7 @@ STAGES = (
     Stage(
         Cause.COMMUNICATION,
         r"distributed_c10d\.py:(?:barrier|all_\w+|broadcast\w*|reduce\w*|gather\w*|scatter\w*|i?send|i?recv)$"
-        r"|^:[\w.]*barrier$",
+        r"|^:[\w.]*(?:barrier|main_process_first|zero_first)$",
         "it died in a call that waits for other ranks",
         kinds="$^",
         near=2,
@@ -102,7 +108,8 @@ STAGES = (
     ),
     Stage(
         Cause.ENVIRONMENT,
-        r":(?:_?load_(?:\w+_)?(?:library|extension|cudnn|nvrtc|cublas|curand)\w*|_get_shared_object_file|_try_load_\w+)$"
+        r":(?:make_cubin|make_ptx|make_amdgcn|_compile_triton\w*)$"
+        r"|:(?:_?load_(?:\w+_)?(?:library|extension|cudnn|nvrtc|cublas|curand)\w*|_get_shared_object_file|_try_load_\w+)$"
         r"|op_builder/\w+\.py:(?:load|jit_load|builder)$|^:\w+Builder$",
         "it died while packages were loaded or processes started",
     ),
@@ -141,14 +148,20 @@ MESSAGES = re.compile(
     r"|must be (?:specified|set|provided|given)|--?[a-z]+[-_][a-z-_]+ (?:must|requires?|is|cannot|should|needs?|has)"
     r"|(?:must|should|cannot|can not) be|please check the config|^For '[\w.]+',.* but got\b"
     r"|[Oo]nly support|not support|[Uu]nsupported"
+    r"|^(?!Path|File|Dir|Folder|Dataset|Checkpoint)\w+ [\w.-]{1,60} (?:does not exist|is not (?:registered|valid))"
+    r"|^[Uu]n(?:known|recognized) (?:\w+ ){0,3}(?:type|name|option|template|backend|optimizer|scheduler|loss|mode)\b"
     r"|^assert (?:args|self\.config|config)\.|^[Ii]nvalid (?:\w+ ){0,2}arguments?\b"
     r"|^[Ii]nvalid (?:\w+ ){1,4}specified\b"
 )
 """Messages of a configuration check that is not in any table."""
+OPERATOR = re.compile(r"^For '(?:primitive\[)?\w+\]?', .{0,120}(?:dimension|shape)s? ")
+"""A message of an operator of MindSpore about the sizes of its inputs, which no configuration sets alone."""
 CHECKS = re.compile(
     r"^assert (?:not )?(?:\w*args|self\.config|config|cfg)\.|^raise \w+\(.*\{(?:\w*args|self\.config|config|cfg)\."
 )
 """The source of a check of the configuration."""
+ASKS = re.compile(r"\b(?:\w{1,30}_)?(?:conf|config|cfg|hparams|settings)\[['\"]\w+['\"]\]")
+"""The source of a line that takes a key of the configuration."""
 OPTION = re.compile(
     r"(?:[Pp]rovide|[Ss]et|[Uu]se|[Ss]pecify|[Aa]dd|[Rr]emove|[Dd]isable|[Ee]nable|[Ii]ncrease|[Dd]ecrease)"
     r" (?:\w+ ){0,3}[`'\"]?--[a-z]\w+-[\w-]+"
@@ -187,6 +200,8 @@ def stage_of(failure: Failure) -> tuple[Cause, str] | None:
     own = any(of_framework(frame) for frame in failure.frames[-1:])
     if own and CHECKS.search(failure.frames[-1].source) and failure.kind in CHECKED:
         return Cause.CONFIG, "a check of the program refused the configuration"
+    if failure.kind == "KeyError" and ASKS.search(failure.frames[-1].source if failure.frames else ""):
+        return Cause.CONFIG, "the program asks for a key that the configuration does not have"
     if failure.kind != "AttributeError" and _about_sizes(failure):
         return Cause.CONFIG, "sizes do not divide or do not fit: of layers, heads, sequence or batch against the layout"
     if failure.kind in CHECKED and OPTION.search(failure.message):
@@ -205,14 +220,14 @@ def stage_of(failure: Failure) -> tuple[Cause, str] | None:
                 return stage.cause, stage.says
     if failure.kind == "RuntimeError" and SIZES.search(failure.message):
         return Cause.CONFIG, "a check of the program refused the configuration"
-    if failure.kind in CHECKED and MESSAGES.search(failure.message):
+    if failure.kind in CHECKED and MESSAGES.search(failure.message) and not OPERATOR.match(failure.message):
         return Cause.CONFIG, "a check of the program refused the configuration"
     if failure.kind in OF_LIBRARIES and any(LIBRARIES.search(frame.file) for frame in failure.frames[-1:]):
         return Cause.ENVIRONMENT, "a library that the framework calls refused its arguments: parts of other versions"
     if own and failure.kind == "NotImplementedError":
         return Cause.CONFIG, "the program does not implement this combination of options"
     if failure.kind in OWN_CODE and any(map(of_framework, failure.frames[-NEAR_THE_END:])):
-        return Cause.UPSTREAM, "the program fails in its own code, on a value that it does not expect"
+        return Cause.PROGRAM, "the program fails in its own code, on a value that it does not expect"
     return None
 
 
@@ -223,9 +238,12 @@ NEAR_THE_CUT = 6
 def _walked(failure: Failure) -> tuple[Frame, ...]:
     """The frames of a traceback; of one that is cut off also the call that its last line makes."""
     last = failure.frames[-1:]
-    if failure.whole or not last or not (name := called(last[0])):
+    if failure.whole or not last:
         return failure.frames
-    return (*failure.frames, Frame("", 0, name))
+    # the end of a block of a context manager that is a generator: the line before opened it
+    at = failure.frames[-2] if len(failure.frames) > 1 and last[0].source.startswith("next(self.gen") else last[0]
+    name = called(at)
+    return (*failure.frames, Frame("", 0, name)) if name else failure.frames
 
 
 NEAR_THE_END = 3

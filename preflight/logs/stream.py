@@ -28,7 +28,9 @@ ALL = re.compile(
     rb"|Memory not|Killed|CANCELLED|TIME LIMIT|egmentation|[Bb]us err|dumped|SIG[A-Z]{3}|Signal \d|atchdog|terminate"
     rb"|No space|SetDevice|Invalid dev|could not|disappeared|does not exist|ssertion|triggered|ailed|ismatch"
     rb"|\bFile \"|torch_extensions|not (?:found|divis|supp|match|regis)|was unable|NCCL WARN|ccess fault|ailure"
-    rb"|Can't get|got stuck|orker died"
+    rb"|Can't get|got stuck|orker died|issing key|imes? out|imeout|imed out|virtual method|ermission denied"
+    rb"|annot (?:alloc|open|conn|find)|navailable|nable to|nconsistent|\bXid\b|No such|refused|busy|unreachable|too old"
+    rb"|already in use|abnormal|memory (?:isn|pressure|limit)"
     rb"|Weights only|xit ?[Cc]ode|return code|NaN|\.py:\d+ in |\xe2\x9d\xb1|\?\?\?:0|length: 0"
 )
 

@@ -91,6 +91,8 @@ def _contents(eyes: Eyes, found: Checkpoint, fsdp: bool) -> Checkpoint:
         except (ValueError, KeyError, TypeError):
             return found._replace(fault="cut-off", because=f"{inside}/metadata.json does not describe a checkpoint")
         found = found._replace(kind=backend)
+        if backend == "zarr":
+            return _zarr(eyes, found)
         if backend != "torch_dist":
             return found
         state, shapes = _common(eyes, inside)
@@ -113,6 +115,28 @@ def _contents(eyes: Eyes, found: Checkpoint, fsdp: bool) -> Checkpoint:
         because = f"{inside}/metadata.json, which is written last, is not there"
         return found._replace(fault="cut-off", because=because)
     return found._replace(fault="kind")
+
+
+def _zarr(eyes: Eyes, found: Checkpoint) -> Checkpoint:
+    """The same of a folder of arrays, one folder per tensor, whose `.zarray` has the shape."""
+    path = os.path.join(found.step, "common.pt")
+    if not eyes.is_file(path):
+        return found._replace(fault="cut-off", because=f"{path} is not there")
+    state = mapping(saved(eyes, whole(eyes, path)))
+    tensors: list[tuple[str, tuple[int, ...] | None]] = []
+    for name in eyes.listed(found.step):
+        if not name.startswith(NETWORK):
+            continue
+        described = os.path.join(found.step, name, ".zarray")
+        if (text := _text(eyes, described)) is None:
+            if not eyes.is_folder(os.path.join(found.step, name)) or name.endswith("_extra_state"):
+                continue  # objects of bytes lie in files by shard
+            return found._replace(fault="cut-off", because=f"{described} is not there")
+        try:
+            tensors.append((name, _sizes(tuple(json.loads(text)["shape"]))))
+        except (ValueError, KeyError, TypeError, RecursionError):
+            return found._replace(fault="cut-off", because=f"{described} does not describe an array")
+    return _with_state(found, state)._replace(shapes=_kept(iter(tensors)))
 
 
 def _text(eyes: Eyes, path: str) -> str | None:

@@ -13,6 +13,7 @@ from preflight.site.apart import Eyes, Task, Unread
 from preflight.site.data_index import Bounds
 from preflight.site.megatron_run import WHOLE, Data, Part, read_blend
 from preflight.site.mindspore_checkpoint import MOST_RANKS, Shapes, by_rank, read_ckpt
+from preflight.site.mindspore_strategy import read_strategy
 from preflight.site.named_paths import read_path, read_save_folder
 from preflight.site.samples import SPLITS, SURPLUS, Need, split_bounds
 from preflight.source.record import NamedTuple
@@ -24,6 +25,7 @@ DATA = (
 LOADER = "train_dataset.data_loader"
 BLEND = f"{LOADER}.config.data_path"
 WEIGHTS = ("load_checkpoint", "checkpoint.load_path", "pretrained_model_dir")
+STRATEGY = "src_strategy_path_or_dir"
 SAVE = ("output_dir", "checkpoint.save_path")
 TRACKER = "latest_checkpointed_iteration.txt"
 LIST = "model.safetensors.index.json"
@@ -44,10 +46,19 @@ def mindformers_tasks(job: Job, folders: tuple[str, ...]) -> list[Task]:
     for argument in WEIGHTS:
         for name in _paths(job, argument):
             tasks.append(partial(read_weights, name=name, argument=argument, folders=folders))
+    for name in _paths(job, STRATEGY) if _transforms(job) else ():
+        tasks.append(partial(read_strategies, name=name, argument=STRATEGY, folders=folders))
     for argument in SAVE:
         for name in _paths(job, argument)[:1]:
             tasks.append(partial(read_save_folder, name=name, argument=argument, folders=folders))
     return tasks
+
+
+def _transforms(job: Job) -> bool:
+    """Whether the run surely transforms `.ckpt` files that it loads, for which it reads their strategies."""
+    switched = _raw(job, "auto_trans_ckpt") is True and _raw(job, "use_parallel") is True
+    ends = job.arguments.given("only_save_strategy") is not None and _raw(job, "only_save_strategy") is not False
+    return switched and not ends and bool(_paths(job, WEIGHTS[0])) and _raw(job, "load_ckpt_format") == "ckpt"
 
 
 def _blended(job: Job, folders: tuple[str, ...]) -> list[Task]:
@@ -99,6 +110,18 @@ def read_weights(eyes: Eyes, name: str, argument: str, folders: Sequence[str]) -
     try:
         kind, because, width = _weights(eyes, found.path)
         return found._replace(fault="cut-off" if because else "", because=because, kind=kind, width=width)
+    except Unread as error:
+        return found._replace(fault="unread", because=str(error))
+
+
+def read_strategies(eyes: Eyes, name: str, argument: str, folders: Sequence[str]) -> NamedPath:
+    """The strategies by which weights were cut."""
+    found = read_path(eyes, name, argument, folders)
+    if found.fault:
+        return found
+    try:
+        because = read_strategy(eyes, found.path)
+        return found._replace(fault="not-usable" if because else "", because=because)
     except Unread as error:
         return found._replace(fault="unread", because=str(error))
 

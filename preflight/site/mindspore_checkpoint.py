@@ -40,7 +40,7 @@ def read_ckpt(eyes: Eyes, path: str) -> Shapes:
             return Shapes(found)
         if head[0] != _VALUE or (not at and _named(head) is None):
             raise Unread(f"{path} is not a plain checkpoint of MindSpore")
-        length, begin = _number(head, 1)
+        length, begin = varint(head, 1)
         if length is None or at + begin + length > size:
             needed = "its last tensor has no length" if length is None else f"its tensors need {at + begin + length:,}"
             return Shapes(found, f"{path} has {size:,} bytes, {needed}")
@@ -50,7 +50,7 @@ def read_ckpt(eyes: Eyes, path: str) -> Shapes:
     raise Unread(f"{path} has more than {MOST_TENSORS:,} tensors")
 
 
-def _number(data: bytes, at: int) -> tuple[int | None, int]:
+def varint(data: bytes, at: int) -> tuple[int | None, int]:
     """A number of seven bits a byte and the place behind it; None if the data ends in it, or it has no end."""
     number = 0
     for shift in range(0, 70, 7):
@@ -65,19 +65,19 @@ def _number(data: bytes, at: int) -> tuple[int | None, int]:
 
 def _named(head: bytes) -> tuple[str, tuple[int, ...]] | None:
     """Name and shape of the tensor that begins here; None for another kind of value."""
-    _, at = _number(head, 1)
+    _, at = varint(head, 1)
     if head[at : at + 1] != bytes([_TEXT]):
         return None
-    length, at = _number(head, at + 1)
+    length, at = varint(head, at + 1)
     if length is None or not 0 < length < HEAD or at + length >= len(head):
         return None
     name, at = head[at : at + length], at + length
     if head[at] != 0x12 or not name.isascii():
         return None
-    _, at = _number(head, at + 1)
+    _, at = varint(head, at + 1)
     shape = []
     while at < len(head) and head[at] == _SHAPE:
-        size, at = _number(head, at + 1)
+        size, at = varint(head, at + 1)
         if size is None:
             return None
         shape.append(size)

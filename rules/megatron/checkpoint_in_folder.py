@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from preflight import Finding, Job, Message, Severity, Unverified, rule
 from preflight.rules.megatron.saved_arguments import FORCED, alike, goes_on, is_known, is_on, loaded, shown
+from preflight.run.versions import matches
 
 TRACKER = "{path} has no latest_checkpointed_iteration.txt: the run starts from random weights"
 FOLDER = "{path} is not there (looked for on {host}): the run starts from random weights"
@@ -56,6 +57,10 @@ BROKEN = {
 }
 
 
+ARRAYS = (
+    "{step} holds a checkpoint of the format zarr, which Megatron core 0.16 and later do not load: convert it to "
+    "torch_dist with core 0.15 or earlier"
+)
 NEITHER = "neither --load nor {path} of --pretrained-checkpoint has a checkpoint: the run ends there"
 
 
@@ -80,12 +85,16 @@ def loaded_checkpoint_broken(job: Job) -> Iterator[Finding]:
     Use instead: an iteration that exists, for example with `--ckpt-step 1000`.
 
     ## References
-    Megatron-LM core_v0.17.0, megatron/training/checkpointing.py:1224, _get_checkpoint_format, and :328, read_metadata
+    Megatron-LM core_v0.17.0, megatron/training/checkpointing.py:1224, _get_checkpoint_format, and :328, read_metadata;
+    core_v0.16.0, megatron/core/dist_checkpointing/strategies, without zarr.py
     """
     found = job.site.checkpoint if job.site is not None else None
     if found is None:
         return
     template = BROKEN.get(found.fault)
+    release = job.versions.get("megatron", "")
+    if found.kind == "zarr" and not found.fault and release[:1].isdigit() and matches(release, ">=0.16"):
+        template = ARRAYS
     if found.argument == "pretrained_checkpoint" and found.fault in ("missing", "no-tracker"):
         template = NEITHER
     if template is not None:

@@ -40,6 +40,10 @@ class Size(NamedTuple):
     over: str = ""
 
 
+GLOBAL = ("torch_dist", "zarr")
+"""Kinds of checkpoints whose tensors have the shapes of the whole network."""
+
+
 class Unlike(NamedTuple):
     """A tensor that differs from the one in the run. names: the arguments that determine it; saved: its shape in the
     checkpoint, () if it is missing; wanted: its shape in the run, () if it is missing."""
@@ -71,7 +75,7 @@ def unlike(job: Job) -> list[Unlike]:
         return []
     first = [*_unlike_sizes(job, found, _frame(job, found))]
     if first:
-        return [] if goes_on(job) and found.kind != "torch_dist" else first
+        return [] if goes_on(job) and found.kind not in GLOBAL else first
     return [*_unlike_sizes(job, found, _inner(job, found)), *_missing(job, found)]
 
 
@@ -157,7 +161,7 @@ def _parts(job: Job, name: str) -> int:
 def _missing(job: Job, found: Checkpoint) -> Iterator[Unlike]:
     """Tensors that the run needs but the checkpoint lacks, and vice versa if that ends the run as well."""
     if not _wants_all(job, found):
-        if found.kind == "torch_dist" and _gated(job) > 1:  # its two halves are assembled from the tensors that exist
+        if found.kind in GLOBAL and _gated(job) > 1:  # its two halves are assembled from the tensors that exist
             yield from (one for one in _absent(job, found) if one.names == ("add_bias_linear",))
         return
     if _named(found, "mlp.router.weight") == STACKED and _is_uneven(job.arguments.get("moe_layer_freq").raw):
@@ -214,7 +218,7 @@ def _wants_all(job: Job, found: Checkpoint) -> bool:
     checkpoints has already refused it."""
     release = job.versions.get("megatron", "")
     early = bool(release[:1].isdigit()) and matches(release, "<0.13")
-    if found.kind == "torch_dist":
+    if found.kind in GLOBAL:
         return early or job.arguments.get("dist_ckpt_strictness").raw in STRICT
     saved = job.site.saved if job.site is not None else {}
     return early and saved.get("pipeline_model_parallel_size") == 1

@@ -18,11 +18,12 @@ COMMAND = (
 )
 
 
+@pytest.mark.parametrize("name", ["indexes", "indexes-more"])
 def test_tokens_epochs_and_samples_are_those_of_megatron(
-    real_cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, real_cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    with tarfile.open(Path(__file__).parent / "indexes.tar.xz") as archive:
+    with tarfile.open(Path(__file__).parent / f"{name}.tar.xz") as archive:
         for member in archive:
             assert member.isfile() and "/" not in member.name
             archive.extract(member, tmp_path)
@@ -41,15 +42,21 @@ def test_tokens_epochs_and_samples_are_those_of_megatron(
         (tmp_path / f"{at}.sh").write_text(COMMAND + sizes + length + data)
     scripts = [f"{at}.sh" for at in range(len(cases))]
     report = json.loads(real_cli("check", *scripts, "--site", "--target", "megatron@0.19.0", "-f", "json").out)
-    died = {one["path"] for one in report["findings"] if one["severity"] == "error"}
+    errors = [one for one in report["findings"] if one["severity"] == "error"]
+    died = {one["path"] for one in errors if one["rule"] != "data-runs-out"}  # the builder of data sets lets it pass
     for script, case, run in zip(scripts, cases, report["runs"], strict=True):
         assert (script in died) == case["dies"], script
-        drawn = sorted(
-            [one["name"].removeprefix("./"), SPLITS.index(one["split"]), one["tokens"], one["epochs"], one["samples"]]
+        drawn = [
+            [
+                one["name"].removeprefix("./"),
+                SPLITS.index(one["split"]),
+                *(one[key] for key in ("tokens", "epochs", "samples", "length")),
+            ]
             for one in run["site"]["draws"]
             if one["epochs"]
-        )
-        assert case["dies"] or drawn == case["drawn"], script
+        ]
+        kept = len(case["drawn"][0]) if case["drawn"] else 0
+        assert case["dies"] or sorted(one[:kept] for one in drawn) == sorted(case["drawn"]), script
 
 
 def test_one_that_is_short_or_longer_is_known(real_cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

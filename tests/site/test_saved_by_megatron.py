@@ -161,8 +161,14 @@ def strict_runs(release: str) -> Iterator[tuple[str, str, str, list[str]]]:
                     yield f"{base}-torch_dist", f"{name} {value}", verdict, given
 
 
-UNLIKE = {("0.12.1", "torch", "layers-ft"), ("0.12.1", "torch", "moe-freq"), ("0.12.1", "torch", "moe-freq-ft")}
-"""Files by rank whose layers have other names than the run's, which is not compared."""
+UNLIKE = {
+    ("0.12.1", "torch", "layers-ft"),
+    ("0.12.1", "torch", "moe-freq"),
+    ("0.12.1", "torch", "moe-freq-ft"),
+    ("0.12.1", "zarr", "moe-freq"),
+    ("0.15.3", "zarr", "moe-freq"),
+}
+"""Checkpoints whose layers have other names than the run's, which is not compared."""
 
 
 def judged(
@@ -192,6 +198,79 @@ def test_runs_are_refused_as_the_real_loader_refuses_them(
 ) -> None:
     chosen = random.Random(38).sample(list(runs(release)), QUIET)
     assert not judged(real_cli, places, tmp_path, release, chosen)
+
+
+def unpacked(name: str, folder: Path) -> Path:
+    with tarfile.open(HERE / f"{name}.tar.xz") as archive:
+        for member in archive:
+            assert member.isdir() or (member.isfile() and ".." not in member.name)
+            archive.extract(member, folder, **({"filter": "data"} if hasattr(tarfile, "data_filter") else {}))  # type: ignore[arg-type]
+    return folder
+
+
+@pytest.fixture(scope="session")
+def arrays(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder by release with checkpoints of the kind zarr, which the releases up to 0.15 load."""
+    return unpacked("megatron-zarr", tmp_path_factory.mktemp("zarr"))
+
+
+@pytest.mark.parametrize("release", sorted(RECORDED["zarr"]))
+def test_zarr_is_read_and_refused_as_the_real_loader_refuses_it(
+    real_cli: Cli, arrays: Path, tmp_path: Path, release: str
+) -> None:
+    chosen = []
+    for saved, verdicts in RECORDED["zarr"][release].items():
+        found = read(arrays / release / saved)
+        assert (found.fault, found.kind, found.iteration) == ("", "zarr", 100)
+        assert dict(found.arguments)["num_layers"] == 2 and len(found.arguments) > 450
+        assert dict(found.shapes)["decoder.layers.self_attention.linear_qkv.weight"][::2] == (2, 64)
+        for name, verdict in verdicts.items():
+            words = changed(RECORDED["bases"][saved.split("-")[0]].split(), RECORDED["mutations"][name])
+            chosen.append((saved, name, verdict, words))
+    assert not judged(real_cli, arrays, tmp_path, release, chosen)
+
+
+def test_zarr_that_is_cut_off_is_known(arrays: Path, tmp_path: Path) -> None:
+    whole = arrays / "0.15.3" / "llama-zarr"
+    inside = [path.relative_to(whole) for path in sorted((whole / "iter_0000100").rglob("*")) if path.is_file()]
+    for file in [one for one in inside if one.name in ("common.pt", "metadata.json", ".zarray")]:
+        place = Path(shutil.copytree(whole, tmp_path / str(len(os.listdir(tmp_path)))))
+        (place / file).unlink()
+        assert read(place).fault == "cut-off", file
+
+
+@pytest.mark.parametrize("release", ["0.16.0", "0.17.0", "0.19.0"])
+def test_releases_without_zarr_do_not_load_it(real_cli: Cli, arrays: Path, tmp_path: Path, release: str) -> None:
+    """The real loader of each ends with an exception, with and without `--finetune`."""
+    shutil.copytree(arrays / "0.15.3", tmp_path / release)
+    words = RECORDED["bases"]["llama"].split()
+    chosen = [("llama-zarr", "same", "died", [*words, *extra]) for extra in ([], ["--finetune"])]
+    assert not judged(real_cli, tmp_path, tmp_path, release, chosen)
+
+
+FSDP = "--use-megatron-fsdp --data-parallel-sharding-strategy optim_grads_params --ckpt-format fsdp_dtensor"
+
+
+@pytest.mark.parametrize("release", ["0.17.0", "0.19.0"])
+def test_sharded_tensors_of_torch_are_read(real_cli: Cli, tmp_path: Path, release: str) -> None:
+    """`save_checkpoint` with --ckpt-format fsdp_dtensor has written them."""
+    place = unpacked("megatron-fsdp", tmp_path) / release / "gpt-fsdp_dtensor"
+    found = read(place, fsdp=True)
+    assert (found.fault, found.kind, found.iteration) == ("", "fsdp_dtensor", 100)
+    assert dict(found.arguments)["num_layers"] == 2 and len(found.arguments) > 450
+    asked = []
+    for at, layers in enumerate(("2", "4")):
+        words = changed(RECORDED["bases"]["gpt"].split(), {"set": {"--num-layers": layers}, "add": [], "remove": []})
+        script = tmp_path / f"{at}.sh"
+        script.write_text(f"torchrun --nproc-per-node 1 pretrain_gpt.py {shlex.join(words)} {FSDP} --load {place}\n")
+        asked.append(str(script))
+    report = json.loads(real_cli("check", *asked, "--site", "--target", f"megatron@{release}", "-f", "json").out)
+    refused = {Path(one["path"]).name for one in report["findings"] if one["rule"].startswith("loaded-checkpoint-re")}
+    broken = [one for one in report["findings"] if one["rule"] == "loaded-checkpoint-broken"]
+    assert (refused, broken) == ({"1.sh"}, [])
+    data = next((place / "iter_0000100").glob("*.distcp"))
+    data.write_bytes(data.read_bytes()[:-40])
+    assert read(place, fsdp=True).fault == "cut-off"
 
 
 @pytest.mark.slow
@@ -243,18 +322,7 @@ def test_a_checkpoint_is_read_in_little_time_and_memory(places: Path) -> None:
         assert megabytes < 25, (release, name, megabytes)
 
 
-def test_kinds_that_no_library_at_hand_writes_are_known_by_their_documented_files(copied: Any, tmp_path: Path) -> None:
-    """Zarr's checkpoints are named by `metadata.json` alone, those of Megatron FSDP by `.metadata` and the run's own
-    options; their tensors are not read."""
-    step = tmp_path / "zarr" / "iter_0000100"
-    step.mkdir(parents=True)
-    (tmp_path / "zarr" / "latest_checkpointed_iteration.txt").write_text("100", encoding="utf-8")
-    described = '{"sharded_backend": "zarr", "sharded_backend_version": 1, "common_backend": "torch"}'
-    (step / "metadata.json").write_text(described, encoding="utf-8")
-    found = read(tmp_path / "zarr")
-    assert (found.fault, found.kind, found.iteration, found.arguments) == ("", "zarr", 100, ())
-    (step / "metadata.json").write_text(described[:20], encoding="utf-8")
-    assert read(tmp_path / "zarr").fault == "cut-off"
+def test_the_run_decides_whether_shards_are_those_of_megatron_fsdp(copied: Any) -> None:
     for release in RELEASES:
         sharded = copied(release, "llama-torch_dcp")
         assert (read(sharded, fsdp=True).fault, read(sharded, fsdp=True).kind) == ("", "fsdp_dtensor")

@@ -130,23 +130,42 @@ def network(args: Any, release: str) -> Any:
     return made
 
 
+def sharded(made: Any) -> None:
+    """Parameters as torch's sharded tensors, as Megatron FSDP has them, on a mesh of one process."""
+    import torch
+    from torch.distributed.tensor import Shard, distribute_tensor, init_device_mesh
+
+    mesh = init_device_mesh("cpu", (1,))
+    for module in made.modules():
+        for name, parameter in list(module.named_parameters(recurse=False)):
+            setattr(module, name, torch.nn.Parameter(distribute_tensor(parameter.data, mesh, [Shard(0)])))
+
+
 def run(one: dict[str, Any], release: str) -> None:
     """Save or load, as `pretrain_gpt.py` with these options does."""
     from megatron.training import arguments, checkpointing, global_vars
 
     form = one["words"][one["words"].index("--ckpt-format") + 1]
-    words = ["torch_dist" if word == "torch_dcp" else word for word in one["words"]]  # else only with FSDP
+    words = [
+        "torch_dist" if word in ("torch_dcp", "zarr", "fsdp_dtensor") else word for word in one["words"]
+    ]  # else only with FSDP
     sys.argv = ["pretrain_gpt.py", *words]
     global_vars._GLOBAL_ARGS = None
     args = arguments.parse_args()
     args.world_size, args.rank, args.local_rank = 1, 0, 0
     arguments.validate_args(args)
-    args.ckpt_format = form
+    args.ckpt_format = "torch_dist" if form == "zarr" else form
+    if form == "zarr":  # since 0.11 `save_checkpoint` ends at an assertion: only callers of the core library write it
+        from megatron.core.dist_checkpointing.serialization import get_default_save_sharded_strategy
+
+        checkpointing.get_default_save_sharded_strategy = lambda *a: get_default_save_sharded_strategy("zarr", 1)
     global_vars.set_args(args)
     more = int(tuple(map(int, release.split(".")[:2])) < (0, 17))  # NullTokenizer had one more
     multiple = args.make_vocab_size_divisible_by * args.tensor_model_parallel_size
     args.padded_vocab_size = -(-(args.vocab_size + more) // multiple) * multiple
     made = network(args, release)
+    if form == "fsdp_dtensor":
+        sharded(made)
     if one["do"] == "save":
         Path(one["folder"]).mkdir(parents=True)
         args.save, args.consumed_train_samples = one["folder"], 100 * args.global_batch_size

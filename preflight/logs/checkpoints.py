@@ -1,0 +1,91 @@
+"""The messages about checkpoints that do not match the run, are cut off, or are not at their place."""
+
+from __future__ import annotations
+
+from preflight.logs.causes import Cause, Signature
+
+C = Cause
+OF_CHECKPOINTS: tuple[Signature, ...] = (
+    Signature(
+        "class-not-there", C.CHECKPOINT,
+        r"Can't get attribute '\w+' on <module",
+        "a pickled file names a class that this program does not have: another version wrote it",
+        "load it with the version that wrote it, or save it again with this one",
+    ),
+    Signature(
+        "tensor-not-saved", C.CHECKPOINT,
+        r"KeyError: [\"']*(?:decoder|embedding|output_layer)\.[\w.]+ from model not in state dict",
+        "the network has a tensor that the checkpoint has not",
+        "norms, biases, positions, experts and tied embeddings must be those that the checkpoint was written with: "
+        "`preflight check --site` compares them",
+    ),
+    Signature(
+        "other-weight-names", C.ENVIRONMENT,
+        r"KeyError: '?\"?(?:\w{1,40}\.){1,12}(?:weight|bias)\b",
+        "the checkpoint and the program name a weight otherwise: one of the two is of another version",
+        "use versions of the framework and of what sits on it that belong together, or convert the checkpoint for "
+        "this one",
+    ),
+    Signature(
+        "no-tracker", C.ENVIRONMENT,
+        r"could not find the metadata file|will not load any checkpoints and will start from random",
+        "no tracker file is in the folder of --load: the run starts from random weights, without an error",
+        "name a folder with latest_checkpointed_iteration.txt, and set --exit-on-missing-checkpoint",
+        weak=True,
+    ),
+    Signature(
+        "optimizer-not-saved", C.CHECKPOINT,
+        r"KeyError: '?[\"']?optimizer|state_dict\[[\"']optimizer[\"']\].*KeyError"
+        r"|Unable to load optimizer from checkpoint",
+        "the checkpoint has no state of the optimizer",
+        "resume with --no-load-optim, or from a checkpoint that was saved with it",
+    ),
+    Signature(
+        "flattened-range", C.UPSTREAM,
+        r"flattened_range is not supported",
+        "Megatron core 0.17 and later refuse optimizer states that were saved in the form fully_sharded_model_space",
+        "save in the form fully_reshardable (--dist-ckpt-optim-fully-reshardable), or load with core 0.16",
+    ),
+    Signature(
+        "weights-only", C.UPSTREAM,
+        r"Weights only load fail|WeightsUnpickler error|weights_only.*Unsupported|Unsupported global: GLOBAL",
+        "the checkpoint holds classes that this release does not unpickle: since core 0.14 only listed ones are",
+        "load it with the release that wrote it and save it again, or add the class to torch.serialization's "
+        "safe globals",
+    ),
+    Signature(
+        "checkpoint-mismatch", C.CHECKPOINT,
+        r"Global shape mismatch|size mismatch for|Error\(s\) in loading state_dict|Missing key\(s\) in state_dict"
+        r"|Unexpected key|not found in param_group"
+        r"|[Ss]ize mismatch between saved|value from checkpoint \("
+        r"|Shape mismatch.*(?:loaded|checkpoint)|is not equal to the input argument value"
+        r"|load_param_into_net|net_param.*shape|is not in ckpt|Checkpoint(?:ing)?Exception"
+        r"|Missing key in checkpoint"
+        r"|dist_checkpointing\.load\(sharded_state_dict"
+        r"|_load_base_checkpoint|checkpoint = dist_checkpointing\.load|validate_sharding_integrity"
+        r"|KeyError: MetadataIndex\("
+        r"|torch\.load.*failed",
+        "the checkpoint and the model do not match",
+        "the sizes of the model must be those that the checkpoint was written with: `preflight check --site` compares "
+        "them, and `preflight show` prints the config's",
+    ),
+    Signature(
+        "missing-checkpoint", C.CHECKPOINT,
+        r"(?:FileNotFoundError|No such file).*(?:common\.pt|\.metadata\b|metadata\.json"
+        r"|latest_checkpointed|model_optim_rng|\.distcp|\.safetensors|\.ckpt|pytorch_model)|Checkpoint path not found"
+        r"|Checkpoint not found for|could not find the checkpoint file",
+        "a file of the checkpoint is not there",
+        "look at the folder from every node: each reads the checkpoint's own description, so it has to be shared",
+    ),
+    Signature(
+        "broken-checkpoint", C.CHECKPOINT,
+        r"PytorchStreamReader failed|HeaderTooLarge|InvalidHeaderDeserialization"
+        r"|SafetensorError(?!: Error while serializing)"
+        r"|MetadataIncompleteBuffer|invalid load key"
+        r"|Ran out of input|No checkpoint could be resumed|EOFError: Ran out|pickle data was truncated"
+        r"|UnpicklingError|corrupt file\?|[Tt]he file might be corrupted|storage has wrong byte size",
+        "a checkpoint file is cut off, or is none",
+        "its last save may not have finished: resume from the one before; a Git LFS pointer is not a checkpoint either",
+    ),
+)  # fmt: skip
+"""In the order in which they are looked for: the first that matches decides."""
