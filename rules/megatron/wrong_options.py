@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 
 from preflight import Edit, Finding, Fix, Job, Message, Severity, rule
+from preflight.dialects.megatron.parse_faults import REMOVED
 from preflight.loaders.document import Problem
 from preflight.rules.megatron.parsing_faults import UPSTREAM, finding, own_options, problems, refused_value, removed
 from preflight.rules.megatron.replaced_options import RECOMPUTE, replaced, replaced_value
@@ -218,7 +219,7 @@ def parsing_unknown_flag(job: Job) -> Iterator[Finding]:
     underscores are not accepted for hyphens. The message names the other framework or version that has the option, or
     an option with a similar name. The finding is a warning or a note if the entry script may define additional options,
     or if the target is not given or not described and either no similar option exists or earlier releases that are
-    still in use have it. If such a script omits an option, its default may differ from that of the framework, so
+    still in use have it; it is a note if only releases before the described ones have it. If such a script omits an option, its default may differ from that of the framework, so
     omitted options are not judged.
 
     ## Why is this bad?
@@ -245,6 +246,8 @@ def parsing_unknown_flag(job: Job) -> Iterator[Finding]:
         )
         if severity is None and (not known or (not certain and (problem.fix is None or problem.in_use))):
             severity = Severity.WARNING
+        if severity is Severity.WARNING and not certain and problem.before and problem.span.text not in REMOVED:
+            severity = Severity.NOTE  # the option is the evidence that the release is an earlier one, or a fork of it
         own = (
             severity is Severity.NOTE and problem.span.text not in RECOMPUTE
         )  # the script may define the option itself

@@ -28,9 +28,13 @@ _BARE = re.compile(r"(?<![\\$])\$(?:([A-Za-z_]\w*)(?!\[)|\{([A-Za-z_]\w*)\})")
 _PLACEHOLDER = re.compile(r"<[^<>]+>|(?:your|path)[_-][\w./-]*|/?(?:path|PATH)[_/]to[_/].*|[xX]{3,}", re.IGNORECASE)
 _GIVEN = re.compile(
     r"(?:MASTER_|LOCAL_|WORLD_SIZE|NODE|RANK|SLURM|PBS_|LSB_|VC_|MA_|MLP_|ARNOLD_|KUBERNETES_|PET_|OMPI_|PMI|HF_|WANDB|"
-    r"CUDA|NCCL|HCCL|ASCEND)\w*|"
+    r"CUDA|NCCL|HCCL|ASCEND|SGE_|COBALT_|FLUX_|PJM)\w*|"
+    r"NHOSTS|NSLOTS|PE_HOSTFILE|JOB_ID|"
     r"HOME|USER|PWD|HOSTNAME|PATH|TMPDIR|NNODES|RANDOM|SECONDS|U?E?UID|PPID|\w*PATH"
 )
+_LOCAL_COUNT = re.compile(r"--nproc[_-]per[_-]node")
+_RENDEZVOUS = re.compile(r"--(?:nnodes|node[_-]rank|master[_-](?:addr|port)|rdzv[_-]\w+)")
+"""Options of the launcher that describe the nodes: what sets their variables outside also sets the local number."""
 _SPREADS = re.compile(
     r"\b(?:srun|mpirun|mpiexec|orterun|prun|aprun|jsrun|yhrun|flux|ssh|pdsh|pssh|prsh|dsh|clush|parallel|ansible|ray|"
     r"xargs)\b"
@@ -61,13 +65,14 @@ def launch_faults(found: Found, commands: Commands) -> Iterator[Problem]:
         message = Message(template, name=name, hint=hint, stops=stops)
         yield Problem("undefined-option-variable", message, span, (), *_meant_group(name, meant, span, commands))
     trees: dict[int, Tree | None] = {}
+    handed = any(_RENDEZVOUS.fullmatch(flag) and _GIVEN.fullmatch(name) for name, flag, _ in found.settled.unset)
     for name, flag, span in found.settled.unset[:MOST_BROKEN]:
         late, given = commands.state.late(name, span), _GIVEN.fullmatch(name) is not None
         if re.search(rf"(?m)^[ \t]*(?:export[ \t]+)?{name}[ \t]+=", found.statement.source.text):
             continue  # blanks-at-equals reports it
         if not late and (not given or name.endswith("_PATH")) and (meant := meant_variable(name, commands, used)):
             yield misspelt_variable(name, meant, flag, span)
-        elif not given and not _is_guarded(name, span, trees):
+        elif not given and not (handed and _LOCAL_COUNT.fullmatch(flag)) and not _is_guarded(name, span, trees):
             template = _SET_LATER if late else _NEVER_SET
             yield Problem("unset-variable", Message(template, name=name, flag=flag, stops=stops), span)
     yield from _first_words(found.statement, commands)
