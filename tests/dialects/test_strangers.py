@@ -188,7 +188,9 @@ def test_a_script_that_only_generates_is_given_no_advice_on_training(entry: str,
         ("--no-query-key-layer-scaling --bf16 --sequence-parallel", None, Severity.NOTE),
         ("--no-query-key-layer-scaling", "megatron@0.8.0", Severity.ERROR),
         ("--data-impl mmap", "megatron@0.16.0", Severity.ERROR),
-        ("--DDP-impl local", None, Severity.WARNING),
+        ("--DDP-impl local", None, Severity.NOTE),
+        ("--DDP-impl local --no-query-key-layer-scaling", None, Severity.NOTE),
+        ("--DDP-impl local", "megatron@0.16.0", Severity.ERROR),
         ("--own-switch", None, Severity.WARNING),
         ("--sequence-paralel", None, Severity.ERROR),
     ],
@@ -219,3 +221,28 @@ SWIFT = "NPROC_PER_NODE=8 megatron sft --micro_batch_size 1 --global_batch_size 
 def test_options_of_an_earlier_release_of_swift_are_evidence_of_it(more: str, expected: Severity | None) -> None:
     found = severities(preflight.check_text(f"{SWIFT} {more}\n", name="run.sh"))
     assert found.get("unread-key") is expected
+
+
+@pytest.mark.parametrize(
+    ("more", "expected"),
+    [
+        ("--use-fused-sdpa --use-torch-compile", Severity.NOTE),
+        ("--own-switch", Severity.NOTE),
+        ("--own-size 4 --bf16", Severity.NOTE),
+        ("--other-of-ours --swiglu", Severity.NOTE),
+        ("", Severity.WARNING),
+        ("--bf16", Severity.WARNING),
+        ("--swiglu --sequence-paralel", Severity.WARNING),
+    ],
+)
+def test_a_choice_of_earlier_releases_beside_an_option_of_a_fork_may_be_kept(more: str, expected: Severity) -> None:
+    newer = "--moe-router-score-function sigmoid"  # only releases without the tokenizer have it
+    script = launch(f"{newer} {more}").replace("NullTokenizer", "Llama3Tokenizer")
+    assert severities(preflight.check_text(script, name="run.sh"))["bad-choice"] is expected
+
+
+@pytest.mark.parametrize("more", ["--own-switch", "--own-size 4", "--use-fused-sdpa"])
+def test_a_choice_that_no_release_accepts_is_told_beside_an_option_of_a_fork(more: str) -> None:
+    script = launch(more).replace("NullTokenizer", "HuggingFaceTokeniser")
+    found = severities(preflight.check_text(script, name="run.sh"))
+    assert found["bad-choice"] in (Severity.WARNING, Severity.ERROR)
