@@ -41,6 +41,7 @@ _SPREADS = re.compile(
     r"|SLURM_(?:PROCID|NODEID|LOCALID)|\$\{?[A-Z_]*RANK\b"
 )
 """Text that starts a command on other nodes, or distinguishes one of several nodes."""
+LONGEST_NAME = 100
 _MEETS = re.compile(r".*--(?:rdzv|master)[_-]")
 """Options for the rendezvous address, which is the same on all nodes."""
 _IF = ("if_statement", "elif_clause", "while_statement")
@@ -58,6 +59,8 @@ def launch_faults(found: Found, commands: Commands) -> Iterator[Problem]:
     unused = {name: _stem(name) for name, _ in groups(commands) if name not in used}
     stops = "; with set -u the script stops here" if commands.nounset else ""
     for name, span in found.settled.groups[:MOST_BROKEN]:
+        if _appends_to_itself(name, span):
+            continue  # the first of several pieces
         near = nearest(_stem(name), unused.values()) if len(unused) < MOST_BROKEN else None
         meant = next((other for other, stem in unused.items() if near and stem == near), "")
         hint = Message("; did you mean {meant}, which is never used", meant=meant) if meant else ""
@@ -80,6 +83,12 @@ def launch_faults(found: Found, commands: Commands) -> Iterator[Problem]:
     for word in (*found.taken.launch.launcher_words, *found.taken.launch.words):
         yield from _placeholder(word)
     yield from _split_values(found.taken.launch.words)
+
+
+def _appends_to_itself(name: str, span: Span) -> bool:
+    """Whether a use is the beginning of the variable's own new value: X="$X --more"."""
+    before = span.source.text[max(0, span.start - LONGEST_NAME) : span.start]
+    return re.search(rf"(?:^|[\s;]){re.escape(name)}=[\"']?[ \t]*$", before) is not None
 
 
 def _is_guarded(name: str, span: Span, trees: dict[int, Tree | None]) -> bool:
