@@ -137,7 +137,7 @@ def _own_scripts(document: Document, surroundings: Surroundings) -> Iterator[str
 
 
 def defines(name: str, document: Document, surroundings: Surroundings) -> bool:
-    """Whether a script beside a config, or a module that it imports, has a name in quotes."""
+    """Whether a script in the folder of a config, or a module that it imports, has a name in quotes."""
     quoted = (f'"{name}"', f"'{name}'")
     return any(one in text for text in _own_scripts(document, surroundings) for one in quoted)
 

@@ -49,7 +49,7 @@ def parsing_bad_choice(job: Job) -> Iterator[Finding]:
         severity = own_options(job) or (Severity.WARNING if unsaid else None)
         forks = any(one.unknown_option and not one.before and one.fix is None for one in job.arguments.problems)
         if severity is Severity.WARNING and problem.before and forks and job.asked is None:
-            severity = Severity.NOTE  # an option of a fork beside it: the fork may have kept the choice
+            severity = Severity.NOTE  # the launch has an option of a fork, which may have kept the choice
         yield refused_value(job, problem, severity)
 
 
