@@ -226,6 +226,38 @@ def misspelt_in_test(job: Job) -> Iterator[Finding]:
     yield from job.noticed("misspelt-in-test")
 
 
+@rule(id="misread-test", severity=Severity.WARNING, noticed=True)
+def misread_test(job: Job) -> Iterator[Finding]:
+    """A test in a script does not compare what it names, because a blank is missing or a sign is a redirection.
+
+    ## What it does
+    Finds `["$X" = y ]` and `[ "$X" = y]`, which never hold; `[ "$X"="y" ]`, which always holds; and `[ $N > 1 ]`, in
+    which `>` writes to a file. Scripts that start no training are not checked.
+
+    ## Why is this bad?
+    `[` is a command and needs a blank after it, and a last word `]`: otherwise bash prints an error, continues, and
+    never takes the branch. A comparison without blanks around its sign is a single word, which is never empty. The
+    options in the branch are always passed, or never, whatever the value is.
+
+    ## Example
+        if ["$USE_SP" = true ]; then ARGS+=(--sequence-parallel); fi
+        torchrun pretrain_gpt.py "${ARGS[@]}"
+
+    Use instead:
+
+        if [ "$USE_SP" = true ]; then ARGS+=(--sequence-parallel); fi
+        torchrun pretrain_gpt.py "${ARGS[@]}"
+
+    ## Fix safety
+    Unsafe: other options may be passed than before.
+
+    ## References
+    GNU Bash Reference Manual, sections 4.1, Bourne Shell Builtins, 6.4, Bash Conditional Expressions, and 3.6,
+    Redirections
+    """
+    yield from job.noticed("misread-test")
+
+
 @rule(id="removed-before-load", severity=Severity.WARNING, noticed=True)
 def removed_before_load(job: Job) -> Iterator[Finding]:
     """The script removes the checkpoint that the run is to load.

@@ -25,6 +25,7 @@ TOPICS: Mapping[str, tuple[str, ...]] = {
         "carriage-return",
         "launcher-*",
         "lost-*",
+        "misread-test",
         "misspelt-variable",
         "msrun-launcher-*",
         "not-exported",

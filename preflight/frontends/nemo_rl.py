@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
-from itertools import islice
 
 from preflight import schemas
 from preflight.dialects import Reading, Surroundings
@@ -14,28 +12,31 @@ from preflight.dialects.undescribed import FOLDER, contracts
 from preflight.frontends import roles
 from preflight.frontends.composed import Dotted, opener, typed
 from preflight.frontends.contract import lacks, made_since, nearest_release
-from preflight.frontends.front_end import UNREAD, FrontEnd, unread
-from preflight.frontends.hydra_faults import DECAYS, INCREASES, REFUSED
+from preflight.frontends.front_end import FrontEnd, unread
+from preflight.frontends.nemo_rl_faults import (
+    defines,
+    of_choices,
+    of_interpolations,
+    of_parents,
+    of_sizes,
+    without_own_keys,
+)
 from preflight.frontends.own_release import shown, with_evidence
 from preflight.frontends.published_network import NETWORK, TYPES, lose_network, of_bridge, trained
-from preflight.frontends.reading import mentions
+from preflight.frontends.reading import Typed, mentions
 from preflight.frontends.reading import read as reading
 from preflight.frontends.typed_fields import Fields, moved, never_read, refused
 from preflight.loaders.composition.inheritance import Inherited, Open, inherited
 from preflight.loaders.composition.merging import mapping
 from preflight.loaders.composition.overrides import Override, Refused, apply, read_override
 from preflight.loaders.composition.values import Composed
-from preflight.loaders.document import Document, Node, Problem, Word
-from preflight.program.checkout.packages import Files, listed
+from preflight.loaders.document import Document, Problem, Word
 from preflight.run.value import Value, unknown
 from preflight.source.checkout_root import checkout_root
 from preflight.source.finding import Message
-from preflight.source.pattern import lazy_pattern
-from preflight.source.spelling import nearest
 from preflight.source.text import Span
 
 CONFIG = "--config"
-YAML = (".yaml", ".yml")
 DEFAULTS = {
     "run_distillation.py": "configs/distillation_math.yaml",
     "run_dpo.py": "configs/dpo.yaml",
@@ -288,120 +289,17 @@ def _of_this_release(problem: Problem) -> Problem:
     return problem._replace(message=message, harmless=True)
 
 
-CHOICES: dict[str, tuple[str, ...]] = {
-    "grpo.adv_estimator.name": ("gdpo", "grpo", "opd", "reinforce_plus_plus"),
-    "policy.generation.backend": ("vllm", "sglang", "megatron"),
-    "policy.megatron_cfg.scheduler.lr_decay_style": DECAYS,
-    "policy.megatron_cfg.scheduler.weight_decay_incr_style": INCREASES,
-}
-"""Values that keys accept (nemo_rl/algorithms/grpo.py:972-1106, megatron/core/optimizer_param_scheduler.py)."""
-
-
-SIZES = (
-    *("cluster.gpus_per_node", "cluster.num_nodes", "policy.train_global_batch_size", "policy.train_micro_batch_size"),
-    *("policy.max_total_sequence_length", "grpo.num_prompts_per_step", "grpo.num_generations_per_prompt"),
-    *(f"policy.megatron_cfg.{kind}_model_parallel_size" for kind in ("tensor", "pipeline", "expert")),
-    "policy.megatron_cfg.context_parallel_size",
-)
-"""Numbers that it divides by in every run."""
-
-
-def of_sizes(config: Composed) -> Iterator[Problem]:
-    """Sizes below 1."""
-    for key in SIZES:
-        found = config.at(*key.split("."))
-        if found.known and found.node is not None and type(found.value) is int and found.value < 1:
-            message = Message("{key} is {value}: at least 1 is needed", key=key, value=found.value)
-            yield Problem(REFUSED, message, found.node.span)
-
-
-PACKING = ("concatenative", "first_fit_decreasing", "first_fit_shuffle", "modified_first_fit_decreasing")
-"""nemo_rl/data/packing/algorithms.py, in any case."""
-
-
-def _taken(config: Composed) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Keys with the values that they accept; some are read only if another key switches them on."""
-    yield from CHOICES.items()
-    if config.at("policy", "megatron_cfg", "activation_checkpointing").value is True:
-        yield "policy.megatron_cfg.recompute_granularity", ("full", "selective")
-    packing = ("policy", "sequence_packing")
-    algorithm = config.at(*packing, "algorithm").value
-    if config.at(*packing, "enabled").value is True and str(algorithm).lower() not in PACKING:
-        yield "policy.sequence_packing.algorithm", PACKING
-    penalty = config.at("loss_fn", "reference_policy_kl_penalty")
-    if penalty.known and penalty.value not in (0, None):
-        yield "loss_fn.reference_policy_kl_type", ("k1", "k2", "k3")
-
-
-def of_choices(config: Composed, own: Callable[[str], bool]) -> Iterator[Problem]:
-    """Values that their keys do not accept. own: whether the available program defines a name itself."""
-    for key, choices in _taken(config):
-        found = config.at(*key.split("."))
-        if found.known and found.node is not None and isinstance(found.value, str) and found.value not in choices:
-            if own(found.value):
-                continue
-            near = nearest(found.value, choices)
-            hint = Message("; did you mean {near}", near=near) if near else ""
-            values = {"key": key, "choices": choices, "value": found.value, "hint": hint}
-            yield Problem(REFUSED, Message("{key} takes {choices:and}, not {value}{hint}", **values), found.node.span)
-
-
-def of_interpolations(config: Composed) -> Iterator[Problem]:
-    """Interpolations of a key that the config lacks: the program resolves all of them at once."""
-    left: list[tuple[tuple[str | int, ...], Node]] = [((), config.root)]
-    while left:
-        path, node = left.pop()
-        if node.kind == "mapping":
-            left += [((*path, str(one.key.value)), one.value) for one in node.entries if not one.shadowed]
-        elif node.kind == "sequence":
-            left += [((*path, at), one) for at, one in enumerate(node.items)]
-        elif lost := config.dead(path, node):
-            key = ".".join(map(str, path))
-            message = Message("{key} leads to {lost}, which the config does not have", key=key, lost=lost)
-            yield Problem(REFUSED, message, node.span)
-
-
-def of_parents(documents: Sequence[Document], missing: Sequence[str]) -> Iterator[Problem]:
-    """Missing parents for which a file exists that differs only in case, ending or hyphens; other parents are unknown,
-    because a config may have been copied here without them."""
-    for document in documents:
-        named = document.tree.get("defaults") if document.tree is not None else None
-        if named is None or document.source.path is None:
-            continue
-        folder = document.source.path.parent
-        for node in named.items or (named,):
-            place, _, name = str(node.value).rpartition("/")
-            if str(node.value) not in missing or "$" in place or not (folder / place).is_dir():
-                continue
-            beside = {_bare(one.name): one.name for one in (folder / place).iterdir() if one.suffix in YAML}
-            near = beside.get(_bare(name), name)
-            if near != name and not (folder / place / name).exists():
-                message = Message("there is no file {name}; did you mean {near}", name=node.value, near=near)
-                yield Problem(REFUSED, message, node.span)
-
-
-MOST_SCRIPTS, MOST_MODULES = 20, 500
-PACKAGE = "nemo_rl"
-_NAMED = lazy_pattern(r"[\"'.](\w+)\b(?!\s+\w)")
-
-
-def _without_own_keys(faults: Sequence[Problem], document: Document, surroundings: Surroundings) -> Iterator[Problem]:
-    """The faults, without those for keys that a script in the folder of the config, or the program in the checkout,
-    names."""
-    path, texts = document.source.path, list[str | None]()
-    if path is not None and surroundings.around is not None and any(fault.kind == UNREAD for fault in faults):
-        files = Files(os.path.dirname(os.path.abspath(path)))
-        scripts = [entry.name for entry in listed(files.root) if entry.name.endswith(".py")][:MOST_SCRIPTS]
-        texts = [files.text(script) for script in scripts]
-        if (checkout := surroundings.checkout(document)) is not None:
-            own = islice(checkout.files.names(PACKAGE), MOST_MODULES)
-            texts += [checkout.files.text(name) for name in own]
-    named = frozenset(name for text in texts if text is not None for name in _NAMED.findall(text))
-    yield from (fault for fault in faults if fault.kind != UNREAD or fault.span.text not in named)
-
-
-def _bare(name: str) -> str:
-    return name.removesuffix(".yaml").removesuffix(".yml").replace("-", "_").casefold()
+def _without_placeholder(made: Typed, document: Document) -> None:
+    """Remove the devices that a config without a launch inherits as one of one: the command line sets them, or a file
+    with the cluster's values that is merged at the start."""
+    devices = [made.parsed.written.get(name) for name in ("num_nodes", "gpus_per_node")]
+    inherited = all(
+        one is not None and one.raw == 1 and one.span is not None and one.span.source is not document.source
+        for one in devices
+    )
+    if document.launch is None and inherited:
+        for name in ("num_nodes", "gpus_per_node"):
+            del made.parsed.written[name]
 
 
 def read(document: Document, surroundings: Surroundings) -> Reading:
@@ -419,15 +317,19 @@ def read(document: Document, surroundings: Surroundings) -> Reading:
     if config.at("policy", "megatron_cfg", "enabled").value is not True:
         made.parsed.written.clear()  # another engine trains, or the engine is unknown
         missing = missing or "Megatron is not enabled"
+    _without_placeholder(made, document)
     made.parsed.open = bool(missing) or open_to_more(document)
     made.parsed.faults += [] if missing else refusals(NEMO_RL, not_taken, surroundings)
     made.parsed.faults += of_fields(config, release, document.start, sure=wanted is not None)
-    made.parsed.faults += of_choices(config, lambda name: mentions(NEMO_RL, name, document, surroundings))
+    made.parsed.faults += of_choices(
+        config,
+        lambda name: mentions(NEMO_RL, name, document, surroundings) or defines(name, document, surroundings),
+    )
     made.parsed.faults += of_sizes(config)
     made.parsed.faults += of_parents(found.documents, found.missing)
     if not config.open:
         made.parsed.faults += of_interpolations(config)
-    made.parsed.faults = list(_without_own_keys(made.parsed.faults, document, surroundings))
+    made.parsed.faults = list(without_own_keys(made.parsed.faults, document, surroundings))
     front_end = exempting(document, NEMO_RL)
     since = {**made_since("nemo-rl", release), **NEMO_RL.since}
     front_end = front_end._replace(release=release, lacks=lacks("nemo-rl", release), since=since)

@@ -393,6 +393,7 @@ def _one_of_a_fork(found: list[Finding], job: Job) -> list[Finding]:
     if certainty.stated or certainty.sourced or certainty.has is not None or not strange(job):
         return found
     problems = [p for p in job.arguments.problems if _is_own_option(p)]
+    older = Severity.NOTE if certainty.older else Severity.WARNING  # then the options are the evidence of the release
     of_releases = [p for p in problems if p.in_use]
     found = _as_one(
         found,
@@ -400,6 +401,7 @@ def _one_of_a_fork(found: list[Finding], job: Job) -> list[Finding]:
         job,
         "{target} does not have the options {options:and}, which other releases of {framework} have; --target states "
         "the release",
+        older,
     )
     return _as_one(
         found,
@@ -410,7 +412,13 @@ def _one_of_a_fork(found: list[Finding], job: Job) -> list[Finding]:
     )
 
 
-def _as_one(found: list[Finding], problems: Iterable[Problem], job: Job, template: str) -> list[Finding]:
+def _as_one(
+    found: list[Finding],
+    problems: Iterable[Problem],
+    job: Job,
+    template: str,
+    severity: Severity = Severity.WARNING,
+) -> list[Finding]:
     """The findings, with those about several options replaced by one."""
     unknown = {(p.span.path, p.span.start) for p in problems}
     own = [f for f in found if f.kind is Kind.OPTIONS and (f.path, f.span.start) in unknown]
@@ -424,7 +432,7 @@ def _as_one(found: list[Finding], problems: Iterable[Problem], job: Job, templat
         options=(*options[:SHOWN], *((f"{len(options) - SHOWN} more",) if len(options) > SHOWN else ())),
     )
     related = tuple(Related(finding.span) for finding in own[:SHOWN])
-    told = Finding(message, job.start, related, upstream=PARSER, severity=Severity.WARNING, rule=own[0].rule)
+    told = Finding(message, job.start, related, upstream=PARSER, severity=severity, rule=own[0].rule)
     return [*(finding for finding in found if finding not in own), replace(told, kind=Kind.OPTIONS)]
 
 

@@ -10,7 +10,7 @@ INDEXED = a.entry.is_in(
     "pretrain_gpt.py", "pretrain_mamba.py", "pretrain_hybrid.py", "pretrain_bert.py", "pretrain_t5.py"
 )
 """Programs that read indexed data and split it by this option."""
-TRAINS = all_of(a.train_iters.written, ~a.skip_train)
+TRAINS = all_of(a.train_iters.written, ~a.skip_train, a.entry_trains)
 
 MEGATRON.add(
     refuse(

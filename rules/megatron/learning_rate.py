@@ -6,7 +6,7 @@ from preflight.source.finding import Safety
 
 LATE = "the run stops after the model is built, when its learning-rate schedule is created"
 MEGATRON = ConstraintSet("megatron", why=LATE)
-TRAINS = ~a.skip_train
+TRAINS = all_of(~a.skip_train, a.entry_trains)
 CONSTANT = a.weight_decay_incr_style == "constant"
 
 MEGATRON.add(

@@ -5,7 +5,7 @@ from preflight.rules.megatron.option_names import SCHEDULER, TRAINING, a, all_of
 from preflight.source.finding import Severity
 
 MEGATRON = ConstraintSet("megatron", why="no check covers this value, and the run is not the one that was intended")
-TRAINS = ~a.skip_train
+TRAINS = all_of(~a.skip_train, a.entry_trains)
 DECAYS = ~a.lr_decay_style.is_in("constant", "WSD", "inverse-square-root")
 TRIAL = 1_000
 """Runs with fewer iterations are trials: their options are often copied from the long run."""

@@ -5,7 +5,7 @@ from preflight.rules.megatron.option_names import a, all_of, any_of
 from preflight.source.finding import Severity
 
 MEGATRON = ConstraintSet("megatron", why="the learning rate is still rising when the run stops")
-TRAINS = ~a.skip_train
+TRAINS = all_of(~a.skip_train, a.entry_trains)
 TRIAL = 100
 """A run with fewer iterations is a trial rather than a training run."""
 LATENT = any_of(a.q_lora_rank.given, a.qk_head_dim.given, a.qk_pos_emb_head_dim.given, a.v_head_dim.given)

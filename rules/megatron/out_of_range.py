@@ -6,7 +6,7 @@ from preflight.source.finding import Safety, Severity
 
 DROPOUT = "it is refused when the model is built: a probability must be between 0 and 1"
 MEGATRON = ConstraintSet("megatron", why=DROPOUT)
-TRAINS = ~a.skip_train
+TRAINS = all_of(~a.skip_train, a.entry_trains)
 HYBRID = any_of(
     a.hybrid_layer_pattern.is_set,
     a.hybrid_override_pattern.is_set,

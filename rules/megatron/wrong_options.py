@@ -26,7 +26,7 @@ def parsing_bad_choice(job: Job) -> Iterator[Finding]:
     Compares a value with the choices that its option has in this version of the framework, including letter case. The
     finding is a warning if the requested version is not described, because its choices may differ. The same applies if
     no target is given and earlier releases that are still in use accept the value, or if the launch has options that no
-    described parser knows: a fork has its own choices.
+    described parser knows: a fork has its own choices. It is a note if such a launch uses a choice that earlier releases accept.
 
     ## Why is this bad?
     The parser exits with code 2 on every rank before anything else happens.
@@ -46,7 +46,11 @@ def parsing_bad_choice(job: Job) -> Iterator[Finding]:
     """
     for problem in problems(job, "bad-choice"):
         unsaid = job.asked is not None or (problem.in_use and job.arguments.get("target_is_stated").raw is False)
-        yield refused_value(job, problem, own_options(job) or (Severity.WARNING if unsaid else None))
+        severity = own_options(job) or (Severity.WARNING if unsaid else None)
+        forks = any(one.unknown_option and not one.before and one.fix is None for one in job.arguments.problems)
+        if severity is Severity.WARNING and problem.before and forks and job.asked is None:
+            severity = Severity.NOTE  # the launch has an option of a fork, which may have kept the choice
+        yield refused_value(job, problem, severity)
 
 
 @rule(
@@ -218,7 +222,7 @@ def parsing_unknown_flag(job: Job) -> Iterator[Finding]:
     underscores are not accepted for hyphens. The message names the other framework or version that has the option, or
     an option with a similar name. The finding is a warning or a note if the entry script may define additional options,
     or if the target is not given or not described and either no similar option exists or earlier releases that are
-    still in use have it. If such a script omits an option, its default may differ from that of the framework, so
+    still in use have it; it is a note if only releases before the described ones have it. If such a script omits an option, its default may differ from that of the framework, so
     omitted options are not judged.
 
     ## Why is this bad?
@@ -245,6 +249,8 @@ def parsing_unknown_flag(job: Job) -> Iterator[Finding]:
         )
         if severity is None and (not known or (not certain and (problem.fix is None or problem.in_use))):
             severity = Severity.WARNING
+        if severity is Severity.WARNING and not certain and problem.before and problem.fix is None:
+            severity = Severity.NOTE  # the option is the evidence that the release is an earlier one, or a fork of it
         own = (
             severity is Severity.NOTE and problem.span.text not in RECOMPUTE
         )  # the script may define the option itself

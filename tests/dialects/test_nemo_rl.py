@@ -321,3 +321,55 @@ def test_types_are_checked_where_the_release_checks_them(tmp_path: Path, lies: s
     refused = [one for one in found if one.rule == "composition-refused"]
     assert [one.severity for one in refused] == ([] if severity is None else [severity])
     assert lies or refused[0].message.endswith("; earlier releases do not check it")
+
+
+NAMED = "grpo: {adv_estimator: {name: maxrl}}\n"
+CLASS = 'def install():\n    if name == "maxrl":\n        return Own()\n'
+
+
+@pytest.mark.parametrize(
+    ("files", "told"),
+    [
+        ({"recipes/run.py": CLASS}, False),
+        ({"recipes/run.py": CLASS.replace('"', "'")}, False),
+        ({"recipes/run.py": "from own.maxrl import install\n", "own/maxrl.py": CLASS}, False),
+        (
+            {"recipes/run.py": "import os\nfrom common.algorithms.own import one\n", "common/algorithms/own.py": CLASS},
+            False,
+        ),
+        ({"recipes/estimators.py": CLASS, "recipes/run.py": "import estimators\n"}, False),
+        ({}, True),
+        ({"recipes/run.py": "from nemo_rl.algorithms.grpo import grpo_train\n"}, True),
+        ({"recipes/run.py": "maxrl = 1  # a name without quotes\n"}, True),
+        ({"recipes/README.md": CLASS}, True),
+        ({"own/maxrl.py": CLASS}, True),
+        ({"recipes/run.py": "from own.maxrl import install\n"}, True),
+    ],
+)
+def test_an_estimator_that_a_script_beside_the_config_installs_is_a_choice(
+    tmp_path: Path, files: dict[str, str], told: bool
+) -> None:
+    for name, content in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(content, encoding="utf-8")
+    assert ("composition-refused" in said(report(tmp_path, NAMED))) is told
+
+
+TAKEN = "policy: {generation: {colocated: {enabled: false, resources: {gpus_per_node: 1, num_nodes: 1}}}}\n"
+ONE = BASE.replace("gpus_per_node: 8\n  num_nodes", "gpus_per_node: 1\n  num_nodes")
+
+
+@pytest.mark.parametrize(
+    ("child", "base", "told"),
+    [
+        (TAKEN, ONE, False),
+        (f"{TAKEN}cluster: {{num_nodes: 2}}\n", ONE, False),
+        (f"{TAKEN}cluster: {{gpus_per_node: 2}}\n", ONE, False),
+        (f"{TAKEN}cluster: {{num_nodes: 1, gpus_per_node: 1}}\n", ONE, True),
+        (f"{TAKEN}cluster: {{num_nodes: 1}}\n", ONE, True),
+        (TAKEN.replace("gpus_per_node: 1", "gpus_per_node: 8"), BASE, True),
+        (TAKEN, BASE, False),
+    ],
+)
+def test_one_device_that_a_config_inherits_is_a_placeholder(tmp_path: Path, child: str, base: str, told: bool) -> None:
+    assert ("nemo-rl/generation-takes-all" in said(report(tmp_path, child, base))) is told

@@ -23,6 +23,7 @@ model:
   arch: {type: LlamaForCausalLM}
 """
 INIT = "mindformers/__init__.py"
+SETUP = "setup(\n    name='mindformers',\n    version='{release}',\n    author='x',\n)\n"
 
 
 @pytest.mark.parametrize(
@@ -35,6 +36,25 @@ INIT = "mindformers/__init__.py"
         ({INIT: "__version__ = '1.9.0'\n"}, "mindformers@1.9.0"),
         ({INIT: "__version__ = '2.9.0'\n"}, "mindformers 2.9.0, which is not described"),
         ({INIT: "__version__ = '1.3.2'\n"}, "mindformers@"),
+        ({INIT: "", "setup.py": SETUP.format(release="0.3.0")}, "mindformers 0.3.0, which is not described"),
+        ({INIT: "", "setup.py": SETUP.format(release="0.6.0")}, "mindformers 0.6.0, which is not described"),
+        (
+            {INIT: "", "setup.py": SETUP.format(release="0.8.0").replace("'", '"')},
+            "mindformers 0.8.0, which is not described",
+        ),
+        (
+            {INIT: "from .core import *\n", "setup.py": SETUP.format(release="0.7.0")},
+            "mindformers 0.7.0, which is not described",
+        ),
+        ({INIT: "", "setup.py": SETUP.format(release="1.0.2")}, "mindformers 1.0.2, which is not described"),
+        ({INIT: "__version__ = '1.5.0'\n", "setup.py": SETUP.format(release="0.3.0")}, "mindformers@1.5.0"),
+        (
+            {INIT: "", "setup.py": SETUP.format(release="0.3.0").replace("name='mindformers'", "name='other'")},
+            "not known",
+        ),
+        ({INIT: "", "setup.py": "setup(name='mindformers', packages=[])\n"}, "mindformers, release not known"),
+        ({INIT: "", "setup.py": SETUP.replace("'{release}'", "VERSION")}, "mindformers, release not known"),
+        ({"setup.py": SETUP.format(release="0.3.0")}, "mindformers, release not known"),
         ({"requirements.txt": "mindformers==0.3.0\n"}, "mindformers 0.3.0, which is not described"),
         ({"requirements.txt": "mindformers==1.5.0\n"}, "mindformers@1.5.0 (requirements.txt)"),
         ({}, "mindformers, release not known: 11 described ones from 1.0.0 to 2.1.0 fit; read as 2.1.0"),

@@ -149,3 +149,100 @@ def test_the_folder_of_a_copy_names_its_release(folder: str, release: str) -> No
         return str(preflight.check_text(f"{path}\n{launch(more)}", name="run.sh").jobs[0].target.version)
 
     assert read_as(f"cd /data/third_party/{folder}") == (release or read_as("cd /data"))
+
+
+FLAT = "--min-lr 1e-4 --lr-decay-style cosine"
+
+
+@pytest.mark.parametrize(
+    ("entry", "told"),
+    [
+        ("tools/generate_samples_gpt.py", False),
+        ("tools/run_text_generation_server.py", False),
+        ("tools/generate_samples_eval.py", False),
+        ("tools/run_inference_performance_test.py", False),
+        ("tools/generate_text_gpt.py", False),
+        ("evaluate_lm.py", False),
+        ("evaluate_gpt.py", False),
+        ("/opt/megatron/tools/run_vlm_text_generation.py", False),
+        ("pretrain_gpt.py", True),
+        ("pretrain_and_evaluate_gpt.py", True),
+        ("train_generation_gpt.py", True),
+        ("pretrain_generator.py", True),
+        ("posttrain_gpt.py", True),
+    ],
+)
+def test_a_script_that_only_generates_is_given_no_advice_on_training(entry: str, told: bool) -> None:
+    report = preflight.check_text(launch(FLAT, entry=entry), name="run.sh", target="megatron@0.16.0")
+    assert len(report.jobs) == 1
+    assert ("megatron/learning-rate-flat" in severities(report)) is told
+
+
+@pytest.mark.parametrize(
+    ("more", "target", "expected"),
+    [
+        ("--no-query-key-layer-scaling", None, Severity.NOTE),
+        ("--data-impl mmap", None, Severity.NOTE),
+        ("--no-query-key-layer-scaling --use-flash-attn", None, Severity.NOTE),
+        ("--data-impl mmap --swiglu", None, Severity.NOTE),
+        ("--no-query-key-layer-scaling --bf16 --sequence-parallel", None, Severity.NOTE),
+        ("--no-query-key-layer-scaling", "megatron@0.8.0", Severity.ERROR),
+        ("--data-impl mmap", "megatron@0.16.0", Severity.ERROR),
+        ("--DDP-impl local", None, Severity.NOTE),
+        ("--DDP-impl local --no-query-key-layer-scaling", None, Severity.NOTE),
+        ("--DDP-impl local", "megatron@0.16.0", Severity.ERROR),
+        ("--own-switch", None, Severity.WARNING),
+        ("--sequence-paralel", None, Severity.ERROR),
+    ],
+)
+def test_an_option_that_only_earlier_releases_have_is_evidence_of_one(
+    more: str, target: str | None, expected: Severity
+) -> None:
+    found = severities(preflight.check_text(launch(more), name="run.sh", target=target))
+    assert found["unknown-flag"] is expected
+
+
+SWIFT = "NPROC_PER_NODE=8 megatron sft --micro_batch_size 1 --global_batch_size 16 --tensor_model_parallel_size 2"
+
+
+@pytest.mark.parametrize(
+    ("more", "expected"),
+    [
+        ("--load Qwen3-mcore --max_epochs 1 --save out", Severity.NOTE),
+        ("--load Qwen3-mcore --train_iters 100 --save out", Severity.NOTE),
+        ("--load_safetensors true --save_safetensors true --max_epochs 1", Severity.NOTE),
+        ("--load Qwen3-mcore --save out", Severity.NOTE),
+        ("--model Qwen3 --train_type lora --max_epochs 1", Severity.NOTE),
+        ("--model Qwen3 --tuner_type lora --num_train_epochs 1", None),
+        ("--model Qwen3 --lr 1e-5", None),
+        ("--model Qwen3 --own_switch 1 --other_switch 2", Severity.WARNING),
+    ],
+)
+def test_options_of_an_earlier_release_of_swift_are_evidence_of_it(more: str, expected: Severity | None) -> None:
+    found = severities(preflight.check_text(f"{SWIFT} {more}\n", name="run.sh"))
+    assert found.get("unread-key") is expected
+
+
+@pytest.mark.parametrize(
+    ("more", "expected"),
+    [
+        ("--use-fused-sdpa --use-torch-compile", Severity.NOTE),
+        ("--own-switch", Severity.NOTE),
+        ("--own-size 4 --bf16", Severity.NOTE),
+        ("--other-of-ours --swiglu", Severity.NOTE),
+        ("", Severity.WARNING),
+        ("--bf16", Severity.WARNING),
+        ("--swiglu --sequence-paralel", Severity.WARNING),
+    ],
+)
+def test_a_choice_of_earlier_releases_beside_an_option_of_a_fork_may_be_kept(more: str, expected: Severity) -> None:
+    newer = "--moe-router-score-function sigmoid"  # only releases without the tokenizer have it
+    script = launch(f"{newer} {more}").replace("NullTokenizer", "Llama3Tokenizer")
+    assert severities(preflight.check_text(script, name="run.sh"))["bad-choice"] is expected
+
+
+@pytest.mark.parametrize("more", ["--own-switch", "--own-size 4", "--use-fused-sdpa"])
+def test_a_choice_that_no_release_accepts_is_told_beside_an_option_of_a_fork(more: str) -> None:
+    script = launch(more).replace("NullTokenizer", "HuggingFaceTokeniser")
+    found = severities(preflight.check_text(script, name="run.sh"))
+    assert found["bad-choice"] in (Severity.WARNING, Severity.ERROR)

@@ -184,3 +184,27 @@ def test_a_file_that_is_not_here_may_set_what_another_script_gets(
     write(tmp_path, files)
     found = {finding.rule for finding in preflight.check(tmp_path / "run.sh").findings}
     assert ("unset-variable" in found) is told
+
+
+RENDEZVOUS = "--nnodes $NNODES --node_rank $NODE_RANK --master_addr $MASTER_ADDR --master_port $MASTER_PORT"
+
+
+@pytest.mark.parametrize(
+    ("launcher", "told"),
+    [
+        (f"torchrun --nproc_per_node $GPUS_PER_NODE {RENDEZVOUS}", False),
+        (f"torchrun --nproc-per-node $NPROC {RENDEZVOUS.replace('_', '-', 2)}", False),
+        (f"torchrun --nproc_per_node=$NUM_GPUS {RENDEZVOUS}", False),
+        ("torchrun --nproc_per_node $NGPU --nnodes $SLURM_JOB_NUM_NODES --node_rank $SLURM_NODEID", False),
+        ("torchrun --nproc_per_node $NGPU --rdzv_endpoint $MASTER_ADDR:29500 --nnodes $NNODES", False),
+        (f"python -m torch.distributed.launch --nproc_per_node $NPUS {RENDEZVOUS}", False),
+        ("mpirun -np $NHOSTS python", False),
+        ("mpirun -np $NSLOTS python", False),
+        ("mpirun -np $HOW_MANY python", True),
+        ("torchrun --nproc_per_node $GPUS_PER_NODE", True),
+        ("torchrun --nproc_per_node $GPUS_PER_NODE --nnodes 1", True),
+        ("torchrun --nproc_per_node 8 --nnodes $NNODES --node_rank $MY_RANK", True),
+    ],
+)
+def test_what_sets_the_nodes_of_a_launch_sets_the_number_of_its_processes(launcher: str, told: bool) -> None:
+    assert ("unset-variable" in rules(f"{launcher} pretrain_gpt.py {SIZES}\n")) is told

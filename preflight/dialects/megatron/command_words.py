@@ -25,6 +25,10 @@ RUNNER_ENVIRONMENT = {"NCCL_PROTO": "simple", "NCCL_ALGO": "Ring", "NCCL_COLLNET
 OTHER_FAMILIES = frozenset(["bert", "t5", "mimo", "multimodal-llava", "nemo", "ray"])
 """Folders of functional tests whose entry scripts have additional options."""
 
+_GENERATES = frozenset("eval evaluate evaluation generate generation infer inference".split())
+"""Words in the names of scripts that generate text or evaluate: tools/run_text_generation_server.py (Megatron-LM
+core_v0.16.0), evaluation.py (MindSpeed-LLM v2.3.0)."""
+_ALSO_TRAINS = frozenset("train training pretrain posttrain finetune sft rl rlhf grpo ppo dpo".split())
 _MODULE = lazy_pattern(r"examples(\.\w+)+")
 _VARIABLE = lazy_pattern(r"\$\{?([A-Za-z_]\w*)\}?")
 
@@ -118,6 +122,12 @@ def entry_path(document: Document) -> str:
 def script(entry: str) -> str:
     """The path of an entry script; Megatron's examples are also started as modules (-m examples.mimo.pretrain_mimo)."""
     return entry.replace(".", "/") + ".py" if _MODULE.fullmatch(entry) and not entry.endswith(".py") else entry
+
+
+def not_only_generates(entry: str) -> bool:
+    """Whether an entry script may train: False for the names of scripts that generate text or evaluate."""
+    words = frozenset(entry.removesuffix(".py").lower().replace("-", "_").split("_"))
+    return words.isdisjoint(_GENERATES) or not words.isdisjoint(_ALSO_TRAINS)
 
 
 def _unquoted(word: Word) -> Word:

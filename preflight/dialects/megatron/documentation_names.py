@@ -35,6 +35,7 @@ _CLAUSES = {
         "the entry script defines no additional options",
         "the entry script may define additional options",
     ),
+    "entry_trains": ("the entry script trains", "the entry script only generates text or evaluates"),
     "use_dist_ckpt": ("the checkpoint format is a distributed one", "the checkpoint format is `torch`"),
     "hybrid_has_pipes": (
         "the hybrid layer pattern has segments (`|`)",

@@ -9,7 +9,7 @@ from functools import cache
 from preflight import schemas
 from preflight.dialects.megatron import batch, layout, mindspeed, pipeline, silent_switches, sizes
 from preflight.dialects.megatron.checkpoint import FILLED, FORCED, from_checkpoint
-from preflight.dialects.megatron.command_words import Spelled, entry_path, has_sizes
+from preflight.dialects.megatron.command_words import Spelled, entry_path, has_sizes, not_only_generates
 from preflight.dialects.megatron.conversions import BadValue, convert
 from preflight.dialects.megatron.namespace import Run, perform
 from preflight.dialects.megatron.options import RELEASES, Flag, Table, releases_with
@@ -214,7 +214,7 @@ def seed(run: Run, outside: Outside, count: Value, lost: str | None) -> None:
     parsed, spelled = outside.parsed, outside.spelled
     run.effective["world_size"] = count
     run.derive("entry", spelled.entry)
-    _seed_entry(run, parsed, outside.entry)
+    _seed_entry(run, parsed, spelled, outside.entry)
     run.derive("entry_is_known", outside.entry_known)
     device = outside.cluster.device
     known = (
@@ -242,10 +242,10 @@ def seed(run: Run, outside: Outside, count: Value, lost: str | None) -> None:
         run.lose("num_layers", f"{option} may split the layers over the stages")
 
 
-def _seed_entry(run: Run, parsed: Parsed, entry: Entry | None) -> None:
+def _seed_entry(run: Run, parsed: Parsed, spelled: Spelled, entry: Entry | None) -> None:
     """The options that the entry script declares, and its defaults."""
     run.derive("entry_is_shipped", entry is not None and entry.sure)
-    run.derive("entry_trains", entry is None or entry.trains)
+    run.derive("entry_trains", entry.trains if entry is not None else not_only_generates(spelled.entry))
     for name, raw in entry.defaults.items() if entry is not None else ():
         if name not in parsed.written and run.value(name).raw is None:
             run.effective[name] = default(raw, entry.place if entry is not None else "")

@@ -57,7 +57,7 @@ def load_script(
     said = tuple(comments(tree)) if MARK in source.text else ()
     problems = _of_script(tree, commands, refused)
     also, looked = tuple(commands.files.opened.values()), tuple(commands.files.looked)
-    found = [f for f in commands.found if f.taken.launch.launcher != "bash"] or commands.found
+    found = [f for f in commands.found if _is_program(f)] or commands.found
     if not whole and (ended := _ended(source, tree, commands, environment, refused)) is not None:
         return (ended,)
     if not found:
@@ -67,6 +67,12 @@ def load_script(
         for run, f in enumerate(found)
         for told in [_problems(f, commands, problems)]
     )
+
+
+def _is_program(found: Found) -> bool:
+    """Whether a launch starts a program, itself or through a script that is not available, and not only a script."""
+    launch = found.taken.launch
+    return launch.launcher != "bash" or (launch.entry.text or "").endswith(".py")
 
 
 def _ended(

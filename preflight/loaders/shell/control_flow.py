@@ -10,6 +10,7 @@ from preflight.loaders.shell.arithmetic import arithmetic as computed
 from preflight.loaders.shell.assignments import forget, words_at
 from preflight.loaders.shell.expand import Expander
 from preflight.loaders.shell.expansion_forms import glob
+from preflight.loaders.shell.misread_tests import misread
 from preflight.loaders.shell.state import State, Variable
 from preflight.loaders.shell.syntax import Node, Tree
 from preflight.loaders.shell.word_splitting import text_of
@@ -64,6 +65,8 @@ def test(expander: Expander, tree: Tree, node: Node, depth: int = 0) -> bool | N
     if kind in ("test_command", "parenthesized_expression"):
         if tree.text(node).startswith("(("):
             return arithmetic(expander, tree, node)
+        if kind == "test_command" and (read := misread(tree.text(node))) is not None:
+            return read.outcome
         inner = node.named_children
         return test(expander, tree, inner[0], depth + 1) if len(inner) == 1 else None
     if kind == "unary_expression":

@@ -28,15 +28,20 @@ _BARE = re.compile(r"(?<![\\$])\$(?:([A-Za-z_]\w*)(?!\[)|\{([A-Za-z_]\w*)\})")
 _PLACEHOLDER = re.compile(r"<[^<>]+>|(?:your|path)[_-][\w./-]*|/?(?:path|PATH)[_/]to[_/].*|[xX]{3,}", re.IGNORECASE)
 _GIVEN = re.compile(
     r"(?:MASTER_|LOCAL_|WORLD_SIZE|NODE|RANK|SLURM|PBS_|LSB_|VC_|MA_|MLP_|ARNOLD_|KUBERNETES_|PET_|OMPI_|PMI|HF_|WANDB|"
-    r"CUDA|NCCL|HCCL|ASCEND)\w*|"
+    r"CUDA|NCCL|HCCL|ASCEND|SGE_|COBALT_|FLUX_|PJM)\w*|"
+    r"NHOSTS|NSLOTS|PE_HOSTFILE|JOB_ID|"
     r"HOME|USER|PWD|HOSTNAME|PATH|TMPDIR|NNODES|RANDOM|SECONDS|U?E?UID|PPID|\w*PATH"
 )
+_LOCAL_COUNT = re.compile(r"--nproc[_-]per[_-]node")
+_RENDEZVOUS = re.compile(r"--(?:nnodes|node[_-]rank|master[_-](?:addr|port)|rdzv[_-]\w+)")
+"""Options of the launcher that describe the nodes: what sets their variables outside also sets the local number."""
 _SPREADS = re.compile(
     r"\b(?:srun|mpirun|mpiexec|orterun|prun|aprun|jsrun|yhrun|flux|ssh|pdsh|pssh|prsh|dsh|clush|parallel|ansible|ray|"
     r"xargs)\b"
     r"|SLURM_(?:PROCID|NODEID|LOCALID)|\$\{?[A-Z_]*RANK\b"
 )
 """Text that starts a command on other nodes, or distinguishes one of several nodes."""
+LONGEST_NAME = 100
 _MEETS = re.compile(r".*--(?:rdzv|master)[_-]")
 """Options for the rendezvous address, which is the same on all nodes."""
 _IF = ("if_statement", "elif_clause", "while_statement")
@@ -54,6 +59,8 @@ def launch_faults(found: Found, commands: Commands) -> Iterator[Problem]:
     unused = {name: _stem(name) for name, _ in groups(commands) if name not in used}
     stops = "; with set -u the script stops here" if commands.nounset else ""
     for name, span in found.settled.groups[:MOST_BROKEN]:
+        if _appends_to_itself(name, span):
+            continue  # the first of several pieces
         near = nearest(_stem(name), unused.values()) if len(unused) < MOST_BROKEN else None
         meant = next((other for other, stem in unused.items() if near and stem == near), "")
         hint = Message("; did you mean {meant}, which is never used", meant=meant) if meant else ""
@@ -61,13 +68,14 @@ def launch_faults(found: Found, commands: Commands) -> Iterator[Problem]:
         message = Message(template, name=name, hint=hint, stops=stops)
         yield Problem("undefined-option-variable", message, span, (), *_meant_group(name, meant, span, commands))
     trees: dict[int, Tree | None] = {}
+    handed = any(_RENDEZVOUS.fullmatch(flag) and _GIVEN.fullmatch(name) for name, flag, _ in found.settled.unset)
     for name, flag, span in found.settled.unset[:MOST_BROKEN]:
         late, given = commands.state.late(name, span), _GIVEN.fullmatch(name) is not None
         if re.search(rf"(?m)^[ \t]*(?:export[ \t]+)?{name}[ \t]+=", found.statement.source.text):
             continue  # blanks-at-equals reports it
         if not late and (not given or name.endswith("_PATH")) and (meant := meant_variable(name, commands, used)):
             yield misspelt_variable(name, meant, flag, span)
-        elif not given and not _is_guarded(name, span, trees):
+        elif not given and not (handed and _LOCAL_COUNT.fullmatch(flag)) and not _is_guarded(name, span, trees):
             template = _SET_LATER if late else _NEVER_SET
             yield Problem("unset-variable", Message(template, name=name, flag=flag, stops=stops), span)
     yield from _first_words(found.statement, commands)
@@ -75,6 +83,12 @@ def launch_faults(found: Found, commands: Commands) -> Iterator[Problem]:
     for word in (*found.taken.launch.launcher_words, *found.taken.launch.words):
         yield from _placeholder(word)
     yield from _split_values(found.taken.launch.words)
+
+
+def _appends_to_itself(name: str, span: Span) -> bool:
+    """Whether a use is the beginning of the variable's own new value: X="$X --more"."""
+    before = span.source.text[max(0, span.start - LONGEST_NAME) : span.start]
+    return re.search(rf"(?:^|[\s;]){re.escape(name)}=[\"']?[ \t]*$", before) is not None
 
 
 def _is_guarded(name: str, span: Span, trees: dict[int, Tree | None]) -> bool:

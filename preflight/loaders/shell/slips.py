@@ -12,6 +12,7 @@ from preflight.loaders.document import Problem, Word
 from preflight.loaders.shell.commands import Commands
 from preflight.loaders.shell.faults import meant_variable, referenced
 from preflight.loaders.shell.launches import Found
+from preflight.loaders.shell.misread_tests import misread_test
 from preflight.loaders.shell.syntax import Node, Tree, ancestors
 from preflight.source.finding import Message
 from preflight.source.pattern import lazy_pattern
@@ -45,6 +46,8 @@ def slips(tree: Tree, commands: Commands) -> Iterator[Problem]:
         yield from _bad_substitutions(tree)
     nodes = list(islice(_walk(tree.root), _NODES)) if "|" in text or "[" in text or commands.nounset else []
     yield from islice((p for node in nodes if node.type == "pipeline" for p in _unread(tree, node)), _MOST)
+    misread = (misread_test(tree, node) for node in nodes if node.type == "test_command")
+    yield from islice((problem for problem in misread if problem is not None), _MOST)
     if not commands.state.foreign and not commands.calls:
         tests = [inner for node in nodes if node.type == "test_command" for inner in _walk(node)]
         yield from islice(_never_set(tree, tests, commands, set(), tested=True), _MOST)

@@ -199,7 +199,7 @@ def _same_command(values: list[Variable | None]) -> bool:
         return False
     scalars = [v.scalar for v in values if v is not None]
     shortest = min(scalars, key=len)
-    return _is_command(shortest) and all(
+    return (_is_command(shortest) or _is_script(shortest)) and all(
         _starts(value, shortest) and _is_group(value[len(shortest) :]) for value in scalars
     )
 
@@ -221,6 +221,12 @@ def _is_command(value: Value) -> bool:
     """A command line that runs a Python script with arguments."""
     text = "".join(piece.text or "" for piece in value)
     return ".py " in text and len(text.split(".py ", 1)[0].split()) > 1
+
+
+def _is_script(value: Value) -> bool:
+    """A Python script with its arguments, to which a launcher is added later."""
+    text = "".join(piece.text or "" for piece in value)
+    return ".py " in text and text.split(None, 1)[0].endswith(".py")
 
 
 def _is_group(value: Value) -> bool:

@@ -223,6 +223,9 @@ class Package:
         file, pattern = layout.version
         text = files.text(file) if file else None
         self.said = said_version(text, pattern) if text is not None else ""
+        if not self.said and layout.older[0] and (text := files.text(layout.older[0])) is not None:
+            file, pattern = layout.older
+            self.said = said_version(text, pattern) if f"'{layout.package}'" in text.replace('"', "'") else ""
         like = likeness(self.framework, files)
         self.tag = like.tag
         self.release = (

@@ -114,6 +114,7 @@ class Layout(NamedTuple):
     marks: files of which one shows that it is there. version: the file that names the release, and the pattern that
     finds it.
     parser: folders and files, below the package, in which options are added. calls: names of functions that check.
+    older: another file that names the release, in releases whose package does not.
     """
 
     framework: str
@@ -122,6 +123,7 @@ class Layout(NamedTuple):
     version: tuple[str, str]
     parser: tuple[str, ...]
     calls: str
+    older: tuple[str, str] = ("", "")
 
 
 MOST_FOLDERS = 100
@@ -129,6 +131,7 @@ MOST_FOLDERS = 100
 BESIDE = ("third_party", "3rdparty", "thirdparty", "external", "submodules", "libs", "deps")
 _MEGATRON_VERSION = r"MAJOR\s*=\s*(\d+)\s+MINOR\s*=\s*(\d+)\s+PATCH\s*=\s*(\d+)"
 _QUOTED_VERSION = r"^__version__\s*=\s*['\"](\d+)\.(\d+)\.(\w+)"
+_SETUP_VERSION = r"^[ \t]*version\s*=\s*['\"](\d+)\.(\d+)\.(\w+)"
 _NONE = ("", "$^")
 MINDSPEED_CALLS = r"(^|\.)(incompatible_check|dependency_check|check_\w+|_check_\w+|_?validate_\w+)$"
 LAYOUTS = (
@@ -179,6 +182,7 @@ LAYOUTS = (
         ("mindformers/__init__.py", _QUOTED_VERSION),
         (),
         r"(^|\.)_?(check|validate|verify)_\w+$|^(Validator|validator)\.",
+        ("setup.py", _SETUP_VERSION),  # before 1.1
     ),
 )
 OTHER_READERS: Mapping[str, str] = {"mindrlhf": "MindRLHF"}

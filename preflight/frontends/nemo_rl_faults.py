@@ -1,0 +1,161 @@
+"""Faults of a NeMo RL config that its types do not show: choices, sizes, parents and interpolations; and the names
+that a user's own scripts add."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
+
+from preflight.dialects import Surroundings
+from preflight.frontends.front_end import UNREAD
+from preflight.frontends.hydra_faults import DECAYS, INCREASES, REFUSED
+from preflight.loaders.composition.values import Composed
+from preflight.loaders.document import Document, Node, Problem
+from preflight.program.checkout.packages import Files, listed
+from preflight.source.checkout_root import checkout_root
+from preflight.source.finding import Message
+from preflight.source.pattern import lazy_pattern
+from preflight.source.spelling import nearest
+
+YAML = (".yaml", ".yml")
+
+
+CHOICES: dict[str, tuple[str, ...]] = {
+    "grpo.adv_estimator.name": ("gdpo", "grpo", "opd", "reinforce_plus_plus"),
+    "policy.generation.backend": ("vllm", "sglang", "megatron"),
+    "policy.megatron_cfg.scheduler.lr_decay_style": DECAYS,
+    "policy.megatron_cfg.scheduler.weight_decay_incr_style": INCREASES,
+}
+"""Values that keys accept (nemo_rl/algorithms/grpo.py:972-1106, megatron/core/optimizer_param_scheduler.py)."""
+
+
+SIZES = (
+    *("cluster.gpus_per_node", "cluster.num_nodes", "policy.train_global_batch_size", "policy.train_micro_batch_size"),
+    *("policy.max_total_sequence_length", "grpo.num_prompts_per_step", "grpo.num_generations_per_prompt"),
+    *(f"policy.megatron_cfg.{kind}_model_parallel_size" for kind in ("tensor", "pipeline", "expert")),
+    "policy.megatron_cfg.context_parallel_size",
+)
+"""Numbers that it divides by in every run."""
+
+
+def of_sizes(config: Composed) -> Iterator[Problem]:
+    """Sizes below 1."""
+    for key in SIZES:
+        found = config.at(*key.split("."))
+        if found.known and found.node is not None and type(found.value) is int and found.value < 1:
+            message = Message("{key} is {value}: at least 1 is needed", key=key, value=found.value)
+            yield Problem(REFUSED, message, found.node.span)
+
+
+PACKING = ("concatenative", "first_fit_decreasing", "first_fit_shuffle", "modified_first_fit_decreasing")
+"""nemo_rl/data/packing/algorithms.py, in any case."""
+
+
+def _taken(config: Composed) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Keys with the values that they accept; some are read only if another key switches them on."""
+    yield from CHOICES.items()
+    if config.at("policy", "megatron_cfg", "activation_checkpointing").value is True:
+        yield "policy.megatron_cfg.recompute_granularity", ("full", "selective")
+    packing = ("policy", "sequence_packing")
+    algorithm = config.at(*packing, "algorithm").value
+    if config.at(*packing, "enabled").value is True and str(algorithm).lower() not in PACKING:
+        yield "policy.sequence_packing.algorithm", PACKING
+    penalty = config.at("loss_fn", "reference_policy_kl_penalty")
+    if penalty.known and penalty.value not in (0, None):
+        yield "loss_fn.reference_policy_kl_type", ("k1", "k2", "k3")
+
+
+def of_choices(config: Composed, own: Callable[[str], bool]) -> Iterator[Problem]:
+    """Values that their keys do not accept. own: whether the available program defines a name itself."""
+    for key, choices in _taken(config):
+        found = config.at(*key.split("."))
+        if found.known and found.node is not None and isinstance(found.value, str) and found.value not in choices:
+            if own(found.value):
+                continue
+            near = nearest(found.value, choices)
+            hint = Message("; did you mean {near}", near=near) if near else ""
+            values = {"key": key, "choices": choices, "value": found.value, "hint": hint}
+            yield Problem(REFUSED, Message("{key} takes {choices:and}, not {value}{hint}", **values), found.node.span)
+
+
+def of_interpolations(config: Composed) -> Iterator[Problem]:
+    """Interpolations of a key that the config lacks: the program resolves all of them at once."""
+    left: list[tuple[tuple[str | int, ...], Node]] = [((), config.root)]
+    while left:
+        path, node = left.pop()
+        if node.kind == "mapping":
+            left += [((*path, str(one.key.value)), one.value) for one in node.entries if not one.shadowed]
+        elif node.kind == "sequence":
+            left += [((*path, at), one) for at, one in enumerate(node.items)]
+        elif lost := config.dead(path, node):
+            key = ".".join(map(str, path))
+            message = Message("{key} leads to {lost}, which the config does not have", key=key, lost=lost)
+            yield Problem(REFUSED, message, node.span)
+
+
+def of_parents(documents: Sequence[Document], missing: Sequence[str]) -> Iterator[Problem]:
+    """Missing parents for which a file exists that differs only in case, ending or hyphens; other parents are unknown,
+    because a config may have been copied here without them."""
+    for document in documents:
+        named = document.tree.get("defaults") if document.tree is not None else None
+        if named is None or document.source.path is None:
+            continue
+        folder = document.source.path.parent
+        for node in named.items or (named,):
+            place, _, name = str(node.value).rpartition("/")
+            if str(node.value) not in missing or "$" in place or not (folder / place).is_dir():
+                continue
+            beside = {_bare(one.name): one.name for one in (folder / place).iterdir() if one.suffix in YAML}
+            near = beside.get(_bare(name), name)
+            if near != name and not (folder / place / name).exists():
+                message = Message("there is no file {name}; did you mean {near}", name=node.value, near=near)
+                yield Problem(REFUSED, message, node.span)
+
+
+_IMPORTED = lazy_pattern(r"(?m)^from[ \t]+([A-Za-z_][\w.]*)[ \t]+import\b")
+MOST_SCRIPTS, MOST_MODULES = 20, 500
+PACKAGE = "nemo_rl"
+_NAMED = lazy_pattern(r"[\"'.](\w+)\b(?!\s+\w)")
+
+
+def _own_scripts(document: Document, surroundings: Surroundings) -> Iterator[str]:
+    """The texts of the scripts in the folder of a config, and of the modules of the checkout that they import by
+    name: they may register more than the release has."""
+    path = document.source.path
+    if path is None or surroundings.around is None:
+        return
+    files = Files(os.path.dirname(os.path.abspath(path)))
+    scripts = [entry.name for entry in listed(files.root) if entry.name.endswith(".py")][:MOST_SCRIPTS]
+    texts = [text for script in scripts if (text := files.text(script)) is not None]
+    yield from texts
+    top = Files(checkout_root(path))
+    for text in texts:
+        for match in islice(_IMPORTED.finditer(text), MOST_SCRIPTS):
+            if (module := top.text(f"{match[1].replace('.', '/')}.py")) is not None:
+                yield module
+
+
+def defines(name: str, document: Document, surroundings: Surroundings) -> bool:
+    """Whether a script in the folder of a config, or a module that it imports, has a name in quotes."""
+    quoted = (f'"{name}"', f"'{name}'")
+    return any(one in text for text in _own_scripts(document, surroundings) for one in quoted)
+
+
+def without_own_keys(faults: Sequence[Problem], document: Document, surroundings: Surroundings) -> Iterator[Problem]:
+    """The faults, without those for keys that a script in the folder of the config, or the program in the checkout,
+    names."""
+    path, texts = document.source.path, list[str | None]()
+    if path is not None and surroundings.around is not None and any(fault.kind == UNREAD for fault in faults):
+        files = Files(os.path.dirname(os.path.abspath(path)))
+        scripts = [entry.name for entry in listed(files.root) if entry.name.endswith(".py")][:MOST_SCRIPTS]
+        texts = [files.text(script) for script in scripts]
+        if (checkout := surroundings.checkout(document)) is not None:
+            own = islice(checkout.files.names(PACKAGE), MOST_MODULES)
+            texts += [checkout.files.text(name) for name in own]
+    named = frozenset(name for text in texts if text is not None for name in _NAMED.findall(text))
+    yield from (fault for fault in faults if fault.kind != UNREAD or fault.span.text not in named)
+
+
+def _bare(name: str) -> str:
+    return name.removesuffix(".yaml").removesuffix(".yml").replace("-", "_").casefold()
