@@ -176,7 +176,7 @@ _FEW = "{where} has keys that this model does not read: {names}"
 _MANY = "{where} has keys that this model does not read: {names} and {more} more"
 
 
-@rule(id="unknown-key", severity=Severity.ERROR, frameworks=("mindformers",))
+@rule(id="unknown-key", severity=Severity.ERROR, kind=Kind.OPTIONS, frameworks=("mindformers",))
 def unknown_key(job: Job) -> Iterator[Finding]:
     """The framework does not know a key in this section.
 
@@ -186,6 +186,8 @@ def unknown_key(job: Job) -> Iterator[Finding]:
     1.5 the sections that are passed to a class), `trainer`, the sections that are passed to MindSpore (`parallel`,
     `context`), and `model_config`. In the datasets and at the top level, it reports a key only if a known key is very
     similar. In a checkout of MindFormers, the keys of `model_config` are the arguments of the class in that checkout.
+    For a release that is not described, the finding is an error only if the key is misspelt and the described releases
+    before and after refuse it.
 
     ## Why is this bad?
     In a strict section, the file is refused when it is loaded. Elsewhere the key is silently ignored, and the run
