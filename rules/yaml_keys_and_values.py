@@ -345,6 +345,8 @@ def unread_key(job: Job) -> Iterator[Finding]:
 def _renamed(job: Job, problem: Problem) -> Fix | None:
     """The fix that writes the name that was probably meant, unless that name is already present; a safe fix is used as
     it is."""
+    if problem.fix is None and problem.safe and problem.keys:
+        return _moved(job, *problem.keys) if problem.span.source is job.documents[0].source else None
     if problem.fix is None or any(v.key[-1:] == (problem.fix[2],) for v in job.arguments.written.values()):
         return None
     if problem.safe:
@@ -354,3 +356,13 @@ def _renamed(job: Job, problem: Problem) -> Fix | None:
         return None
     key = problem.keys or (problem.span.text.partition("=")[0],)
     return Fix(problem.fix[0], (Edit("rename", key, problem.fix[2], run=job.documents[0].run),))
+
+
+def _moved(job: Job, old: str, new: str) -> Fix | None:
+    """The fix that gives a key of a YAML file its value at its new place."""
+    place, tree = tuple(old.split(".")), job.documents[0].tree
+    node = tree.get(*place) if tree is not None else None
+    if node is None:
+        return None
+    edits = (Edit("set", tuple(new.split(".")), node.value), Edit("remove", place))
+    return Fix(Message("write {near}", near=new), edits, Safety.SAFE)
