@@ -176,7 +176,7 @@ _FEW = "{where} has keys that this model does not read: {names}"
 _MANY = "{where} has keys that this model does not read: {names} and {more} more"
 
 
-@rule(id="unknown-key", severity=Severity.ERROR, frameworks=("mindformers",))
+@rule(id="unknown-key", severity=Severity.ERROR, kind=Kind.OPTIONS, frameworks=("mindformers",))
 def unknown_key(job: Job) -> Iterator[Finding]:
     """The framework does not know a key in this section.
 
@@ -186,6 +186,8 @@ def unknown_key(job: Job) -> Iterator[Finding]:
     1.5 the sections that are passed to a class), `trainer`, the sections that are passed to MindSpore (`parallel`,
     `context`), and `model_config`. In the datasets and at the top level, it reports a key only if a known key is very
     similar. In a checkout of MindFormers, the keys of `model_config` are the arguments of the class in that checkout.
+    For a release that is not described, the finding is an error only if the key is misspelt and the described releases
+    before and after refuse it.
 
     ## Why is this bad?
     In a strict section, the file is refused when it is loaded. Elsewhere the key is silently ignored, and the run
@@ -343,6 +345,8 @@ def unread_key(job: Job) -> Iterator[Finding]:
 def _renamed(job: Job, problem: Problem) -> Fix | None:
     """The fix that writes the name that was probably meant, unless that name is already present; a safe fix is used as
     it is."""
+    if problem.fix is None and problem.safe and problem.keys:
+        return _moved(job, *problem.keys) if problem.span.source is job.documents[0].source else None
     if problem.fix is None or any(v.key[-1:] == (problem.fix[2],) for v in job.arguments.written.values()):
         return None
     if problem.safe:
@@ -352,3 +356,13 @@ def _renamed(job: Job, problem: Problem) -> Fix | None:
         return None
     key = problem.keys or (problem.span.text.partition("=")[0],)
     return Fix(problem.fix[0], (Edit("rename", key, problem.fix[2], run=job.documents[0].run),))
+
+
+def _moved(job: Job, old: str, new: str) -> Fix | None:
+    """The fix that gives a key of a YAML file its value at its new place."""
+    place, tree = tuple(old.split(".")), job.documents[0].tree
+    node = tree.get(*place) if tree is not None else None
+    if node is None:
+        return None
+    edits = (Edit("set", tuple(new.split(".")), node.value), Edit("remove", place))
+    return Fix(Message("write {near}", near=new), edits, Safety.SAFE)

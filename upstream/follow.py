@@ -6,6 +6,7 @@ import hashlib
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from difflib import SequenceMatcher
+from functools import lru_cache
 
 from preflight.program.checkout.sites import DIGITS, Site
 
@@ -167,18 +168,32 @@ def likeness(one: Site, other: Site) -> float:
     If both have parts that the other lacks, these must be similar, too: checks under one condition differ in nothing
     else.
     """
-    if one.what != other.what and _alike(one.what, other.what) < ALIKE:
+    if one.what != other.what and _alike(one.what, other.what, ALIKE) < ALIKE:
         return 0.0
     shared, every = one.condition & other.condition, one.condition | other.condition
     if not every:
         return 1.0 if one.what or other.what else 0.0
     ours, theirs = one.condition - shared, other.condition - shared
-    rest = _alike(" ".join(sorted(ours)), " ".join(sorted(theirs))) if ours and theirs else 1.0
+    rest = _alike(" ".join(sorted(ours)), " ".join(sorted(theirs)), OWN) if ours and theirs else 1.0
     if rest < OWN:
         return 0.0
     return max(len(shared) / len(every), rest if not shared else (rest + len(shared) / len(every)) / 2)
 
 
-def _alike(one: str, other: str) -> float:
-    words = SequenceMatcher(None, one, other, autojunk=False)
-    return words.ratio() if words.real_quick_ratio() >= OWN and words.quick_ratio() >= OWN else 0.0
+@lru_cache(maxsize=1 << 18)
+def _alike(one: str, other: str, least: float) -> float:
+    """The similarity of two texts; 0 if it is below a bar. Lengths and letters bound it: the bounds of SequenceMatcher,
+    without its index of the text."""
+    whole = len(one) + len(other)
+    if whole and 2 * min(len(one), len(other)) < least * whole:
+        return 0.0
+    letters, others = _letters(one), _letters(other)
+    shared = sum(min(count, others.get(letter, 0)) for letter, count in letters.items())
+    if whole and 2 * shared < least * whole:
+        return 0.0
+    return SequenceMatcher(None, one, other, autojunk=False).ratio()
+
+
+@lru_cache(maxsize=1 << 16)
+def _letters(text: str) -> Mapping[str, int]:
+    return Counter(text)

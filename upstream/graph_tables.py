@@ -88,14 +88,24 @@ def _models(
     }
 
 
-def write() -> None:
-    """Writes the tables of the releases in between."""
+def texts() -> dict[Path, str]:
+    """File → content, of the releases in between."""
     options = json.loads((FOLDER / "options.json").read_text(encoding="utf-8"))
+    found = {}
     for release, beside in BESIDE.items():
         base = json.loads((FOLDER / "graph" / f"{beside}.json").read_text(encoding="utf-8"))
-        text = json.dumps(graph_table(options, base, release), ensure_ascii=False, separators=(",", ":"))
-        (FOLDER / "graph" / f"{release}.json").write_text(text + "\n", encoding="utf-8")
-        sys.stdout.write(f"graph/{release}.json from {beside}\n")
+        table = graph_table(options, base, release)
+        found[FOLDER / "graph" / f"{release}.json"] = (
+            json.dumps(table, ensure_ascii=False, separators=(",", ":")) + "\n"
+        )
+    return found
+
+
+def write() -> None:
+    """Writes the tables of the releases in between."""
+    for path, text in texts().items():
+        path.write_text(text, encoding="utf-8")
+        sys.stdout.write(f"graph/{path.name} from {BESIDE[path.stem]}\n")
 
 
 if __name__ == "__main__":

@@ -31,6 +31,18 @@ class NoOptions(Exception):
 
 def options(framework: Framework, repositories: Repositories, release: Release, python: str = sys.executable) -> Table:
     """Option, or key, → row, for one release and everything that it is built on. Raises NoOptions."""
+    source = repositories.checkout(framework, release.revision)
+    under = tuple(repositories.checkout(FRAMEWORKS[name], below).commit for name, below in release.on)
+    if (known := _tables.get(key := (framework.name, python, source.commit, *under))) is None:
+        known = _tables[key] = _options(framework, repositories, release, python)
+    return dict(known)
+
+
+_tables: dict[tuple[str, ...], Table] = {}
+"""The tables that this process has read, by commits."""
+
+
+def _options(framework: Framework, repositories: Repositories, release: Release, python: str) -> Table:
     if framework.parser == "keys":
         return keys(repositories.checkout(framework, release.revision).texts(framework.extracted))
     with tempfile.TemporaryDirectory() as folder:

@@ -35,7 +35,7 @@ def published_document(framework: Framework, repositories: Repositories, only: C
     whole = replace(framework, releases=tuple(_with_tags(framework, asked)))
     found = checks(whole, repositories, known=known(SCHEMAS / framework.name, human["stands"], human["rules"]))
     everywhere = {**human, "within": {}}  # releases to which a rule is limited by name: a tag has none of these names
-    told = told_by(whole, repositories, SCHEMAS / framework.name)
+    told = told_by(whole, repositories, SCHEMAS / framework.name, only={name for pair in asked for name in pair})
     holds = holds_document(found, repositories, everywhere, told)["holds"]
     objects = blobs(whole, repositories, files_of(found))
     path = SCHEMAS / framework.name / FILE

@@ -80,7 +80,7 @@ def trial(
 
         def decided() -> list[tuple[Case, Verdict]]:
             ask = _asking(framework, repositories, release, Path(folder, "new"))
-            some = _accepted(ask, [run for run in bases if not errors(target, run)], seed)
+            some = _accepted(ask, partial(errors, target), bases, seed)
             changed = (mutated if commands else changed_configs)(some, table, MOST * count, seed)
             judged = ((run, ask(run)) for run in changed)
             return list(islice(((run, verdict) for run, verdict in judged if _sure(verdict) is not None), count))
@@ -92,7 +92,7 @@ def trial(
         def as_before() -> set[str]:
             ask = _asking(framework, repositories, like, Path(folder, "old"))
             there = [] if commands else _configs(framework, repositories, (like,))
-            own = _accepted(ask, [run for run in there if not errors(before, run)], seed)
+            own = _accepted(ask, partial(errors, before), there, seed)
             return {run["id"] for run, told in false if same_before(ask, partial(errors, before), own, run, told)}
 
         asked = bool(false) and like.revision != release.revision
@@ -143,11 +143,11 @@ def _sure(verdict: Verdict) -> bool | None:
     return False if certain is not None and certain.error not in NEVER_SURE else None
 
 
-def _accepted(ask: Ask, bases: Sequence[Case], seed: int) -> list[Case]:
-    """Some of the published runs that the source accepts."""
+def _accepted(ask: Ask, errors: Callable[[Case], list[Finding]], bases: Sequence[Case], seed: int) -> list[Case]:
+    """Some of the published runs that preflight and the source accept."""
     order = list(bases)
     random.Random(seed).shuffle(order)
-    return list(islice((run for run in order if _sure(ask(run))), BASES))
+    return list(islice((run for run in order if _sure(ask(run)) and not errors(run)), BASES))
 
 
 def _configs(framework: Framework, repositories: Repositories, releases: Iterable[Release]) -> list[Case]:

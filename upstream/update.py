@@ -16,7 +16,7 @@ from preflight.run.versions import numbers
 from upstream import found as kept
 from upstream.checkout import NoRevision
 from upstream.compact import entries
-from upstream.defects import TABLE, candidates
+from upstream.defects import TABLE, candidates, written
 from upstream.diff import diff
 from upstream.elsewhere import Tables, changed_elsewhere
 from upstream.found import Found
@@ -26,6 +26,7 @@ from upstream.front_end_news import Seen
 from upstream.front_end_news import describe as describe_front_end
 from upstream.front_end_news import offered as offered_by
 from upstream.front_end_news import section as front_end_section
+from upstream.graph_tables import texts
 from upstream.keys import keys
 from upstream.news import News, Say, fetched, moved, news, packed, patched, tagged
 from upstream.options import NoOptions, options
@@ -357,8 +358,20 @@ def stale(frameworks: Sequence[Framework], repositories: Repositories, python: s
         for name, document in documents(framework, repositories, python, folder / "decisions.json", say).items():
             if (folder / name).read_text(encoding="utf-8") != entries(document):
                 yield f"{framework.name}/{name}"
+        yield from _stale_beside(framework, repositories)
     if len(frameworks) == len(FRAMEWORKS):
         yield from stale_front_ends(repositories, say)
+
+
+def _stale_beside(framework: Framework, repositories: Repositories) -> Iterator[str]:
+    """The files that follow from the described releases and would change: ranges of known defects, tables of keys."""
+    table = SCHEMAS / framework.name / TABLE
+    if table.is_file() and table.read_text(encoding="utf-8") != written(framework, repositories, SCHEMAS):
+        yield f"{framework.name}/{TABLE}"
+    if framework.parser == "keys":
+        for path, text in texts().items():
+            if path.read_text(encoding="utf-8") != text:
+                yield f"{framework.name}/graph/{path.name}"
 
 
 def pinned() -> dict[str, dict[str, str]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from pathlib import Path
 
 from upstream.behaviour import Behaviour, behaviour
@@ -50,12 +51,14 @@ def documents(
     }
 
 
-def told_by(framework: Framework, repositories: Repositories, folder: Path, say: Say = print) -> Behaviour | None:
-    """The verdicts of the programs of a framework's releases on the examples of its rules; None if it has no
-    examples."""
+def told_by(
+    framework: Framework, repositories: Repositories, folder: Path, say: Say = print, only: Collection[str] = ()
+) -> Behaviour | None:
+    """The verdicts of the programs of a framework's releases, or of only some, on the examples of its rules; None if it
+    has no examples."""
     if framework.name not in TABLES:
         return None
-    names = [release.name for release in framework.releases]
+    names = [release.name for release in framework.releases if not only or release.name in only]
     return behaviour(framework, repositories, ReadStatements.of(folder), names, say)
 
 

@@ -328,7 +328,8 @@ def _less_certain(
     beside: Beside,
 ) -> list[Finding]:
     """The findings, with uncertain errors lowered to warnings."""
-    from preflight.lint.severity import SecondLook, settled  # only runs with errors need it
+    from preflight.lint.severity import SecondLook, settled  # only runs with errors need them
+    from preflight.lint.undescribed import with_neighbours
 
     look = SecondLook(
         request,
@@ -336,7 +337,7 @@ def _less_certain(
         lambda document, asked: read_job(document, plugins, asked, beside),
         lambda job: check_job(job, plugins, policy)[0],
     )
-    return settled(document, found, job, look)
+    return with_neighbours(document, settled(document, found, job, look), job, look)
 
 
 def _unsuppressed(

@@ -200,7 +200,11 @@ def moved(fields: Fields, front_end: str, release: str) -> Iterator[Problem]:
             continue
         template = "{front_end} never reads {name}; it is {near} now"
         message = Message(template, front_end=fields.label, name=old, near=new)
-        yield Problem(UNREAD, message, found.key.span, harmless=True, unknown_option=True, in_use=True)
+        there = fields.config.at(*new.split("."))
+        keys = (old, new) if there.absent and found.node is not None and found.node.kind == "scalar" else ()
+        yield Problem(
+            UNREAD, message, found.key.span, harmless=True, unknown_option=True, in_use=True, keys=keys, safe=True
+        )
 
 
 def _never(fields: Fields, key: Node, name: str, near: str) -> Problem:

@@ -35,6 +35,15 @@ def missed(asked: Target | None, read_as: Target) -> Target | None:
     return asked if candidate or numbers(read_as.version)[: len(wanted)] != wanted else None
 
 
+def undescribed(job: Job) -> Target | None:
+    """The release of a run, requested or stated by its files, that is read as another one because it is not
+    described."""
+    if job.asked is not None:
+        return job.asked
+    framework, _, version = job.arguments.certainty.named.rpartition(" ")
+    return Target(framework, version) if framework == job.target.framework and numbers(version) else None
+
+
 def around(asked: Target | None, known: Iterable[Target]) -> tuple[Target, ...]:
     """The described releases just below and just above the requested one; the two oldest, or the only one, if it is
     older than all. () if it is described itself, or newer than all: the next release is assumed to refuse what the

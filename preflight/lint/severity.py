@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from preflight.job import Job
-from preflight.lint.certainty import around, assumed, elsewhere, strange
+from preflight.lint.certainty import assumed, elsewhere, strange
 from preflight.lint.evidence import evidence, refused_in
 from preflight.loaders.document import Document, Problem
 from preflight.run.request import Request, Target
@@ -43,9 +43,7 @@ def settled(document: Document, found: list[Finding], job: Job, look: SecondLook
     found = _with_added_options(document, found, job, look)
     doubts = (_of_a_checkout, _of_older_releases, _of_older_programs, _of_another_program, _of_releases, _of_words)
     found = _judged(found, [doubt for make in doubts if (doubt := make(job)) is not None])
-    found = _one_of_a_fork(found, job)
-    near = around(job.asked, look.described()) if job.asked is not None else ()
-    return _judged(found, [_of_neighbours(job, near)]) if near else found
+    return _one_of_a_fork(found, job)
 
 
 def _judged(found: Iterable[Finding], doubts: Sequence[Doubt]) -> list[Finding]:
@@ -70,7 +68,7 @@ def noted(finding: Finding, because: str) -> Finding:
     return replace(lowered(finding, because), severity=Severity.NOTE)
 
 
-def _offered_only(finding: Finding) -> Finding:
+def offered_only(finding: Finding) -> Finding:
     """The finding with fixes that are only applied on request: in another release they may change the training."""
     alternatives = tuple(map(_unsafe, finding.alternatives))
     return replace(finding, fix=_unsafe(finding.fix) if finding.fix is not None else None, alternatives=alternatives)
@@ -140,7 +138,7 @@ def _with_added_options(document: Document, found: list[Finding], job: Job, look
     def doubt(finding: Finding) -> Finding:
         if finding.severity is not Severity.ERROR or (finding.rule, finding.path, finding.span.start) in certain:
             return finding
-        made = _offered_only(lowered(finding, because))
+        made = offered_only(lowered(finding, because))
         return replace(made, severity=Severity.NOTE) if finding.kind is Kind.ABSENCE else made
 
     return _judged(found, [doubt])
@@ -169,7 +167,7 @@ def _of_a_checkout(job: Job) -> Doubt | None:
             return None
         if finding.severity is Severity.NOTE or finding.kind is Kind.MEMORY:
             return finding
-        own = _offered_only(finding)
+        own = offered_only(finding)
         if finding.kind.of_release and certainty.sets.intersection(_arguments(finding)):
             return None
         of_release = finding.kind.of_release or (certainty.lying != "" and finding.kind is Kind.GENERAL)
@@ -198,7 +196,7 @@ def _of_older_releases(job: Job) -> Doubt | None:
         of_options = finding.kind.parses or finding.kind.of_release
         lower = finding.severity is Severity.ERROR and of_options
         lower_to = noted if job.arguments.certainty.older_entry else lowered
-        return _offered_only(lower_to(finding, because)) if lower else finding
+        return offered_only(lower_to(finding, because)) if lower else finding
 
     return judged
 
@@ -221,7 +219,7 @@ def _of_older_programs(job: Job) -> Doubt | None:
             )
         if not first:
             return finding
-        return _offered_only(lowered(finding, Message(template, framework=job.target.framework, first=first)))
+        return offered_only(lowered(finding, Message(template, framework=job.target.framework, first=first)))
 
     return judged
 
@@ -297,14 +295,14 @@ def _of_releases(job: Job) -> Doubt | None:
 
     def judged(finding: Finding) -> Finding:
         if finding.severity is Severity.NOTE:
-            return _offered_only(finding) if unsure(finding) else finding
+            return offered_only(finding) if unsure(finding) else finding
         if option and finding.kind in (Kind.OPTIONS, Kind.ABSENCE):
             if finding.severity is not Severity.ERROR:
                 return finding
             own = finding.kind is Kind.OPTIONS and finding.span.start not in slips  # it may be specific to the fork
             return _unfixed(noted(finding, fork)) if own else lowered(finding, fork)
         because = _not_all(finding, stacks)
-        return finding if because is None else _to_choose_from(_offered_only(lowered(finding, because)))
+        return finding if because is None else _to_choose_from(offered_only(lowered(finding, because)))
 
     return judged
 
@@ -358,30 +356,6 @@ def _of_words(job: Job) -> Doubt:
         if (parameter := POSITIONAL.search(before)) is not None:
             return lowered(finding, Message("this is the default of ${number}", number=parameter[1]))
         return finding
-
-    return judged
-
-
-def _of_neighbours(job: Job, near: Sequence[Target]) -> Doubt:
-    """For an undescribed release, an error about options or checks is a warning unless all neighbouring described
-    releases report it."""
-    certainty, asked = job.arguments.certainty, job.asked.version if job.asked is not None else ""
-    stacks = {there: certainty.stack(there.version) or {there.framework: there.version} for there in near}
-
-    def judged(finding: Finding) -> Finding:
-        if finding.severity is not Severity.ERROR or not (finding.kind.parses or finding.kind.of_release):
-            return finding
-        framework = finding.rule.partition("/")[0]
-        held = {there: refused_in(finding.rule, framework, stack) for there, stack in stacks.items()}
-        if all(held.values()):
-            return finding
-        other = next((there for there in near if held[there] is False), None)
-        because = (
-            Message("checked as {target}, because {version} is not described", target=str(job.target), version=asked)
-            if other is None
-            else Message("{other} does not refuse it, and {version} is not described", other=str(other), version=asked)
-        )
-        return _offered_only(lowered(finding, because))
 
     return judged
 

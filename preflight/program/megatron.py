@@ -327,7 +327,7 @@ class Megatron:
             found = stage()
             whole = found is not MISSING and run.gaps.keys() == gaps.keys()
         except Raised as raised:
-            if raised.sure and run.gaps.keys() == gaps.keys() and not self._without_groups(raised):
+            if raised.sure and run.gaps.keys() == gaps.keys() and not self._without_groups(name, raised):
                 raise
             whole = False
         except (Exhausted, RecursionError):
@@ -340,9 +340,10 @@ class Megatron:
             del run.notes[notes:]
             run.gaps, run.entered = gaps, entered
 
-    def _without_groups(self, raised: Raised) -> bool:
+    def _without_groups(self, stage: str, raised: Raised) -> bool:
         """Whether a stage only misses the process groups, whose creation could not be read."""
-        return "groups" not in self.stages and raised.place.file.endswith(PROCESS_GROUPS)
+        creates = stage == "groups" and not raised.place.function.rpartition(".")[2].startswith("get_")
+        return not creates and "groups" not in self.stages and raised.place.file.endswith(PROCESS_GROUPS)
 
     def _vocabulary(self) -> Value:
         """The padded size of the vocabulary, if the command does not state it; any tokenizer size is possible."""

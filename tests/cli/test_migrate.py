@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+import yaml
 
 from preflight import check_text
 from preflight.cli import run
@@ -326,6 +327,32 @@ def test_a_key_that_has_another_place_is_listed(
     out = capsys.readouterr().out
     assert out.startswith(str(path)), out
     assert (f"it is {near} now" in out) if near else "never reads" not in out
+
+
+@pytest.mark.parametrize(
+    ("frm", "to", "more", "moved"),
+    [
+        ("0.5.0", "0.6.0", "dataset_name: squad", {"train": {"dataset_name": "squad"}}),
+        ("0.5.0", "0.7.0", "dataset_name: squad", {"train": {"dataset_name": "squad"}}),
+        ("0.4.0", "0.6.0", "prompt_file: /p.txt", {"default": {"prompt_file": "/p.txt"}}),
+        ("0.5.0", "0.6.0", "seed: 42", {"train": {"seed": 42}}),
+        ("0.5.0", "0.6.0", "split: 'train'", {"train": {"split": "train"}}),
+        ("0.5.0", "0.6.0", "input_key: q\n  output_key: a", {"default": {"input_key": "q", "output_key": "a"}}),
+        ("0.5.0", "0.6.0", "seed: 1\n  input_key: q", {"train": {"seed": 1}, "default": {"input_key": "q"}}),
+        ("0.5.0", "0.6.0", "val_dataset_name: v", {"validation": {"dataset_name": "v"}}),
+        ("0.5.0", "0.6.0", "seed: 1\n  train: {split: t}", {"train": {"split": "t", "seed": 1}}),
+        ("0.5.0", "0.6.0", "seed: 1\n  train: {seed: 2}", {"seed": 1, "train": {"seed": 2}}),  # which of them is meant?
+        ("0.6.0", "0.7.0", "dataset_name: squad", {"dataset_name": "squad"}),
+    ],
+)
+def test_a_key_that_has_another_place_is_moved(
+    tmp_path: Path, frm: str, to: str, more: str, moved: dict[str, object]
+) -> None:
+    path = tmp_path / "sft.yaml"
+    path.write_text(NEMO.format(more=more), encoding="utf-8")
+    run(["migrate", str(path), "--target", f"nemo-rl@{frm}", "--to", f"nemo-rl@{to}", "--write"])
+    found = yaml.safe_load(path.read_text(encoding="utf-8"))
+    assert found["data"] == {"max_input_seq_length": 4096, "shuffle": True, **moved}
 
 
 def test_stdin_cannot_be_rewritten(capsys: pytest.CaptureFixture[str]) -> None:

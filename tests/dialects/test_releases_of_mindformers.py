@@ -69,3 +69,41 @@ def test_the_release_that_a_checkout_names_is_told(tmp_path: Path, files: dict[s
     told = heading(preflight.check(tmp_path / "configs/run.yaml").jobs[0])
     assert says in told
     assert ("which is not described" in told) is ("not described" in says)
+
+
+def told(path: Path, section: str, target: str | None) -> dict[str, str]:
+    """The keys that are reported as unknown, with the severity."""
+    text = CONFIG.replace("pipeline_stage: 1, ", f"pipeline_stage: 1, {section} ").replace("data_parallel: 8, ", "", 1)
+    path.write_text(text, encoding="utf-8")
+    found = preflight.check(path, target=target).findings
+    return {str(one.key[-1]): str(one.severity) for one in found if one.rule == "unknown-key"}
+
+
+@pytest.mark.parametrize(
+    ("section", "target", "says"),
+    [
+        ("seq_split_num: 1,", "1.3.2", {"seq_split_num": "error"}),
+        ("seq_split_num: 1,", "1.5.0", {}),
+        ("seq_split_num: 1,", "1.4.0", {"seq_split_num": "warning"}),  # v1.4.0-beta2 op_parallel_config.py:260 takes it
+        ("seq_split_num: 1,", "1.4.0-beta2", {"seq_split_num": "warning"}),
+        ("swap: {swap: False},", "1.4", {"swap": "warning"}),
+        ("data_paralel: 8,", "1.4.0", {"data_paralel": "error"}),  # both neighbours refuse the misspelling
+        ("brand_new: 8,", "1.4.0", {"brand_new": "warning"}),
+        ("brand_new: 8,", "2.2.0", {"brand_new": "warning"}),
+        ("brand_new: 8,", "2.1.0", {"brand_new": "error"}),
+        ("data_paralel: 8,", "2.2.0", {"data_paralel": "error"}),
+        ("brand_new: 8,", "0.8.0", {"brand_new": "warning"}),
+    ],
+)
+def test_a_key_is_refused_at_an_undescribed_release_only_where_its_neighbours_refuse_it(
+    tmp_path: Path, section: str, target: str, says: dict[str, str]
+) -> None:
+    assert told(tmp_path / "run.yaml", section, f"mindformers@{target}") == says
+
+
+def test_a_key_that_may_be_new_is_a_warning_in_a_checkout_of_an_undescribed_release(tmp_path: Path) -> None:
+    (tmp_path / ".git").mkdir()
+    (tmp_path / "mindformers").mkdir()
+    (tmp_path / INIT).write_text("__version__ = '1.4.0'\n", encoding="utf-8")
+    assert told(tmp_path / "run.yaml", "brand_new: 1,", None) == {"brand_new": "warning"}
+    assert told(tmp_path / "run.yaml", "data_paralel: 8,", None) == {"data_paralel": "error"}

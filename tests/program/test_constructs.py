@@ -380,6 +380,7 @@ _GROUP = None
 
 def initialize_model_parallel(size):
     global _GROUP
+    assert 8 % size == 0, "8 devices are not divisible"
     _GROUP = size
 
 def get_pipeline_model_parallel_group():
@@ -423,6 +424,16 @@ BLOCKS = "megatron/core/transformer/transformer_block.py"
             "from megatron.core import parallel_state\ndef _initialize_distributed():\n"
             "    parallel_state.initialize_model_parallel(8)\n",
             "assert parallel_state.get_pipeline_model_parallel_rank() == 0", "refuses",
+        ),
+        (
+            "from megatron.core import parallel_state\ndef _initialize_distributed():\n"
+            "    parallel_state.initialize_model_parallel(0)\n",
+            "return 1", "refuses",  # the creation itself divides by zero
+        ),
+        (
+            "from megatron.core import parallel_state\ndef _initialize_distributed():\n"
+            "    parallel_state.get_pipeline_model_parallel_group()\n",
+            "return 1", "accepts",  # another function, which is not called here, may have created them
         ),
     ],
 )  # fmt: skip

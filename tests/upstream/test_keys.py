@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from upstream.graph_tables import texts
 from upstream.keys import TEMPLATE, keys
 
 TEXT = """
@@ -41,3 +42,7 @@ def test_a_configuration_class_gives_its_fields_or_arguments() -> None:
     assert found["MoEConfig.names"] == ["names", "list", "list()"]
     assert found["MoEConfig.path"] == ["path", "str", "`OTHER`"]
     assert not [name for name in found if name.startswith("Helper")]
+
+
+def test_the_tables_of_releases_in_between_come_out_the_same() -> None:
+    assert [path.name for path, text in texts().items() if path.read_text(encoding="utf-8") != text] == []
