@@ -12,8 +12,7 @@ from preflight.job import Job, NamedPath
 from preflight.site.apart import Eyes, Task, Unread
 from preflight.site.data_index import Bounds
 from preflight.site.megatron_run import WHOLE, Data, Part, read_blend
-from preflight.site.mindspore_checkpoint import MOST_RANKS, Shapes, by_rank, read_ckpt
-from preflight.site.mindspore_strategy import read_strategy
+from preflight.site.mindspore_checkpoint import MOST_RANKS, Shapes, by_rank, read_ckpt, read_strategy
 from preflight.site.named_paths import read_path, read_save_folder
 from preflight.site.samples import SPLITS, SURPLUS, Need, split_bounds
 from preflight.source.record import NamedTuple

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from preflight.site.apart import Eyes, Unread
-from preflight.site.mindspore_strategy import read_strategy
+from preflight.site.mindspore_checkpoint import read_strategy
 
 WRITTEN = base64.b64decode(
     "CAESFgoKTWF0TXVsLW9wMBIICAASBAgBCAISFgoKTWF0TXVsLW9wMRIICAASBAgBCAISFgoKTWF0TXVsLW9wMhIICAASBAgBCAIa"
