@@ -65,6 +65,15 @@ MINDSPEED_LLM.add(
         after=("mindspeed-llm/lora-matches-nothing",),
     ),
     refuse(
+        "posttraining-without-stage",
+        (a.entry == "posttrain_gpt.py") & a.stage.is_none,
+        upstream="mindspeed_llm/tasks/posttrain/launcher.py:57",
+        message="posttrain_gpt.py needs --stage: without it there is no trainer",
+        why="the trainer is chosen by the stage; the run fails with an AttributeError when it starts training",
+        fixes=(put(a.stage, "sft"),),
+        versions=">=2.0",
+    ),
+    refuse(
         "stage-with-pretraining-entry",
         (a.entry == "pretrain_gpt.py") & a.stage.is_set,
         severity=Severity.WARNING,
