@@ -122,8 +122,9 @@ def _of_lost_groups(found: Sequence[Finding], job: Job, rules: Mapping[str, Chec
         if cause.severity is Severity.ERROR:
             found = [f for f in found if f not in follow]
         else:
-            kept = [f for f in found if f is not cause and f not in follow[1:]]
-            found = [_with_cause(f, cause) if f is follow[0] else f for f in kept]
+            first = next((f for f in follow if f.kind is Kind.ABSENCE), follow[0])
+            kept = [f for f in found if f is not cause and (f is first or f not in follow)]
+            found = [_with_cause(f, cause) if f is first else f for f in kept]
     return list(found)
 
 

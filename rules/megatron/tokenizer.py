@@ -65,7 +65,6 @@ MEGATRON.add(
         why=WHY + "; newer releases download them",
         at=(a.merge_file,),
         after=("megatron/tokenizer-vocabulary-missing", "megatron/tokenizer-type-missing"),
-        upstream=f"{BUILD}:38",
         versions="<0.17",
     ),
     refuse(
