@@ -12,7 +12,7 @@ from preflight.source.pattern import lazy_pattern
 from preflight.source.record import replace
 
 _DEVICES = "device-count"
-_GROUPS = ("unused-option-variable", "undefined-option-variable", "array-first-word")
+_GROUPS = ("unused-option-variable", "undefined-option-variable", "array-first-word", "lost-continuation")
 _FLAG = lazy_pattern(r"--[\w-]+")
 
 
@@ -25,7 +25,7 @@ def fold(
     """
     said = _said_by_others(found, rules)
     alone = len(said) < 2
-    left = said if alone else _of_lost_groups(_of_sizes(_of_sections(_of_one_value(said)), job), job, rules)
+    left = said if alone else _of_lost_groups(_of_sizes(_of_sections(_of_one_value(said)), job, rules), job, rules)
     if not kept:
         return left
     there = {(f.rule, f.path, f.span.start) for f in left}
@@ -69,17 +69,36 @@ def _of_sections(found: Sequence[Finding]) -> list[Finding]:
     return [f for f in found if not (f.layout or f.kind is Kind.MEMORY or (f.key[:-1] in laid and f not in errors))]
 
 
-def _of_sizes(found: Sequence[Finding], job: Job) -> list[Finding]:
-    return _of_refused_sizes(_of_misfit_sizes(found, job), job)
+def _of_sizes(found: Sequence[Finding], job: Job, rules: Mapping[str, Checkable]) -> list[Finding]:
+    return _of_refused_sizes(_of_misfit_sizes(found, job), job, rules)
 
 
 _SHAPES = ("model.", "layout.", "batch.micro")
 
 
-def _of_refused_sizes(found: Sequence[Finding], job: Job) -> list[Finding]:
+_PUBLISHED = "differs-from-published"
+_DEFECT = "/known-defect-"
+_DEGREES = frozenset(f"{kind}_parallel_size" for kind in ("tensor_model", "pipeline_model", "context", "expert_model"))
+_DEGREES |= {"expert_tensor_parallel_size"}
+
+
+def _of_error(finding: Finding, errors: Sequence[Finding], rules: Mapping[str, Checkable]) -> bool:
+    """A size that differs from the published one and is refused anyway; a defect of a layout that is refused."""
+    if finding.rule == _PUBLISHED:
+        return any((f.path, f.span.start) == (finding.path, finding.span.start) for f in errors)
+    if _DEFECT not in finding.rule or not any(f.layout for f in errors):
+        return False
+    reads = rules[finding.rule].triggers
+    return reads is not None and not reads.isdisjoint(_DEGREES)
+
+
+def _of_refused_sizes(found: Sequence[Finding], job: Job, rules: Mapping[str, Checkable]) -> list[Finding]:
     """Where a size of the network or of the layout is refused, the memory is that of a run that was not meant."""
     errors = [f for f in found if f.severity is Severity.ERROR and f.kind is not Kind.MEMORY]
-    if not errors or len(errors) == len(found) or not any(f.kind is Kind.MEMORY for f in found):
+    if not errors or len(errors) == len(found):
+        return list(found)
+    found = [f for f in found if f.severity is Severity.ERROR or not _of_error(f, errors, rules)]
+    if not any(f.kind is Kind.MEMORY for f in found):
         return list(found)
     sizes = (v for name, v in job.plan.values().items() if name.startswith(_SHAPES) and v.setting is not None)
     places = {(v.setting.span.path, v.setting.span.start) for v in sizes if v.setting is not None}
@@ -152,7 +171,7 @@ def _misses(finding: Finding, rules: Mapping[str, Checkable], missing: set[str])
 
 
 def _with_cause(finding: Finding, cause: Finding) -> Finding:
-    ways = tuple(fix for fix in (cause.fix, finding.fix, *finding.alternatives) if fix is not None)
+    """The finding with its cause, and only with the fix of the cause."""
     message = Message("{message}; {cause}", message=finding.message, cause=cause.message)
     related = (*finding.related, Related(cause.span, "never used"))
-    return replace(finding, message=message, related=related, fix=next(iter(ways), None), alternatives=ways[1:])
+    return replace(finding, message=message, related=related, fix=cause.fix, alternatives=cause.alternatives)

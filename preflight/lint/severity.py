@@ -18,6 +18,7 @@ Doubt = Callable[[Finding], Finding | None]
 POSITIONAL = lazy_pattern(r"\$\{([1-9]\d?):?-[\"']?\Z")
 """The beginning of a positional parameter's default."""
 LONGEST_DEFAULT = 8
+LOST = "lost-continuation"
 PARSER = "argparse"
 """Used instead of a file if the option parser refuses the run."""
 SHOWN = 3
@@ -116,7 +117,8 @@ def _where_the_rest_runs(document: Document, found: list[Finding], look: SecondL
     if launch is None or not launch.lost:
         return found
     reached = len(launch.words) - launch.lost
-    left = replace(document, launch=launch._replace(words=launch.words[: max(reached, 0)], lost=0))
+    kept = tuple(problem for problem in document.problems if problem.kind != LOST)
+    left = replace(document, launch=launch._replace(words=launch.words[: max(reached, 0)], lost=0), problems=kept)
     there = look.read(left, look.request) if reached >= 0 else None
     said = {(f.rule, f.path, f.span.start) for f in found}
     if there is None or not _errors(look.check(there)) <= said:

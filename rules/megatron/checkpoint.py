@@ -5,8 +5,7 @@ from preflight.rules.megatron.option_names import REFUSED, a, all_of, any_of
 from preflight.source.finding import Kind, Safety
 
 MEGATRON = ConstraintSet("megatron", why=REFUSED)
-SAVES = a.save.is_set
-WILL_SAVE = any_of(a.save.given, SAVES)
+SAVES = any_of(a.save.given, a.save.is_set)
 """Also into a folder that is not known."""
 LOGITS = a.logits_save_dir.is_set
 LOCAL = a.non_persistent_ckpt_type == "local"
@@ -34,7 +33,7 @@ MEGATRON.add(
     ),
     refuse(
         "save-interval-missing",
-        all_of(WILL_SAVE, a.save_interval.is_none),
+        all_of(SAVES, a.save_interval.is_none),
         message="--save needs --save-interval, the number of iterations between checkpoints",
         at=(a.save,),
         fixes=(put(a.save_interval, a.train_iters),),
@@ -42,7 +41,7 @@ MEGATRON.add(
     ),
     refuse(
         "save-interval-not-positive",
-        all_of(WILL_SAVE, a.save_interval.is_set, a.save_interval <= 0),
+        all_of(SAVES, a.save_interval.is_set, a.save_interval <= 0),
         message="--save-interval is {save_interval}; it must be at least 1",
         at=(a.save_interval,),
     ),
