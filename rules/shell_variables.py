@@ -108,7 +108,22 @@ def unused_option_variable(job: Job) -> Iterator[Finding]:
     meant = {problem.fix[2] for problem in problems if problem.kind == "undefined-option-variable" and problem.fix}
     for finding in (f for f in job.noticed("unused-option-variable") if f.values["name"] not in meant):
         fix = finding.fix
-        yield replace(finding, fix=fix._replace(offered=True)) if fix is not None and _may_be_off(fix, job) else finding
+        if fix is not None and _is_other_choice(finding, job):
+            yield replace(finding, fix=None)
+        else:
+            yield (
+                replace(finding, fix=fix._replace(offered=True))
+                if fix is not None and _may_be_off(fix, job)
+                else finding
+            )
+
+
+def _is_other_choice(finding: Finding, job: Job) -> bool:
+    """Whether the run has most of the group's options anyway: MODEL_ARGS_SMALL beside MODEL_ARGS."""
+    keys = [problem.keys for document in job.documents for problem in document.problems if problem.span == finding.span]
+    flags = {flag for one in keys for flag in one}
+    had = [flag for flag in flags if job.arguments.given(flag.strip("-").replace("-", "_")) is not None]
+    return len(had) * 2 > len(flags)
 
 
 def _may_be_off(fix: Fix, job: Job) -> bool:

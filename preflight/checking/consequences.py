@@ -78,18 +78,17 @@ _SHAPES = ("model.", "layout.", "batch.micro")
 
 _PUBLISHED = "differs-from-published"
 _DEFECT = "/known-defect-"
-_DEGREES = frozenset(f"{kind}_parallel_size" for kind in ("tensor_model", "pipeline_model", "context", "expert_model"))
-_DEGREES |= {"expert_tensor_parallel_size"}
+_EXPERTS = ("expert-grid", "expert_tensor_parallel_size")
+"""The check of the ranks of experts, and the degree that it asks to change."""
 
 
 def _of_error(finding: Finding, errors: Sequence[Finding], rules: Mapping[str, Checkable]) -> bool:
-    """A size that differs from the published one and is refused anyway; a defect of a layout that is refused."""
+    """A size that differs from the published one and is refused anyway; a defect of experts whose ranks do not fit."""
     if finding.rule == _PUBLISHED:
         return any((f.path, f.span.start) == (finding.path, finding.span.start) for f in errors)
-    if _DEFECT not in finding.rule or not any(f.layout for f in errors):
+    if _DEFECT not in finding.rule or all(f.rule != _EXPERTS[0] for f in errors):
         return False
-    reads = rules[finding.rule].triggers
-    return reads is not None and not reads.isdisjoint(_DEGREES)
+    return _EXPERTS[1] in (rules[finding.rule].triggers or ())
 
 
 def _of_refused_sizes(found: Sequence[Finding], job: Job, rules: Mapping[str, Checkable]) -> list[Finding]:

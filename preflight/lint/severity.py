@@ -72,14 +72,14 @@ def noted(finding: Finding, because: str) -> Finding:
 
 
 def _offered_only(finding: Finding) -> Finding:
-    """The finding with fixes that are only applied on request: in another release they may change the training."""
-    alternatives = tuple(map(_unsafe, finding.alternatives))
-    return replace(finding, fix=_unsafe(finding.fix) if finding.fix is not None else None, alternatives=alternatives)
+    """The finding with fixes that are only applied on request: in another release they may change the training. None
+    only removes settings, because another release uses what this one ignores."""
+    ways = (finding.fix, *finding.alternatives)
+    kept = [_unsafe(way) for way in ways if way is not None and any(edit.action != "remove" for edit in way.edits)]
+    return replace(finding, fix=next(iter(kept), None), alternatives=tuple(kept[1:]))
 
 
 def _unsafe(fix: Fix) -> Fix:
-    if all(edit.action == "remove" for edit in fix.edits):
-        return fix._replace(safety=Safety.UNSAFE, offered=True)  # another release uses what this one ignores
     return fix._replace(safety=Safety.UNSAFE) if fix.safety is Safety.SAFE else fix
 
 
@@ -304,6 +304,8 @@ def _of_releases(job: Job) -> Doubt | None:
             if finding.severity is not Severity.ERROR:
                 return finding
             own = finding.kind is Kind.OPTIONS and finding.span.start not in slips  # it may be specific to the fork
+            if finding.kind is Kind.ABSENCE and finding.fix is not None:
+                return noted(finding, fork)  # its default may be specific to the fork
             return _unfixed(noted(finding, fork)) if own else lowered(finding, fork)
         because = _not_all(finding, stacks)
         return finding if because is None else _to_choose_from(_offered_only(lowered(finding, because)))

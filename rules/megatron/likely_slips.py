@@ -100,7 +100,7 @@ MEGATRON.add(
     ),
     refuse(
         "learning-rate-flat",
-        all_of(TRAINS, ~a.lr_decay_style.is_in("constant"), a.min_lr.given, a.lr > 0, a.min_lr == a.lr),
+        all_of(TRAINS, ~a.lr_decay_style.is_in("constant", "WSD"), a.min_lr.given, a.lr > 0, a.min_lr == a.lr),
         message="--min-lr equals --lr {lr}: with --lr-decay-style {lr_decay_style} the learning rate never falls",
         severity=Severity.WARNING,
         at=(a.min_lr, a.lr),

@@ -77,6 +77,7 @@ MINDSPEED_LLM.add(
         "posttraining-without-base",
         (a.entry == "posttrain_gpt.py")
         & ~a.skip_train
+        & a.save.given
         & a.stage.is_in("sft", "dpo", "simpo")
         & ~a.load.given
         & ~a.lora_load.given

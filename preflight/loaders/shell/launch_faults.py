@@ -171,7 +171,7 @@ def _first_words(statement: Span, commands: Commands) -> Iterator[Problem]:
                 span,
                 (variable.place,),
                 ("take the whole array", span, f"${{{name}[@]}}"),
-                (*(piece.text for piece in variable.items[0] if (piece.text or "").startswith("--")), *flags),
+                (*(text for piece in variable.items[0] if (text := piece.text or "").startswith("--")), *flags),
             )
 
 
