@@ -305,7 +305,7 @@ def _of_releases(job: Job) -> Doubt | None:
                 return finding
             own = finding.kind is Kind.OPTIONS and finding.span.start not in slips  # it may be specific to the fork
             if finding.kind is Kind.ABSENCE and finding.fix is not None:
-                return noted(finding, fork)  # its default may be specific to the fork
+                return _unfixed(noted(finding, fork))  # its default may be specific to the fork
             return _unfixed(noted(finding, fork)) if own else lowered(finding, fork)
         because = _not_all(finding, stacks)
         return finding if because is None else _to_choose_from(_offered_only(lowered(finding, because)))

@@ -75,7 +75,7 @@ MEGATRON.add(
             a.vocab_extra_ids == 0,
             ~a.use_checkpoint_args,
         ),
-        message="T5 needs --vocab-extra-ids: the tokenizer has no sentinel tokens to mask spans with",
+        message="pretrain_t5.py needs --vocab-extra-ids: the tokenizer has no sentinel tokens to mask spans with",
         why="an assertion fails when the datasets are built",
         upstream="megatron/core/datasets/t5_dataset.py",
         at=(TYPE, a.vocab_extra_ids),
