@@ -119,7 +119,7 @@ def unused_option_variable(job: Job) -> Iterator[Finding]:
 
 
 def _is_other_choice(finding: Finding, job: Job) -> bool:
-    """Whether the run has most of the group's options anyway: MODEL_ARGS_SMALL beside MODEL_ARGS."""
+    """Whether the run has most of the group's options anyway: MODEL_ARGS_SMALL if it uses MODEL_ARGS."""
     keys = [problem.keys for document in job.documents for problem in document.problems if problem.span == finding.span]
     flags = {flag for one in keys for flag in one}
     had = [flag for flag in flags if job.arguments.given(flag.strip("-").replace("-", "_")) is not None]
