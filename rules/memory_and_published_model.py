@@ -1,8 +1,10 @@
 """The memory estimate, and the sizes of published models."""
 
+import re
 from collections.abc import Iterable, Iterator
 
 from preflight import Finding, Job, Message, Severity, Unverified, rule
+from preflight.loaders.document import Document
 from preflight.run.models import Published, of_file, published
 from preflight.source.finding import Kind
 from preflight.source.word import Needed, Reason
@@ -117,13 +119,14 @@ def differs_from_published(job: Job) -> Iterator[Finding | Unverified]:
 
     ## What it does
     Compares the sizes of the network with those of the model that the tokenizer's or the checkpoint's path names
-    (`model_from_hf/llama-3-8b-hf`), or else the name of the file (`pretrain_qwen3_8b.sh`), and reports a size if it is
-    the only one that differs from the published values: hidden size, heads, key-value heads, intermediate size,
+    (`model_from_hf/llama-3-8b-hf`), or else the name of the file (`pretrain_qwen3_8b.sh`) or of the log that the launch
+    is piped into (`| tee logs/qwen3_8b.log`), and reports a size if it is the only one that differs from the published values: hidden size, heads, key-value heads, intermediate size,
     experts, experts per token. If all of these and the number of layers agree, it also compares the head
     width, the weights of the output layer (shared with the embedding, or separate), the norm of queries and keys, the
     gate of the MLP, and biases. If these agree as well, it checks whether the base of the rotary positions is less than
-    the published one. The number of layers alone is not compared, because tests and trials shorten models. A
-    mixture-of-experts network is not compared with a dense model, because it may only use its tokenizer.
+    the published one. A number of layers is only compared if it is at least three quarters of the published one,
+    because tests and trials shorten models. A mixture-of-experts network is not compared with a dense model, because it
+    may only use its tokenizer.
 
     ## Why is this bad?
     Weights of the published model do not load into a different shape, or silently fill only part of it. A run from
@@ -147,7 +150,8 @@ def differs_from_published(job: Job) -> Iterator[Finding | Unverified]:
     names = job.plan.model.names.raw
     if not isinstance(names, tuple):
         return
-    model = published(names) or of_file(job.documents[0].source.name.rpartition("/")[2])
+    document = job.documents[0]
+    model = published(names) or of_file(document.source.name.rpartition("/")[2]) or of_file(_log(document))
     if model is None:
         return
     own = {name: getattr(job.plan.model, name) for name in COMPARED if name in model.sizes}
@@ -162,6 +166,8 @@ def differs_from_published(job: Job) -> Iterator[Finding | Unverified]:
         return
     if not odd and job.plan.model.layers.raw == model.sizes["layers"]:
         yield from _traits(job, model)
+    elif not odd:
+        yield from _layers(job, model)
     if len(odd) != 1:
         return
     value = known[odd[0]]
@@ -173,6 +179,42 @@ def differs_from_published(job: Job) -> Iterator[Finding | Unverified]:
             own=value.raw,
         ),
         span=job.place(value),
+    )
+
+
+_LAUNCH = 20_000
+"""The longest text of a launch that is searched."""
+_SIZED = re.compile(r"\d[bB](?![A-Za-z])")
+_TEE = re.compile(r"\|[ \t]*tee(?:[ \t]+-a)?[ \t]+[\"']?([^\s\"'|;&]{1,200})")
+
+
+def _log(document: Document) -> str:
+    """The name of the file that `tee` writes the output of the launch to; empty if there is none, or if the name of the
+    script states a size, because the name of the log is often left over from another script."""
+    if document.launch is None or document.kind != "script" or _SIZED.search(document.source.name.rpartition("/")[2]):
+        return ""
+    start = document.launch.entry.span.start
+    found = _TEE.search(document.source.text, start, start + _LAUNCH)
+    return found[1].rpartition("/")[2] if found else ""
+
+
+SHORTENED = 0.75
+"""Tests and trials keep a smaller part of the layers."""
+
+
+def _layers(job: Job, model: Published) -> Iterator[Finding]:
+    """A number of layers that is almost the published one."""
+    value, wanted = job.plan.model.layers, model.sizes["layers"]
+    if not value.known or not isinstance(value.raw, int) or not wanted * SHORTENED <= value.raw < wanted:
+        return
+    yield Finding(
+        Message(
+            "{model} has {published}, this run {own}",
+            model=model.name,
+            published=Message("{size} layers", size=wanted),
+            own=value.raw,
+        ),
+        span=job.place(value, job.plan.model.hidden),
     )
 
 

@@ -1,8 +1,9 @@
 """Shell variables that are unset, unused, or misspelt."""
 
+import math
 from collections.abc import Iterator
 
-from preflight import Finding, Fix, Job, Severity, Value, rule
+from preflight import Finding, Fix, Job, Message, Severity, Value, known, rule
 from preflight.lint.certainty import topic
 from preflight.source.record import replace
 
@@ -36,7 +37,7 @@ def unset_variable(job: Job) -> Iterator[Finding]:
         yield replace(finding, severity=Severity.NOTE) if len(found) >= MANY else finding
 
 
-@rule(id="undefined-option-variable", severity=Severity.WARNING, noticed=True)
+@rule(id="undefined-option-variable", severity=Severity.ERROR, noticed=True)
 def undefined_option_variable(job: Job) -> Iterator[Finding]:
     """A launch uses a group of arguments that the script never defines.
 
@@ -45,7 +46,9 @@ def undefined_option_variable(job: Job) -> Iterator[Finding]:
     that name.
 
     ## Why is this bad?
-    bash expands the variable to nothing. The run starts without the intended options, and no message reports it.
+    bash expands the variable to nothing. The run starts without the intended options, and no message reports it. It is
+    an error if the name is misspelt and the group holds the options of torchrun, because a single process cannot have
+    the layout.
 
     ## Example
         MOE_ARG="--num-experts 8"
@@ -57,7 +60,23 @@ def undefined_option_variable(job: Job) -> Iterator[Finding]:
     ## References
     GNU Bash Reference Manual, section 3.5.3, Shell Parameter Expansion
     """
-    yield from job.noticed("undefined-option-variable")
+    for finding in job.noticed("undefined-option-variable"):
+        yield _of_launcher(replace(finding, severity=Severity.WARNING), job)
+
+
+def _of_launcher(finding: Finding, job: Job) -> Finding:
+    """An error if the misspelt group holds the launcher's options: torchrun then starts one process."""
+    launch, layout = job.documents[0].launch, job.plan.layout
+    ranks = known(layout.tensor, layout.pipeline, layout.context)
+    if launch is None or not finding.values["hint"] or "torchrun" not in launch.launcher or ranks is None:
+        return finding
+    words = [(word.span.path, word.span.start) for word in launch.launcher_words[1:]]
+    needed = math.prod(ranks)
+    if words != [(finding.span.path, finding.span.start)] or needed == 1:
+        return finding
+    template = "{message}; torchrun then starts 1 process, and the layout needs {needed}"
+    message = Message(template, message=finding.message, needed=needed)
+    return replace(finding, message=message, severity=Severity.ERROR)
 
 
 @rule(id="unused-option-variable", severity=Severity.WARNING, noticed=True)
@@ -89,7 +108,22 @@ def unused_option_variable(job: Job) -> Iterator[Finding]:
     meant = {problem.fix[2] for problem in problems if problem.kind == "undefined-option-variable" and problem.fix}
     for finding in (f for f in job.noticed("unused-option-variable") if f.values["name"] not in meant):
         fix = finding.fix
-        yield replace(finding, fix=fix._replace(offered=True)) if fix is not None and _may_be_off(fix, job) else finding
+        if fix is not None and _is_other_choice(finding, job):
+            yield replace(finding, fix=None)
+        else:
+            yield (
+                replace(finding, fix=fix._replace(offered=True))
+                if fix is not None and _may_be_off(fix, job)
+                else finding
+            )
+
+
+def _is_other_choice(finding: Finding, job: Job) -> bool:
+    """Whether the run has most of the group's options anyway: MODEL_ARGS_SMALL if it uses MODEL_ARGS."""
+    keys = [problem.keys for document in job.documents for problem in document.problems if problem.span == finding.span]
+    flags = {flag for one in keys for flag in one}
+    had = [flag for flag in flags if job.arguments.given(flag.strip("-").replace("-", "_")) is not None]
+    return len(had) * 2 > len(flags)
 
 
 def _may_be_off(fix: Fix, job: Job) -> bool:

@@ -25,7 +25,7 @@ ELSEWHERE = ("core_", "parsing_", "changed_silently", "phase_iterations", "earli
 
 def check(case: dict[str, Any], side: str) -> preflight.Report:
     """The report on one side of a pair."""
-    entry = "pretrain_hybrid.py" if case.get("base") == "hybrid" else "pretrain_gpt.py"
+    entry = case.get("entry") or ("pretrain_hybrid.py" if case.get("base") == "hybrid" else "pretrain_gpt.py")
     argv = [entry, *shlex.split(TABLE["bases"][case.get("base", "dense")]), *shlex.split(case[side])]
     env = {} if case.get("unset") else {"CUDA_DEVICE_MAX_CONNECTIONS": "1"}
     env.update(case.get("env" if side == "rejected" else "accepted_env", {}))

@@ -43,7 +43,7 @@ def constraints() -> tuple[Constraint, ...]:
 
 def check(case: dict[str, str], words: list[str], folder: Path) -> Report:
     rule = case["rule"]
-    command = ("pretrain_gpt.py", *words)
+    command = (case.get("entry", "pretrain_gpt.py"), *words)
     run = Case(
         name=rule,
         command=command,

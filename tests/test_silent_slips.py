@@ -105,7 +105,7 @@ KINDS: dict[str, list[tuple[str, str, str, str]]] = {
         ),
     ],
     "a run of which nothing is left": [
-        ("Qwen3-14B", "--save /ckpt/out", "", "save-interval-without-save"),
+        ("Qwen3-14B", "--save /ckpt/out", "", "megatron/nothing-saved"),
         ("Qwen3-14B", "--save-interval 1000", "--save-interval 100000", "save-interval-beyond-run"),
         ("Qwen3-14B", "--save-interval 1000", "--save-interval 1000000", "save-interval-beyond-run"),
         ("Llama-2-13b-hf", "--save-interval 1000", "--save-interval 20001", "save-interval-beyond-run"),

@@ -12,7 +12,7 @@ from preflight.source.pattern import lazy_pattern
 from preflight.source.record import replace
 
 _DEVICES = "device-count"
-_GROUPS = ("unused-option-variable", "undefined-option-variable")
+_GROUPS = ("unused-option-variable", "undefined-option-variable", "array-first-word", "lost-continuation")
 _FLAG = lazy_pattern(r"--[\w-]+")
 
 
@@ -25,7 +25,7 @@ def fold(
     """
     said = _said_by_others(found, rules)
     alone = len(said) < 2
-    left = said if alone else _of_lost_groups(_of_misfit_sizes(_of_sections(_of_one_value(said)), job), job, rules)
+    left = said if alone else _of_lost_groups(_of_sizes(_of_sections(_of_one_value(said)), job, rules), job, rules)
     if not kept:
         return left
     there = {(f.rule, f.path, f.span.start) for f in left}
@@ -33,13 +33,15 @@ def fold(
 
 
 def _said_by_others(found: Sequence[Finding], rules: Mapping[str, Checkable]) -> list[Finding]:
-    """Errors that repeat what another rule already reports."""
+    """Findings that repeat what another rule already reports, as an error or at least as severely."""
     errors = [f for f in found if f.severity is Severity.ERROR]
     fired, there = {f.rule for f in errors}, {(f.rule, f.path, f.span.start) for f in errors}
+    warned = {f.rule for f in found if f.severity is Severity.WARNING}
     return [
         f
         for f in found
         if not fired.intersection(rules[f.rule].after)
+        and not (f.severity is not Severity.ERROR and warned.intersection(rules[f.rule].after))
         and not any((id, f.path, f.span.start) in there for id in rules[f.rule].beside)
     ]
 
@@ -65,6 +67,43 @@ def _of_sections(found: Sequence[Finding]) -> list[Finding]:
     if not laid:
         return list(found)
     return [f for f in found if not (f.layout or f.kind is Kind.MEMORY or (f.key[:-1] in laid and f not in errors))]
+
+
+def _of_sizes(found: Sequence[Finding], job: Job, rules: Mapping[str, Checkable]) -> list[Finding]:
+    return _of_refused_sizes(_of_misfit_sizes(found, job), job, rules)
+
+
+_SHAPES = ("model.", "layout.", "batch.micro")
+
+
+_PUBLISHED = "differs-from-published"
+_DEFECT = "/known-defect-"
+_EXPERTS = ("expert-grid", "expert_tensor_parallel_size")
+"""The check of the ranks of experts, and the degree that it asks to change."""
+
+
+def _of_error(finding: Finding, errors: Sequence[Finding], rules: Mapping[str, Checkable]) -> bool:
+    """A size that differs from the published one and is refused anyway; a defect of experts whose ranks do not fit."""
+    if finding.rule == _PUBLISHED:
+        return any((f.path, f.span.start) == (finding.path, finding.span.start) for f in errors)
+    if _DEFECT not in finding.rule or all(f.rule != _EXPERTS[0] for f in errors):
+        return False
+    return _EXPERTS[1] in (rules[finding.rule].triggers or ())
+
+
+def _of_refused_sizes(found: Sequence[Finding], job: Job, rules: Mapping[str, Checkable]) -> list[Finding]:
+    """Where a size of the network or of the layout is refused, the memory is that of a run that was not meant."""
+    errors = [f for f in found if f.severity is Severity.ERROR and f.kind is not Kind.MEMORY]
+    if not errors or len(errors) == len(found):
+        return list(found)
+    found = [f for f in found if f.severity is Severity.ERROR or not _of_error(f, errors, rules)]
+    if not any(f.kind is Kind.MEMORY for f in found):
+        return list(found)
+    sizes = (v for name, v in job.plan.values().items() if name.startswith(_SHAPES) and v.setting is not None)
+    places = {(v.setting.span.path, v.setting.span.start) for v in sizes if v.setting is not None}
+    if not any((f.span.path, f.span.start) in places for f in errors):
+        return list(found)
+    return [f for f in found if f.kind is not Kind.MEMORY]
 
 
 def _of_misfit_sizes(found: Sequence[Finding], job: Job) -> list[Finding]:
@@ -94,16 +133,26 @@ def _of_lost_groups(found: Sequence[Finding], job: Job, rules: Mapping[str, Chec
     groups = {(p.kind, p.span.start): p.keys for d in job.documents for p in d.problems if p.kind in _GROUPS}
     for cause in found:
         flags = groups.get((cause.rule, cause.span.start), ()) or _brought_back(cause)
-        missing = {name for flag in flags if job.arguments.given(name := flag.strip("-").replace("-", "_")) is None}
+        missing = {name for flag in flags for name in _set_by(flag) if job.arguments.given(name) is None}
         follow = [f for f in found if f is not cause and f.severity is Severity.ERROR and _misses(f, rules, missing)]
         if not missing or not follow:
             continue
         if cause.severity is Severity.ERROR:
             found = [f for f in found if f not in follow]
         else:
-            kept = [f for f in found if f is not cause and f not in follow[1:]]
-            found = [_with_cause(f, cause) if f is follow[0] else f for f in kept]
+            first = next((f for f in follow if f.kind is Kind.ABSENCE), follow[0])
+            kept = [f for f in found if f is not cause and (f is first or f not in follow)]
+            found = [_with_cause(f, cause) if f is first else f for f in kept]
     return list(found)
+
+
+_NEGATIONS = (("disable_", "add_"), ("no_", ""))
+
+
+def _set_by(flag: str) -> tuple[str, ...]:
+    """The arguments that an option may set: --disable-bias-linear sets add_bias_linear."""
+    name = flag.strip("-").replace("-", "_")
+    return (name, *(f"{on}{name.removeprefix(off)}" for off, on in _NEGATIONS if name.startswith(off)))
 
 
 def _brought_back(cause: Finding) -> tuple[str, ...]:
@@ -117,11 +166,11 @@ def _misses(finding: Finding, rules: Mapping[str, Checkable], missing: set[str])
     if reads is not None:
         return not reads.isdisjoint(missing)
     named = {flag.strip("-").replace("-", "_") for flag in _FLAG.findall(finding.message)}
-    return finding.kind.of_release and not named.isdisjoint(missing)
+    return (finding.kind.of_release or finding.kind is Kind.NO_VALUE) and not named.isdisjoint(missing)
 
 
 def _with_cause(finding: Finding, cause: Finding) -> Finding:
-    ways = tuple(fix for fix in (cause.fix, finding.fix, *finding.alternatives) if fix is not None)
+    """The finding with its cause, and only with the fix of the cause."""
     message = Message("{message}; {cause}", message=finding.message, cause=cause.message)
     related = (*finding.related, Related(cause.span, "never used"))
-    return replace(finding, message=message, related=related, fix=next(iter(ways), None), alternatives=ways[1:])
+    return replace(finding, message=message, related=related, fix=cause.fix, alternatives=cause.alternatives)

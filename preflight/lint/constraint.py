@@ -159,9 +159,13 @@ class Constraint:
         )
 
     def _drops(self, job: Job) -> Iterator[Repair]:
+        """Switches without which the condition does not hold. A number or a word is not removed: it was meant to be
+        something."""
         for handle in self.pointed:
             if (
                 handle.view != "environment"
+                and (given := job.arguments.given(handle.name)) is not None
+                and given.raw in (True, False)
                 and not job.arguments.keeps(handle.name)
                 and evaluate(self.refuse, _without(handle, job)) is not True
             ):

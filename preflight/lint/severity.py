@@ -18,6 +18,7 @@ Doubt = Callable[[Finding], Finding | None]
 POSITIONAL = lazy_pattern(r"\$\{([1-9]\d?):?-[\"']?\Z")
 """The beginning of a positional parameter's default."""
 LONGEST_DEFAULT = 8
+LOST = "lost-continuation"
 PARSER = "argparse"
 """Used instead of a file if the option parser refuses the run."""
 SHOWN = 3
@@ -69,14 +70,14 @@ def noted(finding: Finding, because: str) -> Finding:
 
 
 def offered_only(finding: Finding) -> Finding:
-    """The finding with fixes that are only applied on request: in another release they may change the training."""
-    alternatives = tuple(map(_unsafe, finding.alternatives))
-    return replace(finding, fix=_unsafe(finding.fix) if finding.fix is not None else None, alternatives=alternatives)
+    """The finding with fixes that are only applied on request: in another release they may change the training. None
+    only removes settings, because another release uses what this one ignores."""
+    ways = (finding.fix, *finding.alternatives)
+    kept = [_unsafe(way) for way in ways if way is not None and any(edit.action != "remove" for edit in way.edits)]
+    return replace(finding, fix=next(iter(kept), None), alternatives=tuple(kept[1:]))
 
 
 def _unsafe(fix: Fix) -> Fix:
-    if all(edit.action == "remove" for edit in fix.edits):
-        return fix._replace(safety=Safety.UNSAFE, offered=True)  # another release uses what this one ignores
     return fix._replace(safety=Safety.UNSAFE) if fix.safety is Safety.SAFE else fix
 
 
@@ -114,7 +115,8 @@ def _where_the_rest_runs(document: Document, found: list[Finding], look: SecondL
     if launch is None or not launch.lost:
         return found
     reached = len(launch.words) - launch.lost
-    left = replace(document, launch=launch._replace(words=launch.words[: max(reached, 0)], lost=0))
+    kept = tuple(problem for problem in document.problems if problem.kind != LOST)
+    left = replace(document, launch=launch._replace(words=launch.words[: max(reached, 0)], lost=0), problems=kept)
     there = look.read(left, look.request) if reached >= 0 else None
     said = {(f.rule, f.path, f.span.start) for f in found}
     if there is None or not _errors(look.check(there)) <= said:
@@ -300,6 +302,8 @@ def _of_releases(job: Job) -> Doubt | None:
             if finding.severity is not Severity.ERROR:
                 return finding
             own = finding.kind is Kind.OPTIONS and finding.span.start not in slips  # it may be specific to the fork
+            if finding.kind is Kind.ABSENCE and finding.fix is not None:
+                return _unfixed(noted(finding, fork))  # its default may be specific to the fork
             return _unfixed(noted(finding, fork)) if own else lowered(finding, fork)
         because = _not_all(finding, stacks)
         return finding if because is None else _to_choose_from(offered_only(lowered(finding, because)))

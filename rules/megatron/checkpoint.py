@@ -1,11 +1,12 @@
 """Saving, loading and converting checkpoints."""
 
 from preflight.lint.constraint import Change, ConstraintSet, Repair, conflicts, divides, drop, put, refuse, requires
-from preflight.rules.megatron.option_names import REFUSED, a, all_of
+from preflight.rules.megatron.option_names import REFUSED, a, all_of, any_of
 from preflight.source.finding import Kind, Safety
 
 MEGATRON = ConstraintSet("megatron", why=REFUSED)
-SAVES = a.save.is_set
+SAVES = any_of(a.save.given, a.save.is_set)
+"""Also into a folder that is not known."""
 LOGITS = a.logits_save_dir.is_set
 LOCAL = a.non_persistent_ckpt_type == "local"
 
@@ -35,7 +36,7 @@ MEGATRON.add(
         all_of(SAVES, a.save_interval.is_none),
         message="--save needs --save-interval, the number of iterations between checkpoints",
         at=(a.save,),
-        fixes=(put(a.save_interval, a.train_iters),),
+        fixes=(put(a.save_interval, 1000),),
         kind=Kind.ABSENCE,
     ),
     refuse(

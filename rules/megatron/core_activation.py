@@ -23,7 +23,7 @@ MEGATRON.add(
         message="a GLU offset of {glu_linear_offset} can only be fused with --quick-geglu",
         why="the fused kernels of the other activations ignore the option; the model configuration is refused",
         at=(a.glu_linear_offset,),
-        after=("megatron/bias-fusion-activation",),
+        after=("megatron/bias-fusion-activation", "megatron/quick-geglu-with-swiglu"),
         fixes=(drop(a.glu_linear_offset),),
     ),
     refuse(

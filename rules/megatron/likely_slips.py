@@ -17,6 +17,8 @@ SHORTENED = 20
 """The schedule of a long run is this many times as long as the run if the run was shortened."""
 BEYOND = 10
 """The longest interval in published files that are not trials, as a multiple of the length of the run."""
+NEVER = 1_000
+"""An interval this many times as long as the run is written so that only the end is saved."""
 EARLY = 5
 """A run this many times as long as its decay has lost a digit in the decay; for published runs the ratio is less than
 2."""
@@ -98,7 +100,7 @@ MEGATRON.add(
     ),
     refuse(
         "learning-rate-flat",
-        all_of(TRAINS, ~a.lr_decay_style.is_in("constant"), a.min_lr.given, a.lr > 0, a.min_lr == a.lr),
+        all_of(TRAINS, ~a.lr_decay_style.is_in("constant", "WSD"), a.min_lr.given, a.lr > 0, a.min_lr == a.lr),
         message="--min-lr equals --lr {lr}: with --lr-decay-style {lr_decay_style} the learning rate never falls",
         severity=Severity.WARNING,
         at=(a.min_lr, a.lr),
@@ -193,9 +195,10 @@ MEGATRON.add(
         "save-interval-beyond-run",
         all_of(
             TRAINS,
-            a.save.is_set,
+            a.save.given,
             a.save_interval > a.train_iters,
             any_of(a.train_iters >= LONG, all_of(a.train_iters >= TRIAL, a.save_interval > a.train_iters * BEYOND)),
+            a.save_interval < a.train_iters * NEVER,
             a.non_persistent_save_interval.is_none,
         ),
         message=(

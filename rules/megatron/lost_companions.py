@@ -40,7 +40,7 @@ MEGATRON.add(
             a.lr_warmup_iters.given,
             a.lr_decay_iters.given,
             a.lr_warmup_iters >= a.train_iters,
-            any_of(a.train_iters >= TRIAL, a.save.is_set),
+            any_of(a.train_iters >= TRIAL, a.save.given),
         ),
         message=(
             "training ends after {train_iters} iterations, within the warm-up of {lr_warmup_iters}: "
@@ -111,7 +111,7 @@ MEGATRON.add(
         why="the trained weights are lost when the job ends",
         severity=Severity.WARNING,
         at=(a.save_interval,),
-        after=("slime/save-interval-without-save",),
+        after=("slime/save-interval-without-save", "megatron/nothing-saved"),
     ),
     refuse(
         "latent-rank-left-out",

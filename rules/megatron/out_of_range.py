@@ -73,7 +73,7 @@ MEGATRON.add(
     ),
     refuse(
         "save-interval-zero",
-        all_of(TRAINS, a.save.is_set, a.save_interval.given, a.save_interval == 0),
+        all_of(TRAINS, a.save.given, a.save_interval.given, a.save_interval == 0),
         message="--save-interval is 0; it must be at least 1: the end of the run divides by it",
         why="nothing is saved during the run, and the run stops before it saves its final weights",
         at=(a.save_interval,),

@@ -10,7 +10,14 @@ from preflight.loaders.document import Unknown
 LONG = 3_000
 """A run with this many iterations is not a trial: published runs without a folder have fewer."""
 ENTRIES = "pretrain_ posttrain_ finetune_ train_"
-LOST = ("unused-path", "lost-continuation", "undefined-option-variable", "unused-option-variable", "lost-options")
+LOST = (
+    "array-first-word",
+    "unused-path",
+    "lost-continuation",
+    "undefined-option-variable",
+    "unused-option-variable",
+    "lost-options",
+)
 
 
 @rule(severity=Severity.WARNING, id="megatron/nothing-saved", frameworks=("megatron",), reads=("train_iters",))

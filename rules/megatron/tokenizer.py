@@ -53,6 +53,36 @@ MEGATRON.add(
         at=(TYPE,),
     ),
     refuse(
+        "vocabulary-file-missing",
+        all_of(
+            a.merge_file.given,
+            ~a.vocab_file.given,
+            ~TYPE.given,
+            ~a.tokenizer_model.given,
+            ~a.use_checkpoint_args,
+        ),
+        message="--merge-file without --vocab-file: GPT2BPETokenizer needs both, and it is the default",
+        why=WHY + "; newer releases download them",
+        at=(a.merge_file,),
+        after=("megatron/tokenizer-vocabulary-missing", "megatron/tokenizer-type-missing"),
+        versions="<0.17",
+    ),
+    refuse(
+        "sentinels-missing",
+        all_of(
+            a.entry == "pretrain_t5.py",
+            any_of(TYPE.is_in(*WORD_PIECES, "SentencePieceTokenizer"), TYPE.is_none),
+            a.vocab_extra_ids == 0,
+            ~a.use_checkpoint_args,
+        ),
+        message="pretrain_t5.py needs --vocab-extra-ids: the tokenizer has no sentinel tokens to mask spans with",
+        why="an assertion fails when the datasets are built",
+        upstream="megatron/core/datasets/t5_dataset.py",
+        at=(TYPE, a.vocab_extra_ids),
+        fixes=(put(a.vocab_extra_ids, 100),),
+        versions="<0.17",
+    ),
+    refuse(
         "tokenizer-type-missing",
         all_of(UNTYPED, any_of(a.vocab_file.is_none, a.merge_file.is_none)),
         message=(

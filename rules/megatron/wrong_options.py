@@ -134,7 +134,8 @@ def parsing_missing_value(job: Job) -> Iterator[Finding]:
             yield finding(problem._replace(message=message), None, Severity.WARNING)
             continue
         severity = own_options(job)
-        yield finding(problem, removed(job, problem) if severity is None else None, severity)
+        some = isinstance(problem.message, Message) and problem.message.values.get("given")
+        yield finding(problem, removed(job, problem) if severity is None and not some else None, severity)
 
 
 def left_to_the_caller(problem: Problem) -> str | None:

@@ -240,8 +240,8 @@ def class_argument_unknown(job: Job) -> Iterator[Finding]:
     """A section sets an argument that its class does not have.
 
     ## What it does
-    Compares the keys of `optimizer`, `lr_schedule`, `runner_wrapper` and the `callbacks` of a training run with the
-    arguments that the class has had in any MindFormers release from 1.0 to 2.0. A key that the class rejects is an
+    Compares the keys of `optimizer`, `lr_schedule`, `runner_wrapper` with its `scale_sense`, and the `callbacks` of a
+    training run with the arguments that the class has had in any MindFormers release from 1.0 to 2.0. A key that the class rejects is an
     error; for releases after 2.0, only a key that is almost an argument is. Schedules and wrappers silently accept any
     key, so there only a key that is almost an argument gets a warning, such as `warmup_step` for `warmup_steps`.
 

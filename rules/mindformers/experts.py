@@ -106,6 +106,7 @@ MINDFORMERS.add(
         ),
         why="expert groups are formed within the data and tensor ranks of a stage",
         at=(expert, data, tensor),
+        after=("experts-not-divisible",),
         layout=True,
     ),
     refuse(

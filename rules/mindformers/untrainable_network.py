@@ -10,6 +10,8 @@ network = a["model.model_config.architectures"]
 SERVED = ("Qwen2ForCausalLM", "Glm4ForCausalLM", "Glm4MoeForCausalLM", "TeleChat2ForCausalLM")
 FIRST = ("Qwen2ForCausalLM", "Qwen3ForCausalLM", "Qwen3MoeForCausalLM")
 end, rate = a["lr_schedule.lr_end"], a["lr_schedule.learning_rate"]
+warm, total = a["lr_schedule.warmup_steps"], a["lr_schedule.total_steps"]
+DECAYING = ("CosineWithWarmUpLR", "LinearWithWarmUpLR", "CosineWithRestartsAndWarmUpLR", "PolynomialWithWarmUpLR")
 
 MINDFORMERS.add(
     refuse(
@@ -40,6 +42,20 @@ MINDFORMERS.add(
         why="the schedule decays towards lr_end, but no check rejects a higher value",
         severity=Severity.WARNING,
         at=(end, rate),
+    ),
+    refuse(
+        "schedule-within-warmup",
+        all_of(
+            *(training, a["lr_schedule.type"].is_in(*DECAYING)),
+            *(warm.given, total.given, warm > 0, total > 0, warm >= total, ~a["lr_schedule.warmup_ratio"].given),
+        ),
+        message=(
+            "warmup_steps {lr_schedule.warmup_steps} is not below total_steps {lr_schedule.total_steps}: the schedule "
+            "ends within its warm-up"
+        ),
+        why="the learning rate never decays along the schedule; one of the two may lack a digit or have one too many",
+        severity=Severity.WARNING,
+        at=(warm, total),
     ),
     refuse(
         "grouped-rate-missing",

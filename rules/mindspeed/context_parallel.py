@@ -133,6 +133,7 @@ MINDSPEED.add(
         ),
         at=(a.context_parallel_size, a.tensor_model_parallel_size, a.num_attention_heads),
         why="every rank holds whole heads with Ulysses (key-value heads are repeated); the run fails at launch",
+        after=("heads-not-divisible",),
         layout=True,
         fixes=(put(a.context_parallel_algo, "megatron_cp_algo"),),
     ),

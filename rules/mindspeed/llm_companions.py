@@ -65,6 +65,32 @@ MINDSPEED_LLM.add(
         after=("mindspeed-llm/lora-matches-nothing",),
     ),
     refuse(
+        "posttraining-without-stage",
+        (a.entry == "posttrain_gpt.py") & a.stage.is_none,
+        upstream="mindspeed_llm/tasks/posttrain/launcher.py:57",
+        message="posttrain_gpt.py needs --stage: without it there is no trainer",
+        why="the trainer is chosen by the stage; the run fails with an AttributeError when it starts training",
+        fixes=(put(a.stage, "sft"),),
+        versions=">=2.0",
+    ),
+    refuse(
+        "posttraining-without-base",
+        (a.entry == "posttrain_gpt.py")
+        & ~a.skip_train
+        & a.save.given
+        & a.stage.is_in("sft", "dpo", "simpo")
+        & ~a.load.given
+        & ~a.lora_load.given
+        & ~a.lora_target_modules.given
+        & ~a.enable_hf2mg_convert,
+        severity=Severity.WARNING,
+        at=(a.stage,),
+        upstream="mindspeed_llm/tasks/posttrain/base/base_trainer.py",
+        message="--stage {stage} without --load: random weights are trained instead of a pretrained model",
+        why="no check requires a checkpoint, and the run starts from random initial weights",
+        versions=">=2.0",
+    ),
+    refuse(
         "stage-with-pretraining-entry",
         (a.entry == "pretrain_gpt.py") & a.stage.is_set,
         severity=Severity.WARNING,

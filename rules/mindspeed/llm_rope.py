@@ -24,6 +24,18 @@ MINDSPEED_LLM.add(
         upstream="mindspeed_llm/core/models/common/embeddings/rotary_pos_embedding.py:32",
     ),
     refuse(
+        "llama3-scaling-incomplete",
+        (a.rope_scaling_type == "llama3")
+        & (a.position_embedding_type == "rope")
+        & (a.original_max_position_embeddings.is_none | a.low_freq_factor.is_none | a.high_freq_factor.is_none),
+        at=(a.rope_scaling_type,),
+        message=(
+            "--rope-scaling-type llama3 needs --original-max-position-embeddings, --low-freq-factor and "
+            "--high-freq-factor"
+        ),
+        upstream="mindspeed_llm/core/models/common/embeddings/rotary_pos_embedding.py:22",
+    ),
+    refuse(
         "longrope-positions",
         LONG & a.rope_scaling_original_max_position_embeddings.is_none,
         at=(a.rope_scaling_type,),

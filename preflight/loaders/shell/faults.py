@@ -198,7 +198,9 @@ def faults(tree: Tree, commands: Commands) -> Iterator[Problem]:
     for first, *more in chains(commands.launches.broken)[:MOST_BROKEN]:
         span = commands.texts.span(first.place)
         if span.source is tree.source and span.line - 1 not in ends:
-            yield _lost(tree, span, first.joined, tuple(commands.texts.span(one.place) for one in more))
+            more_spans = tuple(commands.texts.span(one.place) for one in more)
+            lost = _lost(tree, span, first.joined, more_spans)
+            yield lost._replace(keys=_left_out(lost, tree, commands)) if lost.kind == LOST else lost
     if commands.found:
         yield from _unused(tree, commands)
         yield from _not_exported(tree, commands)
@@ -296,6 +298,17 @@ def _lost(tree: Tree, span: Span, joined: bool, more: tuple[Span, ...] = ()) -> 
         message = Message(_BASH_STOPS if first in ("|", "||", "&&") else _NOT_REACHED, word=first)
         return Problem(LOST, message, place, more[:MOST_LINES], fix)
     return Problem("lost-options", Message(_BEGINS, flag=first), place, (), fix, tuple(_FLAG.findall(span.text)))
+
+
+def _left_out(lost: Problem, tree: Tree, commands: Commands) -> tuple[str, ...]:
+    """The options that the rest of a command would pass on, also those of groups; a comment may contain some."""
+    start = tree.source.starts[lost.span.line - 1]
+    text = _continued(tree.source.text[start : start + _BELOW])
+    if lost.related and lost.related[0].source is tree.source and lost.span.start < lost.related[0].start:
+        text += _continued(tree.source.text[lost.related[0].start : lost.related[0].start + _BELOW])
+    variables = (commands.state.variables.get(name) for name in _REFERENCE.findall(text)[:MOST_BROKEN])
+    held = [piece.text or "" for v in variables if v is not None and v.holds_options for i in v.items for piece in i]
+    return tuple(dict.fromkeys(_FLAG.findall(" ".join([text, *held]))))
 
 
 def groups(commands: Commands) -> Iterator[tuple[str, Variable]]:

@@ -185,7 +185,7 @@ def _first_words(statement: Span, commands: Commands) -> Iterator[Problem]:
                 span,
                 (variable.place,),
                 ("take the whole array", span, f"${{{name}[@]}}"),
-                tuple(flags),
+                (*(text for piece in variable.items[0] if (text := piece.text or "").startswith("--")), *flags),
             )
 
 
