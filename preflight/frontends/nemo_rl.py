@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
+from functools import cache, partial
 from itertools import islice
 
 from preflight import schemas
@@ -20,14 +21,19 @@ from preflight.frontends.own_release import shown, with_evidence
 from preflight.frontends.published_network import NETWORK, TYPES, lose_network, of_bridge, trained
 from preflight.frontends.reading import mentions
 from preflight.frontends.reading import read as reading
+from preflight.frontends.refusal_rows import Row, identity, listed
+from preflight.frontends.refusals import of_code
 from preflight.frontends.typed_fields import Fields, moved, never_read, refused
 from preflight.loaders.composition.inheritance import Inherited, Open, inherited
 from preflight.loaders.composition.merging import mapping
 from preflight.loaders.composition.overrides import Override, Refused, apply, read_override
 from preflight.loaders.composition.values import Composed
 from preflight.loaders.document import Document, Node, Problem, Word
-from preflight.program.checkout.packages import Files, listed
+from preflight.program.checkout.packages import Files
+from preflight.program.checkout.packages import listed as entries_of
+from preflight.run.request import Target
 from preflight.run.value import Value, unknown
+from preflight.run.versions import numbers
 from preflight.source.checkout_root import checkout_root
 from preflight.source.finding import Message
 from preflight.source.pattern import lazy_pattern
@@ -288,6 +294,20 @@ def _of_this_release(problem: Problem) -> Problem:
     return problem._replace(message=message, harmless=True)
 
 
+@cache
+def refusals_at(release: str) -> tuple[Row, ...]:
+    """The refusals of a release's code that no rule reports."""
+    return tuple(listed(schemas.read(f"{FOLDER}/nemo-rl-{release}").get("refusals", ())))
+
+
+def _has_surely(release: str, wanted: Target | None, row: Row, typed: frozenset[str]) -> bool:
+    """Whether the release of a run has a refusal: it is the described one, or all described ones have it."""
+    if wanted is not None and numbers(wanted.version) == numbers(release):
+        return True
+    others = (refusals_at(one) for one in RELEASES if one != release)
+    return all(identity(row) in map(identity, other) for other in others)
+
+
 CHOICES: dict[str, tuple[str, ...]] = {
     "grpo.adv_estimator.name": ("gdpo", "grpo", "opd", "reinforce_plus_plus"),
     "policy.generation.backend": ("vllm", "sglang", "megatron"),
@@ -391,7 +411,7 @@ def _without_own_keys(faults: Sequence[Problem], document: Document, surrounding
     path, texts = document.source.path, list[str | None]()
     if path is not None and surroundings.around is not None and any(fault.kind == UNREAD for fault in faults):
         files = Files(os.path.dirname(os.path.abspath(path)))
-        scripts = [entry.name for entry in listed(files.root) if entry.name.endswith(".py")][:MOST_SCRIPTS]
+        scripts = [entry.name for entry in entries_of(files.root) if entry.name.endswith(".py")][:MOST_SCRIPTS]
         texts = [files.text(script) for script in scripts]
         if (checkout := surroundings.checkout(document)) is not None:
             own = islice(checkout.files.names(PACKAGE), MOST_MODULES)
@@ -424,6 +444,14 @@ def read(document: Document, surroundings: Surroundings) -> Reading:
     made.parsed.faults += of_fields(config, release, document.start, sure=wanted is not None)
     made.parsed.faults += of_choices(config, lambda name: mentions(NEMO_RL, name, document, surroundings))
     made.parsed.faults += of_sizes(config)
+    made.parsed.faults += of_code(
+        refusals_at(release) if config.at("policy", "megatron_cfg", "enabled").value is True else (),
+        config,
+        f"NeMo RL {release}",
+        first=document.source,
+        sure=partial(_has_surely, release, wanted),
+        told=made.parsed.faults,
+    )
     made.parsed.faults += of_parents(found.documents, found.missing)
     if not config.open:
         made.parsed.faults += of_interpolations(config)

@@ -25,16 +25,19 @@ from preflight.frontends.hydra_faults import (
     of_interpolations,
     of_keys,
 )
-from preflight.frontends.own_release import of_overrides, shown, with_evidence
+from preflight.frontends.own_release import Shown, of_overrides, shown, with_evidence
 from preflight.frontends.published_network import NETWORK, TYPES, lose_network, of_bridge, trained
 from preflight.frontends.reading import composes, configures, has_module, mentions
 from preflight.frontends.reading import read as reading
+from preflight.frontends.refusal_rows import Row, identity
+from preflight.frontends.refusals import of_code
 from preflight.frontends.verl_values import of_entry, of_loggers, of_name, of_sizes, taken
 from preflight.loaders.composition.overrides import Override, apply, read_override
 from preflight.loaders.composition.values import Composed, omegaconf_values
 from preflight.loaders.document import Document, Node, Problem, Word
 from preflight.loaders.yaml import load_yaml
 from preflight.run.value import Value, unknown
+from preflight.run.versions import numbers
 from preflight.source.hints import Any
 from preflight.source.text import Source
 
@@ -206,6 +209,15 @@ def read_ppo(document: Document, surroundings: Surroundings) -> Reading:
         faults += of_interpolations(config, set_)
         faults += of_choices(known, config, known.node.span.source, dict(taken(known, config, own)), ALWAYS)
         faults += [*of_sizes(config, known.node.span.source), *of_loggers(config, known.node.span.source, own)]
+        faults += of_code(
+            known.refusals,
+            config,
+            known.label,
+            own=known.node.span.source,
+            first=document.source,
+            sure=partial(_has_surely, known, others, shown(VERL, document, surroundings)),
+            told=faults,
+        )
     elif plain and (other := known.of_engine(engine)) is not None:
         left = apply(other.node, set_)[1]
         faults += of_another_engine(
@@ -213,6 +225,15 @@ def read_ppo(document: Document, surroundings: Surroundings) -> Reading:
         )
     found.parsed.faults += [doubted(one, surroundings) if one.kind == UNREAD else one for one in faults]
     return reading(front_end, document, surroundings, found)
+
+
+def _has_surely(
+    known: Contract, others: Sequence[Contract], said: Shown | None, row: Row, typed: frozenset[str]
+) -> bool:
+    """Whether the release of a run has a refusal: it is the described one, or all releases with its keys have it."""
+    if said is not None and numbers(said.target.version) == numbers(known.release):
+        return True
+    return all(identity(row) in other.refused for other in others if typed <= other.keys)
 
 
 ENGINES_SECTION = "actor_rollout_ref.actor.megatron"

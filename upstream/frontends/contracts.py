@@ -18,11 +18,15 @@ from typing import Any
 
 import yaml
 
+from preflight.frontends.front_end import data
 from preflight.loaders.composition.hydra import composed
 from preflight.loaders.composition.overrides import read_override
 from preflight.loaders.document import Document, Word
 from preflight.loaders.yaml import load_yaml
 from preflight.source.text import Source, Span
+from upstream.frontends.option_releases import CHECKS
+from upstream.frontends.refusals import Reader, read, rows
+from upstream.frontends.refusing_functions import HELPERS, NEMO_RL, VERL, helpers, left_by_rules, of_classes
 from upstream.frontends.rows import SCHEMAS
 
 CONTRACTS = SCHEMAS / "contracts"
@@ -352,12 +356,82 @@ def _reached(masters: Mapping[str, Any], listed_: Mapping[str, Any]) -> dict[str
     return found
 
 
+def constants(sources: Sources, folder: str) -> dict[str, Any]:
+    """The lists of literals of a package by name, and the members of its enumerations as Class.MEMBER; the first of
+    several with the same name."""
+    found: dict[str, Any] = {}
+    for path in sources.below(folder):
+        body = sources.tree(path).body
+        for node in body:
+            if isinstance(node, ast.ClassDef) and any("Enum" in ast.unparse(base) for base in node.bases):
+                for one in node.body:
+                    if isinstance(one, ast.Assign) and isinstance(one.value, ast.Constant):
+                        found.setdefault(f"{node.name}.{ast.unparse(one.targets[0])}", one.value.value)
+        found = {**listed(body), **found}
+    return found
+
+
+def refusals_of(name: str, sources: Sources, contract: Mapping[str, Any], claimed: frozenset[tuple[str, str]]) -> Any:
+    """The refusals of a release that no rule reports."""
+    package = {"verl": "verl", "nemo-rl": "nemo_rl"}[name]
+    trees = [sources.tree(path) for path in HELPERS[package] if sources.text(path)]
+    reader = Reader(sources.tree, helpers(trees).get, constants(sources, f"{package}/"))
+    known, where = classes(sources, f"{package}/"), dict[str, str]()
+    for path in sources.below(f"{package}/"):
+        for node in sources.tree(path).body:
+            if isinstance(node, ast.ClassDef):
+                where.setdefault(node.name, path)
+    places = [*VERL, *of_classes(contract["made"], known, where)] if name == "verl" else NEMO_RL
+    found = [one for place in places if sources.text(place.path) for one in reader.refusals(place)]
+    left = [one for one in found if (one.path, one.test) not in claimed]
+    left = [one._replace(when=(*left_by_rules(one.path, one.test), *one.when)) for one in left]
+    tree = contract.get("trainer", {})
+    return rows(one for one in left if False not in one.when and not all(_is_mapping(tree, key) for key in read(one)))
+
+
+def _is_mapping(tree: Any, path: str) -> bool:
+    for part in path.split("."):
+        tree = tree.get(part) if isinstance(tree, dict) else None
+    return isinstance(tree, dict)
+
+
+def claimed_by_rules(name: str, sources: Sources) -> list[list[str]]:
+    """The file and the condition of each refusal that a rule reports, in the release that the rules cite."""
+    found = []
+    for place in CHECKS[name].values():
+        path, _, line = place.partition(":")
+        if line.isdigit() and sources.text(path):
+            tests = [
+                (last - first, test) for test, first, last in stated(sources.text(path)) if first <= int(line) <= last
+            ]
+            found += [[path, min(tests)[1]]] if tests else []
+    return sorted(found)
+
+
+def stated(code: str) -> Iterator[tuple[str, int, int]]:
+    """The condition of each refusal of a module, with its first and last line."""
+    for node in ast.walk(ast.parse(code)):
+        if isinstance(node, ast.Assert):
+            yield ast.unparse(node.test), node.lineno, node.end_lineno or node.lineno
+        elif isinstance(node, ast.If) and any(isinstance(one, ast.Raise) for one in node.body):
+            yield ast.unparse(node.test), node.lineno, node.body[-1].end_lineno or node.lineno
+
+
 EXTRACTS = {"verl": verl, "nemo-rl": nemo_rl}
 
 
 def contract_text(name: str, release: str, place: Path) -> str:
-    """The contract of a release."""
-    found = {"release": release, **EXTRACTS[name](Sources(place, release))}
+    """The contract of a release; the refusals that rules report are known from the release that they cite, whose
+    contract is written first."""
+    sources = Sources(place, release)
+    found = {"release": release, **EXTRACTS[name](sources)}
+    base = str(data(name)["release"])
+    if release == base:
+        claimed = claimed_by_rules(name, sources)
+        found["reported by rules"] = claimed
+    else:
+        claimed = json.loads((CONTRACTS / f"{name}-{base}.json").read_text(encoding="utf-8"))["reported by rules"]
+    found["refusals"] = refusals_of(name, sources, found, frozenset((one, two) for one, two in claimed))
     lines = (f"  {json.dumps(key)}: {json.dumps(value, separators=(',', ': '))}" for key, value in found.items())
     return "{\n" + ",\n".join(lines) + "\n}\n"
 
