@@ -194,7 +194,7 @@ def shown(one: Condition, section: str = "") -> str:
     if name in ("and", "or"):
         return f" {name} ".join(texts)
     if name == "isinstance":
-        return f"{texts[0]} is {' or '.join(KINDS.get(kind, kind) for kind in parts[1:])}"
+        return f"{texts[0]} is {' or '.join(KINDS.get(str(kind), str(kind)) for kind in parts[1:])}"
     if name == "startswith":
         return f"{texts[0]} begins with {texts[1]}"
     if name == "in" and not (isinstance(parts[1], list) and parts[1][0] == "list"):
@@ -232,10 +232,12 @@ def of_code(
     first: Source | None = None,
     sure: Callable[[Row, frozenset[str]], bool] = lambda row, typed: True,
     told: Iterable[Problem] = (),
+    otherwise: Span | None = None,
 ) -> Iterator[Problem]:
     """The first refusal of each file for a section of a config. own: the program's config, whose values are not the
     user's; first: the file of the run; sure: whether the run's release certainly has a refusal, with the keys that the
-    user wrote; told: problems that are already reported, each at its place."""
+    user wrote; told: problems that are already reported, each at its place; otherwise: the place of a refusal of the
+    program's own values."""
     seen, places = set[tuple[str, str]](), {_place(one.span) for one in told}
     for row in rows:
         for section in row.sections:
@@ -244,15 +246,16 @@ def of_code(
             if (file, section) in seen or not evaluator.holds(row):
                 continue
             node = _node(evaluator, row, own, first)
-            if node is None or _place(node.span) in places:
+            span = node.span if node is not None else otherwise
+            if span is None or _place(span) in places:
                 continue
             seen.add((file, section))
-            places.add(_place(node.span))
+            places.add(_place(span))
             typed = frozenset(
                 path for one in row.when for path in evaluator.keys(one) if _written(evaluator, path, own)
             )
             message = _message(evaluator, row, label, own)
-            yield Problem(REFUSED, message, node.span, harmless=not sure(row, typed))
+            yield Problem(REFUSED, message, span, harmless=not sure(row, typed))
 
 
 def _place(span: Span) -> tuple[int, int]:
@@ -297,5 +300,6 @@ def _values(evaluator: Evaluator, row: Row) -> Iterator[str]:
         if found.absent:
             yield f"{_short(path)} is not given"
         elif found.node is not None:
-            scalar = found.node.kind == "scalar"
-            yield f"{_short(path)} is {shown(found.value)[:60] if scalar else 'a list or section'}"
+            items = found.value if isinstance(found.value, list) else ()
+            value = " ".join(map(str, items)) or "empty" if isinstance(found.value, list) else shown(found.value)
+            yield f"{_short(path)} is {value[:60] if found.node.kind == 'scalar' else 'a list or section'}"

@@ -9,71 +9,24 @@ from __future__ import annotations
 
 import ast
 import json
-import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from preflight.frontends.front_end import data
 from preflight.loaders.composition.hydra import composed
 from preflight.loaders.composition.overrides import read_override
 from preflight.loaders.document import Document, Word
 from preflight.loaders.yaml import load_yaml
 from preflight.source.text import Source, Span
-from upstream.frontends.option_releases import CHECKS
-from upstream.frontends.refusals import Reader, read, rows
-from upstream.frontends.refusing_functions import HELPERS, NEMO_RL, VERL, helpers, left_by_rules, of_classes
+from upstream.frontends.refusals_of_release import with_refusals
+from upstream.frontends.release_sources import Sources, classes, listed, literal
 from upstream.frontends.rows import SCHEMAS
 
 CONTRACTS = SCHEMAS / "contracts"
 """There is one file per front end and release."""
-
-
-class Sources:
-    """The files of a release: of a tag of a clone, or of a folder."""
-
-    def __init__(self, place: Path, release: str) -> None:
-        self.place, self.release = place, release
-        self.tag = "" if (place / "verl").is_dir() or (place / "nemo_rl").is_dir() else f"v{release}"
-        self.names = self._names()
-
-    def _names(self) -> frozenset[str]:
-        if self.tag:
-            return frozenset(self._git("ls-tree", "-r", "--name-only", self.tag).split("\n"))
-        return frozenset(str(one.relative_to(self.place)) for one in self.place.rglob("*") if one.is_file())
-
-    def _git(self, *words: str) -> str:
-        return subprocess.run(["git", "-C", str(self.place), *words], capture_output=True, text=True, check=True).stdout
-
-    @cache  # noqa: B019 - one object per run of the command
-    def text(self, path: str) -> str:
-        """A file, "" if the release lacks it."""
-        if path not in self.names:
-            return ""
-        return self._git("show", f"{self.tag}:{path}") if self.tag else (self.place / path).read_text(encoding="utf-8")
-
-    @cache  # noqa: B019
-    def tree(self, path: str) -> ast.Module:
-        """The syntax tree of a file."""
-        return ast.parse(self.text(path))
-
-    def below(self, folder: str, ending: str = ".py") -> list[str]:
-        """The files below a folder."""
-        return sorted(name for name in self.names if name.startswith(folder) and name.endswith(ending))
-
-
-def classes(sources: Sources, folder: str) -> dict[str, ast.ClassDef]:
-    """The classes of a package by name; the first of several with the same name."""
-    found: dict[str, ast.ClassDef] = {}
-    for path in sources.below(folder):
-        for node in sources.tree(path).body:
-            if isinstance(node, ast.ClassDef):
-                found.setdefault(node.name, node)
-    return found
 
 
 def fields(name: str, known: Mapping[str, ast.ClassDef]) -> dict[str, str]:
@@ -109,31 +62,10 @@ def choices(name: str, known: Mapping[str, ast.ClassDef], names: Mapping[str, li
         if not isinstance(test, ast.Compare) or not isinstance(test.ops[0], wanted):
             continue
         left, right = ast.unparse(test.left), test.comparators[0]
-        values = inner.get(right.id) if isinstance(right, ast.Name) else _literal(right)
+        values = inner.get(right.id) if isinstance(right, ast.Name) else literal(right)
         if left.startswith("self.") and left.count(".") == 1 and values:
             found[left.removeprefix("self.")] = values
     return found
-
-
-def listed(body: Iterable[ast.stmt]) -> dict[str, list[Any]]:
-    """The lists of literals to which statements give a name."""
-    found = {}
-    for one in body:
-        if isinstance(one, ast.Assign) and isinstance(one.targets[0], ast.Name) and (values := _literal(one.value)):
-            found[one.targets[0].id] = values
-    return found
-
-
-def _literal(value: ast.expr) -> list[Any] | None:
-    if isinstance(value, ast.Call) and ast.unparse(value.func) == "frozenset" and value.args:
-        value = value.args[0]
-    if not isinstance(value, ast.List | ast.Set | ast.Tuple):
-        return None
-    try:
-        found = list(ast.literal_eval(value))
-    except ValueError:
-        return None
-    return sorted(found, key=str) if isinstance(value, ast.Set) else found
 
 
 def _made(tree: Any, path: str = "") -> Iterator[tuple[str, str]]:
@@ -356,82 +288,13 @@ def _reached(masters: Mapping[str, Any], listed_: Mapping[str, Any]) -> dict[str
     return found
 
 
-def constants(sources: Sources, folder: str) -> dict[str, Any]:
-    """The lists of literals of a package by name, and the members of its enumerations as Class.MEMBER; the first of
-    several with the same name."""
-    found: dict[str, Any] = {}
-    for path in sources.below(folder):
-        body = sources.tree(path).body
-        for node in body:
-            if isinstance(node, ast.ClassDef) and any("Enum" in ast.unparse(base) for base in node.bases):
-                for one in node.body:
-                    if isinstance(one, ast.Assign) and isinstance(one.value, ast.Constant):
-                        found.setdefault(f"{node.name}.{ast.unparse(one.targets[0])}", one.value.value)
-        found = {**listed(body), **found}
-    return found
-
-
-def refusals_of(name: str, sources: Sources, contract: Mapping[str, Any], claimed: frozenset[tuple[str, str]]) -> Any:
-    """The refusals of a release that no rule reports."""
-    package = {"verl": "verl", "nemo-rl": "nemo_rl"}[name]
-    trees = [sources.tree(path) for path in HELPERS[package] if sources.text(path)]
-    reader = Reader(sources.tree, helpers(trees).get, constants(sources, f"{package}/"))
-    known, where = classes(sources, f"{package}/"), dict[str, str]()
-    for path in sources.below(f"{package}/"):
-        for node in sources.tree(path).body:
-            if isinstance(node, ast.ClassDef):
-                where.setdefault(node.name, path)
-    places = [*VERL, *of_classes(contract["made"], known, where)] if name == "verl" else NEMO_RL
-    found = [one for place in places if sources.text(place.path) for one in reader.refusals(place)]
-    left = [one for one in found if (one.path, one.test) not in claimed]
-    left = [one._replace(when=(*left_by_rules(one.path, one.test), *one.when)) for one in left]
-    tree = contract.get("trainer", {})
-    return rows(one for one in left if False not in one.when and not all(_is_mapping(tree, key) for key in read(one)))
-
-
-def _is_mapping(tree: Any, path: str) -> bool:
-    for part in path.split("."):
-        tree = tree.get(part) if isinstance(tree, dict) else None
-    return isinstance(tree, dict)
-
-
-def claimed_by_rules(name: str, sources: Sources) -> list[list[str]]:
-    """The file and the condition of each refusal that a rule reports, in the release that the rules cite."""
-    found = []
-    for place in CHECKS[name].values():
-        path, _, line = place.partition(":")
-        if line.isdigit() and sources.text(path):
-            tests = [
-                (last - first, test) for test, first, last in stated(sources.text(path)) if first <= int(line) <= last
-            ]
-            found += [[path, min(tests)[1]]] if tests else []
-    return sorted(found)
-
-
-def stated(code: str) -> Iterator[tuple[str, int, int]]:
-    """The condition of each refusal of a module, with its first and last line."""
-    for node in ast.walk(ast.parse(code)):
-        if isinstance(node, ast.Assert):
-            yield ast.unparse(node.test), node.lineno, node.end_lineno or node.lineno
-        elif isinstance(node, ast.If) and any(isinstance(one, ast.Raise) for one in node.body):
-            yield ast.unparse(node.test), node.lineno, node.body[-1].end_lineno or node.lineno
-
-
 EXTRACTS = {"verl": verl, "nemo-rl": nemo_rl}
 
 
 def contract_text(name: str, release: str, place: Path) -> str:
-    """The contract of a release; the refusals that rules report are known from the release that they cite, whose
-    contract is written first."""
+    """The contract of a release."""
     sources = Sources(place, release)
-    found = {"release": release, **EXTRACTS[name](sources)}
-    base = str(data(name)["release"])
-    if release == base:
-        claimed = claimed_by_rules(name, sources)
-        found["reported by rules"] = claimed
-    else:
-        claimed = json.loads((CONTRACTS / f"{name}-{base}.json").read_text(encoding="utf-8"))["reported by rules"]
-    found["refusals"] = refusals_of(name, sources, found, frozenset((one, two) for one, two in claimed))
+    found = with_refusals(name, sources, {"release": release, **EXTRACTS[name](sources)})
     lines = (f"  {json.dumps(key)}: {json.dumps(value, separators=(',', ': '))}" for key, value in found.items())
     return "{\n" + ",\n".join(lines) + "\n}\n"
 

@@ -2,8 +2,8 @@
 
 Read from syntax trees: nothing is imported or run. Names are followed through assignments, branches, loops over
 literals and calls of functions that only return a value; anything else in a condition is unknown ("?"), and a refusal
-that depends on it is left out. A condition is a constant, or a list that begins with its operator: "key" (a path), "get"
-(a path and a default), "has" (a path), or a name in preflight/frontends/refusals.py.
+that depends on it is left out. A condition is a constant, or a list that begins with its operator: "key" (a path),
+"get" (a path and a default), "has" (a path), or a name in preflight/frontends/refusals.py.
 """
 
 from __future__ import annotations
@@ -148,9 +148,7 @@ class Reader:
         for target in targets:
             if isinstance(target, ast.Name | ast.Attribute | ast.Subscript):
                 place = UNKNOWN if isinstance(target, ast.Name) else self.value(target, env)
-                env[ast.unparse(target)] = value
-                if is_section(place):
-                    env[f"@{place[1]}"] = value
+                env[f"@{place[1]}" if is_section(place) else ast.unparse(target)] = value
             else:
                 lose([one], env)
 
@@ -159,7 +157,9 @@ class Reader:
         if ast.unparse(call.func).endswith("__setattr__") and len(call.args) == 3:
             name = call.args[1]
             if isinstance(name, ast.Constant):
-                env[f"{ast.unparse(call.args[0])}.{name.value!s}"] = self.value(call.args[2], env)
+                place = below(self.value(call.args[0], env), str(name.value))
+                text = f"@{place[1]}" if is_section(place) else f"{ast.unparse(call.args[0])}.{name.value!s}"
+                env[text] = self.value(call.args[2], env)
 
     def value(self, node: ast.expr, env: Env, depth: int = 0) -> Any:
         """An expression over the keys of the config."""
@@ -365,16 +365,14 @@ def _literals(node: ast.expr) -> list[Any]:
 
 
 def _merged(test: Any, yes: Env, no: Env) -> Env:
-    """The names after a branch."""
+    """The names after a branch; a key of the config that only one of its sides sets keeps its value on the other."""
     both = {**no, **yes}
-    return {
-        name: yes[name]
-        if name in yes and name in no and yes[name] == no[name]
-        else ["if", test, yes[name], no[name]]
-        if name in yes and name in no and test != UNKNOWN
-        else UNKNOWN
-        for name in both
-    }
+    kept = {name: at(name[1:]) if name.startswith("@") else UNKNOWN for name in both}
+    found = {}
+    for name in both:
+        one, other = yes.get(name, kept[name]), no.get(name, kept[name])
+        found[name] = one if one == other else UNKNOWN if test == UNKNOWN else ["if", test, one, other]
+    return found
 
 
 def _word(op: ast.boolop) -> str:

@@ -239,7 +239,6 @@ NEMO_RL = (
         "nemo_rl/models/megatron/router_replay.py",
         "validate_router_replay_config",
         {"policy_config": POLICY, "config": POLICY},
-        ON,
     ),
     Place(
         "nemo_rl/models/generation/vllm/vllm_generation.py",
