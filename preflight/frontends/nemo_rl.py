@@ -17,6 +17,7 @@ from preflight.frontends.composed import Dotted, opener, typed
 from preflight.frontends.contract import lacks, made_since, nearest_release
 from preflight.frontends.front_end import UNREAD, FrontEnd, unread
 from preflight.frontends.hydra_faults import DECAYS, INCREASES, REFUSED
+from preflight.frontends.known_names import misspelt, of_nemo_rl
 from preflight.frontends.own_release import shown, with_evidence
 from preflight.frontends.published_network import NETWORK, TYPES, lose_network, of_bridge, trained
 from preflight.frontends.reading import mentions
@@ -308,6 +309,13 @@ def _has_surely(release: str, wanted: Target | None, row: Row, typed: frozenset[
     return all(identity(row) in map(identity, other) for other in others)
 
 
+def _misspelt(config: Composed, release: str, own: Callable[[str], bool]) -> Iterator[Problem]:
+    """Misspelt names of data sets, environments, processors and optimizers."""
+    known = schemas.read(f"{FOLDER}/nemo-rl-{release}")
+    algorithm = next((one for one in known["masters"] if config.at(one).node is not None), "")
+    yield from misspelt(config, of_nemo_rl(known.get("registries", {}), algorithm, config), own)
+
+
 CHOICES: dict[str, tuple[str, ...]] = {
     "grpo.adv_estimator.name": ("gdpo", "grpo", "opd", "reinforce_plus_plus"),
     "policy.generation.backend": ("vllm", "sglang", "megatron"),
@@ -444,6 +452,7 @@ def read(document: Document, surroundings: Surroundings) -> Reading:
     made.parsed.faults += of_fields(config, release, document.start, sure=wanted is not None)
     made.parsed.faults += of_choices(config, lambda name: mentions(NEMO_RL, name, document, surroundings))
     made.parsed.faults += of_sizes(config)
+    made.parsed.faults += _misspelt(config, release, lambda name: mentions(NEMO_RL, name, document, surroundings))
     made.parsed.faults += of_code(
         refusals_at(release) if config.at("policy", "megatron_cfg", "enabled").value is True else (),
         config,

@@ -25,6 +25,7 @@ from preflight.frontends.hydra_faults import (
     of_interpolations,
     of_keys,
 )
+from preflight.frontends.known_names import misspelt, of_files, of_verl
 from preflight.frontends.own_release import Shown, of_overrides, shown, with_evidence
 from preflight.frontends.published_network import NETWORK, TYPES, lose_network, of_bridge, trained
 from preflight.frontends.reading import composes, configures, has_module, mentions
@@ -209,6 +210,8 @@ def read_ppo(document: Document, surroundings: Surroundings) -> Reading:
         faults += of_interpolations(config, set_)
         faults += of_choices(known, config, known.node.span.source, dict(taken(known, config, own)), ALWAYS)
         faults += [*of_sizes(config, known.node.span.source), *of_loggers(config, known.node.span.source, own)]
+        faults += misspelt(config, of_verl(known, config), own, known.node.span.source)
+        faults += of_files(config, known.node.span.source)
         faults += of_code(
             known.refusals,
             config,

@@ -118,6 +118,12 @@ REGISTRIES: dict[str, tuple[tuple[str, ...], str]] = {
     "adv_estimator": (("verl/trainer/ppo/core_algos.py",), "register_adv_est"),
     "distillation_loss": (("verl/trainer/distillation/",), "register_distillation_loss"),
     "trainer_mode": (("verl/trainer/ppo/v1/",), "register_trainer"),
+    "agent_loop": (
+        tuple(f"verl/experimental/agent_loop/{one}_agent_loop.py" for one in ("single_turn", "tool")),
+        "register",
+    ),
+    "tool_parser": (("verl/experimental/agent_loop/tool_parser.py",), "register"),
+    "checkpoint_engine": (("verl/checkpoint_engine/",), "register"),
 }
 
 
@@ -253,6 +259,31 @@ def _is_typed(node: ast.ClassDef, known: Mapping[str, ast.ClassDef]) -> bool:
     )
 
 
+NAMED = {
+    "response dataset": ("nemo_rl/data/datasets/response_datasets/__init__.py", "DATASET_REGISTRY"),
+    "preference dataset": ("nemo_rl/data/datasets/preference_datasets/__init__.py", "DATASET_REGISTRY"),
+    "environment": ("nemo_rl/environments/utils.py", "ENV_REGISTRY"),
+    "processor": ("nemo_rl/data/processors.py", "PROCESSOR_REGISTRY"),
+}
+"""Mappings of NeMo RL whose keys are names in a config."""
+
+
+def mapped(sources: Sources, path: str, name: str) -> list[str]:
+    """The keys of a mapping of a module, which may be inside cast(); [] if the release lacks it."""
+    for node in sources.tree(path).body if sources.text(path) else ():
+        target = (
+            node.targets[0]
+            if isinstance(node, ast.Assign)
+            else node.target
+            if isinstance(node, ast.AnnAssign)
+            else None
+        )
+        if target is not None and ast.unparse(target) == name and isinstance(node, ast.Assign | ast.AnnAssign):
+            first = next((one for one in ast.walk(node.value or node) if isinstance(one, ast.Dict)), ast.Dict([], []))
+            return sorted({str(key.value) for key in first.keys if isinstance(key, ast.Constant)})
+    return []
+
+
 ALGORITHMS = ("distillation", "dpo", "grpo", "ppo", "rm", "sft")
 
 
@@ -270,7 +301,8 @@ def nemo_rl(sources: Sources) -> dict[str, Any]:
         masters |= {name: typed(found[0], known)} if found else {}
     listed_ = {name: typed(node, known) for name, node in sorted(known.items()) if _is_typed(node, known)}
     checked = "BaseModel" in sources.text("nemo_rl/algorithms/grpo.py")
-    return {"checked": checked, "masters": masters, "classes": _reached(masters, listed_)}
+    names = {one: found for one, where in NAMED.items() if (found := mapped(sources, *where))}
+    return {"checked": checked, "masters": masters, "classes": _reached(masters, listed_), "registries": names}
 
 
 def _reached(masters: Mapping[str, Any], listed_: Mapping[str, Any]) -> dict[str, Any]:

@@ -55,17 +55,25 @@ PLACES: Mapping[str, tuple[Place, ...]] = {
                 *("_check_muon", "_init_weigh_decay", "_init_vpp_size"),
             )
         ),
+        Place(
+            "swift/megatron/trainers/base.py",
+            "BaseMegatronTrainer.get_optimizer_and_scheduler",
+            {"self.args": "", "mcore_016": True},
+        ),
         Place("swift/megatron/arguments/sft_args.py", "MegatronSftArguments.__post_init__", SELF),
         Place("swift/arguments/base_args/base_args.py", "BaseArguments._init_lazy_tokenize", SELF),
     ),
 }
 """The functions that receive the options of a run before its first training step."""
 
-BY_OTHER_RULES = (
-    "args.colocate",
-    "not args.update_weight_local_checkpoint_dir",
+BY_OTHER_RULES = frozenset(
+    [
+        (OPTIONS, "args.colocate"),
+        (OPTIONS, "not args.update_weight_local_checkpoint_dir"),
+        (SWIFT, "not self.overlap_param_gather"),
+    ]
 )
-"""Conditions that rules report together with others: slime/weight-differences."""
+"""The file and the condition of refusals that a rule reports together with the one that it cites."""
 
 
 def refusals(name: str, clone: Clone, release: str) -> list[Refusal]:
@@ -97,11 +105,11 @@ def table_text(name: str, clone: Clone) -> str:
     """The refusals of all described releases whose files are available."""
     base = str(data(name)["release"])
     described = sorted({*contracts(name), base}, key=numbers, reverse=True)
-    by_rules = claimed(name, clone)
+    by_rules = claimed(name, clone) | BY_OTHER_RULES
     found: dict[str, list[Any]] = {}
     for release in filter(clone.has, described):
         for one in refusals(name, clone, release):
-            if (one.path, one.test) not in by_rules and not (one.path == OPTIONS and one.test in BY_OTHER_RULES):
+            if (one.path, one.test) not in by_rules:
                 row = found.setdefault(repr(one.when), [f"{one.path}:{one.line}", list(one.when), []])
                 row[2] += [release] if release not in row[2] else []
     lines = ",\n".join(f"    {json.dumps(row)}" for row in found.values())

@@ -32,6 +32,7 @@ METHODS = ("startswith", "endswith", "lower")
 IDENTITIES = ("frozenset", "set", "tuple", "list", "cast", "omega_conf_to_dataclass")
 """Functions that return the same values."""
 TYPES = ("int", "float", "bool", "str", "list", "tuple", "dict")
+RETURNS, RAISES = "returns", "raises"
 MOST_ITEMS, MOST_DEPTH, MOST_NODES = 8, 4, 60
 Env = dict[str, Any]
 
@@ -89,25 +90,25 @@ class Reader:
             if known and any(map(has_key, conditions[-1:])):
                 yield Refusal(place.path, line, place.function, test, conditions, place.sections)
 
-    def _walk(self, body: Sequence[ast.stmt], env: Env, when: list[Any], found: list[Any]) -> bool:
-        """Follow statements; whether they always end in a return or a refusal. Changes env and when."""
+    def _walk(self, body: Sequence[ast.stmt], env: Env, when: list[Any], found: list[Any]) -> str:
+        """Follow statements; RETURNS or RAISES if they always end so, otherwise "". Changes env and when."""
         for one in body:
             if isinstance(one, ast.Raise):
                 found.append((one.lineno, "", tuple(when)))
-                return True
+                return RAISES
             if isinstance(one, ast.Return | ast.Continue | ast.Break):
-                return True
+                return RETURNS
             if isinstance(one, ast.Assert):
                 test = self.value(one.test, env)
                 found.append((one.lineno, ast.unparse(one.test), (*when, negated(test))))
             elif isinstance(one, ast.If):
-                if self._branch(one, env, when, found):
-                    return True
+                if ends := self._branch(one, env, when, found):
+                    return ends
             elif isinstance(one, ast.Assign | ast.AnnAssign):
                 self._assign(one, env)
             elif isinstance(one, ast.With):
-                if self._walk(one.body, env, when, found):
-                    return True
+                if ends := self._walk(one.body, env, when, found):
+                    return ends
             elif isinstance(one, ast.For) and (items := _literals(one.iter)) and isinstance(one.target, ast.Name):
                 for item in items:
                     self._walk(one.body, {**env, one.target.id: item}, list(when), found)
@@ -116,9 +117,9 @@ class Reader:
                 self._set(one.value, env)
             else:
                 lose([one], env)
-        return False
+        return ""
 
-    def _branch(self, one: ast.If, env: Env, when: list[Any], found: list[Any]) -> bool:
+    def _branch(self, one: ast.If, env: Env, when: list[Any], found: list[Any]) -> str:
         test = self.value(one.test, env)
         yes, no = dict(env), dict(env)
         begun = len(found)
@@ -132,15 +133,15 @@ class Reader:
             if not text:
                 found[at_] = (line, f"not ({ast.unparse(one.test)})", conditions)
         if ends and other:
-            return True
+            return RAISES if ends == other == RAISES else RETURNS
         merged = no if ends else yes if other else _merged(test, yes, no)
         env.clear()
         env.update(merged)
-        if ends:
+        if ends == RETURNS:  # after a refusal the run is lost anyway
             when.append(negated(test))
-        elif other:
+        elif other == RETURNS:
             when.append(test)
-        return False
+        return ""
 
     def _assign(self, one: ast.Assign | ast.AnnAssign, env: Env) -> None:
         targets = one.targets if isinstance(one, ast.Assign) else [one.target]
