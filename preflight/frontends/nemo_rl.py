@@ -341,8 +341,25 @@ def of_sizes(config: Composed) -> Iterator[Problem]:
         if found.known and found.node is not None and type(found.value) is int and found.value < 1:
             message = Message("{key} is {value}: at least 1 is needed", key=key, value=found.value)
             yield Problem(REFUSED, message, found.node.span)
+    share = config.at("policy", "generation", "vllm_cfg", "gpu_memory_utilization")
+    engine = config.at("policy", "generation", "backend").value
+    if (
+        engine == "vllm"
+        and share.node is not None
+        and isinstance(share.value, int | float)
+        and not 0 < share.value <= 1
+    ):
+        template = "gpu_memory_utilization is {value}; vLLM takes a share from 0 to 1"
+        yield Problem(REFUSED, Message(template, value=share.value), share.node.span)
+    limit = config.at("checkpointing", "checkpoint_must_save_by")
+    if limit.node is not None and isinstance(limit.value, str) and not _DURATION.fullmatch(limit.value):
+        template = "checkpoint_must_save_by is {value:.40}; it is a time as DD:HH:MM:SS"
+        yield Problem(REFUSED, Message(template, value=limit.value), limit.node.span)
 
 
+_DURATION = lazy_pattern(r"(?: *\d{1,9} *:){3} *\d{1,9} *")
+ATTENTION = ("flash", "fused", "unfused", "local", "auto")
+"""megatron/core/transformer/enums.py, AttnBackend."""
 PACKING = ("concatenative", "first_fit_decreasing", "first_fit_shuffle", "modified_first_fit_decreasing")
 """nemo_rl/data/packing/algorithms.py, in any case."""
 
@@ -350,6 +367,8 @@ PACKING = ("concatenative", "first_fit_decreasing", "first_fit_shuffle", "modifi
 def _taken(config: Composed) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Keys with the values that they accept; some are read only if another key switches them on."""
     yield from CHOICES.items()
+    if config.at("policy", "megatron_cfg", "attention_backend").value is not None:
+        yield "policy.megatron_cfg.attention_backend", ATTENTION
     if config.at("policy", "megatron_cfg", "activation_checkpointing").value is True:
         yield "policy.megatron_cfg.recompute_granularity", ("full", "selective")
     packing = ("policy", "sequence_packing")

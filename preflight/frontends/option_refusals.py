@@ -9,14 +9,19 @@ from functools import cache
 from preflight import schemas
 from preflight.dialects.megatron.parsing import Parsed
 from preflight.frontends.front_end import FrontEnd
+from preflight.frontends.hydra_faults import REFUSED
 from preflight.frontends.refusal_rows import Row, identity
 from preflight.frontends.refusals import of_code
 from preflight.loaders.composition.values import Composed, Found
 from preflight.loaders.document import Document, Node, Problem, Unknown
+from preflight.source.finding import Message
 from preflight.source.record import NamedTuple
+from preflight.source.spelling import nearest
 from preflight.source.text import Source, Span
 
 FOLDER = "frontends/refusals"
+SLIP = 0.75
+"""The similarity from which a name is a misspelling of another one."""
 ENTRY = "entry"
 """The name under which conditions read the script of a launch."""
 
@@ -53,9 +58,15 @@ class Options(Composed):
     def _node(self, value: object, span: Span) -> Node:
         return Node("scalar", value, span)
 
+    def _argument(self, name: str) -> str:
+        """The name of the argument that an option of this name sets."""
+        options = self.front_end.keys.options
+        flag = options.get(f"--{name}") or options.get(f"--{name.replace('_', '-')}")
+        return flag.dest if flag is not None else name
+
     def at(self, *path: str | int) -> Found:
         """The value of an option, by its name."""
-        name = str(path[0]) if len(path) == 1 else ""
+        name = self._argument(str(path[0])) if len(path) == 1 else ""
         beside = ENGINES.get(self.front_end.name, {}).get(name)
         written = self.parsed.written.get(name)
         if beside is not None and not self.parsed.open:
@@ -105,11 +116,52 @@ def rows(front_end: str, release: str) -> tuple[tuple[Row, bool], ...]:
     )
 
 
+REWARDS = ("toolbench", "math", "accuracy", "format", "react_format", "cosine", "repetition", "soft_overlong")
+"""swift/rewards/orm.py, orms."""
+LOSSES = ("grpo", "bnpo", "dr_grpo", "dapo", "cispo", "sapo", "real", "fipo")
+"""swift/megatron/trainers/grpo_trainer.py, loss_func."""
+READS = (".jsonl", ".parquet")
+"""slime/utils/data.py, read_file."""
+
+
+def of_values(options: Options) -> Iterator[Problem]:
+    """Values that the front end looks up in names or endings of its own."""
+    if options.front_end.name == "slime":
+        yield from _of_slime(options)
+    elif options.at("rlhf_type").value == "grpo":
+        rewards = () if options.at("external_plugins").value else REWARDS
+        for name, known in (("loss_type", LOSSES), ("reward_funcs", rewards)):
+            found = options.at(name)
+            values = found.value if isinstance(found.value, list) else [found.value]
+            for value in values:
+                near = nearest(value, known, SLIP) if isinstance(value, str) and value not in known else ""
+                if near and found.node is not None:
+                    template = "--{name} takes {choices:and}, not {value}; did you mean {near}"
+                    message = Message(template, name=name, choices=known, value=value, near=near)
+                    yield Problem(REFUSED, message, found.node.span)
+
+
+def _of_slime(options: Options) -> Iterator[Problem]:
+    data = options.at("prompt_data")
+    name = str(data.value).partition("@[")[0].rpartition("/")[2]
+    own = any(one in options.parsed.written for one in ("data_source_path", "rollout_function_path"))
+    if isinstance(data.value, str) and data.node is not None and "." in name and not own and not name.endswith(READS):
+        message = Message("slime reads prompts from {formats:and} files, not from {name:.80}", formats=READS, name=name)
+        yield Problem(REFUSED, message, data.node.span)
+    reference, switch, penalty = (options.at(one) for one in ("ref_load", "use_kl_loss", "kl_coef"))
+    needed = switch if switch.value is True else penalty
+    if (switch.value is True or penalty.value not in (0, None)) and needed.known and needed.node is not None:
+        if reference.known and reference.value is None and needed.node.span.source is not options.own:
+            message = Message("slime needs --ref-load, the reference of the KL penalty; it is not given")
+            yield Problem(REFUSED, message, needed.node.span)
+
+
 def of_options_code(front_end: FrontEnd, parsed: Parsed, document: Document) -> Iterator[Problem]:
     """The refusals of a run's options by the code of its front end."""
     known = rows(front_end.name, front_end.release)
     common = {identity(row) for row, everywhere in known if everywhere}
     options = Options(front_end, parsed, document)
+    yield from of_values(options)
     yield from of_code(
         [row for row, _ in known],
         options,

@@ -127,6 +127,7 @@ def read(document: Document, surroundings: Surroundings) -> Reading:
     only = found.parsed.written.get("debug_rollout_only")
     if (only is not None and only.raw is not False) or _by_fsdp(document):
         front_end = front_end._replace(apart=("megatron/",))
+        found.parsed.faults += () if _by_fsdp(document) else of_options_code(front_end, found.parsed, document)
     elif _another_trains(document):
         front_end = front_end._replace(apart=("megatron/",))
         found.parsed.faults = [fault for fault in found.parsed.faults if fault.kind not in (UNKNOWN_FLAG, UNREAD)]

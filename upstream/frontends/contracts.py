@@ -301,7 +301,7 @@ def nemo_rl(sources: Sources) -> dict[str, Any]:
         masters |= {name: typed(found[0], known)} if found else {}
     listed_ = {name: typed(node, known) for name, node in sorted(known.items()) if _is_typed(node, known)}
     checked = "BaseModel" in sources.text("nemo_rl/algorithms/grpo.py")
-    names = {one: found for one, where in NAMED.items() if (found := mapped(sources, *where))}
+    names = {one: keys for one, where in NAMED.items() if (keys := mapped(sources, *where))}
     return {"checked": checked, "masters": masters, "classes": _reached(masters, listed_), "registries": names}
 
 

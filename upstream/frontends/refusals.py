@@ -29,7 +29,7 @@ COMPARED = {
 }
 CALLED = ("len", "int", "float", "bool", "str", "max", "min")
 METHODS = ("startswith", "endswith", "lower")
-IDENTITIES = ("frozenset", "set", "tuple", "list", "cast", "omega_conf_to_dataclass")
+IDENTITIES = ("frozenset", "set", "tuple", "list", "cast", "omega_conf_to_dataclass", "to_abspath")
 """Functions that return the same values."""
 TYPES = ("int", "float", "bool", "str", "list", "tuple", "dict")
 RETURNS, RAISES = "returns", "raises"
@@ -325,7 +325,7 @@ def tidy(value: Any) -> Any:
     if value[0] == "if":
         if isinstance(parts[0], bool):
             return parts[1] if parts[0] else parts[2]
-        return UNKNOWN if UNKNOWN in parts else ["if", *parts]
+        return UNKNOWN if parts[0] == UNKNOWN or parts[1] == parts[2] == UNKNOWN else ["if", *parts]
     if value[0] == "not" and isinstance(parts[0], bool):
         return not parts[0]
     if value[0] != "list" and UNKNOWN in parts:

@@ -37,7 +37,10 @@ def refusals_of(name: str, sources: Sources, contract: Mapping[str, Any], claime
     """The refusals of a release that no rule reports."""
     package = {"verl": "verl", "nemo-rl": "nemo_rl"}[name]
     trees = [sources.tree(path) for path in HELPERS[package] if sources.text(path)]
-    reader = Reader(sources.tree, helpers(trees).get, constants(sources, f"{package}/"))
+    called = helpers(trees)
+    reader = Reader(
+        sources.tree, lambda one: called.get(one.removeprefix("opd_module.")), constants(sources, f"{package}/")
+    )
     known, where = classes(sources, f"{package}/"), dict[str, str]()
     for path in sources.below(f"{package}/"):
         for node in sources.tree(path).body:

@@ -151,7 +151,7 @@ VERL = (
 """Besides __post_init__ of the classes of sections."""
 HELPERS = {
     "verl": ("verl/trainer/ppo/utils.py", "verl/trainer/distillation/losses.py"),
-    "nemo_rl": ("nemo_rl/algorithms/grpo.py", "nemo_rl/algorithms/ppo.py"),
+    "nemo_rl": ("nemo_rl/algorithms/grpo.py", "nemo_rl/algorithms/ppo.py", "nemo_rl/algorithms/opd.py"),
 }
 """Modules with small functions that these call."""
 
