@@ -150,10 +150,11 @@ def _of_slime(options: Options) -> Iterator[Problem]:
         yield Problem(REFUSED, message, data.node.span)
     reference, switch, penalty = (options.at(one) for one in ("ref_load", "use_kl_loss", "kl_coef"))
     needed = switch if switch.value is True else penalty
-    if (switch.value is True or penalty.value not in (0, None)) and needed.known and needed.node is not None:
-        if reference.known and reference.value is None and needed.node.span.source is not options.own:
-            message = Message("slime needs --ref-load, the reference of the KL penalty; it is not given")
-            yield Problem(REFUSED, message, needed.node.span)
+    used = (switch.value is True or penalty.value not in (0, None)) and needed.known
+    missing = reference.known and reference.value is None
+    if used and missing and needed.node is not None and needed.node.span.source is not options.own:
+        message = Message("slime needs --ref-load, the reference of the KL penalty; it is not given")
+        yield Problem(REFUSED, message, needed.node.span)
 
 
 def of_options_code(front_end: FrontEnd, parsed: Parsed, document: Document) -> Iterator[Problem]:

@@ -42,6 +42,8 @@ SIZES = (
     f"{ACTOR}.megatron.context_parallel_size",
 )
 """Numbers by which it divides, or with which it computes, in every run."""
+COUNTS = tuple(key for key in SIZES if not key.startswith("data.max_"))
+"""Those by which it repeats samples or makes groups of ranks."""
 TOKENS = "ppo_max_token_len_per_gpu"
 NUMBERS = (
     *(f"{ACTOR}.clip_ratio{kind}" for kind in ("", "_low", "_high", "_c")),
@@ -107,6 +109,9 @@ def of_sizes(config: Composed, own: Source) -> Iterator[Problem]:
         if isinstance(value, str):
             template = "{key} is a number, not {value:.60}" if value else "{key} is a number, and has no value"
             yield Problem(REFUSED, Message(template, key=key, value=value), node.span)
+        elif key in COUNTS and isinstance(value, float):
+            message = Message("{key} is {value}; it must be an integer", key=key, value=value)
+            yield Problem(REFUSED, message, node.span)
         elif key in SIZES and isinstance(value, int) and not isinstance(value, bool) and value < 1:
             yield Problem(REFUSED, Message("{key} is {value}: at least 1 is needed", key=key, value=value), node.span)
     dynamic, tokens = (config.at(*ACTOR.split("."), name) for name in ("use_dynamic_bsz", TOKENS))

@@ -51,7 +51,6 @@ WORKERS, BASE = "verl/workers/engine_workers.py", f"{V1}/trainer_base.py"
 LEFT: Mapping[tuple[str, str], tuple[Any, ...]] = {
     ("verl/utils/config.py", "n_gpus %"): (False,),
     (BASE, "isinstance(self.config.trainer.resume_from_path"): (False,),
-    (BASE, "'global_step_' in"): (False,),
     (WORKERS, "self.config.rollout.log_prob_micro_batch_size_per_gpu"): (
         ["!=", at(f"{ROLLOUT}.log_prob_micro_batch_size"), None],
     ),
