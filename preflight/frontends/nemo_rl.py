@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from functools import cache, partial
 from itertools import islice
 
 from preflight import schemas
@@ -17,24 +16,19 @@ from preflight.frontends.composed import Dotted, opener, typed
 from preflight.frontends.contract import lacks, made_since, nearest_release
 from preflight.frontends.front_end import UNREAD, FrontEnd, unread
 from preflight.frontends.hydra_faults import DECAYS, INCREASES, REFUSED
-from preflight.frontends.known_names import misspelt, of_nemo_rl
+from preflight.frontends.nemo_rl_code import of_own_code, of_registries, of_sizes
 from preflight.frontends.own_release import shown, with_evidence
 from preflight.frontends.published_network import NETWORK, TYPES, lose_network, of_bridge, trained
 from preflight.frontends.reading import mentions
 from preflight.frontends.reading import read as reading
-from preflight.frontends.refusal_rows import Row, identity, listed
-from preflight.frontends.refusals import of_code
 from preflight.frontends.typed_fields import Fields, moved, never_read, refused
 from preflight.loaders.composition.inheritance import Inherited, Open, inherited
 from preflight.loaders.composition.merging import mapping
 from preflight.loaders.composition.overrides import Override, Refused, apply, read_override
 from preflight.loaders.composition.values import Composed
 from preflight.loaders.document import Document, Node, Problem, Word
-from preflight.program.checkout.packages import Files
-from preflight.program.checkout.packages import listed as entries_of
-from preflight.run.request import Target
+from preflight.program.checkout.packages import Files, listed
 from preflight.run.value import Value, unknown
-from preflight.run.versions import numbers
 from preflight.source.checkout_root import checkout_root
 from preflight.source.finding import Message
 from preflight.source.pattern import lazy_pattern
@@ -295,27 +289,6 @@ def _of_this_release(problem: Problem) -> Problem:
     return problem._replace(message=message, harmless=True)
 
 
-@cache
-def refusals_at(release: str) -> tuple[Row, ...]:
-    """The refusals of a release's code that no rule reports."""
-    return tuple(listed(schemas.read(f"{FOLDER}/nemo-rl-{release}").get("refusals", ())))
-
-
-def _has_surely(release: str, wanted: Target | None, row: Row, typed: frozenset[str]) -> bool:
-    """Whether the release of a run has a refusal: it is the described one, or all described ones have it."""
-    if wanted is not None and numbers(wanted.version) == numbers(release):
-        return True
-    others = (refusals_at(one) for one in RELEASES if one != release)
-    return all(identity(row) in map(identity, other) for other in others)
-
-
-def _misspelt(config: Composed, release: str, own: Callable[[str], bool]) -> Iterator[Problem]:
-    """Misspelt names of data sets, environments, processors and optimizers."""
-    known = schemas.read(f"{FOLDER}/nemo-rl-{release}")
-    algorithm = next((one for one in known["masters"] if config.at(one).node is not None), "")
-    yield from misspelt(config, of_nemo_rl(known.get("registries", {}), algorithm, config), own)
-
-
 CHOICES: dict[str, tuple[str, ...]] = {
     "grpo.adv_estimator.name": ("gdpo", "grpo", "opd", "reinforce_plus_plus"),
     "policy.generation.backend": ("vllm", "sglang", "megatron"),
@@ -325,39 +298,6 @@ CHOICES: dict[str, tuple[str, ...]] = {
 """Values that keys accept (nemo_rl/algorithms/grpo.py:972-1106, megatron/core/optimizer_param_scheduler.py)."""
 
 
-SIZES = (
-    *("cluster.gpus_per_node", "cluster.num_nodes", "policy.train_global_batch_size", "policy.train_micro_batch_size"),
-    *("policy.max_total_sequence_length", "grpo.num_prompts_per_step", "grpo.num_generations_per_prompt"),
-    *(f"policy.megatron_cfg.{kind}_model_parallel_size" for kind in ("tensor", "pipeline", "expert")),
-    "policy.megatron_cfg.context_parallel_size",
-)
-"""Numbers that it divides by in every run."""
-
-
-def of_sizes(config: Composed) -> Iterator[Problem]:
-    """Sizes below 1."""
-    for key in SIZES:
-        found = config.at(*key.split("."))
-        if found.known and found.node is not None and type(found.value) is int and found.value < 1:
-            message = Message("{key} is {value}: at least 1 is needed", key=key, value=found.value)
-            yield Problem(REFUSED, message, found.node.span)
-    share = config.at("policy", "generation", "vllm_cfg", "gpu_memory_utilization")
-    engine = config.at("policy", "generation", "backend").value
-    if (
-        engine == "vllm"
-        and share.node is not None
-        and isinstance(share.value, int | float)
-        and not 0 < share.value <= 1
-    ):
-        template = "gpu_memory_utilization is {value}; vLLM takes a share from 0 to 1"
-        yield Problem(REFUSED, Message(template, value=share.value), share.node.span)
-    limit = config.at("checkpointing", "checkpoint_must_save_by")
-    if limit.node is not None and isinstance(limit.value, str) and not _DURATION.fullmatch(limit.value):
-        template = "checkpoint_must_save_by is {value:.40}; it is a time as DD:HH:MM:SS"
-        yield Problem(REFUSED, Message(template, value=limit.value), limit.node.span)
-
-
-_DURATION = lazy_pattern(r"(?: *\d{1,9} *:){3} *\d{1,9} *")
 ATTENTION = ("flash", "fused", "unfused", "local", "auto")
 """megatron/core/transformer/enums.py, AttnBackend."""
 PACKING = ("concatenative", "first_fit_decreasing", "first_fit_shuffle", "modified_first_fit_decreasing")
@@ -438,7 +378,7 @@ def _without_own_keys(faults: Sequence[Problem], document: Document, surrounding
     path, texts = document.source.path, list[str | None]()
     if path is not None and surroundings.around is not None and any(fault.kind == UNREAD for fault in faults):
         files = Files(os.path.dirname(os.path.abspath(path)))
-        scripts = [entry.name for entry in entries_of(files.root) if entry.name.endswith(".py")][:MOST_SCRIPTS]
+        scripts = [entry.name for entry in listed(files.root) if entry.name.endswith(".py")][:MOST_SCRIPTS]
         texts = [files.text(script) for script in scripts]
         if (checkout := surroundings.checkout(document)) is not None:
             own = islice(checkout.files.names(PACKAGE), MOST_MODULES)
@@ -471,15 +411,8 @@ def read(document: Document, surroundings: Surroundings) -> Reading:
     made.parsed.faults += of_fields(config, release, document.start, sure=wanted is not None)
     made.parsed.faults += of_choices(config, lambda name: mentions(NEMO_RL, name, document, surroundings))
     made.parsed.faults += of_sizes(config)
-    made.parsed.faults += _misspelt(config, release, lambda name: mentions(NEMO_RL, name, document, surroundings))
-    made.parsed.faults += of_code(
-        refusals_at(release) if config.at("policy", "megatron_cfg", "enabled").value is True else (),
-        config,
-        f"NeMo RL {release}",
-        first=document.source,
-        sure=partial(_has_surely, release, wanted),
-        told=made.parsed.faults,
-    )
+    made.parsed.faults += of_registries(config, release, lambda name: mentions(NEMO_RL, name, document, surroundings))
+    made.parsed.faults += list(of_own_code(config, release, wanted, document.source, made.parsed.faults))
     made.parsed.faults += of_parents(found.documents, found.missing)
     if not config.open:
         made.parsed.faults += of_interpolations(config)
