@@ -34,13 +34,13 @@ def in_all_releases(release: str) -> frozenset[str]:
 
 
 def of_own_code(
-    config: Composed, release: str, wanted: Target | None, first: Source, told: Iterable[Problem]
+    config: Composed, release: str, wanted: Target | None, first: Source, known: Iterable[Problem]
 ) -> Iterator[Problem]:
     """The refusals of a run that trains with Megatron. release: the described one that applies; wanted: the one that is
-    stated or shown; first: the file of the run; told: problems that are already reported."""
+    stated or shown; first: the file of the run; known: problems that are already reported."""
     if config.at("policy", "megatron_cfg", "enabled").value is True:
         sure = partial(_has_surely, release, wanted)
-        yield from of_code(refusals_at(release), config, f"NeMo RL {release}", first=first, sure=sure, told=told)
+        yield from of_code(refusals_at(release), config, f"NeMo RL {release}", first=first, sure=sure, known=known)
 
 
 def _has_surely(release: str, wanted: Target | None, row: Row, typed: frozenset[str]) -> bool:

@@ -125,7 +125,7 @@ READS = (".jsonl", ".parquet")
 
 
 def of_values(options: Options) -> Iterator[Problem]:
-    """Values that the front end looks up in names or endings of its own."""
+    """Values that the front end looks up in its own names or endings."""
     if options.front_end.name == "slime":
         yield from _of_slime(options)
     elif options.at("rlhf_type").value == "grpo":
@@ -170,6 +170,6 @@ def of_options_code(front_end: FrontEnd, parsed: Parsed, document: Document) -> 
         own=options.own,
         first=document.source,
         sure=lambda row, typed: front_end.stated or identity(row) in common,
-        told=parsed.faults,
+        known=parsed.faults,
         otherwise=document.launch.entry.span if document.launch is not None else None,
     )

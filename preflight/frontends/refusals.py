@@ -231,14 +231,14 @@ def of_code(
     own: Source | None = None,
     first: Source | None = None,
     sure: Callable[[Row, frozenset[str]], bool] = lambda row, typed: True,
-    told: Iterable[Problem] = (),
+    known: Iterable[Problem] = (),
     otherwise: Span | None = None,
 ) -> Iterator[Problem]:
     """The first refusal of each file for a section of a config. own: the program's config, whose values are not the
     user's; first: the file of the run; sure: whether the run's release certainly has a refusal, with the keys that the
-    user wrote; told: problems that are already reported, each at its place; otherwise: the place of a refusal of the
+    user wrote; known: problems that are already reported, each at its place; otherwise: the place of a refusal of the
     program's own values."""
-    seen, places = set[tuple[str, str]](), {_place(one.span) for one in told}
+    seen, places = set[tuple[str, str]](), {_place(one.span) for one in known}
     for row in rows:
         for section in row.sections:
             file = row.place.partition(":")[0]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, partial
 
 from preflight.dialects import Reading, Surroundings
@@ -209,17 +209,13 @@ def read_ppo(document: Document, surroundings: Surroundings) -> Reading:
         faults += of_classes(known, set_, others, stated)
         faults += of_interpolations(config, set_)
         faults += of_choices(known, config, known.node.span.source, dict(taken(known, config, own)), ALWAYS)
-        faults += [*of_sizes(config, known.node.span.source), *of_loggers(config, known.node.span.source, own)]
-        faults += misspelt(config, of_verl(known, config), own, known.node.span.source)
-        faults += of_files(config, known.node.span.source)
-        faults += of_code(
-            known.refusals,
+        faults += _of_code(
+            known,
             config,
-            known.label,
-            own=known.node.span.source,
-            first=document.source,
-            sure=partial(_has_surely, known, others, shown(VERL, document, surroundings)),
-            told=faults,
+            own,
+            document,
+            partial(_has_surely, known, others, shown(VERL, document, surroundings)),
+            faults,
         )
     elif plain and (other := known.of_engine(engine)) is not None:
         left = apply(other.node, set_)[1]
@@ -228,6 +224,24 @@ def read_ppo(document: Document, surroundings: Surroundings) -> Reading:
         )
     found.parsed.faults += [doubted(one, surroundings) if one.kind == UNREAD else one for one in faults]
     return reading(front_end, document, surroundings, found)
+
+
+def _of_code(
+    known: Contract,
+    config: Composed,
+    own: Callable[[str], bool],
+    document: Document,
+    sure: Callable[[Row, frozenset[str]], bool],
+    before: Sequence[Problem],
+) -> list[Problem]:
+    """Sizes, names and data that its code does not take, and combinations that it refuses. before: the problems that
+    are already reported."""
+    source = known.node.span.source
+    found = [*of_sizes(config, source), *of_loggers(config, source, own), *of_files(config, source)]
+    found += misspelt(config, of_verl(known, config), own, source)
+    done = [*before, *found]
+    rows = of_code(known.refusals, config, known.label, own=source, first=document.source, sure=sure, known=done)
+    return [*found, *rows]
 
 
 def _has_surely(
