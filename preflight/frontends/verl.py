@@ -209,14 +209,7 @@ def read_ppo(document: Document, surroundings: Surroundings) -> Reading:
         faults += of_classes(known, set_, others, stated)
         faults += of_interpolations(config, set_)
         faults += of_choices(known, config, known.node.span.source, dict(taken(known, config, own)), ALWAYS)
-        faults += _of_code(
-            known,
-            config,
-            own,
-            document,
-            partial(_has_surely, known, others, shown(VERL, document, surroundings)),
-            faults,
-        )
+        faults += _of_code(known, config, own, document, surroundings, faults)
     elif plain and (other := known.of_engine(engine)) is not None:
         left = apply(other.node, set_)[1]
         faults += of_another_engine(
@@ -231,7 +224,7 @@ def _of_code(
     config: Composed,
     own: Callable[[str], bool],
     document: Document,
-    sure: Callable[[Row, frozenset[str]], bool],
+    surroundings: Surroundings,
     before: Sequence[Problem],
 ) -> list[Problem]:
     """Sizes, names and data that its code does not take, and combinations that it refuses. before: the problems that
@@ -240,6 +233,7 @@ def _of_code(
     found = [*of_sizes(config, source), *of_loggers(config, source, own), *of_files(config, source)]
     found += misspelt(config, of_verl(known, config), own, source)
     done = [*before, *found]
+    sure = partial(_has_surely, known, _others(known.release), shown(VERL, document, surroundings))
     rows = of_code(known.refusals, config, known.label, own=source, first=document.source, sure=sure, known=done)
     return [*found, *rows]
 
