@@ -47,18 +47,22 @@ def misspelt(
             yield Problem(REFUSED, message, node.span)
 
 
-def of_verl(known: Contract, config: Composed) -> dict[str, Sequence[str]]:
-    """The keys of verl that hold names, with the known ones."""
+def of_verl(releases: Sequence[Contract], config: Composed) -> dict[str, Sequence[str]]:
+    """The keys of verl that hold names, with those of any release."""
+
+    def known(registry: str) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(name for one in releases for name in one.registered(registry)))
+
     names: dict[str, Sequence[str]] = {
         "actor_rollout_ref.actor.optim.optimizer": OPTIMIZERS,
         "critic.optim.optimizer": OPTIMIZERS,
     }
     if config.at(*ROLLOUT.split("."), "agent", "agent_loop_config_path").value is None:
-        names[f"{ROLLOUT}.agent.default_agent_loop"] = known.registered("agent_loop")
+        names[f"{ROLLOUT}.agent.default_agent_loop"] = known("agent_loop")
     if config.at(*ROLLOUT.split("."), "multi_turn", "enable").value is True:
-        names[f"{ROLLOUT}.multi_turn.format"] = known.registered("tool_parser")
+        names[f"{ROLLOUT}.multi_turn.format"] = known("tool_parser")
     if config.at(*ROLLOUT.split("."), "checkpoint_engine", "custom_backend_module").value is None:
-        names[f"{ROLLOUT}.checkpoint_engine.backend"] = known.registered("checkpoint_engine")
+        names[f"{ROLLOUT}.checkpoint_engine.backend"] = known("checkpoint_engine")
     return names
 
 

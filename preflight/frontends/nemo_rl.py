@@ -411,7 +411,9 @@ def read(document: Document, surroundings: Surroundings) -> Reading:
     made.parsed.faults += of_fields(config, release, document.start, sure=wanted is not None)
     made.parsed.faults += of_choices(config, lambda name: mentions(NEMO_RL, name, document, surroundings))
     made.parsed.faults += of_sizes(config)
-    made.parsed.faults += of_registries(config, release, lambda name: mentions(NEMO_RL, name, document, surroundings))
+    made.parsed.faults += of_registries(
+        config, release, wanted is not None, lambda name: mentions(NEMO_RL, name, document, surroundings)
+    )
     made.parsed.faults += list(of_own_code(config, release, wanted, document.source, made.parsed.faults))
     made.parsed.faults += of_parents(found.documents, found.missing)
     if not config.open:

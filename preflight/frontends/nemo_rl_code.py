@@ -49,11 +49,13 @@ def _has_surely(release: str, wanted: Target | None, row: Row, typed: frozenset[
     return exact or identity(row) in in_all_releases(release)
 
 
-def of_registries(config: Composed, release: str, own: Callable[[str], bool]) -> Iterator[Problem]:
-    """Misspelt names of data sets, environments, processors and optimizers."""
+def of_registries(config: Composed, release: str, sure: bool, own: Callable[[str], bool]) -> Iterator[Problem]:
+    """Misspelt names of data sets, environments, processors and optimizers. sure: the release is known; other releases
+    have other names."""
     known = schemas.read(f"{FOLDER}/nemo-rl-{release}")
     algorithm = next((one for one in known["masters"] if config.at(one).node is not None), "")
-    yield from misspelt(config, of_nemo_rl(known.get("registries", {}), algorithm, config), own)
+    for one in misspelt(config, of_nemo_rl(known.get("registries", {}), algorithm, config), own):
+        yield one._replace(harmless=not sure)
 
 
 SIZES = (

@@ -231,7 +231,7 @@ def _of_code(
     are already reported."""
     source = known.node.span.source
     found = [*of_sizes(config, source), *of_loggers(config, source, own), *of_files(config, source)]
-    found += misspelt(config, of_verl(known, config), own, source)
+    found += misspelt(config, of_verl((known, *_others(known.release)), config), own, source)
     done = [*before, *found]
     sure = partial(_has_surely, known, _others(known.release), shown(VERL, document, surroundings))
     rows = of_code(known.refusals, config, known.label, own=source, first=document.source, sure=sure, known=done)
