@@ -160,6 +160,8 @@ def _of_slime(options: Options) -> Iterator[Problem]:
 def of_options_code(front_end: FrontEnd, parsed: Parsed, document: Document) -> Iterator[Problem]:
     """The refusals of a run's options by the code of its front end."""
     known = rows(front_end.name, front_end.release)
+    words = document.launch.words if document.launch is not None else ()
+    by_file = any((word.text or "").partition("=")[0] == "--config" for word in words)
     common = {identity(row) for row, everywhere in known if everywhere}
     options = Options(front_end, parsed, document)
     yield from of_values(options)
@@ -171,5 +173,5 @@ def of_options_code(front_end: FrontEnd, parsed: Parsed, document: Document) -> 
         first=document.source,
         sure=lambda row, typed: front_end.stated or identity(row) in common,
         known=parsed.faults,
-        otherwise=document.launch.entry.span if document.launch is not None else None,
+        otherwise=document.launch.entry.span if document.launch is not None and not by_file else None,
     )
