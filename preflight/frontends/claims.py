@@ -12,6 +12,7 @@ from preflight.loaders.document import Document, Node
 from preflight.run.request import Request, Target
 from preflight.source.pattern import lazy_pattern
 from preflight.source.record import NamedTuple
+from preflight.source.spelling import nearest
 
 
 class FrontEndDialect(NamedTuple):
@@ -248,12 +249,21 @@ def is_flagscale(document: Document) -> bool:
     if tree is None or tree.kind != "mapping" or document.kind != "yaml":
         return False
     if tree.get("experiment") is None:
-        sizes = (("system", "tensor_model_parallel_size"), ("model", "num_layers"), ("model", "hidden_size"), ("data",))
-        return all(tree.get(*path) is not None for path in sizes)
+        sizes = any(tree.get("model", name) is not None for name in ("num_layers", "hidden_size"))
+        return sizes and all(
+            tree.get(*path) is not None for path in (("system", "tensor_model_parallel_size"), ("data",))
+        )
     if tree.get("experiment", "runner") is None:
         return False
     kind, backend = (tree.get("experiment", "task", key) for key in ("type", "backend"))
-    return backend is not None and backend.value == "megatron" and (kind is None or kind.value == "train")
+    trains = kind is None or _resembles(kind, "train")
+    return backend is not None and _resembles(backend, "megatron") and trains
+
+
+def _resembles(node: Node, name: str) -> bool:
+    """Whether a value is a word, or a misspelling of it."""
+    value = str(node.value)
+    return value == name or (value not in ("trans", "rain") and nearest(value, [name], 0.8) == name)
 
 
 def is_megatron_bridge(document: Document) -> bool:

@@ -9,6 +9,7 @@ from functools import cache, cached_property
 
 from preflight import schemas
 from preflight.dialects.undescribed import FOLDER
+from preflight.frontends.refusal_rows import Row, identity, listed
 from preflight.loaders.composition.values import omegaconf_values
 from preflight.loaders.document import Node
 from preflight.loaders.yaml import load_yaml
@@ -70,6 +71,16 @@ class Contract:
         for path, name in self._data["made"].items():
             if path in beginnings or path.startswith(tuple(f"{one}." for one in beginnings)):
                 yield from ((f"{path}.{field}", values) for field, values in taken.get(name, {}).items())
+
+    @cached_property
+    def refusals(self) -> tuple[Row, ...]:
+        """The refusals of its code that no rule reports."""
+        return () if self.engine else tuple(listed(self._data.get("refusals", ())))
+
+    @cached_property
+    def refused(self) -> frozenset[str]:
+        """The same without their lines."""
+        return frozenset(map(identity, self.refusals))
 
     @cached_property
     def keys(self) -> frozenset[str]:

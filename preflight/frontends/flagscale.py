@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from preflight.dialects import Reading, Surroundings
 from preflight.dialects.megatron import batch, layout, pipeline, silent_switches, sizes
@@ -168,7 +168,11 @@ def read(document: Document, surroundings: Surroundings) -> Reading:
     missing = f"{found.missing[0]} is not read" if found.missing else ""
     config = Composed(found.tree, missing)
     made = _read(Dotted(config, found.documents), surroundings, whole=not missing)
-    told = (*of_missing(document, found.missing), *of_interpolations(Composed(document.tree)))
+    told = (
+        *of_missing(document, found.missing),
+        *of_interpolations(Composed(document.tree)),
+        *of_names(Composed(document.tree)),
+    )
     return made._replace(arguments=replace(made.arguments, problems=(*made.arguments.problems, *told)))
 
 
@@ -188,6 +192,26 @@ def of_missing(document: Document, missing: Sequence[str]) -> Iterator[Problem]:
                 "there is no {group}/{option}.yaml; did you mean {near}", group=group, option=option, near=near
             )
             yield Problem(REFUSED, message, entry.value.span, fix=(f"write {near}", entry.value.span, near))
+
+
+NAMES: Mapping[tuple[str, ...], tuple[str, ...]] = {
+    ("experiment", "task", "type"): ("train", "inference", "serve", "compress", "rl"),
+    ("experiment", "task", "backend"): ("megatron",),
+    ("action",): ("run", "dryrun", "test", "stop", "query", "auto_tune"),
+}
+"""Words that run.py and runner_train.py compare."""
+
+
+def of_names(config: Composed) -> Iterator[Problem]:
+    """Words of the experiment that its runner does not know."""
+    for path, known in NAMES.items():
+        found = config.at(*path)
+        if found.node is None or not isinstance(found.value, str) or found.value in known or "$" in found.value:
+            continue
+        near = nearest(found.value, known, 0.6)
+        hint = Message("; did you mean {near}", near=near) if near else ""
+        values = {"key": ".".join(path), "choices": known, "value": found.value, "hint": hint}
+        yield Problem(REFUSED, Message("{key} takes {choices:and}, not {value}{hint}", **values), found.node.span)
 
 
 def of_interpolations(config: Composed) -> Iterator[Problem]:

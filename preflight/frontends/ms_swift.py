@@ -14,6 +14,7 @@ from preflight.dialects.megatron.unmodelled import ADAPTED
 from preflight.frontends import roles
 from preflight.frontends.front_end import FrontEnd
 from preflight.frontends.option_commands import behind_file, typed_in_file
+from preflight.frontends.option_refusals import of_options_code
 from preflight.frontends.option_releases import of_part
 from preflight.frontends.own_release import of_options
 from preflight.frontends.published_network import build
@@ -212,6 +213,8 @@ MS_SWIFT = FrontEnd(
     planned=roles.ms_swift,
 )
 
+TRAINS = ("pt", "sft", "rlhf")
+"""Its commands that train."""
 TRAINED = ("micro_batch_size", "global_batch_size", "train_iters", "lr", "lr_decay_iters", "lr_warmup_fraction")
 
 
@@ -239,7 +242,10 @@ def read(document: Document, surroundings: Surroundings) -> Reading:
     known = of_options(MS_SWIFT, document, surroundings)
     if document.launch is not None:
         front_end = exporting(known) if document.launch.entry.text == "export" else known
-        return reading(front_end, document, surroundings, _older(behind_file(front_end, document, surroundings)))
+        found = _older(behind_file(front_end, document, surroundings))
+        if document.launch.entry.text in TRAINS:
+            found.parsed.faults += of_options_code(known, found.parsed, document)
+        return reading(front_end, document, surroundings, found)
     roles = [entry for entry in document.tree.entries if entry.value.get("gpus") is not None] if document.tree else []
     front_end = known._replace(unread="skipped", world=partial(_of_role, roles)) if roles else known
     return reading(front_end, document, surroundings, typed_in_file(front_end, document, surroundings))

@@ -13,12 +13,12 @@ from preflight.frontends import roles
 from preflight.frontends.composed import Dotted, opener, typed
 from preflight.frontends.contract import lacks, made_since, nearest_release
 from preflight.frontends.front_end import FrontEnd, unread
+from preflight.frontends.nemo_rl_code import of_own_code, of_registries, of_sizes
 from preflight.frontends.nemo_rl_faults import (
     defines,
     of_choices,
     of_interpolations,
     of_parents,
-    of_sizes,
     without_own_keys,
 )
 from preflight.frontends.own_release import shown, with_evidence
@@ -326,6 +326,10 @@ def read(document: Document, surroundings: Surroundings) -> Reading:
         lambda name: mentions(NEMO_RL, name, document, surroundings) or defines(name, document, surroundings),
     )
     made.parsed.faults += of_sizes(config)
+    made.parsed.faults += of_registries(
+        config, release, wanted is not None, lambda name: mentions(NEMO_RL, name, document, surroundings)
+    )
+    made.parsed.faults += list(of_own_code(config, release, wanted, document.source, made.parsed.faults))
     made.parsed.faults += of_parents(found.documents, found.missing)
     if not config.open:
         made.parsed.faults += of_interpolations(config)

@@ -30,24 +30,11 @@ CHOICES: dict[str, tuple[str, ...]] = {
 """Values that keys accept (nemo_rl/algorithms/grpo.py:972-1106, megatron/core/optimizer_param_scheduler.py)."""
 
 
-SIZES = (
-    *("cluster.gpus_per_node", "cluster.num_nodes", "policy.train_global_batch_size", "policy.train_micro_batch_size"),
-    *("policy.max_total_sequence_length", "grpo.num_prompts_per_step", "grpo.num_generations_per_prompt"),
-    *(f"policy.megatron_cfg.{kind}_model_parallel_size" for kind in ("tensor", "pipeline", "expert")),
-    "policy.megatron_cfg.context_parallel_size",
-)
 """Numbers that it divides by in every run."""
 
 
-def of_sizes(config: Composed) -> Iterator[Problem]:
-    """Sizes below 1."""
-    for key in SIZES:
-        found = config.at(*key.split("."))
-        if found.known and found.node is not None and type(found.value) is int and found.value < 1:
-            message = Message("{key} is {value}: at least 1 is needed", key=key, value=found.value)
-            yield Problem(REFUSED, message, found.node.span)
-
-
+ATTENTION = ("flash", "fused", "unfused", "local", "auto")
+"""megatron/core/transformer/enums.py, AttnBackend."""
 PACKING = ("concatenative", "first_fit_decreasing", "first_fit_shuffle", "modified_first_fit_decreasing")
 """nemo_rl/data/packing/algorithms.py, in any case."""
 
@@ -55,6 +42,8 @@ PACKING = ("concatenative", "first_fit_decreasing", "first_fit_shuffle", "modifi
 def _taken(config: Composed) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Keys with the values that they accept; some are read only if another key switches them on."""
     yield from CHOICES.items()
+    if config.at("policy", "megatron_cfg", "attention_backend").value is not None:
+        yield "policy.megatron_cfg.attention_backend", ATTENTION
     if config.at("policy", "megatron_cfg", "activation_checkpointing").value is True:
         yield "policy.megatron_cfg.recompute_granularity", ("full", "selective")
     packing = ("policy", "sequence_packing")

@@ -10,6 +10,7 @@ from preflight.dialects.megatron.parse_faults import UNKNOWN_FLAG
 from preflight.frontends import roles
 from preflight.frontends.front_end import UNREAD, FrontEnd
 from preflight.frontends.option_commands import typed
+from preflight.frontends.option_refusals import of_options_code
 from preflight.frontends.own_release import of_options
 from preflight.frontends.published_network import complete
 from preflight.frontends.reading import read as reading
@@ -126,7 +127,10 @@ def read(document: Document, surroundings: Surroundings) -> Reading:
     only = found.parsed.written.get("debug_rollout_only")
     if (only is not None and only.raw is not False) or _by_fsdp(document):
         front_end = front_end._replace(apart=("megatron/",))
+        found.parsed.faults += () if _by_fsdp(document) else of_options_code(front_end, found.parsed, document)
     elif _another_trains(document):
         front_end = front_end._replace(apart=("megatron/",))
         found.parsed.faults = [fault for fault in found.parsed.faults if fault.kind not in (UNKNOWN_FLAG, UNREAD)]
+    else:
+        found.parsed.faults += of_options_code(front_end, found.parsed, document)
     return reading(front_end, document, surroundings, found)

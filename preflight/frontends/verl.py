@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, partial
 
 from preflight.dialects import Reading, Surroundings
@@ -25,16 +25,20 @@ from preflight.frontends.hydra_faults import (
     of_interpolations,
     of_keys,
 )
-from preflight.frontends.own_release import of_overrides, shown, with_evidence
+from preflight.frontends.known_names import misspelt, of_files, of_verl
+from preflight.frontends.own_release import Shown, of_overrides, shown, with_evidence
 from preflight.frontends.published_network import NETWORK, TYPES, lose_network, of_bridge, trained
 from preflight.frontends.reading import composes, configures, has_module, mentions
 from preflight.frontends.reading import read as reading
+from preflight.frontends.refusal_rows import Row, identity
+from preflight.frontends.refusals import of_code
 from preflight.frontends.verl_values import of_entry, of_loggers, of_name, of_sizes, taken
 from preflight.loaders.composition.overrides import Override, apply, read_override
 from preflight.loaders.composition.values import Composed, omegaconf_values
 from preflight.loaders.document import Document, Node, Problem, Word
 from preflight.loaders.yaml import load_yaml
 from preflight.run.value import Value, unknown
+from preflight.run.versions import numbers
 from preflight.source.hints import Any
 from preflight.source.text import Source
 
@@ -205,7 +209,7 @@ def read_ppo(document: Document, surroundings: Surroundings) -> Reading:
         faults += of_classes(known, set_, others, stated)
         faults += of_interpolations(config, set_)
         faults += of_choices(known, config, known.node.span.source, dict(taken(known, config, own)), ALWAYS)
-        faults += [*of_sizes(config, known.node.span.source), *of_loggers(config, known.node.span.source, own)]
+        faults += _of_code(known, config, own, document, surroundings, faults)
     elif plain and (other := known.of_engine(engine)) is not None:
         left = apply(other.node, set_)[1]
         faults += of_another_engine(
@@ -213,6 +217,34 @@ def read_ppo(document: Document, surroundings: Surroundings) -> Reading:
         )
     found.parsed.faults += [doubted(one, surroundings) if one.kind == UNREAD else one for one in faults]
     return reading(front_end, document, surroundings, found)
+
+
+def _of_code(
+    known: Contract,
+    config: Composed,
+    own: Callable[[str], bool],
+    document: Document,
+    surroundings: Surroundings,
+    before: Sequence[Problem],
+) -> list[Problem]:
+    """Sizes, names and data that its code does not take, and combinations that it refuses. before: the problems that
+    are already reported."""
+    source = known.node.span.source
+    found = [*of_sizes(config, source), *of_loggers(config, source, own), *of_files(config, source)]
+    found += misspelt(config, of_verl((known, *_others(known.release)), config), own, source)
+    done = [*before, *found]
+    sure = partial(_has_surely, known, _others(known.release), shown(VERL, document, surroundings))
+    rows = of_code(known.refusals, config, known.label, own=source, first=document.source, sure=sure, known=done)
+    return [*found, *rows]
+
+
+def _has_surely(
+    known: Contract, others: Sequence[Contract], said: Shown | None, row: Row, typed: frozenset[str]
+) -> bool:
+    """Whether the release of a run has a refusal: it is the described one, or all releases with its keys have it."""
+    if said is not None and numbers(said.target.version) == numbers(known.release):
+        return True
+    return all(identity(row) in other.refused for other in others if typed <= other.keys)
 
 
 ENGINES_SECTION = "actor_rollout_ref.actor.megatron"

@@ -42,14 +42,24 @@ SIZES = (
     f"{ACTOR}.megatron.context_parallel_size",
 )
 """Numbers by which it divides, or with which it computes, in every run."""
+COUNTS = tuple(key for key in SIZES if not key.startswith("data.max_"))
+"""Those by which it repeats samples or makes groups of ranks."""
 TOKENS = "ppo_max_token_len_per_gpu"
 NUMBERS = (
     *(f"{ACTOR}.clip_ratio{kind}" for kind in ("", "_low", "_high", "_c")),
     *(f"{ACTOR}.{name}" for name in ("optim.lr", "entropy_coeff", "ppo_epochs")),
     *(f"{ROLLOUT}.{name}" for name in ("gpu_memory_utilization", "temperature", "top_p")),
+    *(f"{ACTOR}.optim.{name}" for name in ("weight_decay", "clip_grad", "lr_warmup_steps", "min_lr")),
+    *(f"{ROLLOUT}.{name}" for name in ("max_num_batched_tokens", "max_num_seqs", "top_k")),
+    *(f"{ROLLOUT}.{name}_parallel_size" for name in ("data", "pipeline_model", "expert")),
     *("trainer.total_epochs", "trainer.save_freq", "trainer.test_freq"),
 )
 """Other numbers that it compares or multiplies in every run."""
+CRITIC = (
+    *("critic.ppo_mini_batch_size", "critic.optim.lr", "critic.cliprange_value", "critic.ppo_epochs"),
+    *(f"critic.megatron.{kind}_model_parallel_size" for kind in ("tensor", "pipeline")),
+)
+"""Numbers of the critic, if there is one."""
 MODULES = ("verl.trainer.main_ppo", "verl.trainer.sft_trainer", "verl.trainer.main_eval", "verl.trainer.main_ppo_sync")
 
 
@@ -89,7 +99,9 @@ def _listed(known: Contract, config: Composed) -> Iterator[tuple[str, Sequence[o
 def of_sizes(config: Composed, own: Source) -> Iterator[Problem]:
     """Typed numbers that are text, sizes less than 1, and batches of tokens without their number. own: the program's
     config."""
-    for key in (*SIZES, *NUMBERS):
+    enabled = config.at("critic", "enable").value
+    values = enabled is True or (enabled is None and config.at("algorithm", "adv_estimator").value == "gae")
+    for key in (*SIZES, *NUMBERS, *(CRITIC if values else ())):
         found = config.at(*key.split("."))
         node, value = found.node, found.value
         if node is None or node.kind != "scalar" or node.span.source is own or not found.known:
@@ -97,6 +109,9 @@ def of_sizes(config: Composed, own: Source) -> Iterator[Problem]:
         if isinstance(value, str):
             template = "{key} is a number, not {value:.60}" if value else "{key} is a number, and has no value"
             yield Problem(REFUSED, Message(template, key=key, value=value), node.span)
+        elif key in COUNTS and isinstance(value, float):
+            message = Message("{key} is {value}; it must be an integer", key=key, value=value)
+            yield Problem(REFUSED, message, node.span)
         elif key in SIZES and isinstance(value, int) and not isinstance(value, bool) and value < 1:
             yield Problem(REFUSED, Message("{key} is {value}: at least 1 is needed", key=key, value=value), node.span)
     dynamic, tokens = (config.at(*ACTOR.split("."), name) for name in ("use_dynamic_bsz", TOKENS))

@@ -54,6 +54,17 @@ MS_SWIFT.add(
         after=("ms-swift/generation-batch-of-steps", "ms-swift/generation-batch-in-steps"),
     ),
     divides(
+        "engine-over-devices",
+        a.vllm_tensor_parallel_size,
+        a.world_size,
+        when=all_of(GENERATES, a.use_vllm, a.vllm_mode == "colocate"),
+        message="{world_size} devices are not a multiple of --vllm_tensor_parallel_size {vllm_tensor_parallel_size}",
+        why="the engine that generates is refused when it starts, after the model is loaded",
+        upstream="swift/megatron/trainers/rollout_mixin.py:405",
+        at=(a.vllm_tensor_parallel_size,),
+        after=("device-count",),
+    ),
+    divides(
         "prompts-over-ranks",
         a.data_parallel_size,
         PROMPTS,

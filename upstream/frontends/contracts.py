@@ -9,10 +9,8 @@ from __future__ import annotations
 
 import ast
 import json
-import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -23,53 +21,12 @@ from preflight.loaders.composition.overrides import read_override
 from preflight.loaders.document import Document, Word
 from preflight.loaders.yaml import load_yaml
 from preflight.source.text import Source, Span
+from upstream.frontends.refusals_of_release import with_refusals
+from upstream.frontends.release_sources import Sources, classes, listed, literal
 from upstream.frontends.rows import SCHEMAS
 
 CONTRACTS = SCHEMAS / "contracts"
 """There is one file per front end and release."""
-
-
-class Sources:
-    """The files of a release: of a tag of a clone, or of a folder."""
-
-    def __init__(self, place: Path, release: str) -> None:
-        self.place, self.release = place, release
-        self.tag = "" if (place / "verl").is_dir() or (place / "nemo_rl").is_dir() else f"v{release}"
-        self.names = self._names()
-
-    def _names(self) -> frozenset[str]:
-        if self.tag:
-            return frozenset(self._git("ls-tree", "-r", "--name-only", self.tag).split("\n"))
-        return frozenset(str(one.relative_to(self.place)) for one in self.place.rglob("*") if one.is_file())
-
-    def _git(self, *words: str) -> str:
-        return subprocess.run(["git", "-C", str(self.place), *words], capture_output=True, text=True, check=True).stdout
-
-    @cache  # noqa: B019 - one object per run of the command
-    def text(self, path: str) -> str:
-        """A file, "" if the release lacks it."""
-        if path not in self.names:
-            return ""
-        return self._git("show", f"{self.tag}:{path}") if self.tag else (self.place / path).read_text(encoding="utf-8")
-
-    @cache  # noqa: B019
-    def tree(self, path: str) -> ast.Module:
-        """The syntax tree of a file."""
-        return ast.parse(self.text(path))
-
-    def below(self, folder: str, ending: str = ".py") -> list[str]:
-        """The files below a folder."""
-        return sorted(name for name in self.names if name.startswith(folder) and name.endswith(ending))
-
-
-def classes(sources: Sources, folder: str) -> dict[str, ast.ClassDef]:
-    """The classes of a package by name; the first of several with the same name."""
-    found: dict[str, ast.ClassDef] = {}
-    for path in sources.below(folder):
-        for node in sources.tree(path).body:
-            if isinstance(node, ast.ClassDef):
-                found.setdefault(node.name, node)
-    return found
 
 
 def fields(name: str, known: Mapping[str, ast.ClassDef]) -> dict[str, str]:
@@ -105,31 +62,10 @@ def choices(name: str, known: Mapping[str, ast.ClassDef], names: Mapping[str, li
         if not isinstance(test, ast.Compare) or not isinstance(test.ops[0], wanted):
             continue
         left, right = ast.unparse(test.left), test.comparators[0]
-        values = inner.get(right.id) if isinstance(right, ast.Name) else _literal(right)
+        values = inner.get(right.id) if isinstance(right, ast.Name) else literal(right)
         if left.startswith("self.") and left.count(".") == 1 and values:
             found[left.removeprefix("self.")] = values
     return found
-
-
-def listed(body: Iterable[ast.stmt]) -> dict[str, list[Any]]:
-    """The lists of literals to which statements give a name."""
-    found = {}
-    for one in body:
-        if isinstance(one, ast.Assign) and isinstance(one.targets[0], ast.Name) and (values := _literal(one.value)):
-            found[one.targets[0].id] = values
-    return found
-
-
-def _literal(value: ast.expr) -> list[Any] | None:
-    if isinstance(value, ast.Call) and ast.unparse(value.func) == "frozenset" and value.args:
-        value = value.args[0]
-    if not isinstance(value, ast.List | ast.Set | ast.Tuple):
-        return None
-    try:
-        found = list(ast.literal_eval(value))
-    except ValueError:
-        return None
-    return sorted(found, key=str) if isinstance(value, ast.Set) else found
 
 
 def _made(tree: Any, path: str = "") -> Iterator[tuple[str, str]]:
@@ -182,6 +118,12 @@ REGISTRIES: dict[str, tuple[tuple[str, ...], str]] = {
     "adv_estimator": (("verl/trainer/ppo/core_algos.py",), "register_adv_est"),
     "distillation_loss": (("verl/trainer/distillation/",), "register_distillation_loss"),
     "trainer_mode": (("verl/trainer/ppo/v1/",), "register_trainer"),
+    "agent_loop": (
+        tuple(f"verl/experimental/agent_loop/{one}_agent_loop.py" for one in ("single_turn", "tool")),
+        "register",
+    ),
+    "tool_parser": (("verl/experimental/agent_loop/tool_parser.py",), "register"),
+    "checkpoint_engine": (("verl/checkpoint_engine/",), "register"),
 }
 
 
@@ -317,6 +259,31 @@ def _is_typed(node: ast.ClassDef, known: Mapping[str, ast.ClassDef]) -> bool:
     )
 
 
+NAMED = {
+    "response dataset": ("nemo_rl/data/datasets/response_datasets/__init__.py", "DATASET_REGISTRY"),
+    "preference dataset": ("nemo_rl/data/datasets/preference_datasets/__init__.py", "DATASET_REGISTRY"),
+    "environment": ("nemo_rl/environments/utils.py", "ENV_REGISTRY"),
+    "processor": ("nemo_rl/data/processors.py", "PROCESSOR_REGISTRY"),
+}
+"""Mappings of NeMo RL whose keys are names in a config."""
+
+
+def mapped(sources: Sources, path: str, name: str) -> list[str]:
+    """The keys of a mapping of a module, which may be inside cast(); [] if the release lacks it."""
+    for node in sources.tree(path).body if sources.text(path) else ():
+        target = (
+            node.targets[0]
+            if isinstance(node, ast.Assign)
+            else node.target
+            if isinstance(node, ast.AnnAssign)
+            else None
+        )
+        if target is not None and ast.unparse(target) == name and isinstance(node, ast.Assign | ast.AnnAssign):
+            first = next((one for one in ast.walk(node.value or node) if isinstance(one, ast.Dict)), ast.Dict([], []))
+            return sorted({str(key.value) for key in first.keys if isinstance(key, ast.Constant)})
+    return []
+
+
 ALGORITHMS = ("distillation", "dpo", "grpo", "ppo", "rm", "sft")
 
 
@@ -334,7 +301,8 @@ def nemo_rl(sources: Sources) -> dict[str, Any]:
         masters |= {name: typed(found[0], known)} if found else {}
     listed_ = {name: typed(node, known) for name, node in sorted(known.items()) if _is_typed(node, known)}
     checked = "BaseModel" in sources.text("nemo_rl/algorithms/grpo.py")
-    return {"checked": checked, "masters": masters, "classes": _reached(masters, listed_)}
+    names = {one: keys for one, where in NAMED.items() if (keys := mapped(sources, *where))}
+    return {"checked": checked, "masters": masters, "classes": _reached(masters, listed_), "registries": names}
 
 
 def _reached(masters: Mapping[str, Any], listed_: Mapping[str, Any]) -> dict[str, Any]:
@@ -357,7 +325,8 @@ EXTRACTS = {"verl": verl, "nemo-rl": nemo_rl}
 
 def contract_text(name: str, release: str, place: Path) -> str:
     """The contract of a release."""
-    found = {"release": release, **EXTRACTS[name](Sources(place, release))}
+    sources = Sources(place, release)
+    found = with_refusals(name, sources, {"release": release, **EXTRACTS[name](sources)})
     lines = (f"  {json.dumps(key)}: {json.dumps(value, separators=(',', ': '))}" for key, value in found.items())
     return "{\n" + ",\n".join(lines) + "\n}\n"
 

@@ -1,0 +1,177 @@
+"""Refusals of a front end's own code whose keys are options, evaluated over the options of a run."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from functools import cache
+
+from preflight import schemas
+from preflight.dialects.megatron.parsing import Parsed
+from preflight.frontends.front_end import FrontEnd
+from preflight.frontends.hydra_faults import REFUSED
+from preflight.frontends.refusal_rows import Row, identity
+from preflight.frontends.refusals import of_code
+from preflight.loaders.composition.values import Composed, Found
+from preflight.loaders.document import Document, Node, Problem, Unknown
+from preflight.source.finding import Message
+from preflight.source.record import NamedTuple
+from preflight.source.spelling import nearest
+from preflight.source.text import Source, Span
+
+FOLDER = "frontends/refusals"
+SLIP = 0.75
+"""The similarity from which a name is a misspelling of another one."""
+ENTRY = "entry"
+"""The name under which conditions read the script of a launch."""
+
+
+class Beside(NamedTuple):
+    """An option of an engine that a front end passes on, which its table does not list."""
+
+    spelled: tuple[str, ...]
+    default: int | bool
+
+
+ENGINES: Mapping[str, Mapping[str, Beside]] = {
+    "slime": {
+        "sglang_pp_size": Beside(("--sglang-pp-size", "--sglang-pipeline-parallel-size"), 1),
+        "sglang_dp_size": Beside(("--sglang-dp-size", "--sglang-data-parallel-size"), 1),
+        "sglang_pipeline_parallel_size": Beside(("--sglang-pp-size", "--sglang-pipeline-parallel-size"), 1),
+        "sglang_data_parallel_size": Beside(("--sglang-dp-size", "--sglang-data-parallel-size"), 1),
+        "sglang_enable_dp_attention": Beside(("--sglang-enable-dp-attention",), False),
+    }
+}
+"""SGLang's options (python/sglang/srt/server_args.py) with the prefix of slime."""
+
+
+class Options(Composed):
+    """The options of a run as a config: what was written, and the defaults of its release."""
+
+    def __init__(self, front_end: FrontEnd, parsed: Parsed, document: Document) -> None:
+        self.front_end, self.parsed, self.document = front_end, parsed, document
+        self.own = Source("", front_end.name)
+        launch = document.launch
+        self.entry = os.path.basename(launch.entry.text or "") if launch is not None else ""
+        super().__init__(self._node(None, self.own.span(0)))
+
+    def _node(self, value: object, span: Span) -> Node:
+        return Node("scalar", value, span)
+
+    def _argument(self, name: str) -> str:
+        """The name of the argument that an option of this name sets."""
+        options = self.front_end.keys.options
+        flag = options.get(f"--{name}") or options.get(f"--{name.replace('_', '-')}")
+        return flag.dest if flag is not None else name
+
+    def at(self, *path: str | int) -> Found:
+        """The value of an option, by its name."""
+        name = self._argument(str(path[0])) if len(path) == 1 else ""
+        beside = ENGINES.get(self.front_end.name, {}).get(name)
+        written = self.parsed.written.get(name)
+        if beside is not None and not self.parsed.open:
+            return self._beside(beside, path)
+        if written is not None and written.setting is not None:
+            known = not isinstance(written.raw, Unknown)
+            value = list(written.raw) if isinstance(written.raw, tuple) else written.raw
+            return Found(value if known else Unknown(written.because), self._node(value, written.setting.span), path)
+        if written is not None or self.parsed.open:
+            return Found(Unknown("the launch may have more options"), None, path)
+        if name == ENTRY:
+            return Found(self.entry, self._node(self.entry, self.own.span(0)), path)
+        defaults = self.front_end.keys.defaults
+        if name not in defaults:
+            return Found(None, None, path, absent=True)
+        default = list(defaults[name]) if isinstance(defaults[name], tuple) else defaults[name]
+        return Found(default, self._node(default, self.own.span(0)), path)
+
+    def _beside(self, option: Beside, path: tuple[str | int, ...]) -> Found:
+        """The value of an engine's option: the last one given, else the default."""
+        words = self.document.launch.words if self.document.launch is not None else ()
+        found = Found(option.default, self._node(option.default, self.own.span(0)), path)
+        for at, word in enumerate(words):
+            name, equal, value = (word.text or "").partition("=")
+            if name not in option.spelled:
+                continue
+            if option.default is False:
+                found = Found(True, self._node(True, word.span), path)
+                continue
+            own = word if equal else words[at + 1] if at + 1 < len(words) else None
+            text = value if equal else own.text if own is not None else None
+            if own is None or text is None or not text.isdigit():
+                return Found(Unknown("the option of the engine is unknown"), None, path)
+            found = Found(int(text), self._node(int(text), own.span), path)
+        return found
+
+
+@cache
+def rows(front_end: str, release: str) -> tuple[tuple[Row, bool], ...]:
+    """The refusals of a release, each with whether all described releases have it."""
+    found = schemas.read(f"{FOLDER}/{front_end}")
+    every = frozenset(found["releases"])
+    return tuple(
+        (Row(place, tuple(when)), every == frozenset(releases))
+        for place, when, releases in found["refusals"]
+        if release in releases
+    )
+
+
+REWARDS = ("toolbench", "math", "accuracy", "format", "react_format", "cosine", "repetition", "soft_overlong")
+"""swift/rewards/orm.py, orms."""
+LOSSES = ("grpo", "bnpo", "dr_grpo", "dapo", "cispo", "sapo", "real", "fipo")
+"""swift/megatron/trainers/grpo_trainer.py, loss_func."""
+READS = (".jsonl", ".parquet")
+"""slime/utils/data.py, read_file."""
+
+
+def of_values(options: Options) -> Iterator[Problem]:
+    """Values that the front end looks up in its own names or endings."""
+    if options.front_end.name == "slime":
+        yield from _of_slime(options)
+    elif options.at("rlhf_type").value == "grpo":
+        rewards = () if options.at("external_plugins").value else REWARDS
+        for name, known in (("loss_type", LOSSES), ("reward_funcs", rewards)):
+            found = options.at(name)
+            values = found.value if isinstance(found.value, list) else [found.value]
+            for value in values:
+                near = nearest(value, known, SLIP) if isinstance(value, str) and value not in known else ""
+                if near and found.node is not None:
+                    template = "--{name} takes {choices:and}, not {value}; did you mean {near}"
+                    message = Message(template, name=name, choices=known, value=value, near=near)
+                    yield Problem(REFUSED, message, found.node.span)
+
+
+def _of_slime(options: Options) -> Iterator[Problem]:
+    data = options.at("prompt_data")
+    name = str(data.value).partition("@[")[0].rpartition("/")[2]
+    own = any(one in options.parsed.written for one in ("data_source_path", "rollout_function_path"))
+    if isinstance(data.value, str) and data.node is not None and "." in name and not own and not name.endswith(READS):
+        message = Message("slime reads prompts from {formats:and} files, not from {name:.80}", formats=READS, name=name)
+        yield Problem(REFUSED, message, data.node.span)
+    reference, switch, penalty = (options.at(one) for one in ("ref_load", "use_kl_loss", "kl_coef"))
+    needed = switch if switch.value is True else penalty
+    used = (switch.value is True or penalty.value not in (0, None)) and needed.known
+    missing = reference.known and reference.value is None
+    if used and missing and needed.node is not None and needed.node.span.source is not options.own:
+        message = Message("slime needs --ref-load, the reference of the KL penalty; it is not given")
+        yield Problem(REFUSED, message, needed.node.span)
+
+
+def of_options_code(front_end: FrontEnd, parsed: Parsed, document: Document) -> Iterator[Problem]:
+    """The refusals of a run's options by the code of its front end."""
+    known = rows(front_end.name, front_end.release)
+    words = document.launch.words if document.launch is not None else ()
+    by_file = any((word.text or "").partition("=")[0] == "--config" for word in words)
+    common = {identity(row) for row, everywhere in known if everywhere}
+    options = Options(front_end, parsed, document)
+    yield from of_values(options)
+    yield from of_code(
+        [row for row, _ in known],
+        options,
+        front_end.keys.label,
+        own=options.own,
+        first=document.source,
+        sure=lambda row, typed: front_end.stated or identity(row) in common,
+        known=parsed.faults,
+        otherwise=document.launch.entry.span if document.launch is not None and not by_file else None,
+    )
