@@ -113,4 +113,4 @@ def test_a_text_that_nothing_runs_is_no_run(form: str) -> None:
 def test_what_is_not_seen_is_named(form: str) -> None:
     assert judge(Submission(filled(form).encode()), load(), PATIENT).word == "unknown"
     page = (Path(__file__).parents[2] / "docs/gate.md").read_text(encoding="utf-8")
-    assert UNSEEN[form] in page.partition("### What it does not see")[2].replace("\n  ", " ")
+    assert UNSEEN[form] in page.partition("### What it does not cover")[2].replace("\n  ", " ")
